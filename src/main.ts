@@ -7,7 +7,6 @@ import { SchemaVersionError } from './platform/database/migrations.js';
 import { databaseFault } from './platform/database/postgres-errors.js';
 import { egressChecks } from './platform/egress/egress.module.js';
 import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
-import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
@@ -145,7 +144,7 @@ function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signa
 
 start().catch((error: unknown) => {
   // One sentence for errors that the operator can fix; the stack for all others.
-  const expected = [StartError, SchemaVersionError, EmbeddedPostgresError, ExternalModuleError];
+  const expected = [StartError, SchemaVersionError, EmbeddedPostgresError];
   const { message, stack } = error as Error;
   const isExpected = expected.some((kind) => error instanceof kind);
   const reason = isExpected ? message : (databaseFault(error) ?? stack ?? String(error));

@@ -41,9 +41,8 @@ interface Match {
   params: FastPathRequest['params'];
 }
 
-/** Limits of the remembered matches. Clients without a key add to them. */
+/** Remembered matches, whose paths are at most a request head long. Clients without a key add to them. */
 const MATCHES_MAX = 1_000;
-const MATCHED_PATH_CHARS_MAX = 256;
 
 /**
  * Global enhancers that the router replaces: it authorizes as the guard does, its handlers validate their input, and it
@@ -132,7 +131,7 @@ export class FastPathRouter {
       if (!params) continue;
       const match = { route, params };
       if (this.matches.size >= MATCHES_MAX) this.matches.clear();
-      if (path.length <= MATCHED_PATH_CHARS_MAX) this.matches.set(key, match);
+      this.matches.set(key, match);
       return match;
     }
     return null;

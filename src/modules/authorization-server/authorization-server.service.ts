@@ -60,8 +60,6 @@ const INTERACTION_SECONDS = 60 * 60;
 const UNFINISHED_PER_ADDRESS_MAX = 100;
 export const UNFINISHED_MAX = 10_000;
 
-const BODY_BYTES_MAX = 64 * 1024;
-
 /** Parameters of OpenID Connect, and answers by other ways than the query: a form would run a script on our origin. */
 const IGNORED_PARAMETERS = 'nonce max_age acr_values claims claims_locales id_token_hint response_mode'.split(' ');
 
@@ -183,7 +181,7 @@ export class AuthorizationServerService {
     return this.provider;
   }
 
-  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws WrongHostError */
+  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws PageError */
   private async authorize(request: IncomingMessage, response: ServerResponse): Promise<void> {
     requireOwnHost(request, this.env);
     this.limits.admitStranger(request, response);
@@ -209,7 +207,7 @@ export class AuthorizationServerService {
   /** The body of a request without a key, within the budget of such bodies. */
   private bodyOf(request: IncomingMessage, response: ServerResponse): Promise<string> {
     this.bodies.admitStranger(request, response);
-    return readBody(request, BODY_BYTES_MAX);
+    return readBody(request, Infinity);
   }
 
   /** Gives each resource of a request the one spelling of its endpoint. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { loadEnv, SettingsError } from '../../config/env.js';
+import { loadEnv, StartError } from '../../config/env.js';
 import {
   isExactHttps,
   isLoopbackRedirect,
@@ -189,7 +189,7 @@ describe('OAUTH_REDIRECT_HOSTS', () => {
   it('is refused unless it is a list of hosts, loopback and schemes', () => {
     expect(loadEnv({}).oauthRedirectHosts).toBeNull();
     for (const value of ['https://claude.ai', 'claude.ai/x', '*.claude.ai', 'a,,b', 'claude.ai:443']) {
-      expect(() => loadEnv({ OAUTH_REDIRECT_HOSTS: value })).toThrow(SettingsError);
+      expect(() => loadEnv({ OAUTH_REDIRECT_HOSTS: value })).toThrow(StartError);
     }
   });
 });

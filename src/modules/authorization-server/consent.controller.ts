@@ -9,11 +9,10 @@ import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import type { ErrorKind } from '../../platform/errors/domain-error.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageError, PageFilter, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { PageFilter, PlainPageError, redirectTo, sendPage } from '../../platform/pages/page.js';
 import { AccessService } from '../auth/access.service.js';
 import { callerFor } from '../auth/access.types.js';
 import { PageFormsService } from '../people/page-forms.service.js';
@@ -25,41 +24,14 @@ import { isExactHttps, redirectKey } from './client-metadata.js';
 import { consentPage, nothingHerePage } from './consent-page.js';
 import { endpointOfResource } from './protected-resource.js';
 
-/** A decision that cannot be made, as a page. */
-class ConsentError extends PageError {
-  readonly code = 'consent';
-
-  private constructor(
-    readonly kind: ErrorKind,
-    title: string,
-    message: string,
-  ) {
-    super(title, message);
-  }
-
-  static expired(): ConsentError {
-    return new ConsentError(
-      'gone',
-      'This login is over',
-      'It was finished, took longer than an hour, or was begun in another browser. Go back to your app and connect again.',
-    );
-  }
-
-  static otherPerson(): ConsentError {
-    return new ConsentError(
-      'conflict',
-      'Somebody else is signed in now',
-      'The page was shown to another account. Go back to your app and connect again.',
-    );
-  }
-
-  static nothingToAllow(): ConsentError {
-    return new ConsentError(
-      'not_found',
-      'Nothing to let in here',
-      'The connection or server is gone, or your account may not use it any more. Check the address in your app.',
-    );
-  }
+/** No authorization of this browser waits for a decision. */
+function expired(): PlainPageError {
+  return new PlainPageError(
+    'gone',
+    'consent',
+    'This login is over',
+    'It was finished, took longer than an hour, or was begun in another browser. Go back to your app and connect again.',
+  );
 }
 
 /** What a client asks for, read anew for each request of a browser. */
@@ -122,17 +94,31 @@ export class ConsentController {
     const person = await this.sessions.current(request);
     if (!person) return signIn(response, request.path);
     // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
-    if (form.get('account') !== person.accountId) throw ConsentError.otherPerson();
+    if (form.get('account') !== person.accountId) {
+      throw new PlainPageError(
+        'conflict',
+        'consent',
+        'Somebody else is signed in now',
+        'The page was shown to another account. Go back to your app and connect again.',
+      );
+    }
     const target = answer === 'allow' ? await this.targetOf(asked, person) : null;
-    if (!target) throw ConsentError.nothingToAllow();
+    if (!target) {
+      throw new PlainPageError(
+        'not_found',
+        'consent',
+        'Nothing to let in here',
+        'The connection or server is gone, or your account may not use it any more. Check the address in your app.',
+      );
+    }
     const isRemembered = form.get('remember') === 'yes' && isExactHttps(asked.redirectUri);
     await this.allow(request, response, { ...this.grantOf(asked, person, target), isRemembered });
   }
 
-  /** @throws ConsentError when no authorization of this browser waits */
+  /** @throws PageError when no authorization of this browser waits */
   private async asked(request: Request, response: Response) {
     const interaction = await this.server.interaction(request, response);
-    if (!interaction || interaction.uid !== request.params.uid) throw ConsentError.expired();
+    if (!interaction || interaction.uid !== request.params.uid) throw expired();
     const {
       client_id: clientId,
       redirect_uri: redirectUri,
@@ -140,7 +126,7 @@ export class ConsentController {
       prompt,
     } = interaction.params as Record<string, string>;
     const client = await this.server.client(clientId);
-    if (!client) throw ConsentError.expired();
+    if (!client) throw expired();
     return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
   }
 

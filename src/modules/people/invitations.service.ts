@@ -10,7 +10,7 @@ import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js'
 import { AccountNotFoundError } from '../auth/auth.errors.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
-import { InvitationEndedError } from './people.errors.js';
+import { invitationEnded } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
@@ -47,7 +47,7 @@ export class InvitationsService {
     return makeInvitation(this.rows, this.env, accountId, createdBy);
   }
 
-  /** Name of the account that a link is for. @throws InvitationEndedError */
+  /** Name of the account that a link is for. @throws PageError */
   async open(token: unknown): Promise<string> {
     return (await this.invited(token)).accountName;
   }
@@ -56,7 +56,7 @@ export class InvitationsService {
    * Uses a link up: sets the password, ends the sessions of the account, and signs the person in.
    *
    * @returns null; or the fault of the password, with the name of the account
-   * @throws InvitationEndedError, PasswordsBusyError
+   * @throws PageError
    */
   async use(
     request: Request,
@@ -68,7 +68,7 @@ export class InvitationsService {
     const fault = this.passwords.faultOf(password, form.get('repeated') ?? '');
     if (fault !== null) return { fault, accountName };
     const passwordHash = await this.passwords.hash(password);
-    if (!(await this.rows.useInvitation(hash, accountId, passwordHash))) throw new InvitationEndedError();
+    if (!(await this.rows.useInvitation(hash, accountId, passwordHash))) throw invitationEnded();
     await this.sessions.begin(request, response, { accountId, keyId: null, passwordHash });
     return null;
   }
@@ -76,7 +76,7 @@ export class InvitationsService {
   private async invited(token: unknown): Promise<{ hash: Buffer; accountId: string; accountName: string }> {
     const hash = isSecret(token) ? hashSecret(token) : null;
     const account = hash && (await this.rows.invited(hash));
-    if (!account) throw new InvitationEndedError();
+    if (!account) throw invitationEnded();
     return { hash, ...account };
   }
 }

@@ -41,7 +41,7 @@ export class SignInService {
    * Signs in with the field `key`, or with `name` and `password`.
    *
    * @returns null when the person is signed in
-   * @throws PasswordsBusyError
+   * @throws PageError while too many passwords are checked
    */
   async attempt(request: Request, response: Response, form: URLSearchParams): Promise<SignInRefusal | null> {
     const key = form.get('key');

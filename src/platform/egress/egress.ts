@@ -96,8 +96,6 @@ const CALL_SOCKETS_PER_ORIGIN = 64;
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 30_000;
 
-const HEADER_BYTES_MAX = 16 * 1024;
-
 /** Shared by every origin of an Agent; undici's default of 100 is meant per origin. */
 const TLS_SESSIONS_MAX = 1_000;
 
@@ -292,7 +290,6 @@ export class Egress {
       bodyTimeout: 0,
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS_MAX,
-      maxHeaderSize: HEADER_BYTES_MAX,
     });
   }
 

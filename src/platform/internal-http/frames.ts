@@ -23,7 +23,7 @@ const nameOf = new Map<number, Kind>(Object.entries(KINDS).map(([name, byte]) =>
 export const HEAD_BYTES_MAX = 128 * 1024;
 
 /** One MCP message of up to 16 MB, escaped once more as a JSON string. */
-const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Bytes that announce a frame. */
 export const PREFIX_BYTES = 5;

@@ -27,9 +27,8 @@ const start = new Script('work()');
 /** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
-/** Compiled schemas at most: their number, and their characters of JSON. */
-const CACHED_MAX = 2_000;
-const CACHED_CHARS_MAX = 16 * 1024 * 1024;
+/** Compiled schemas at most, in characters of their JSON. A compiled one takes about 8 K besides. */
+const CACHED_CHARS_MAX = 32 * 1024 * 1024;
 
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
@@ -60,9 +59,8 @@ type SchemaValidator = (value: unknown) => SchemaFault[] | null;
 
 /** Validators by the hash of their schema: equal schemas are compiled once. A text instead of a validator is the reason why the schema is not used. */
 const validators = new LRUCache<string, { validator: SchemaValidator | string; chars: number }>({
-  max: CACHED_MAX,
   maxSize: CACHED_CHARS_MAX,
-  sizeCalculation: ({ chars }) => chars,
+  sizeCalculation: ({ chars }) => chars + 8 * 1024,
 });
 
 /** A validator for a schema as in {@link schemaCheck}. A text instead says why the schema cannot be used. */

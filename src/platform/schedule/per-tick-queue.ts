@@ -14,13 +14,13 @@ export class PerTickQueue {
       this.waiting.push(task);
       return;
     }
-    if (this.started === 0) setImmediate(() => this.next());
+    if (this.started === 0) {
+      setImmediate(() => {
+        this.started = 0;
+        for (const next of this.waiting.splice(0, this.perTick)) this.run(next);
+      });
+    }
     this.started += 1;
     task();
-  }
-
-  private next(): void {
-    this.started = 0;
-    for (const task of this.waiting.splice(0, this.perTick)) this.run(task);
   }
 }

@@ -108,7 +108,9 @@ export class PinoLoggerService implements LoggerService {
     const entry = { context, ...(stack === undefined ? {} : { stack }), ...fields };
     if (level !== 'warn') return this.pino[level](entry);
     // At most once a minute it is logged that a warning was repeated: `repeats` is the number since the last record.
-    const key = sameness(entry);
+    // Warnings that differ only in numbers, request ids and errors are the same.
+    const texts = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
+    const key = JSON.stringify(texts).replace(/\b\d+\b/g, '#');
     const repeats = this.repeats.get(key);
     if (repeats !== undefined) return void this.repeats.set(key, repeats + 1);
     this.pino.warn(entry);
@@ -125,12 +127,6 @@ export class PinoLoggerService implements LoggerService {
       this.count(key, entry);
     }, REPEAT_MS).unref();
   }
-}
-
-/** Equal for warnings that differ only in numbers, request ids and errors. */
-function sameness(entry: object): string {
-  const texts = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
-  return JSON.stringify(texts).replace(/\b\d+\b/g, '#');
 }
 
 /** Matches every text in which one of {@link patterns} has a match: most texts are then read once instead of six times. */

@@ -82,7 +82,9 @@ class Redaction {
     for (const name in members) {
       if (this.isSpent(2)) break;
       const value = members[name];
-      const isSecret = value !== null && typeof value !== 'boolean' && isSecretName(name);
+      const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
+      const isNamed = name.length <= 200 && SECRET_WORDS.test(words.trim().toLowerCase());
+      const isSecret = isNamed && value !== null && typeof value !== 'boolean';
       kept[this.text(name)] = isSecret ? BLANK : this.of(value, depth + 1);
     }
     return kept;
@@ -107,12 +109,6 @@ export function redactText(text: string): string {
     `$1${BLANK}`,
   );
   return named.replace(LONG_RUN, (run) => (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run) ? BLANK : run));
-}
-
-function isSecretName(name: string): boolean {
-  if (name.length > 200) return false;
-  const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
-  return SECRET_WORDS.test(words.trim().toLowerCase());
 }
 
 /** Ends with `…` when something is missing. */

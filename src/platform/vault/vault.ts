@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { loadEnv, SettingsError } from '../../config/env.js';
+import { loadEnv, StartError } from '../../config/env.js';
 import { type EncryptionKey } from '../../config/setting.js';
 import path from 'node:path';
 import { makeFolder, createOnce, PASSABLE, readIfThere } from '../files/files.js';
@@ -114,12 +114,12 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
  * the first start. Losing the file loses every stored header and token, so it lies beside the data it seals.
  *
  * @param mayCreate false when there is a database already: a new key would open nothing in it
- * @throws SettingsError when the file does not hold keys, or is gone
+ * @throws StartError when the file does not hold keys, or is gone
  */
 export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
   const unusable = ({ message }: Error): never => {
-    throw new SettingsError(
+    throw new StartError(
       `The database cannot be kept in ${dataDir} (${message}): ` +
         'make the folder writable, choose another one, or set DATABASE_URL.',
     );
@@ -130,7 +130,7 @@ export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise
     content = await createOnce(file, `k1:${randomBytes(32).toString('base64')}\n`, 0o600).catch(unusable);
   }
   if (content === null) {
-    throw new SettingsError(`${file} is gone: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
+    throw new StartError(`${file} is gone: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
   }
   try {
     const { encryptionKeys } = loadEnv({ ENCRYPTION_KEYS: content });
@@ -138,7 +138,7 @@ export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise
   } catch {
     // The error below names the file, since ENCRYPTION_KEYS is not set.
   }
-  throw new SettingsError(
+  throw new StartError(
     `${file} does not hold encryption keys (id:base64): restore it, since it opens the stored headers.`,
   );
 }

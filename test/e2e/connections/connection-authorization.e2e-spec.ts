@@ -239,7 +239,7 @@ describe('the token of a connection', () => {
     await app.database.query('DELETE FROM connections WHERE connection_id = ANY($1)', [seeded]);
   });
 
-  verifies('log:names', 'is named in the log if it cannot be renewed', async () => {
+  verifies('log:process', 'is named in the log if it cannot be renewed', async () => {
     const { id } = await authorized();
     const [seeded] = await unreadable(1, id);
     const errors = jest.spyOn(Logger.prototype, 'error');

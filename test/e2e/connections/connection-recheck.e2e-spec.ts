@@ -261,7 +261,7 @@ describe('a connection whose server is away', () => {
   );
 
   verifies(
-    ['connection:recheck:failed', 'log:names'],
+    ['connection:recheck:failed', 'log:process'],
     'does not stay connected when its secrets cannot be opened',
     async () => {
       const lines = jest.spyOn(Logger.prototype, 'error');

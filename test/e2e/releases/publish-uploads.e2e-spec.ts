@@ -210,7 +210,7 @@ describe('a full disk', () => {
 });
 
 describe('the log line of a release', () => {
-  verifies('log:names', 'names the server and the account', async () => {
+  verifies('log:process', 'names the server and the account', async () => {
     const lines = jest.spyOn(Logger.prototype, 'log');
     try {
       const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(100) }));
