@@ -1,4 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import { clients } from '../../../test/support/oauth-clients/clients.js';
 import { loadEnv, StartError } from '../../config/env.js';
 import {
   isExactHttps,
@@ -190,6 +192,19 @@ describe('OAUTH_REDIRECT_HOSTS', () => {
     expect(loadEnv({}).oauthRedirectHosts).toBeNull();
     for (const value of ['https://claude.ai', 'claude.ai/x', '*.claude.ai', 'a,,b', 'claude.ai:443']) {
       expect(() => loadEnv({ OAUTH_REDIRECT_HOSTS: value })).toThrow(StartError);
+    }
+  });
+
+  it('as docs/log-in-by-url.md lists it for a client suffices for that client', async () => {
+    const page = await readFile(new URL('../../../docs/log-in-by-url.md', import.meta.url), 'utf8');
+    const lists = [
+      ...page.matchAll(/(Cursor|VS Code|Claude|ChatGPT)\s+(?:needs\s+)?`([\w.,:-]+,[\w.,:-]+|chatgpt\.com)`/g),
+    ];
+    expect(lists.map(([, name]) => name)).toEqual(['Cursor', 'VS Code', 'Claude', 'ChatGPT']);
+    for (const [, name, list = ''] of lists) {
+      for (const { metadata } of clients.filter((each) => each.name.split(',')[0] === name)) {
+        normaliseClientMetadata({ ...metadata }, list.split(','));
+      }
     }
   });
 });

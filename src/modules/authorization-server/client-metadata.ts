@@ -16,7 +16,7 @@ import { parseUrl } from '../../config/parse-url.js';
 export type ClientMetadata = Record<string, unknown>;
 
 /** The error class of oidc-provider that this file throws: an error code, and a description that the client sees. */
-export type OidcErrorClass = new (error: string, description: string) => Error;
+type OidcErrorClass = new (error: string, description: string) => Error;
 
 /** Names of this machine in redirect URIs, as `URL` spells them. */
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -138,7 +138,7 @@ export function allowLoopbackPorts(Client: { prototype: RedirectingClient }): vo
 }
 
 /** A client of oidc-provider, as far as redirects need it. */
-export interface RedirectingClient {
+interface RedirectingClient {
   redirectUris: string[];
   redirectUriAllowed(uri: string): boolean;
 }
