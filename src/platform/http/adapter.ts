@@ -26,7 +26,7 @@ import { closeIfUnread, hasBody } from './body/unread-body.js';
 import { answerCors } from './cors.js';
 import { ResponseBacklog } from './response-backlog.js';
 import { repeat } from '../schedule/repeat.js';
-import { PerTickQueue } from '../schedule/per-tick-queue.js';
+import { PerTickQueue } from '../schedule/paced-work.js';
 import { tracing } from '../telemetry/tracing.js';
 
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
