@@ -35,7 +35,11 @@ export async function startDatabase(
   const { dataDir } = env;
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
   const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
-  const embedded = env.databaseUrl === null ? await startEmbedded({ dataDir, ...report }) : null;
+  let embedded: EmbeddedPostgres | null = null;
+  if (env.databaseUrl === null) {
+    const { startEmbeddedPostgres } = await import('./platform/embedded/embedded-postgres.js');
+    embedded = await startEmbeddedPostgres({ dataDir, ...report });
+  }
   const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
   return { env: env.with({ databaseUrl, encryptionKeys }), stop: async () => embedded?.stop() };
 }
@@ -50,17 +54,19 @@ export async function startInfrastructure(env: Env, report?: DatabaseReport): Pr
   const { env: complete, stop } = await startDatabase(env, report);
   try {
     const firstKey = await prepareDatabase(complete);
-    await requireStoredKeys(complete);
+    // Without the usual time limits of statements: large tables are counted.
+    const source = new DataSource({ ...dataSourceOptions(complete.databaseUrl ?? '', 1), extra: {} });
+    await source.initialize();
+    try {
+      await requireKeys(source, new Vault(complete.encryptionKeys ?? []));
+    } finally {
+      await source.destroy();
+    }
     return { env: complete, firstKey, stop };
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-async function startEmbedded(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { startEmbeddedPostgres } = await import('./platform/embedded/embedded-postgres.js');
-  return startEmbeddedPostgres(options);
 }
 
 /** Tables of ours and of the queue, and the operator. @returns the first key, if it was made just now */
@@ -78,15 +84,4 @@ async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey, mo
   };
   await migrate(url, once, external);
   return firstKey;
-}
-
-/** Without the usual time limits of statements: large tables are counted. @throws StartError */
-async function requireStoredKeys({ databaseUrl, encryptionKeys }: Env): Promise<void> {
-  const source = new DataSource({ ...dataSourceOptions(databaseUrl ?? '', 1), extra: {} });
-  await source.initialize();
-  try {
-    await requireKeys(source, new Vault(encryptionKeys ?? []));
-  } finally {
-    await source.destroy();
-  }
 }

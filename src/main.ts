@@ -1,14 +1,12 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import type { Logger as Pino } from 'pino';
 import { Env, loadEnv, StartError } from './config/env.js';
 import { startInfrastructure } from './infrastructure.js';
 import { SchemaVersionError } from './platform/database/migrations.js';
 import { databaseFault } from './platform/database/postgres-errors.js';
 import { egressChecks } from './platform/egress/egress.module.js';
 import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
-import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
@@ -59,30 +57,20 @@ function greet(env: Env, firstKey: string | null): void {
   process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
 }
 
-/** A bug that nothing caught must be seen, in the log's form and without credentials, before the process ends. */
-function logCrashes(pino: Pino): void {
-  process.on('uncaughtException', (error, origin) => {
-    pino.fatal({ err: error }, `ended by an ${origin}`);
-    process.exit(1);
-  });
-}
-
-/**
- * Allocates objects of calls in V8's young generation. V8 counts the survivors of each place of allocation; during the
- * start many survive, and from then on it would allocate there in the old generation: each call left 8 KB until the next
- * full collection, and a young collection took 5 ms instead of 1.
- */
-function allocateYoung(): void {
-  setFlagsFromString('--no-allocation-site-pretenuring');
-}
-
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its port. */
 async function start(): Promise<void> {
   const given = loadEnv(undefined, egressChecks);
   const pino = createPino(given);
   const logger = new PinoLoggerService(pino);
-  logCrashes(pino);
-  allocateYoung();
+  // A bug that nothing caught must be seen, in the log's form and without credentials, before the process ends.
+  process.on('uncaughtException', (error, origin) => {
+    pino.fatal({ err: error }, `ended by an ${origin}`);
+    process.exit(1);
+  });
+  // Allocates objects of calls in V8's young generation. V8 counts the survivors of each place of allocation; during the
+  // start many survive, and from then on it would allocate there in the old generation: each call left 8 KB until the next
+  // full collection, and a young collection took 5 ms instead of 1.
+  setFlagsFromString('--no-allocation-site-pretenuring');
   const { port, release } = await requireFreePort(given);
   const settings = given.with({ port });
   await requireRedis(settings);
@@ -154,15 +142,13 @@ function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signa
   };
 }
 
-/** One sentence for errors that the operator can fix; the stack for all others. */
-function explain(error: unknown): string {
-  const expected = [StartError, SchemaVersionError, EmbeddedPostgresError, ExternalModuleError];
-  if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
-  return databaseFault(error) ?? (error as Error).stack ?? String(error);
-}
-
 start().catch((error: unknown) => {
-  const [msg, reason] = ['Slipway did not start.', explain(error)];
+  // One sentence for errors that the operator can fix; the stack for all others.
+  const expected = [StartError, SchemaVersionError, EmbeddedPostgresError];
+  const { message, stack } = error as Error;
+  const isExpected = expected.some((kind) => error instanceof kind);
+  const reason = isExpected ? message : (databaseFault(error) ?? stack ?? String(error));
+  const msg = 'Slipway did not start.';
   // eslint-disable-next-line no-restricted-properties -- wrong settings give no Env.
   const isJson = process.env.LOG_FORMAT?.trim() === 'json';
   const line = { level: 'fatal', time: new Date().toISOString(), msg, reason };

@@ -33,7 +33,7 @@ describe('the sample for Kubernetes', () => {
     expect([...new Set([...resources, ...patches.map(({ path }) => path)])].sort()).toEqual(files.sort());
   });
 
-  verifies('kubernetes:valid', 'has objects that the schemas of their kinds accept', () => {
+  verifies('kubernetes:rendered', 'has objects that the schemas of their kinds accept', () => {
     for (const object of [...objects, ...objectsOf('autoscaling/autoscalers.yaml')]) {
       const Model = modelOf(object);
       expect(() => new Model(object).validate()).not.toThrow();
@@ -89,7 +89,7 @@ describe('the sample for Kubernetes', () => {
     expect(Object.keys(parseEnv(text('secrets.env.example'))).sort()).toEqual(keys);
   });
 
-  verifies('kubernetes:settings', 'sets what the service accepts in each role', () => {
+  verifies('kubernetes:rendered', 'sets what the service accepts in each role', () => {
     const shared = {
       HOST: '0.0.0.0',
       ...parseEnv(text('settings.env')),
@@ -199,16 +199,20 @@ describe('the sample for Kubernetes', () => {
     expect(named('PersistentVolumeClaim', 'slipway-backups')).toBeDefined();
   });
 
-  verifies('kubernetes:bounded', 'bounds each temporary volume, and lets hosts use the DNS cache of their node', () => {
-    const temporary = pods.flatMap(({ pod }) => pod.volumes ?? []).filter(({ emptyDir }) => emptyDir);
-    expect(temporary).toHaveLength(9);
-    for (const { emptyDir } of temporary) expect(emptyDir?.sizeLimit).toMatch(/^\dGi$/);
-    const { egress } = named('NetworkPolicy', 'slipway-host')!.spec as {
-      egress?: { to: object[]; ports?: { port: number | string }[] }[];
-    };
-    const dns = egress?.find(({ ports }) => ports?.some(({ port }) => port === 53));
-    expect(dns?.to).toContainEqual({ ipBlock: { cidr: '169.254.20.10/32' } });
-  });
+  verifies(
+    'kubernetes:confined',
+    'bounds each temporary volume, and lets hosts use the DNS cache of their node',
+    () => {
+      const temporary = pods.flatMap(({ pod }) => pod.volumes ?? []).filter(({ emptyDir }) => emptyDir);
+      expect(temporary).toHaveLength(9);
+      for (const { emptyDir } of temporary) expect(emptyDir?.sizeLimit).toMatch(/^\dGi$/);
+      const { egress } = named('NetworkPolicy', 'slipway-host')!.spec as {
+        egress?: { to: object[]; ports?: { port: number | string }[] }[];
+      };
+      const dns = egress?.find(({ ports }) => ports?.some(({ port }) => port === 53));
+      expect(dns?.to).toContainEqual({ ipBlock: { cidr: '169.254.20.10/32' } });
+    },
+  );
 
   verifies('kubernetes:autoscaling', 'has autoscalers in a component, and a number of pods without it', () => {
     expect(objects.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')).toEqual([]);

@@ -97,7 +97,15 @@ export class Backup {
       if (file.split(/[\\/]/).includes('..')) {
         throw new Error(`${CHECKSUMS} lists ${file}, which is no path inside the backup. Use another backup.`);
       }
-      if ((await hashOf(path.join(folder, file))) !== hash) {
+      const digest = createHash('sha256');
+      const isThere = await pipeline(createReadStream(path.join(folder, file)), digest).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => {
+          if (error.code !== 'ENOENT') throw error;
+          return false;
+        },
+      );
+      if (!isThere || digest.digest('hex') !== hash) {
         throw new Error(`${file} is damaged: its SHA-256 is not that of ${CHECKSUMS}. Use another backup.`);
       }
     }
@@ -136,16 +144,5 @@ export class Backup {
 
   pathOf(file: string): string {
     return path.join(this.folder, file);
-  }
-}
-
-async function hashOf(file: string): Promise<string | null> {
-  const hash = createHash('sha256');
-  try {
-    await pipeline(createReadStream(file), hash);
-    return hash.digest('hex');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
   }
 }

@@ -43,21 +43,21 @@ class Warning extends Error {}
 let failures = 0;
 
 /**
- * Prints one line: `ok` with what was found, `warning` or `failed` with what the check throws.
+ * Prints one line: `ok` with the result, `warning` or `failed` with what the check throws.
  *
- * @returns what was found; null after a warning or a failure
+ * @returns the result; null after a warning or a failure
  */
 async function check<T>(
   name: string,
   ask: () => T | Promise<T>,
-  tell: (found: T) => string = String,
+  tell: (result: T) => string = String,
 ): Promise<T | null> {
   const line = (level: string, text: string) =>
     process.stdout.write(`${`${level.padEnd(8)} ${name.padEnd(11)} ${text}`.trimEnd()}\n`);
   try {
-    const found = await ask();
-    line('ok', tell(found));
-    return found;
+    const result = await ask();
+    line('ok', tell(result));
+    return result;
   } catch (error) {
     const isWarning = error instanceof Warning;
     if (!isWarning) failures += 1;
@@ -72,7 +72,14 @@ export async function run(): Promise<number> {
   const readSettings = () => loadEnv(undefined, egressChecks);
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
-  if (env.roles.includes('api')) await check('login', () => loginOf(env));
+  if (env.roles.includes('api')) {
+    // That clients cannot log in by URL is what many services want, so it is no warning.
+    await check('login', () => {
+      const reason = offReason(env);
+      if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;
+      return `clients${env.isLocalOnly ? ' on this machine' : ''} log in by URL at ${issuerOf(env)}`;
+    });
+  }
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
   } else await checkDatabase(env);
@@ -82,23 +89,44 @@ export async function run(): Promise<number> {
     if (fault !== null) throw new Warning(fault);
     return '';
   });
-  if (env.roles.includes('host')) await check('isolation', () => isolationOf(env));
+  if (env.roles.includes('host')) {
+    await check('isolation', async () => {
+      const sandbox = new Sandbox(env);
+      const reason = await sandbox.whyNot();
+      if (reason !== null) throw new Warning(`${reason} Uploads of code are refused meanwhile.`);
+      return `hosted code runs at the level ${(await sandbox.describeIsolation()).level}`;
+    });
+  }
   await check('egress', () => egressOf(env));
   return failures > 0 ? 1 : 0;
 }
 
 /** Checks that need the database. */
-async function checkDatabase(given: Env): Promise<void> {
+async function checkDatabase(settings: Env): Promise<void> {
   const started = await check(
     'database',
-    () => startDatabase(given),
-    () => (given.databaseUrl === null ? 'embedded' : 'of DATABASE_URL'),
+    () => startDatabase(settings),
+    () => (settings.databaseUrl === null ? 'embedded' : 'of DATABASE_URL'),
   );
   if (started === null) return;
   const { env, stop } = started;
   try {
-    if ((await check('postgres', () => withSnapshot(env, versionOf))) === null) return;
-    if ((await check('migrations', () => migrationsOf(env))) !== null) await checkService(env);
+    const version = await check('postgres', () =>
+      withSnapshot(env, async (snapshot) => {
+        const number = await snapshot.serverVersion();
+        if (Number.parseInt(number) < 14) throw new Error(`Postgres ${number} is too old: use 14 or newer.`);
+        return number;
+      }),
+    );
+    if (version === null) return;
+    const migrations = await check('migrations', async () => {
+      const modules = await loadExternalModules(env.modules ?? []);
+      if (!(await pendingMigrations(env.databaseUrl ?? '', modules))) return 'at this version';
+      throw env.migrate === 'off'
+        ? new Error('The database is older than this version: run `npm run migrate`.')
+        : new Warning('The database is older than this version: the next start migrates it. Take a backup before.');
+    });
+    if (migrations !== null) await checkService(env);
   } finally {
     await stop();
   }
@@ -107,20 +135,6 @@ async function checkDatabase(given: Env): Promise<void> {
 async function withSnapshot<T>(env: Env, use: (snapshot: DatabaseSnapshot) => Promise<T>): Promise<T> {
   const snapshot = await DatabaseSnapshot.open(env.databaseUrl ?? '');
   return use(snapshot).finally(() => snapshot.close());
-}
-
-async function versionOf(snapshot: DatabaseSnapshot): Promise<string> {
-  const version = await snapshot.serverVersion();
-  if (Number.parseInt(version) < 14) throw new Error(`Postgres ${version} is too old: use 14 or newer.`);
-  return version;
-}
-
-async function migrationsOf(env: Env): Promise<string> {
-  const isPending = await pendingMigrations(env.databaseUrl ?? '', await loadExternalModules(env.modules ?? []));
-  if (!isPending) return 'at this version';
-  throw env.migrate === 'off'
-    ? new Error('The database is older than this version: run `npm run migrate`.')
-    : new Warning('The database is older than this version: the next start migrates it. Take a backup before.');
 }
 
 /** Checks that need the tables of this version, or are part of `/ready`. */
@@ -139,10 +153,10 @@ async function checkService(env: Env): Promise<void> {
   const parts = await NestFactory.createApplicationContext({ module: class Doctor {}, imports }, quiet);
   const ready = await parts.get(HealthController, { strict: false }).readiness();
   await parts.close();
-  for (const [name, wrong] of Object.entries(NEXT_STEPS)) {
+  for (const [name, nextStep] of Object.entries(NEXT_STEPS)) {
     const state = ready[name as keyof ReadinessDto];
     await check(name, () => {
-      if (state !== 'ok') throw new Error(`${state}: ${wrong}`);
+      if (state !== 'ok') throw new Error(`${state}: ${nextStep}`);
       return '';
     });
   }
@@ -162,13 +176,6 @@ async function connectionsOf(env: Env, snapshot: DatabaseSnapshot): Promise<stri
   const text = `${processes} process${processes === 1 ? '' : 'es'} may hold ${sum}, and Postgres has ${usable}`;
   if (sum > usable) throw new Warning(`${text}: lower DATABASE_POOL_MAX or raise max_connections.`);
   return text;
-}
-
-/** States whether MCP clients log in by URL. That they do not is what many services want, so it is no warning. */
-function loginOf(env: Env): string {
-  const reason = offReason(env);
-  if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;
-  return `clients${env.isLocalOnly ? ' on this machine' : ''} log in by URL at ${issuerOf(env)}`;
 }
 
 /**
@@ -207,13 +214,6 @@ async function filesOf(env: Env): Promise<string> {
     if (error.code !== 'ENOENT') throw new Error(`${env.dataDir} cannot be written (${error.code}): change its owner.`);
   });
   return env.dataDir;
-}
-
-async function isolationOf(env: Env): Promise<string> {
-  const sandbox = new Sandbox(env);
-  const reason = await sandbox.whyNot();
-  if (reason !== null) throw new Warning(`${reason} Uploads of code are refused meanwhile.`);
-  return `hosted code runs at the level ${(await sandbox.describeIsolation()).level}`;
 }
 
 function egressOf({ egressAllow, isLocalOnly }: Env): string {

@@ -1,6 +1,6 @@
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
-import { loadEnv, type Env } from '../config/env.js';
+import { loadEnv } from '../config/env.js';
 import { startDatabase } from '../infrastructure.js';
 import { blobStore } from '../platform/blobs/blobs.module.js';
 import { loadDatabase } from '../platform/database/database-copy.js';
@@ -19,12 +19,27 @@ import { UsageError } from './usage-error.js';
  */
 export async function run([folder, ...others]: string[]): Promise<number> {
   if (folder === undefined || others.length > 0) throw new UsageError('name the folder of a backup');
-  const given = loadEnv();
+  const settings = loadEnv();
+  const { dataDir } = settings;
   const backup = await Backup.open(folder);
   const { manifest } = backup;
-  await requireEmptyFolder(given);
-  await placeKeys(given, backup);
-  const { env, stop } = await startDatabase(given);
+  const names = await namesIn(dataDir);
+  const content = names.filter((name) => ['pg', 'pg-location', 'blobs', 'hosting'].includes(name));
+  if (content.length > 0) {
+    throw new Error(`${dataDir} is not empty, it has ${content.join(', ')}: set DATA_DIR to a new folder.`);
+  }
+  // The embedded database needs its keys in the data folder.
+  if (!settings.encryptionKeys && !names.includes(KEYS)) {
+    if (backup.has(KEYS)) {
+      await makeFolder(dataDir, PASSABLE);
+      await copyFile(backup.pathOf(KEYS), path.join(dataDir, KEYS));
+    } else if (manifest.keyIds.length > 0) {
+      throw new Error(
+        `The backup holds no keys: put the file ${KEYS} that belongs to it into ${dataDir}, or set ENCRYPTION_KEYS.`,
+      );
+    }
+  }
+  const { env, stop } = await startDatabase(settings);
   try {
     const missing = manifest.keyIds.filter((keyId) => !env.encryptionKeys?.some(({ id }) => id === keyId));
     if (missing.length > 0) throw new Error(`ENCRYPTION_KEYS lacks ${missing.join(', ')}, which the backup needs.`);
@@ -45,25 +60,4 @@ export async function run([folder, ...others]: string[]): Promise<number> {
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
   process.stdout.write(`Restored ${rows} rows and ${backup.blobHashes.length} files of releases; start the service.\n`);
   return 0;
-}
-
-/** @throws Error when the data folder has files of a service */
-async function requireEmptyFolder({ dataDir }: Env): Promise<void> {
-  const found = (await namesIn(dataDir)).filter((name) => ['pg', 'pg-location', 'blobs', 'hosting'].includes(name));
-  if (found.length > 0) {
-    throw new Error(`${dataDir} is not empty, it has ${found.join(', ')}: set DATA_DIR to a new folder.`);
-  }
-}
-
-/** Puts the keys of the backup into the data folder, where the embedded database needs them. @throws Error without keys */
-async function placeKeys({ dataDir, encryptionKeys }: Env, backup: Backup): Promise<void> {
-  if (encryptionKeys || (await namesIn(dataDir)).includes(KEYS)) return;
-  if (backup.has(KEYS)) {
-    await makeFolder(dataDir, PASSABLE);
-    await copyFile(backup.pathOf(KEYS), path.join(dataDir, KEYS));
-  } else if (backup.manifest.keyIds.length > 0) {
-    throw new Error(
-      `The backup holds no keys: put the file ${KEYS} that belongs to it into ${dataDir}, or set ENCRYPTION_KEYS.`,
-    );
-  }
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { loadEnv, SettingsError } from './env.js';
+import { loadEnv, StartError } from './env.js';
 import { settingDocs } from './env.js';
 
 const base64Key = Buffer.alloc(32, 1).toString('base64');
@@ -13,7 +13,7 @@ function faults(source: NodeJS.ProcessEnv): string[] {
     loadEnv(source);
     return [];
   } catch (error) {
-    if (!(error instanceof SettingsError)) throw error;
+    if (!(error instanceof StartError)) throw error;
     return error.message.split('\n');
   }
 }
@@ -78,7 +78,7 @@ describe('loadEnv', () => {
         },
         () => undefined,
       ]);
-    expect(load).toThrow(new SettingsError('PORT must be a whole number from 0 to 65535.\nHOST: here is nowhere.'));
+    expect(load).toThrow(new StartError('PORT must be a whole number from 0 to 65535.\nHOST: here is nowhere.'));
   });
 
   it.each([

@@ -582,7 +582,12 @@ export class Env extends (class {} as new () => Values) {
    */
   get accountLimits(): AccountLimits {
     // Read by every request: reading the container's memory limit opens a file.
-    return (this.limits ??= this.deriveAccountLimits());
+    return (this.limits ??= {
+      ...accountLimitDefaults,
+      logBytesPerDay: Math.floor(this.logBytesOfDay / 4),
+      livePrograms: Math.max(4, Math.floor((this.runtimeLiveMax * 3) / 4)),
+      ...this.ownAccountLimits,
+    });
   }
 
   /**
@@ -595,12 +600,6 @@ export class Env extends (class {} as new () => Values) {
 
   private get logBytesOfDay(): number {
     return Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays);
-  }
-
-  private deriveAccountLimits(): AccountLimits {
-    const logBytesPerDay = Math.floor(this.logBytesOfDay / 4);
-    const livePrograms = Math.max(4, Math.floor((this.runtimeLiveMax * 3) / 4));
-    return { ...accountLimitDefaults, logBytesPerDay, livePrograms, ...this.ownAccountLimits };
   }
 
   /** Bytes of request bodies that may be held in memory. */
@@ -657,9 +656,6 @@ export function memoryBytes(): number {
 /** A reason not to start that the operator can correct; `message` is for them. */
 export class StartError extends Error {}
 
-/** One or more settings are wrong; `message` names each of them on a line of its own. */
-export class SettingsError extends StartError {}
-
 /** The documentation of every setting, in the order of docs/settings.md. */
 export function settingDocs(): SettingDoc[] {
   return Object.values(settings).map(({ name, fallback, doc, isSecret }) => ({ name, fallback, doc, isSecret }));
@@ -669,7 +665,7 @@ export function settingDocs(): SettingDoc[] {
  * Reads and checks every setting together; an empty value counts as unset.
  *
  * @param checks validate settings whose format other code defines: each throws an Error whose message is a sentence
- * @throws SettingsError with all faults at once. Values are not repeated: some are secrets.
+ * @throws StartError with all faults at once. Values are not repeated: some are secrets.
  */
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {
   const env = new Env();
@@ -696,6 +692,6 @@ export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: 
       faults.push((error as Error).message);
     }
   }
-  if (faults.length > 0) throw new SettingsError(faults.join('\n'));
+  if (faults.length > 0) throw new StartError(faults.join('\n'));
   return env;
 }

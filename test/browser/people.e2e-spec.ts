@@ -29,7 +29,7 @@ afterAll(async () => {
 }, SLOW_MS);
 
 verifies(
-  ['people:invite', 'people:me', 'people:csrf'],
+  ['people:invite', 'people:sign-out-everywhere', 'people:csrf'],
   'a person follows the link, signs out and in again, and another site changes nothing',
   async () => {
     const account = await app.account();

@@ -47,7 +47,7 @@ afterEach(() => page.context().close());
 
 describe('the docs page', () => {
   verifies(
-    'docs:page',
+    'docs:guides',
     'is linked by GET / for a browser, needs no key, and loads nothing from other origins',
     async () => {
       expect(page.url()).toBe(`${url}/docs`);
@@ -61,7 +61,7 @@ describe('the docs page', () => {
     },
   );
 
-  verifies('docs:page', 'shows the groups in the order a newcomer needs, with nothing hidden', async () => {
+  verifies('docs:guides', 'shows the groups in the order a newcomer needs, with nothing hidden', async () => {
     const groups = [
       'Namespaces',
       'Connections',

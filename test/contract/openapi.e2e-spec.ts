@@ -133,7 +133,7 @@ describe('the API document', () => {
     expect(failing(({ parameters = [] }) => parameters.every((one) => (one.description ?? '') !== ''))).toEqual([]);
   });
 
-  verifies('openapi:enums', 'gives an enum to every member whose description begins with its values', () => {
+  verifies('openapi:complete', 'gives an enum to every member whose description begins with its values', () => {
     const { schemas } = committed.components;
     const values = /^`\w+`(: |,? or |, )[^]*`\w+`/;
     const open = Object.entries(schemas).flatMap(([name, { properties = {} }]) =>

@@ -93,7 +93,7 @@ describe('SLIPWAY_MODULES', () => {
   );
 
   verifies(
-    ['extension:module:loaded', 'extension:module:declared'],
+    ['extension:module:loaded', 'auth:declared'],
     'runs no migration at the start with MIGRATE=off, and starts no open route',
     async () => {
       const dataDir = await dataFolder();
@@ -107,7 +107,7 @@ describe('SLIPWAY_MODULES', () => {
     START_MS_MAX,
   );
 
-  verifies('extension:module:explained', 'names the module whose import fails', async () => {
+  verifies('extension:module:one-copy', 'names the module whose import fails', async () => {
     await writeFile(path.join(open, 'main.js'), "import 'nowhere-to-be-found';");
     const service = runProgram('main.js', { DATA_DIR: await dataFolder(), SLIPWAY_MODULES: open });
     expect(await service.ended).toBe(1);

@@ -409,7 +409,7 @@ async function copyOfOurselves(place: string): Promise<{ launcher: string; modul
     await fs.writeFile(join(root, 'package.json'), JSON.stringify({ ...manifest, version }));
   }
   // The launcher with what it imports: it runs before anything else of ours is there.
-  for (const part of ['embedded', 'files']) {
+  for (const part of ['embedded', 'files', 'schedule']) {
     await fs.cp(join(platformDir, part), join(place, part), { recursive: true });
   }
   await fs.writeFile(join(place, 'package.json'), '{ "type": "module" }');

@@ -89,7 +89,7 @@ const hostile = fc.constantFrom(...shapes('NAMESPACE').keys()).chain((index) =>
 
 describe('with the key of another account', () => {
   verifies(
-    ['path:no-bypass', 'path:case-sensitive'],
+    'path:no-bypass',
     'no spelling of a path reads or changes what a tenant owns, or fails',
     async () => {
       const before = await possessions();

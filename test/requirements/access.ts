@@ -26,7 +26,6 @@ export const access = {
     source: 'Spec 7, House',
     behavior: 'A 401 of a REST route under connections has the body `{error: "unauthorized", message}`.',
   },
-  'auth:challenge': { source: 'House', behavior: 'Every 401 carries a `WWW-Authenticate: Bearer` header.' },
   'auth:before-validation': {
     source: 'House',
     behavior:
@@ -61,16 +60,13 @@ export const access = {
   // Accounts and keys: how keys are issued
   'account:create': {
     source: 'House',
-    behavior: '`POST /accounts {name, kind}` by the operator creates a user or an organization and answers 201.',
+    behavior:
+      '`POST /accounts {name, kind}` by the operator creates a user or an organization and answers 201; without a name or with an unknown kind it answers 400.',
   },
   'account:list': { source: 'House', behavior: '`GET /accounts` answers the operator with every account.' },
   'account:operator-only': {
     source: 'House',
     behavior: "Creating and listing accounts with a key that is not the operator's answers 403.",
-  },
-  'account:validation': {
-    source: 'House',
-    behavior: 'An account without a name or with an unknown kind answers 400 `{error}`.',
   },
   'key:create': {
     source: 'House',
@@ -91,10 +87,6 @@ export const access = {
       'A request with a key updates its last-used time and the address of its client, which `TRUST_PROXY` lets a proxy name.',
   },
   'key:expiry': { source: 'House', behavior: 'A key can be created with an expiry and works until that time.' },
-  'key:expires-soon': {
-    source: 'House',
-    behavior: 'Lists mark a key with `expiresSoon` from 14 days before its expiry on.',
-  },
   'key:rotate': {
     source: 'House',
     behavior:
@@ -103,12 +95,7 @@ export const access = {
   'key:scopes': {
     source: 'House',
     behavior:
-      'A key with scopes does what its levels include, in all namespaces or in the named one: anything else answers 403 with the missing scope, and foreign things look missing.',
-  },
-  'key:scopes:create': {
-    source: 'House',
-    behavior:
-      'A key is created with `scopes`; without them it has all rights, an unknown one answers 400, and a key makes no key with more rights than its own.',
+      'A key with scopes does what its levels include, in all namespaces or in the named one: anything else answers 403 with the missing scope, foreign things look missing, and it makes no key with more rights. Without scopes a key has all rights.',
   },
   'key:access': {
     source: 'House',
@@ -158,12 +145,7 @@ export const access = {
   'error:hint': {
     source: 'House',
     behavior:
-      'A 404 names the missing resource and the nearest existing name in the header `Slipway-Hint` for the owner; `error` and `message` do not change.',
-  },
-  'error:hint:header': {
-    source: 'House',
-    behavior:
-      '`Slipway-Hint` is a header of at most 512 bytes; `%`, line ends and what is not ASCII are percent-encoded UTF-8.',
+      'A 404 names the missing resource and the nearest existing name for the owner in the header `Slipway-Hint`, of at most 512 bytes and percent-encoded; `error` and `message` do not change.',
   },
   'error:hint:stranger': {
     source: 'House',
@@ -172,11 +154,8 @@ export const access = {
   },
   'error:method': {
     source: 'House',
-    behavior: 'A method that a path does not have answers 405 with `Allow`, with and without a key.',
-  },
-  'error:method:options': {
-    source: 'House',
-    behavior: 'OPTIONS answers 204 with `Allow`; an unknown path answers 404, below `/.well-known` too.',
+    behavior:
+      'A method that a path does not have answers 405 with `Allow`, with and without a key; OPTIONS answers 204 with `Allow`, and 404 for an unknown path.',
   },
   'auth:explained': {
     source: 'House',
@@ -185,12 +164,8 @@ export const access = {
   },
   'query:unknown': {
     source: 'House',
-    behavior: 'An undeclared query parameter of a REST route answers 400 with the nearest declared one.',
-  },
-  'query:metadata-look-alikes': {
-    source: 'House',
     behavior:
-      '`metadata[i]`, `metadata={…}` and other spellings of a metadata filter answer 400 with `metadata.{key}`.',
+      'An undeclared query parameter of a REST route answers 400 with the nearest declared one, other spellings of a metadata filter with `metadata.{key}`.',
   },
   'query:published-clients': {
     source: 'Field',
@@ -202,11 +177,7 @@ export const access = {
   },
   'error:bad-json': {
     source: 'House',
-    behavior: 'A body that is not valid JSON answers 400 in the shape of its prefix.',
-  },
-  'error:not-sent-as-json': {
-    source: 'House',
-    behavior: 'A body with another content type than JSON answers 400 on JSON routes and is not ignored.',
+    behavior: 'A body that is not valid JSON, or has another content type, answers 400 in the shape of its prefix.',
   },
   'error:body-too-large': {
     source: 'Spec 8, House',
@@ -225,10 +196,6 @@ export const access = {
     behavior:
       'The API document marks `PUT /namespaces/{namespace}/servers/{server}` deprecated and `PUT /servers/{qualifiedName}` not.',
   },
-  'openapi:enums': {
-    source: 'House',
-    behavior: 'The API document lists the values of every member that has a closed list of them.',
-  },
   'openapi:experimental': {
     source: 'Spec 4.8, 9',
     behavior: 'Output schema inference is served under an `experimental` path segment and under no other path.',
@@ -240,7 +207,8 @@ export const access = {
   'openapi:document': { source: 'House', behavior: '`/openapi.json` equals the committed document.' },
   'openapi:complete': {
     source: 'House',
-    behavior: 'Every operation has a summary, an example and its statuses with their error bodies.',
+    behavior:
+      'Every operation has a summary, an example and its statuses with their error bodies, and every member with a closed list of values names them.',
   },
   'openapi:bodies': {
     source: 'House',
@@ -299,10 +267,9 @@ export const access = {
     source: 'House',
     behavior: 'The first segment of every route of the service is a reserved namespace name.',
   },
-  'path:case-sensitive': { source: 'House', behavior: 'Paths are matched with their letter case.' },
   'path:no-bypass': {
     source: 'House',
     behavior:
-      'No spelling of a path (double encoding, dot segments, doubled slashes, backslashes, NUL) reaches a target under another access rule or owner.',
+      'No spelling of a path (double encoding, dot segments, doubled slashes, backslashes, NUL, letter case) reaches a target under another access rule or owner.',
   },
 } as const satisfies Record<string, Requirement>;

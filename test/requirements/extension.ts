@@ -14,17 +14,8 @@ export const extension = {
   },
   'extension:module:one-copy': {
     source: 'House',
-    behavior: 'A module outside of the source tree with its own copy of a shared package stops the start.',
-  },
-  'extension:module:explained': {
-    source: 'House',
     behavior:
-      'A module outside of the source tree that cannot be loaded stops the start with its folder and the reason.',
-  },
-  'extension:module:declared': {
-    source: 'House',
-    behavior: 'A route of a module outside of the source tree without an access declaration stops the start.',
-    isLong: true,
+      'A module outside of the source tree that cannot be loaded, or has its own copy of a shared package, stops the start with its folder and the reason.',
   },
   'extension:generated': {
     source: 'House',

@@ -82,7 +82,7 @@ export const login = {
   'login:redirect': {
     source: 'House',
     behavior:
-      'An answer goes to a registered redirect address by its query and nowhere else: an error about it is a page. `next` of the sign-in leads to pages of ours.',
+      'An answer goes to a registered redirect address by its query and nowhere else: an error about it is a page. `next` of the sign-in leads to pages of ours below `/consent/`, `/me` and `/setup/` and nowhere else.',
   },
   'login:issuer': {
     source: 'House',
@@ -102,10 +102,6 @@ export const login = {
     behavior:
       'An access token opens the MCP methods of its endpoint: every other endpoint, REST, paths below a run endpoint and tunnels answer 401, and pages do not know it.',
   },
-  'login:wrong-key': {
-    source: 'House',
-    behavior: 'A wrong API key is answered without `resource_metadata`, as before.',
-  },
   'login:csrf': {
     source: 'House',
     behavior:
@@ -118,7 +114,7 @@ export const login = {
   'login:fixation': {
     source: 'House',
     behavior:
-      'A sign-in during an authorization makes a new session; a decision counts only for the account that saw the page.',
+      'Each sign-in makes a new secret and session id and ends the session that the browser had, also during an authorization; a decision counts only for the account that saw the page.',
   },
   'login:enumeration': {
     source: 'House',
@@ -163,16 +159,13 @@ export const login = {
   },
   'login:revoke': {
     source: 'House',
-    behavior: 'A client revokes its own tokens and no others; either token ends the login.',
+    behavior:
+      'A client revokes its own tokens, and a person ends their own logins at `/me/access`, and no others; either token ends the login.',
   },
   'login:ends': {
     source: 'House',
     behavior:
       'A login and its streams end within 5 s, in every process, with a revocation, at `/me/access`, with the deletion of its connection, namespace or server, with its account, with what was granted, and when its server becomes private.',
-  },
-  'login:own-grants': {
-    source: 'House',
-    behavior: '`/me/access` shows and ends the own logins of a person and no others.',
   },
   'login:renamed': {
     source: 'House',
@@ -184,14 +177,9 @@ export const login = {
     behavior: 'Each step of a login may reach another process; a revocation at one counts in all within 5 s.',
   },
   'login:restart': { source: 'House', behavior: 'An authorization that waits for its person survives a restart.' },
-  'login:many': { source: 'House', behavior: '200 logins at once succeed, and the service answers meanwhile.' },
   'login:sweep': {
     source: 'House',
     behavior:
       'Expired codes, tokens, authorizations and grants are removed, registrations that nobody allowed after a day, and clients that were not used for 90 days.',
-  },
-  'login:no-warnings': {
-    source: 'House',
-    behavior: 'The library of the authorization server prints no warning and no notice.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -17,22 +17,14 @@ export const people = {
     behavior:
       'After 10 attempts for one name within 15 minutes, those under way included, every further one answers 429, whether the account exists or not.',
   },
-  'people:next': {
-    source: 'House',
-    behavior:
-      'After the sign-in `next` leads to pages of ours below `/consent/`, `/me` and `/setup/` and nowhere else.',
-  },
-  'people:fixation': {
-    source: 'House',
-    behavior: 'Each sign-in makes a new secret and session id, and ends the session that the browser had.',
-  },
   'people:processes': {
     source: 'House',
     behavior: 'A session that began at one process is known to every other, and a sign-out at one counts in all.',
   },
   'people:sign-out-everywhere': {
     source: 'House',
-    behavior: "A person ends all of their sessions, and nobody else's.",
+    behavior:
+      "`/me` shows who is signed in and in how many browsers; a person ends all of their sessions, and nobody else's.",
   },
   'people:key-ends': {
     source: 'House',
@@ -67,11 +59,6 @@ export const people = {
     behavior:
       'A person changes the password at `/me` with the present one; a new password has 12 to 200 characters and ends all other sessions.',
   },
-  'people:me': {
-    source: 'House',
-    behavior: '`/me` shows who is signed in and in how many browsers, and leads to the sign-in who is not.',
-  },
-  'people:no-log': { source: 'House', behavior: 'Passwords, links and secrets of sessions stand in no log.' },
   'people:purge': { source: 'House', behavior: 'Expired sessions and invitations are deleted once a day.' },
   'people:start-page': {
     source: 'House',

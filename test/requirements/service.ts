@@ -461,12 +461,7 @@ export const service = {
   'limits:requests': {
     source: 'House',
     behavior:
-      'Requests of a key, of an account, and of an address without a valid key beyond their limit per minute answer 429 in the shape of their path, with `Retry-After`, and close the connection.',
-  },
-  'limits:keyless-bodies': {
-    source: 'House',
-    behavior:
-      'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
+      'Requests of a key, of an account, and of an address without a valid key beyond their limit per minute answer 429 in the shape of their path, with `Retry-After`, and close the connection; `RateLimit` and `RateLimit-Policy` foretell it.',
   },
   'limits:large-answers': {
     source: 'House',
@@ -488,10 +483,6 @@ export const service = {
     behavior:
       'Of the requests of one connection that have no answer yet, 16 are executed; after one more the connection closes behind the 16th answer.',
   },
-  'limits:headers': {
-    source: 'House',
-    behavior: 'Answers have `RateLimit-Policy` and `RateLimit` with the applied limits and the remaining requests.',
-  },
   'limits:failures': {
     source: 'House',
     behavior:
@@ -503,11 +494,8 @@ export const service = {
   },
   'limits:usage': {
     source: 'House',
-    behavior: '`GET /accounts/me/usage` answers each limit of the account and its current use.',
-  },
-  'limits:overrides': {
-    source: 'House',
-    behavior: 'The operator sets limits of single accounts with `PATCH /accounts/{id}/limits`.',
+    behavior:
+      '`GET /accounts/me/usage` answers each limit of the account and its current use; the operator sets limits of single accounts with `PATCH /accounts/{id}/limits`.',
   },
   'limits:quotas': {
     source: 'House',
@@ -537,14 +525,10 @@ export const service = {
     source: 'House',
     behavior: 'The dashboard and the alert rules in `docker` use only existing metrics.',
   },
-  'kubernetes:valid': {
-    source: 'House',
-    behavior: 'The schemas of Kubernetes accept each object in `docker/kubernetes`.',
-  },
   'kubernetes:confined': {
     source: 'House',
     behavior:
-      'Containers in `docker/kubernetes` run without root, capabilities, privilege escalation or a writable root file system.',
+      'Containers in `docker/kubernetes` run without root, capabilities, privilege escalation or a writable root file system, and with bounded temporary volumes.',
   },
   'kubernetes:secrets': {
     source: 'House',
@@ -554,11 +538,7 @@ export const service = {
   'kubernetes:rendered': {
     source: 'House',
     behavior:
-      'What kustomize renders of `docker/kubernetes` is complete, and processes with its settings run hosted code.',
-  },
-  'kubernetes:settings': {
-    source: 'House',
-    behavior: 'The service accepts the settings of `docker/kubernetes` in each role.',
+      'The objects in `docker/kubernetes` and what kustomize renders of them are valid and complete, and the service accepts their settings in each role and runs hosted code with them.',
   },
   'kubernetes:ingress': {
     source: 'House',
@@ -578,11 +558,6 @@ export const service = {
     source: 'House',
     behavior:
       'The pods of `docker/kubernetes` open fewer database connections than Postgres accepts by default, also during an upgrade.',
-  },
-  'kubernetes:bounded': {
-    source: 'House',
-    behavior:
-      'Temporary volumes of `docker/kubernetes` have a size limit, and hosts reach the DNS cache of their node.',
   },
   'kubernetes:autoscaling': {
     source: 'House',
@@ -617,19 +592,10 @@ export const service = {
     source: 'House',
     behavior: '`/docs` stores no key, runs only its own scripts and cannot be framed.',
   },
-  'docs:page': {
-    source: 'House',
-    behavior: '`/docs` is readable without a key, and `GET /` links to it for a browser.',
-  },
   'docs:guides': {
     source: 'House',
     behavior:
-      'The pages of the documentation are readable at `/docs` as text, and `GET /` and the API document link to all of them.',
-  },
-  'docs:limited': {
-    source: 'House',
-    behavior:
-      '`/`, `/docs` and the API documents count as requests without a key of their address; a document is serialized once.',
+      'The API reference and the pages of the documentation are readable at `/docs` without a key, and `GET /` and the API document link to them.',
   },
   'docs:try-it-out': {
     source: 'House',
@@ -666,14 +632,10 @@ export const service = {
     source: 'House',
     behavior: 'A full disk answers 507, and is reported in `/ready` and a metric.',
   },
-  'health:embedded-takeover': {
-    source: 'House',
-    behavior:
-      'A process that shares an embedded Postgres starts it again on the same port when the process that started it ends.',
-  },
   'health:embedded-restart': {
     source: 'House',
-    behavior: 'An embedded Postgres that dies is restarted; if that fails, the process ends with code 1.',
+    behavior:
+      'An embedded Postgres that dies, or whose process ends beside others that share it, is started again on the same port; if that fails, the process ends with code 1.',
   },
   'health:host-restart': {
     source: 'House',
@@ -681,15 +643,10 @@ export const service = {
     isLong: true,
   },
   'log:repeats': { source: 'House', behavior: 'A repeated warning is logged once a minute, with a count.' },
-  'log:one-level': { source: 'House', behavior: 'No log record has two levels.' },
   'log:process': {
     source: 'House',
     behavior:
-      'Log lines in JSON name role, host and version of their process; `slipway_build_info` has version and commit.',
-  },
-  'log:names': {
-    source: 'House',
-    behavior: 'Log lines about releases and connections contain the qualified name and the account.',
+      'Log lines in JSON name role, host and version of their process, and those about releases and connections the qualified name and the account; `slipway_build_info` has version and commit.',
   },
   'log:access': { source: 'House', behavior: 'With ACCESS_LOG every request is logged at info, with its account.' },
   'start:open-host': {
@@ -708,10 +665,6 @@ export const service = {
     behavior:
       'Behind the sample of nginx, a restart of each process in turn fails no call that lasts up to 5 s, and repeats none.',
   },
-  'stop:restarting': {
-    source: 'House',
-    behavior: 'A call in flight 25 s after the stop answers an error that contains "restarting".',
-  },
   'start:loaded-code': {
     source: 'House',
     behavior:
@@ -724,7 +677,8 @@ export const service = {
   },
   'start:bad-setting': {
     source: 'House',
-    behavior: 'Invalid settings end the start with one sentence each, all together, and exit code 1.',
+    behavior:
+      'Invalid settings, a busy port and a data folder that is not writable end the start with one sentence each and exit code 1.',
   },
   'start:newer-database': {
     source: 'House',
@@ -794,17 +748,10 @@ export const service = {
     behavior:
       'With a collector of OpenTelemetry set, requests, upstream calls and queries are sent as one trace, and runtime logs as log records; what cannot be sent is counted, and calls do not wait for it.',
   },
-  'start:busy-port': {
-    source: 'House',
-    behavior: 'A busy port ends the start with one sentence and exit code 1.',
-  },
-  'start:unwritable-folder': {
-    source: 'House',
-    behavior: 'A data folder that is not writable ends the start with one sentence and exit code 1.',
-  },
   'stop:graceful': {
     source: 'House',
-    behavior: 'A stop signal lets requests in flight finish, ends upstream sessions and stops the embedded database.',
+    behavior:
+      'A stop signal lets requests in flight finish, ends upstream sessions and stops the embedded database; a call in flight after 25 s answers an error that contains "restarting".',
   },
   'stop:killed': {
     source: 'House',

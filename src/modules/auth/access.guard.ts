@@ -42,7 +42,12 @@ export class AccessGuard implements CanActivate {
       request.grant = { caller: ANONYMOUS, isSigned: true };
       return true;
     }
-    const caller = await this.callerOf(request, response, declared);
+    let caller: Caller;
+    try {
+      caller = await this.access.authenticate(request, declared);
+    } catch (error) {
+      throw await this.limits.refusal(error, request, response);
+    }
     this.limits.admit(request, caller, response);
     const param = (name: string | undefined) => (name === undefined ? undefined : String(request.params[name]));
     request.grant = await this.access.authorize(caller, declared, {
@@ -54,13 +59,5 @@ export class AccessGuard implements CanActivate {
     this.bodies.admit(request, response, caller.accountId);
     request.body = await readJsonBody(request);
     return true;
-  }
-
-  private async callerOf(request: Request, response: Response, rule: AccessRule): Promise<Caller> {
-    try {
-      return await this.access.authenticate(request, rule);
-    } catch (error) {
-      throw await this.limits.refusal(error, request, response);
-    }
   }
 }

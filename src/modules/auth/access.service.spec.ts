@@ -3,7 +3,8 @@ import { Controller, Delete, Get, Module, Post, type Type } from '@nestjs/common
 import { ModulesContainer, NestFactory } from '@nestjs/core';
 import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';
-import { checkRoutes, declarationOf, RouteDeclarationError } from './access.service.js';
+import { StartError } from '../../config/env.js';
+import { checkRoutes, declarationOf } from './access.service.js';
 import { Access } from './access.decorator.js';
 
 @Controller('servers')
@@ -72,7 +73,7 @@ async function faults(...controllers: Type[]): Promise<string[]> {
     checkRoutes(routes);
     return [];
   } catch (error) {
-    expect(error).toBeInstanceOf(RouteDeclarationError);
+    expect(error).toBeInstanceOf(StartError);
     return (error as Error).message.split('\n');
   }
 }

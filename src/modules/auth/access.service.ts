@@ -26,9 +26,6 @@ import { covers, coversSomewhere, decide } from './may.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** A route is declared wrongly, such as without access rule; stops the start. */
-export class RouteDeclarationError extends StartError {}
-
 /** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
 @Injectable()
 export class AccessService {
@@ -121,7 +118,9 @@ export class AccessService {
       this.requireForAll(caller, action);
     }
     if (rule.account !== undefined) {
-      const accountId = ownAccount(caller, target.account ?? '');
+      const isOwn = target.account === 'me' || target.account === caller.accountId;
+      if (!isOwn && !caller.isOperator) throw new AccountNotFoundError();
+      const accountId = isOwn ? caller.accountId : String(target.account);
       this.requireForAll(caller, action);
       return { caller, accountId };
     }
@@ -137,7 +136,13 @@ export class AccessService {
     if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: name })) {
       return { caller, namespace: { id: cached.id, name } };
     }
-    return this.authorizeOther(caller, rule, action, name, thingOf(rule, target, name));
+    // The server or connection that the path names; null where a path names none, so that no grant can open it.
+    const { connectionId } = target;
+    let thing: GrantedThing | null = null;
+    if (rule.owner === 'qualifiedName') {
+      thing = { namespace: name, kind: 'server', name: owner.slice(name.length + 1) };
+    } else if (connectionId !== undefined) thing = { namespace: name, kind: 'connection', name: connectionId };
+    return this.authorizeOther(caller, rule, action, name, thing);
   }
 
   private async authorizeOther(
@@ -147,9 +152,9 @@ export class AccessService {
     name: string,
     thing: GrantedThing | null,
   ): Promise<Grant> {
-    const found = await this.owners?.find(name);
-    if (found && this.may(caller, action, { ownerId: found.accountId, namespace: name })) {
-      return { caller, namespace: { id: found.id, name } };
+    const owner = await this.owners?.find(name);
+    if (owner && this.may(caller, action, { ownerId: owner.accountId, namespace: name })) {
+      return { caller, namespace: { id: owner.id, name } };
     }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
     const granted = thing && (await this.grants?.find(caller.accountId, thing));
@@ -162,28 +167,16 @@ export class AccessService {
     }
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
     // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
-    const error = found && rule.foreign ? rule.foreign() : missing();
+    const error = owner && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
-    const own = (await this.owners?.namesOf(caller.accountId)) ?? [];
+    const names = (await this.owners?.namesOf(caller.accountId)) ?? [];
     // Of a server that the caller may read, only what is its owner's is missing.
     const fact =
       rule.owner === 'qualifiedName'
         ? 'Only the owner of a server may do this, and you have no such namespace.'
         : 'You have no such namespace.';
-    throw Object.assign(error, { advice: `${fact}${didYouMean(name, own)}` });
+    throw Object.assign(error, { advice: `${fact}${didYouMean(name, names)}` });
   }
-}
-
-/** The server or connection that the path names; null where a path names none, so that no grant can open it. */
-function thingOf(rule: AccessRule, { owner = '', connectionId }: AccessTarget, namespace: string): GrantedThing | null {
-  if (rule.owner === 'qualifiedName') return { namespace, kind: 'server', name: owner.slice(namespace.length + 1) };
-  return connectionId === undefined ? null : { namespace, kind: 'connection', name: connectionId };
-}
-
-function ownAccount(caller: Caller, id: string): string {
-  if (id === 'me' || id === caller.accountId) return caller.accountId;
-  if (!caller.isOperator) throw new AccountNotFoundError();
-  return id;
 }
 
 /** The access declaration of a route, on its method or its class. */
@@ -195,7 +188,7 @@ export function declarationOf({ handler, controller }: { handler: object; contro
 /**
  * Checks at start that every route declares its access, names only parameters it has, and begins with a literal segment.
  *
- * @throws RouteDeclarationError naming every route that fails
+ * @throws StartError naming every route that fails
  */
 export function checkRoutes(routes: Route[]): void {
   const faults = routes.flatMap((route) => {
@@ -210,5 +203,5 @@ export function checkRoutes(routes: Route[]): void {
     const unknown = params.filter((param) => param !== undefined && !path.split('/').includes(`:${param}`));
     return [...catching, ...unknown.map((param) => `${method} ${path} has no parameter "${param}" to check`)];
   });
-  if (faults.length > 0) throw new RouteDeclarationError(faults.join('\n'));
+  if (faults.length > 0) throw new StartError(faults.join('\n'));
 }

@@ -16,15 +16,6 @@ import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsPrintable } from '../../platform/http/input-values.js';
 import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
 
-/** Scopes of one key: each request of the key may compare all of them. */
-const SCOPES_MAX = 100;
-
-/** Longest overlap of a rotation: a week. */
-const OVERLAP_SECONDS_MAX = 7 * 24 * 60 * 60;
-
-/** From when on a list says that a key expires soon. */
-const SOON_MS = 14 * 24 * 60 * 60 * 1000;
-
 /** A user or an organization: owns namespaces and API keys. */
 export class AccountDto {
   /** @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11' */
@@ -91,8 +82,6 @@ export class ApiKeyDto {
    * @example '2027-11-20T00:00:00.000Z'
    */
   expiresAt: string | null;
-  /** True from 14 days before the expiry on. */
-  expiresSoon: boolean;
   /**
    * Rights of the key: `read`, `call`, `publish` or `manage`, each alone for all namespaces or as `call:acme` for one. Null:
    * all rights of the account.
@@ -141,7 +130,7 @@ export class CreateApiKeyDto {
    */
   @IsOptional()
   @ArrayNotEmpty({ message: '$property must hold at least one scope' })
-  @ArrayMaxSize(SCOPES_MAX, { message: `$property must hold at most ${SCOPES_MAX} scopes` })
+  @ArrayMaxSize(100, { message: '$property must hold at most 100 scopes' })
   @IsString({ each: true })
   scopes?: string[];
 }
@@ -159,7 +148,7 @@ export class RotateApiKeyDto {
   @IsOptional()
   @IsInt()
   @Min(0)
-  @Max(OVERLAP_SECONDS_MAX)
+  @Max(7 * 24 * 60 * 60)
   overlapSeconds?: number = 24 * 60 * 60;
 }
 
@@ -238,7 +227,6 @@ export function toApiKeyDto(row: ApiKey): ApiKeyDto {
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     lastAddress: row.lastAddress ?? null,
     expiresAt: row.expiresAt?.toISOString() ?? null,
-    expiresSoon: row.expiresAt !== null && row.expiresAt.getTime() - Date.now() <= SOON_MS,
     scopes: row.scopes,
     replacedBy: row.replacedBy ?? null,
   };

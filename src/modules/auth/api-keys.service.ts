@@ -6,7 +6,7 @@ import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
-import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ConflictError, ForbiddenError, InvalidInputError } from '../../platform/errors/domain-error.js';
 import { clientAddress, type RequestOrigin } from '../../platform/http/client-address.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -15,7 +15,7 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
 import { ANONYMOUS, type Caller, type TokenSource } from './access.types.js';
 import { ApiKey } from './account.entity.js';
-import { covers, isWithin, parseScopes, readScopes, scopeInWords } from './may.js';
+import { covers, formatScope, isWithin, parseScopes, readScopes, scopeInWords } from './may.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import {
@@ -27,7 +27,7 @@ import {
   type CreatedApiKeyDto,
   type RotateApiKeyDto,
 } from './account.dto.js';
-import { AccountNotFoundError, ApiKeyNotFoundError, KeyRightsError, UnauthenticatedError } from './auth.errors.js';
+import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -126,7 +126,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    *
    * @param caller whose key makes it
    * @throws AccountNotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future and an
-   * unknown scope, KeyRightsError
+   * unknown scope, ForbiddenError
    */
   async create(
     caller: Caller,
@@ -147,7 +147,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * it in clear text.
    *
    * @param caller whose key rotates it
-   * @throws ApiKeyNotFoundError, QuotaExceededError, KeyRightsError, InvalidInputError for an expiry that is not in the
+   * @throws ApiKeyNotFoundError, QuotaExceededError, ForbiddenError, InvalidInputError for an expiry that is not in the
    * future, ConflictError for a key that has been replaced
    */
   async rotate(
@@ -236,9 +236,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
     expiresAt: string | null = null,
   ): { row: ApiKey; key: string } {
+    const end = expiresAt === null ? null : new Date(expiresAt);
+    // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
+    if (end && !(end.getTime() > Date.now())) {
+      throw new InvalidInputError('expiresAt must be a date and time in the future');
+    }
     const key = generateApiKey();
     const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
-    return { row: this.keys.create({ ...of, ...secret, expiresAt: futureMoment(expiresAt) }), key };
+    return { row: this.keys.create({ ...of, ...secret, expiresAt: end }), key };
   }
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
@@ -299,17 +304,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
 /**
  * @param scopes null: all rights of the account
- * @throws KeyRightsError for more rights than the caller's key has, InvalidInputError for an unknown scope
+ * @throws ForbiddenError for more rights than the caller's key has, InvalidInputError for an unknown scope
  */
 function requireWithin(caller: Caller, scopes: string[] | null): void {
-  const wanted = scopes && parseScopes(scopes);
-  if (caller.scopes && !isWithin(wanted, caller.scopes)) throw new KeyRightsError(caller.scopes);
-}
-
-/** @throws InvalidInputError also for ISO 8601 forms that `Date` does not parse (weeks, days of the year) */
-function futureMoment(text: string | null): Date | null {
-  if (text === null) return null;
-  const moment = new Date(text);
-  if (!(moment.getTime() > Date.now())) throw new InvalidInputError('expiresAt must be a date and time in the future');
-  return moment;
+  const rights = scopes && parseScopes(scopes);
+  if (!caller.scopes || isWithin(rights, caller.scopes)) return;
+  throw new ForbiddenError(
+    `Forbidden: this API key makes no key with more rights than its own: ${caller.scopes.map(formatScope).join(', ')}. Name scopes within them, or use a key that has the rights.`,
+  );
 }

@@ -1,6 +1,5 @@
 import { DomainError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
-import type { Action, GrantLevel, KeyScope } from './access.types.js';
-import { formatScope } from './may.js';
+import type { Action, GrantLevel } from './access.types.js';
 
 /** The API key is missing, invalid or expired. */
 export class UnauthenticatedError extends DomainError {
@@ -46,16 +45,6 @@ export class KeyScopeError extends ForbiddenError {
     const needed = namespace === null ? `"${scope}"` : `"${scope}" or "${scope}:${namespace}"`;
     super(
       `Forbidden: this API key lacks the scope ${needed}. Use another key of the account: GET /accounts/me/access says what this one may do.`,
-    );
-  }
-}
-
-/** The key would make one that may do more than itself. */
-export class KeyRightsError extends ForbiddenError {
-  /** @param scopes those of the key that asks */
-  constructor(scopes: readonly KeyScope[]) {
-    super(
-      `Forbidden: this API key makes no key with more rights than its own: ${scopes.map(formatScope).join(', ')}. Name scopes within them, or use a key that has the rights.`,
     );
   }
 }

@@ -8,6 +8,7 @@ import {
   ROUTE_ARGS_METADATA,
 } from '@nestjs/common/constants.js';
 import { ApplicationConfig } from '@nestjs/core';
+import { StartError } from '../../config/env.js';
 import { errorAnswer } from '../../platform/errors/error-body.js';
 import { familyOf } from '../../platform/errors/error-form.decorator.js';
 import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
@@ -17,7 +18,7 @@ import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { knownQuery, requireNoQuery, KnownQueryGuard } from '../../platform/http/known-query.guard.js';
 import { matchPath, type Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
-import { declarationOf, RouteDeclarationError, type AccessService } from './access.service.js';
+import { declarationOf, type AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
 import type { RequestLimits } from './request-limits.service.js';
 import { UnauthenticatedError } from './auth.errors.js';
@@ -40,9 +41,8 @@ interface Match {
   params: FastPathRequest['params'];
 }
 
-/** Limits of the remembered matches. Clients without a key add to them. */
+/** Remembered matches, whose paths are at most a request head long. Clients without a key add to them. */
 const MATCHES_MAX = 1_000;
-const MATCHED_PATH_CHARS_MAX = 256;
 
 /**
  * Global enhancers that the router replaces: it authorizes as the guard does, its handlers validate their input, and it
@@ -85,7 +85,7 @@ export class FastPathRouter {
 
   /**
    * @param globals see {@link globalEnhancers}
-   * @throws RouteDeclarationError for every route that declares something the fast path does not run
+   * @throws StartError for every route that declares something the fast path does not run
    */
   constructor(
     routes: Route[],
@@ -96,7 +96,7 @@ export class FastPathRouter {
   ) {
     const own = routes.filter(({ handler }) => Reflect.getMetadata(FAST_PATH, handler) === true);
     const faults = own.flatMap((route) => faultsOf(route, globals));
-    if (faults.length > 0) throw new RouteDeclarationError(faults.join('\n'));
+    if (faults.length > 0) throw new StartError(faults.join('\n'));
     this.routes = own.map((route) => ({
       method: route.method,
       segments: route.path.split('/'),
@@ -131,7 +131,7 @@ export class FastPathRouter {
       if (!params) continue;
       const match = { route, params };
       if (this.matches.size >= MATCHES_MAX) this.matches.clear();
-      if (path.length <= MATCHED_PATH_CHARS_MAX) this.matches.set(key, match);
+      this.matches.set(key, match);
       return match;
     }
     return null;
@@ -163,23 +163,17 @@ export class FastPathRouter {
       const error =
         thrown instanceof UnauthenticatedError ? await this.limits.refusal(thrown, request, response) : thrown;
       logFailure(this.logger, error, request);
-      answerError(request, response, error, path);
+      if (response.headersSent) return void response.destroy();
+      const { status, headers, body } = errorAnswer(error, familyOf(path));
+      // A failed call may have had effects; published clients retry without this header.
+      const all = {
+        ...(request.method === 'POST' && { 'x-should-retry': 'false' }),
+        ...headers,
+        'content-type': JSON_TYPE,
+      };
+      response.writeHead(status, all).end(JSON.stringify(body));
     }
   }
-}
-
-/** A failed call may have had effects; published clients retry without this header. */
-const noRetry = { 'x-should-retry': 'false' };
-
-function answerError({ method }: IncomingMessage, response: ServerResponse, error: unknown, path: string): void {
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  const { status, headers, body } = errorAnswer(error, familyOf(path));
-  const text = JSON.stringify(body);
-  const all = { ...(method === 'POST' && noRetry), ...headers, 'content-type': JSON_TYPE };
-  response.writeHead(status, all).end(text);
 }
 
 /** Declarations of a route that the fast path does not run, as sentences for the error at start. */

@@ -15,17 +15,17 @@ export type Decision = 'yes' | 'scope' | 'no';
 
 /** Decides without a query. */
 export function decide(caller: Caller, action: Action, target: Target): Decision {
-  if (!accountMay(caller, action, target)) return 'no';
-  if (caller.scopes === null) return 'yes';
-  if (action === 'discover' && target.isPublic) return 'yes';
-  return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
-}
-
-function accountMay({ accountId }: Caller, action: Action, { ownerId, isPublic, granted }: Target): boolean {
-  if (ownerId === accountId) return true;
   const isOpen = action === 'discover' || action === 'call';
-  if (isPublic && isOpen) return true;
-  return granted === 'manage' ? action !== 'own' : granted === 'call' && isOpen;
+  const { ownerId, isPublic, granted } = target;
+  const accountMay =
+    ownerId === caller.accountId ||
+    (isPublic && isOpen) ||
+    (granted === 'manage' && action !== 'own') ||
+    (granted === 'call' && isOpen);
+  if (!accountMay) return 'no';
+  if (caller.scopes === null) return 'yes';
+  if (action === 'discover' && isPublic) return 'yes';
+  return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
 }
 
 /**

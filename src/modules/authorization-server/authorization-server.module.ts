@@ -11,7 +11,6 @@ import { AuthorizationServerRepository } from './authorization-server.repository
 import { AuthorizationServerService, UNFINISHED_MAX } from './authorization-server.service.js';
 import { ClientDocuments, ClientDocumentStore } from './client-documents.js';
 import { ConsentController } from './consent.controller.js';
-import { EndpointTargets } from './endpoint-targets.service.js';
 import { GrantedAccessController } from './granted-access.controller.js';
 import { TokensService } from './tokens.service.js';
 
@@ -30,7 +29,6 @@ export class AuthorizationServerModule {
       providers: [
         AuthorizationServerService,
         TokensService,
-        EndpointTargets,
         ClientDocuments,
         {
           provide: ClientDocumentStore,

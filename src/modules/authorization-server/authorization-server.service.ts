@@ -60,13 +60,8 @@ const INTERACTION_SECONDS = 60 * 60;
 const UNFINISHED_PER_ADDRESS_MAX = 100;
 export const UNFINISHED_MAX = 10_000;
 
-const BODY_BYTES_MAX = 64 * 1024;
-
 /** Parameters of OpenID Connect, and answers by other ways than the query: a form would run a script on our origin. */
 const IGNORED_PARAMETERS = 'nonce max_age acr_values claims claims_locales id_token_hint response_mode'.split(' ');
-
-/** What its authors print when it is imported by Node 20, which it works with. */
-const NODE_20_LINE = 'Unsupported runtime';
 
 /** `oidc-provider` with our policy, and its place in front of the routes. */
 @Injectable()
@@ -90,7 +85,15 @@ export class AuthorizationServerService {
 
   /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link take} takes nothing. */
   async start(): Promise<void> {
-    const library = await importLibrary();
+    // The library is written for Node 22: Node 20 lacks one function, and it prints a line about that.
+    type Parse = (url: string) => URL | null;
+    (URL as unknown as { parse?: Parse }).parse ??= (url) => (URL.canParse(url) ? new URL(url) : null);
+    const output = globalThis.console;
+    const warn = output.warn.bind(output);
+    output.warn = (...words: unknown[]) => {
+      if (!String(words[0]).includes('Unsupported runtime')) warn(...words);
+    };
+    const library = await import('oidc-provider').finally(() => (output.warn = warn));
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
     provider.proxy = true;
     const token = provider.AccessToken.prototype as unknown as { generateTokenId(this: object): string };
@@ -138,7 +141,11 @@ export class AuthorizationServerService {
       if (isPersonPath) return this.authorize(request, response);
       if (openToPages(request, response)) return;
       if (path === paths.register) return this.register(request, response);
-      await this.exchange(request, response);
+      const form = new URLSearchParams(await this.bodyOf(request, response));
+      // Refreshes have no limit for their address: one office may have many.
+      if (form.get('grant_type') !== 'refresh_token') this.limits.admitStranger(request, response);
+      this.spellResources(form);
+      await this.serve(request, response, { body: form.toString() });
     });
     return true;
   }
@@ -174,7 +181,7 @@ export class AuthorizationServerService {
     return this.provider;
   }
 
-  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws WrongHostError */
+  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws PageError */
   private async authorize(request: IncomingMessage, response: ServerResponse): Promise<void> {
     requireOwnHost(request, this.env);
     this.limits.admitStranger(request, response);
@@ -197,18 +204,10 @@ export class AuthorizationServerService {
     await this.addresses.run(address, () => this.serve(request, response, { body }));
   }
 
-  /** Serves the token and the revocation endpoint. Refreshes have no limit for their address: one office may have many. */
-  private async exchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const form = new URLSearchParams(await this.bodyOf(request, response));
-    if (form.get('grant_type') !== 'refresh_token') this.limits.admitStranger(request, response);
-    this.spellResources(form);
-    await this.serve(request, response, { body: form.toString() });
-  }
-
   /** The body of a request without a key, within the budget of such bodies. */
   private bodyOf(request: IncomingMessage, response: ServerResponse): Promise<string> {
     this.bodies.admitStranger(request, response);
-    return readBody(request, BODY_BYTES_MAX);
+    return readBody(request, Infinity);
   }
 
   /** Gives each resource of a request the one spelling of its endpoint. */
@@ -291,6 +290,12 @@ export class AuthorizationServerService {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
     const none = { enabled: false };
+    // Prompts that clients may name. Only the consent page answers them; it asks for the sign-in too.
+    const { Prompt, Check } = interactionPolicy;
+    const policy = ['login', 'select_account'].map((name) => new Prompt({ name, requestable: true }));
+    const isUndecided = ({ oidc }: KoaContextWithOIDC) => oidc.result?.consent?.grantId === undefined;
+    const undecided = new Check('endpoint_consent', 'the person has not decided yet', isUndecided);
+    policy.push(new Prompt({ name: 'consent', requestable: true }, undecided));
     return {
       adapter: (name: string) => adapterOf(name, store),
       // Signs nothing: there are no ID tokens. Without a key the library warns.
@@ -390,7 +395,7 @@ export class AuthorizationServerService {
       },
       interactions: {
         url: (_context: unknown, { uid }: { uid: string }) => `/consent/${uid}`,
-        policy: policyOf(interactionPolicy),
+        policy,
       },
       renderError: (
         context: KoaContextWithOIDC,
@@ -429,30 +434,6 @@ interface Changes {
 }
 
 type Library = typeof import('oidc-provider');
-
-/** Prompts that clients may name. Only the consent page answers them; it asks for the sign-in too. */
-function policyOf({ Prompt, Check }: Library['interactionPolicy']) {
-  const prompts = ['login', 'select_account'].map((name) => new Prompt({ name, requestable: true }));
-  const isUndecided = ({ oidc }: KoaContextWithOIDC) => oidc.result?.consent?.grantId === undefined;
-  const asked = new Check('endpoint_consent', 'the person has not decided yet', isUndecided);
-  return [...prompts, new Prompt({ name: 'consent', requestable: true }, asked)];
-}
-
-/** Imports oidc-provider, which is written for Node 22: Node 20 lacks one function, and it prints a line about that. */
-async function importLibrary(): Promise<Library> {
-  type Parse = (url: string) => URL | null;
-  (URL as unknown as { parse?: Parse }).parse ??= (url) => (URL.canParse(url) ? new URL(url) : null);
-  const output = globalThis.console;
-  const warn = output.warn.bind(output);
-  output.warn = (...words: unknown[]) => {
-    if (!String(words[0]).includes(NODE_20_LINE)) warn(...words);
-  };
-  try {
-    return await import('oidc-provider');
-  } finally {
-    output.warn = warn;
-  }
-}
 
 /**
  * Lets scripts of every web page read the answer: no cookies are read there. @returns true for a preflight, which is answered

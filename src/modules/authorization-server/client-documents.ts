@@ -3,7 +3,7 @@
  * their `jwks_uri`. `ClientDocuments.fetch` is the option `fetch` of oidc-provider.
  *
  * A URL comes from anybody, so requests go through the egress policy: https on port 443, no private address, no redirect, at
- * most 64 KB and 5 s. A good copy is fresh for the `max-age` of its answer, within 5 minutes and 24 hours, by default 1 hour.
+ * most 64 KB and 5 s. A good copy counts for 5 minutes.
  * A failure counts for 60 s. Meanwhile the last good copy is used, which the store keeps for all processes, then a pinned
  * document. After 404 or 410 no copy is used: the client withdrew its document.
  *
@@ -16,15 +16,13 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { growingLru } from '../../platform/limits/growing-lru.js';
-import { boundExceeded } from '../../platform/text/json-bounds.js';
+import { boundExceeded, jsonIn } from '../../platform/text/json-bounds.js';
 import { pinnedClients } from './pinned-clients.js';
 
 /** Size limit of a document. Real ones have less than 1 KB, key sets a few. */
 export const CLIENT_DOCUMENT_BYTES_MAX = 64 * 1024;
 
-const FRESH_S_DEFAULT = 60 * 60;
-const FRESH_S_MIN = 5 * 60;
-const FRESH_S_MAX = 24 * 60 * 60;
+const FRESH_S = 5 * 60;
 const FAILED_S = 60;
 
 /** Documents of which a process remembers the last answer: at most 64 KB each. */
@@ -41,10 +39,10 @@ export abstract class ClientDocumentStore {
 }
 
 /** A client's document cannot be used. `message` is a sentence for the person who logs in, and for the operator. */
-export class ClientDocumentError extends Error {}
-
-/** The owner of the address answered that there is no document. */
-class WithdrawnError extends ClientDocumentError {}
+export class ClientDocumentError extends Error {
+  /** True when the owner of the address answered that there is no document: then no copy is used. */
+  isWithdrawn = false;
+}
 
 /** The last answer for a URL: a body, or why there is none. */
 interface Remembered {
@@ -94,18 +92,18 @@ export class ClientDocuments {
 
   private async load(url: string): Promise<Remembered> {
     try {
-      const { body, freshS } = await this.request(url);
+      const body = await this.request(url);
       await this.store.write(url, body);
-      return { outcome: body, until: Date.now() + freshS * 1000 };
+      return { outcome: body, until: Date.now() + FRESH_S * 1000 };
     } catch (error) {
       if (!(error instanceof ClientDocumentError)) throw error;
-      const copy = error instanceof WithdrawnError ? null : ((await this.store.read(url)) ?? pinnedClients.get(url));
+      const copy = error.isWithdrawn ? null : ((await this.store.read(url)) ?? pinnedClients.get(url));
       return { outcome: copy ?? error, until: Date.now() + FAILED_S * 1000 };
     }
   }
 
   /** @throws ClientDocumentError for anything but a good document */
-  private async request(address: string): Promise<{ body: string; freshS: number }> {
+  private async request(address: string): Promise<string> {
     const url = new URL(address);
     const shown = `${url.origin}${url.pathname}`.slice(0, 200);
     const refuse = (why: string) => new ClientDocumentError(`The client's document ${shown} cannot be used: ${why}`);
@@ -115,12 +113,10 @@ export class ClientDocuments {
     const headers = { accept: 'application/json', 'user-agent': 'Slipway' };
     const signal = AbortSignal.timeout(this.fetchMsMax);
     let status: number;
-    let cacheControl: string;
     let bytes: Buffer | null;
     try {
       const { answer } = await follow(this.egress, url, { headers, signal, redirectsMax: 0 });
       status = answer.statusCode;
-      cacheControl = [answer.headers['cache-control'] ?? []].flat().join();
       bytes = await readWithin(answer.body, CLIENT_DOCUMENT_BYTES_MAX);
     } catch (error) {
       if (error instanceof RedirectRefusedError) throw refuse('it redirects, and redirects are not followed.');
@@ -129,25 +125,18 @@ export class ClientDocuments {
       if (name === 'TimeoutError') throw refuse(`${url.host} did not answer within ${this.fetchMsMax / 1000} s.`);
       throw refuse(`${url.host} cannot be reached.`);
     }
-    if (status === 404 || status === 410) throw new WithdrawnError(refuse(`${url.host} answered ${status}.`).message);
-    if (status !== 200) throw refuse(`${url.host} answered ${status}.`);
+    if (status !== 200) {
+      throw Object.assign(refuse(`${url.host} answered ${status}.`), { isWithdrawn: status === 404 || status === 410 });
+    }
     if (bytes === null) throw refuse('it has more than 64 KB.');
     const exceeded = boundExceeded(bytes);
     if (exceeded !== null) throw refuse(`it has ${exceeded}.`);
     const body = bytes.toString();
-    if (!isGood(body, address)) throw refuse('it is neither a document of this client id nor a set of keys.');
-    const maxAge = /(?:^|[,\s])max-age=(\d{1,9})/i.exec(cacheControl)?.[1];
-    const freshS = Math.min(FRESH_S_MAX, Math.max(FRESH_S_MIN, Number(maxAge ?? FRESH_S_DEFAULT)));
-    return { body, freshS };
-  }
-}
-
-/** False for a page that a proxy or a cloud answers in place of the document: it must not replace a good copy. */
-function isGood(body: string, url: string): boolean {
-  try {
-    const document = JSON.parse(body) as { client_id?: unknown; keys?: unknown } | null;
-    return document !== null && (document.client_id === url || Array.isArray(document.keys));
-  } catch {
-    return false;
+    // A page that a proxy or a cloud answers in place of the document must not replace a good copy.
+    const document = jsonIn(body) as { client_id?: unknown; keys?: unknown } | null | undefined;
+    if (document?.client_id !== address && !Array.isArray(document?.keys)) {
+      throw refuse('it is neither a document of this client id nor a set of keys.');
+    }
+    return body;
   }
 }

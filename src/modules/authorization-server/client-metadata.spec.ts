@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { loadEnv, SettingsError } from '../../config/env.js';
+import { readFile } from 'node:fs/promises';
+import { clients } from '../../../test/support/oauth-clients/clients.js';
+import { loadEnv, StartError } from '../../config/env.js';
 import {
   isExactHttps,
   isLoopbackRedirect,
@@ -189,7 +191,20 @@ describe('OAUTH_REDIRECT_HOSTS', () => {
   it('is refused unless it is a list of hosts, loopback and schemes', () => {
     expect(loadEnv({}).oauthRedirectHosts).toBeNull();
     for (const value of ['https://claude.ai', 'claude.ai/x', '*.claude.ai', 'a,,b', 'claude.ai:443']) {
-      expect(() => loadEnv({ OAUTH_REDIRECT_HOSTS: value })).toThrow(SettingsError);
+      expect(() => loadEnv({ OAUTH_REDIRECT_HOSTS: value })).toThrow(StartError);
+    }
+  });
+
+  it('as docs/log-in-by-url.md lists it for a client suffices for that client', async () => {
+    const page = await readFile(new URL('../../../docs/log-in-by-url.md', import.meta.url), 'utf8');
+    const lists = [
+      ...page.matchAll(/(Cursor|VS Code|Claude|ChatGPT)\s+(?:needs\s+)?`([\w.,:-]+,[\w.,:-]+|chatgpt\.com)`/g),
+    ];
+    expect(lists.map(([, name]) => name)).toEqual(['Cursor', 'VS Code', 'Claude', 'ChatGPT']);
+    for (const [, name, list = ''] of lists) {
+      for (const { metadata } of clients.filter((each) => each.name.split(',')[0] === name)) {
+        normaliseClientMetadata({ ...metadata }, list.split(','));
+      }
     }
   });
 });

@@ -16,7 +16,7 @@ import { parseUrl } from '../../config/parse-url.js';
 export type ClientMetadata = Record<string, unknown>;
 
 /** The error class of oidc-provider that this file throws: an error code, and a description that the client sees. */
-export type OidcErrorClass = new (error: string, description: string) => Error;
+type OidcErrorClass = new (error: string, description: string) => Error;
 
 /** Names of this machine in redirect URIs, as `URL` spells them. */
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -96,8 +96,13 @@ export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts:
   const method = methods.find((each) => typeof each === 'string' && works[each] === true) ?? 'none';
 
   const keep = new Map<string, unknown>();
-  for (const member of TEXT_MEMBERS) if (isText(metadata[member])) keep.set(member, metadata[member]);
-  for (const member of LINK_MEMBERS) if (isLink(metadata[member])) keep.set(member, metadata[member]);
+  for (const member of TEXT_MEMBERS) {
+    if (typeof metadata[member] === 'string' && metadata[member] !== '') keep.set(member, metadata[member]);
+  }
+  for (const member of LINK_MEMBERS) {
+    const link = typeof metadata[member] === 'string' ? parseUrl(metadata[member]) : null;
+    if (link?.protocol === 'https:' || link?.protocol === 'http:') keep.set(member, metadata[member]);
+  }
   for (const member of NUMBER_MEMBERS) if (Number.isSafeInteger(metadata[member])) keep.set(member, metadata[member]);
   if (method !== 'private_key_jwt')
     for (const member of ['jwks_uri', 'token_endpoint_auth_signing_alg']) keep.delete(member);
@@ -107,7 +112,8 @@ export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts:
   for (const member of Object.keys(metadata)) delete metadata[member];
   Object.assign(metadata, Object.fromEntries(keep), {
     redirect_uris: redirectUris,
-    application_type: redirectUris.every((uri: string) => isWeb(new URL(uri))) ? 'web' : 'native',
+    // oidc-provider refuses https to loopback for native clients, so it alone makes none.
+    application_type: redirectUris.every((uri: string) => new URL(uri).protocol === 'https:') ? 'web' : 'native',
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     token_endpoint_auth_method: method,
@@ -132,7 +138,7 @@ export function allowLoopbackPorts(Client: { prototype: RedirectingClient }): vo
 }
 
 /** A client of oidc-provider, as far as redirects need it. */
-export interface RedirectingClient {
+interface RedirectingClient {
   redirectUris: string[];
   redirectUriAllowed(uri: string): boolean;
 }
@@ -176,28 +182,11 @@ function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null):
   if (url.protocol === 'http:' && !LOOPBACK_NAMES.has(url.hostname)) {
     return refuse('http is allowed to localhost, 127.0.0.1 and [::1] only; use https.');
   }
-  const entry = redirectEntry(url);
+  // `loopback`, a host, or a custom scheme with its colon.
+  const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
+  const host = LOOPBACK_NAMES.has(url.hostname) ? 'loopback' : url.hostname;
+  const entry = isHttp ? host : url.protocol;
   if (redirectHosts !== null && !redirectHosts.includes(entry)) {
     refuse(`the operator lists the allowed ones in OAUTH_REDIRECT_HOSTS, and ${entry} is not among them.`);
   }
-}
-
-/** The entry of OAUTH_REDIRECT_HOSTS that allows a redirect URI: `loopback`, a host, or a custom scheme with its colon. */
-function redirectEntry({ protocol, hostname }: URL): string {
-  if (protocol !== 'http:' && protocol !== 'https:') return protocol;
-  return LOOPBACK_NAMES.has(hostname) ? 'loopback' : hostname;
-}
-
-/** True for `https`; oidc-provider refuses https to loopback for native clients, so it alone makes none. */
-function isWeb({ protocol }: URL): boolean {
-  return protocol === 'https:';
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value !== '';
-}
-
-function isLink(value: unknown): boolean {
-  const protocol = typeof value === 'string' ? parseUrl(value)?.protocol : undefined;
-  return protocol === 'https:' || protocol === 'http:';
 }

@@ -31,6 +31,10 @@ const kindNames: Record<EndpointTarget['kind'], string> = {
 /** The page on which a person decides whether a client may use an endpoint. */
 export function consentPage(env: PageEnv, view: ConsentView): Page {
   const { client, target, personName, redirectUri } = view;
+  const { protocol, host, hostname } = new URL(redirectUri);
+  const program = /^(localhost|127\.|\[::1\])/.test(hostname) ? host : protocol;
+  const place =
+    protocol === 'https:' ? html`<code>${host}</code>` : html`a program on this computer (<code>${program}</code>)`;
   const label = target.label !== target.title && html` <span class="hint">${target.label}</span>`;
   return page(
     env,
@@ -43,7 +47,7 @@ export function consentPage(env: PageEnv, view: ConsentView): Page {
         : html`${client.name} <span class="hint">verified: ${client.host}</span>`
     }</dd></div>
 <div><dt>${kindNames[target.kind]}</dt><dd><strong>${target.title}</strong>${label}</dd></div>
-<div><dt>Answer goes to</dt><dd>${placeOf(redirectUri)}</dd></div>
+<div><dt>Answer goes to</dt><dd>${place}</dd></div>
 <div><dt>You are</dt><dd>${personName} at ${env.appName}</dd></div>
 </dl>
 <form method="post" action="${view.action}">${view.formToken}<input type="hidden" name="account" value="${view.accountId}">
@@ -99,12 +103,4 @@ export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html):
 
 function dayOf(moment: Date): string {
   return moment.toISOString().slice(0, 10);
-}
-
-/** Where a redirect leads, in words. */
-function placeOf(redirectUri: string): Html {
-  const { protocol, host, hostname } = new URL(redirectUri);
-  if (protocol === 'https:') return html`<code>${host}</code>`;
-  if (/^(localhost|127\.|\[::1\])/.test(hostname)) return html`a program on this computer (<code>${host}</code>)`;
-  return html`a program on this computer (<code>${protocol}</code>)`;
 }

@@ -12,7 +12,9 @@ import { Env } from '../../config/env.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFilter, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { PageFilter, PlainPageError, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { AccessService } from '../auth/access.service.js';
+import { callerFor } from '../auth/access.types.js';
 import { PageFormsService } from '../people/page-forms.service.js';
 import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
@@ -20,9 +22,17 @@ import { AuthorizationServerRepository, type NewGrant } from './authorization-se
 import { AuthorizationServerService, GRANT_SECONDS } from './authorization-server.service.js';
 import { isExactHttps, redirectKey } from './client-metadata.js';
 import { consentPage, nothingHerePage } from './consent-page.js';
-import { ConsentError } from './consent.errors.js';
-import { EndpointTargets } from './endpoint-targets.service.js';
 import { endpointOfResource } from './protected-resource.js';
+
+/** No authorization of this browser waits for a decision. */
+function expired(): PlainPageError {
+  return new PlainPageError(
+    'gone',
+    'consent',
+    'This login is over',
+    'It was finished, took longer than an hour, or was begun in another browser. Go back to your app and connect again.',
+  );
+}
 
 /** What a client asks for, read anew for each request of a browser. */
 type Asked = Awaited<ReturnType<ConsentController['asked']>>;
@@ -36,7 +46,7 @@ export class ConsentController {
   constructor(
     private readonly server: AuthorizationServerService,
     private readonly rows: AuthorizationServerRepository,
-    private readonly targets: EndpointTargets,
+    private readonly access: AccessService,
     private readonly sessions: SessionsService,
     private readonly forms: PageFormsService,
     private readonly env: Env,
@@ -84,17 +94,31 @@ export class ConsentController {
     const person = await this.sessions.current(request);
     if (!person) return signIn(response, request.path);
     // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
-    if (form.get('account') !== person.accountId) throw ConsentError.otherPerson();
+    if (form.get('account') !== person.accountId) {
+      throw new PlainPageError(
+        'conflict',
+        'consent',
+        'Somebody else is signed in now',
+        'The page was shown to another account. Go back to your app and connect again.',
+      );
+    }
     const target = answer === 'allow' ? await this.targetOf(asked, person) : null;
-    if (!target) throw ConsentError.nothingToAllow();
+    if (!target) {
+      throw new PlainPageError(
+        'not_found',
+        'consent',
+        'Nothing to let in here',
+        'The connection or server is gone, or your account may not use it any more. Check the address in your app.',
+      );
+    }
     const isRemembered = form.get('remember') === 'yes' && isExactHttps(asked.redirectUri);
     await this.allow(request, response, { ...this.grantOf(asked, person, target), isRemembered });
   }
 
-  /** @throws ConsentError when no authorization of this browser waits */
+  /** @throws PageError when no authorization of this browser waits */
   private async asked(request: Request, response: Response) {
     const interaction = await this.server.interaction(request, response);
-    if (!interaction || interaction.uid !== request.params.uid) throw ConsentError.expired();
+    if (!interaction || interaction.uid !== request.params.uid) throw expired();
     const {
       client_id: clientId,
       redirect_uri: redirectUri,
@@ -102,13 +126,15 @@ export class ConsentController {
       prompt,
     } = interaction.params as Record<string, string>;
     const client = await this.server.client(clientId);
-    if (!client) throw ConsentError.expired();
+    if (!client) throw expired();
     return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
   }
 
   private async targetOf({ resource }: Asked, { accountId }: SignedIn) {
     const endpoint = endpointOfResource(resource, this.env);
-    return endpoint && this.targets.find(endpoint, accountId);
+    const target = endpoint && (await this.rows.findTarget(endpoint, accountId));
+    // What is not there and what the account may not call look alike.
+    return target && this.access.may(callerFor(accountId), 'call', target) ? target : null;
   }
 
   private grantOf(

@@ -17,7 +17,7 @@ import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { Caller, TokenSource } from '../auth/access.types.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { mcpEndpointAt, pathOfEndpoint, TOKEN_PREFIX, type McpEndpoint } from '../auth/mcp-endpoint.access.js';
-import { AuthorizationServerRepository, type TokenRow } from './authorization-server.repository.js';
+import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { MCP_SCOPE } from './authorization-server.types.js';
 import { metadataUrl } from './protected-resource.js';
 
@@ -98,8 +98,15 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 
   private async load(token: string): Promise<KnownToken | null> {
     const row = await this.rows.findToken(hashSecret(token));
-    const endpoint = row && endpointIn(row);
-    if (!endpoint) return null;
+    if (!row) return null;
+    const { connectionId, namespace, slug } = row;
+    if (slug === null && namespace === null) return null;
+    const endpoint: McpEndpoint =
+      slug !== null
+        ? { kind: 'server', slug: slug.toLowerCase() }
+        : connectionId === null
+          ? { kind: 'namespace', namespace: String(namespace) }
+          : { kind: 'connection', namespace: String(namespace), connectionId };
     const { accountId, grantId, expiresAt, overrides } = row;
     const limits = this.limits.of(overrides);
     const caller = {
@@ -124,10 +131,4 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 function endpointOf({ url = '' }: IncomingMessage): McpEndpoint | null {
   const mark = url.indexOf('?');
   return mcpEndpointAt(mark < 0 ? url : url.slice(0, mark));
-}
-
-function endpointIn({ connectionId, namespace, slug }: TokenRow): McpEndpoint | null {
-  if (slug !== null) return { kind: 'server', slug: slug.toLowerCase() };
-  if (namespace === null) return null;
-  return connectionId === null ? { kind: 'namespace', namespace } : { kind: 'connection', namespace, connectionId };
 }

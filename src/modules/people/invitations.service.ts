@@ -5,15 +5,16 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import { ConflictError } from '../../platform/errors/domain-error.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import { AccountNotFoundError } from '../auth/auth.errors.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
-import { DisabledAccountError, InvitationEndedError } from './people.errors.js';
+import { invitationEnded } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
-/** Makes an invitation for an account. Only the answer has the link. @throws AccountNotFoundError, DisabledAccountError */
+/** Makes an invitation for an account. Only the answer has the link. @throws AccountNotFoundError, ConflictError */
 export async function makeInvitation(
   rows: PeopleRepository,
   { baseUrl }: Env,
@@ -23,7 +24,11 @@ export async function makeInvitation(
   const secret = newSecret();
   const expiresAt = await rows.addInvitation(accountId, createdBy, hashSecret(secret));
   if (expiresAt === null) throw new AccountNotFoundError();
-  if (expiresAt === 'disabled') throw new DisabledAccountError();
+  if (expiresAt === 'disabled') {
+    throw new ConflictError(
+      'The account is disabled: enable it first, with PATCH /accounts/{accountId} {"disabled": false}',
+    );
+  }
   return { url: `${baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
 }
 
@@ -42,7 +47,7 @@ export class InvitationsService {
     return makeInvitation(this.rows, this.env, accountId, createdBy);
   }
 
-  /** Name of the account that a link is for. @throws InvitationEndedError */
+  /** Name of the account that a link is for. @throws PageError */
   async open(token: unknown): Promise<string> {
     return (await this.invited(token)).accountName;
   }
@@ -51,7 +56,7 @@ export class InvitationsService {
    * Uses a link up: sets the password, ends the sessions of the account, and signs the person in.
    *
    * @returns null; or the fault of the password, with the name of the account
-   * @throws InvitationEndedError, PasswordsBusyError
+   * @throws PageError
    */
   async use(
     request: Request,
@@ -63,7 +68,7 @@ export class InvitationsService {
     const fault = this.passwords.faultOf(password, form.get('repeated') ?? '');
     if (fault !== null) return { fault, accountName };
     const passwordHash = await this.passwords.hash(password);
-    if (!(await this.rows.useInvitation(hash, accountId, passwordHash))) throw new InvitationEndedError();
+    if (!(await this.rows.useInvitation(hash, accountId, passwordHash))) throw invitationEnded();
     await this.sessions.begin(request, response, { accountId, keyId: null, passwordHash });
     return null;
   }
@@ -71,7 +76,7 @@ export class InvitationsService {
   private async invited(token: unknown): Promise<{ hash: Buffer; accountId: string; accountName: string }> {
     const hash = isSecret(token) ? hashSecret(token) : null;
     const account = hash && (await this.rows.invited(hash));
-    if (!account) throw new InvitationEndedError();
+    if (!account) throw invitationEnded();
     return { hash, ...account };
   }
 }

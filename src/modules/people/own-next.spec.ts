@@ -31,15 +31,7 @@ describe('ownNext', () => {
         '/me#x',
         '/login',
       ],
-      ...[
-        'javascript:alert(1)',
-        '/me/\nset-cookie: a=b',
-        `/me/${'a'.repeat(2_000)}`,
-        undefined,
-        null,
-        ['/me'],
-        { a: 1 },
-      ],
+      ...['javascript:alert(1)', '/me/\nset-cookie: a=b', undefined, null, ['/me'], { a: 1 }],
     ];
     expect(foreign.map(ownNext)).toEqual(foreign.map(() => null));
   });

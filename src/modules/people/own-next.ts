@@ -7,11 +7,9 @@ import { parseUrl } from '../../config/parse-url.js';
 /** Stands for our origin, whatever it is. */
 const HERE = 'http://slipway.invalid';
 
-const CHARS_MAX = 2_000;
-
 /** Path and query of a page below `/consent/`, `/me` or `/setup/`, in the form that browsers give it; null for anything else. */
 export function ownNext(value: unknown): string | null {
-  if (typeof value !== 'string' || value.length > CHARS_MAX || !/^\/(?:consent\/|me(?:[/?]|$)|setup\/)/.test(value)) {
+  if (typeof value !== 'string' || !/^\/(?:consent\/|me(?:[/?]|$)|setup\/)/.test(value)) {
     return null;
   }
   const url = parseUrl(value, HERE);

@@ -5,8 +5,7 @@ import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { requireFormToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { requireOwnPage } from '../../platform/pages/page.js';
-import { ForeignFormError } from './people.errors.js';
+import { PlainPageError, requireOwnPage } from '../../platform/pages/page.js';
 
 /** Reads the forms of pages for people. */
 @Injectable()
@@ -19,10 +18,17 @@ export class PageFormsService {
   /**
    * The values of a form that a page of ours made for this browser.
    *
-   * @throws WrongHostError, ForeignFormError, and as `readBody`
+   * @throws PageError, and as `readBody`
    */
   async read(request: Request, response: Response): Promise<URLSearchParams> {
-    const refusal = () => new ForeignFormError();
+    const refusal = () =>
+      new PlainPageError(
+        'forbidden',
+        'foreign_form',
+        'This form is no longer valid',
+        'It was not opened in this browser, or the browser has lost its cookies. Nothing was changed. Open the page again, and ' +
+          'allow cookies for it.',
+      );
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, refusal);
     this.bodies.admitStranger(request, response);

@@ -11,15 +11,13 @@ import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
-import { PasswordsBusyError } from './people.errors.js';
+import { passwordsBusy } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
 import type { SignedIn } from './people.types.js';
 
 const LOG_N = 15;
 const R = 8;
 const P = 1;
-const SALT_BYTES = 16;
-const HASH_BYTES = 32;
 
 const AT_ONCE = 2;
 /** About a second of work, with a limit of its time. */
@@ -30,7 +28,6 @@ const scryptOf = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt
 
 export const PASSWORD_CHARS_MIN = 12;
 export const PASSWORD_CHARS_MAX = 200;
-const NAME_CHARS_MAX = 255;
 
 /** The account of a password that was right, and its stored hash. */
 export interface RightPassword {
@@ -42,7 +39,7 @@ export interface RightPassword {
 @Injectable()
 export class PasswordsService {
   /** A hash of no password: checked where there is none. */
-  private readonly dummy = format(randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
+  private readonly dummy = format(randomBytes(16), randomBytes(32));
   private readonly accepted = new KeyedLimiter(Infinity, AT_ONCE + WAITING_MAX);
   private readonly slots = new KeyedLimiter(Infinity, AT_ONCE, WAIT_MS_MAX);
 
@@ -56,14 +53,17 @@ export class PasswordsService {
    *
    * @returns `wrong` also for an unknown or disabled account, and one without a password; `too-many` after 10 attempts for the
    * name, or `AUTH_FAILURES_MAX` of the address, within 15 minutes
-   * @throws PasswordsBusyError
+   * @throws PageError while too many are checked
    */
   async check(request: IncomingMessage, name: string, password: string): Promise<RightPassword | 'wrong' | 'too-many'> {
     const wasRight = await this.limits.admitGuess(request, name);
     if (!wasRight) return 'too-many';
-    const isName = name.length <= NAME_CHARS_MAX && !name.includes('\0');
-    const account = isName ? await this.rows.findByName(name) : null;
-    const isRight = await this.matches(password, account?.passwordHash ?? this.dummy);
+    const account = name.includes('\0') ? null : await this.rows.findByName(name);
+    const [, logN, r, p, salt = '', expected = ''] = (account?.passwordHash ?? this.dummy).split('$');
+    // Longer ones are never stored: no work for them.
+    const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
+    const derived = await this.derive(text, Buffer.from(salt, 'base64url'), Number(logN), Number(r), Number(p));
+    const isRight = timingSafeEqual(derived, Buffer.from(expected, 'base64url')) && text === password;
     if (!isRight || !account?.passwordHash) return 'wrong';
     await wasRight();
     return { accountId: account.accountId, passwordHash: account.passwordHash };
@@ -78,7 +78,7 @@ export class PasswordsService {
    * Sets a new password by the form of `/me`: `old`, if there is a password, `password` and `repeated`. Ends all other sessions.
    *
    * @returns null; or why it was refused, with the status of the answer
-   * @throws PasswordsBusyError
+   * @throws PageError while too many are checked
    */
   async change(
     request: IncomingMessage,
@@ -105,27 +105,18 @@ export class PasswordsService {
     return password === repeated ? null : 'The two passwords differ. Type the same one twice.';
   }
 
-  /** The stored form of a new password. @throws PasswordsBusyError */
+  /** The stored form of a new password. @throws PageError while too many are checked */
   async hash(password: string): Promise<string> {
-    const salt = randomBytes(SALT_BYTES);
+    const salt = randomBytes(16);
     return format(salt, await this.derive(password, salt, LOG_N, R, P));
-  }
-
-  /** @throws PasswordsBusyError */
-  private async matches(password: string, stored: string): Promise<boolean> {
-    const [, logN, r, p, salt = '', expected = ''] = stored.split('$');
-    // Longer ones are never stored: no work for them.
-    const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
-    const derived = await this.derive(text, Buffer.from(salt, 'base64url'), Number(logN), Number(r), Number(p));
-    return timingSafeEqual(derived, Buffer.from(expected, 'base64url')) && text === password;
   }
 
   private async derive(password: string, salt: Buffer, logN: number, r: number, p: number): Promise<Buffer> {
     const leave = this.accepted.enter([]);
-    if (!leave) throw new PasswordsBusyError();
+    if (!leave) throw passwordsBusy();
     try {
       const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };
-      return await this.slots.run([], () => scryptOf(password.normalize('NFC'), salt, HASH_BYTES, options));
+      return await this.slots.run([], () => scryptOf(password.normalize('NFC'), salt, 32, options));
     } finally {
       leave();
     }

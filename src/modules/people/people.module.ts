@@ -5,12 +5,10 @@ import { AuthModule } from '../auth/auth.module.js';
 import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
 import { InvitationsController } from './invitations.controller.js';
 import { InvitationsService } from './invitations.service.js';
-import { InviteController } from './invite.controller.js';
-import { LoginController } from './login.controller.js';
-import { MeController } from './me.controller.js';
 import { PageFormsService } from './page-forms.service.js';
 import { PasswordsService } from './passwords.service.js';
 import { Invitation, Person, Session } from './people.entity.js';
+import { PeoplePagesController } from './people-pages.controller.js';
 import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
@@ -23,7 +21,7 @@ export class PeopleModule {
     always: { imports: [TypeOrmModule.forFeature([Person, Session, Invitation])], providers: [PeopleRepository] },
     api: {
       imports: [AuthModule.forRoles(env)],
-      controllers: [LoginController, InviteController, MeController, InvitationsController],
+      controllers: [PeoplePagesController, InvitationsController],
       providers: [SessionsService, PasswordsService, SignInService, InvitationsService, PageFormsService],
       exports: [SessionsService, PageFormsService],
     },

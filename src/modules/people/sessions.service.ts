@@ -21,8 +21,6 @@ const COOKIE = 'session';
 /** Chromium keeps no cookie for longer. */
 const COOKIE_SECONDS = 400 * 24 * 60 * 60;
 
-const AGENT_CHARS_MAX = 300;
-
 /** Begins, reads and ends sessions. */
 @Injectable()
 export class SessionsService {
@@ -54,7 +52,7 @@ export class SessionsService {
   ): Promise<boolean> {
     const secret = newSecret();
     const address = clientAddress(request, this.env.trustProxy);
-    const agent = (request.headers['user-agent'] ?? '').slice(0, AGENT_CHARS_MAX);
+    const agent = request.headers['user-agent'] ?? '';
     const session = { hash: hashSecret(secret), accountId, keyId, passwordHash, address, agent };
     if (!(await this.rows.addSession(session, this.hashOf(request)))) return false;
     sendOwnCookie(this.env, response, COOKIE, secret, { seconds: COOKIE_SECONDS });

@@ -41,24 +41,20 @@ export class SignInService {
    * Signs in with the field `key`, or with `name` and `password`.
    *
    * @returns null when the person is signed in
-   * @throws PasswordsBusyError
+   * @throws PageError while too many passwords are checked
    */
-  attempt(request: Request, response: Response, form: URLSearchParams): Promise<SignInRefusal | null> {
+  async attempt(request: Request, response: Response, form: URLSearchParams): Promise<SignInRefusal | null> {
     const key = form.get('key');
-    return key === null ? this.byPassword(request, response, form) : this.byKey(request, response, key.trim());
-  }
-
-  private async byPassword(request: Request, response: Response, form: URLSearchParams): Promise<SignInRefusal | null> {
-    const right = await this.passwords.check(request, form.get('name')?.trim() ?? '', form.get('password') ?? '');
-    if (right === 'too-many') return TOO_MANY;
-    return right !== 'wrong' && (await this.sessions.begin(request, response, { ...right, keyId: null }))
-      ? null
-      : WRONG;
-  }
-
-  private async byKey(request: Request, response: Response, key: string): Promise<SignInRefusal | null> {
+    if (key === null) {
+      const name = form.get('name')?.trim() ?? '';
+      const account = await this.passwords.check(request, name, form.get('password') ?? '');
+      if (account === 'too-many') return TOO_MANY;
+      const isBegun =
+        account !== 'wrong' && (await this.sessions.begin(request, response, { ...account, keyId: null }));
+      return isBegun ? null : WRONG;
+    }
     try {
-      const { accountId, keyId, scopes } = await this.keys.verify(key, request);
+      const { accountId, keyId, scopes } = await this.keys.verify(key.trim(), request);
       if (scopes !== null) return SCOPED;
       const isBegun = await this.sessions.begin(request, response, { accountId, keyId, passwordHash: null });
       if (!isBegun) throw UnauthenticatedError.invalid();

@@ -3,8 +3,8 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { parseGitUrl } from './git-source.js';
 
 function read(url: string) {
-  const { archive, folder } = parseGitUrl(url);
-  return { archive: archive.href, folder };
+  const { archives, folder } = parseGitUrl(url);
+  return { archives: archives.map(({ href }) => href), folder };
 }
 
 describe('parseGitUrl', () => {
@@ -22,10 +22,19 @@ describe('parseGitUrl', () => {
     ['https://bitbucket.org/a/b', 'https://bitbucket.org/a/b/get/HEAD.zip', ''],
     ['https://bitbucket.org/a/b/src/main/x', 'https://bitbucket.org/a/b/get/main.zip', 'x'],
     ['https://codeberg.org/a/b/src/branch/main/x', 'https://codeberg.org/a/b/archive/main.zip', 'x'],
-    ['https://git.acme.dev/team/skills.git', 'https://git.acme.dev/team/skills/archive/HEAD.zip', ''],
     ['http://git.acme.dev:3000/a/b/src/tag/v1/x', 'http://git.acme.dev:3000/a/b/archive/v1.zip', 'x'],
   ])('%s is downloaded from %s', (url, archive, folder) => {
-    expect(read(url)).toEqual({ archive, folder });
+    expect(read(url)).toEqual({ archives: [archive], folder });
+  });
+
+  it('tries both archive formats on an unknown host', () => {
+    expect(read('https://git.acme.dev/team/skills.git')).toEqual({
+      archives: [
+        'https://git.acme.dev/team/skills/archive/HEAD.zip',
+        'https://git.acme.dev/team/skills/-/archive/HEAD/repository.zip',
+      ],
+      folder: '',
+    });
   });
 
   it('returns the same key for each spelling of a folder', () => {

@@ -3,7 +3,7 @@
  * fetches the repository as a zip over HTTPS; no git is run.
  *
  * GitHub, GitLab, Bitbucket and Gitea have their own forms of folder pages (`/tree/main/skills/pdf`) and of archives. A
- * host that is not known by name is recognised by its path, and taken for a Gitea without one. `key` is the same for
+ * host that is not known by name is recognised by its path; without one both Gitea's and GitLab's archive are tried. `key` is the same for
  * every spelling and branch, so that one folder is one skill.
  *
  * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Faults: 400 for the URL, 404 for a
@@ -35,10 +35,10 @@ const unavailable = (message: string, detail?: unknown) =>
 export class GitArchives {
   constructor(private readonly egress: Egress) {}
 
-  /** @throws EgressRefusedError, SkillPublishError, TooLargeError */
-  async fetch(archive: URL): Promise<Buffer> {
+  /** Fetches the first of these that exists. @throws EgressRefusedError, SkillPublishError, TooLargeError */
+  async fetch([archive, ...others]: [URL, ...URL[]], signal = AbortSignal.timeout(FETCH_MS_MAX)): Promise<Buffer> {
     const headers = { 'user-agent': 'slipway', accept: 'application/zip, */*', 'accept-encoding': 'identity' };
-    const options = { headers, signal: AbortSignal.timeout(FETCH_MS_MAX), redirectsMax: REDIRECTS_MAX };
+    const options = { headers, signal, redirectsMax: REDIRECTS_MAX };
     try {
       const { url, answer } = await follow(this.egress, archive, options);
       if (answer.statusCode === 200) {
@@ -61,6 +61,9 @@ export class GitArchives {
       }
       throw unavailable(`${url.host} answered ${answer.statusCode} for the repository: try again later`);
     } catch (error) {
+      const [other, ...further] = others;
+      if (other && error instanceof SkillPublishError && error.kind === 'not_found')
+        return this.fetch([other, ...further], signal);
       if (error instanceof DomainError) throw error;
       if (error instanceof RedirectRefusedError) {
         throw unavailable(
@@ -77,7 +80,7 @@ export class GitArchives {
   }
 }
 
-/** The folder of a skill in a repository, and the URL of the repository's zip. */
+/** The folder of a skill in a repository, and the URLs of the repository's zip: an unknown host may be of two kinds. */
 export interface GitSource {
   /** The owner's URL, normalized. */
   gitUrl: string;
@@ -85,7 +88,7 @@ export interface GitSource {
   key: string;
   /** In the repository; empty when the URL names the whole repository. */
   folder: string;
-  archive: URL;
+  archives: [URL, ...URL[]];
 }
 
 /** URL patterns of a kind of host. */
@@ -125,8 +128,8 @@ export function parseGitUrl(text: string): GitSource {
     throw new InvalidInputError(`gitUrl must not be longer than ${URL_LENGTH_MAX} characters`);
   }
   const { hostname, pathname } = url;
-  const host = hosts[hostname] ?? [gitlab, gitea, github].find(({ browse }) => browse.test(pathname)) ?? gitea;
-  const browsed = host.browse.exec(pathname);
+  const host = hosts[hostname] ?? [gitlab, gitea, github].find(({ browse }) => browse.test(pathname));
+  const browsed = host?.browse.exec(pathname);
   const path = pathname
     .slice(0, browsed?.index)
     .replace(/\/+$/, '')
@@ -143,5 +146,6 @@ export function parseGitUrl(text: string): GitSource {
     throw new InvalidInputError('gitUrl holds a broken percent-encoding');
   }
   const key = `${url.host}${path} ${folder}`.toLowerCase();
-  return { gitUrl: url.href, key, folder, archive: new URL(`${path}${host.archive(ref)}`, url) };
+  const archiveOf = ({ archive }: Host) => new URL(`${path}${archive(ref)}`, url);
+  return { gitUrl: url.href, key, folder, archives: host ? [archiveOf(host)] : [archiveOf(gitea), archiveOf(gitlab)] };
 }

@@ -79,8 +79,8 @@ export class SkillsService {
   async publishFromGit(namespace: OwnedNamespace, slug: string, gitUrl: string): Promise<Publication> {
     requireSlug(slug);
     const source = parseGitUrl(gitUrl);
-    return this.slots.run([namespace.id, source.archive.host], async () => {
-      const archive = await this.repositories.fetch(source.archive);
+    return this.slots.run([namespace.id, source.archives[0].host], async () => {
+      const archive = await this.repositories.fetch(source.archives);
       return this.store(namespace, slug, await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder), source);
     });
   }

@@ -17,7 +17,8 @@ import { egressTo } from '../egress/egress.module.js';
 import { TooLargeError } from '../errors/domain-error.js';
 import type { BlobStore } from './blob-store.js';
 import { DiskBlobStore } from './disk-blob-store.js';
-import { FileStorageError, S3BlobStore } from './s3-blob-store.js';
+import { UnavailableError } from '../errors/domain-error.js';
+import { S3BlobStore } from './s3-blob-store.js';
 
 let root: string;
 let s3: Awaited<ReturnType<typeof startS3>>;
@@ -194,7 +195,7 @@ describe('a blob store on S3', () => {
     await once(server, 'listening');
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const store = new S3BlobStore({ ...placeOf('part'), endpoint }, join(root, 's3-part'));
-    await expect(store.put(Readable.from([randomBytes(10)]), 10)).rejects.toThrow(FileStorageError);
+    await expect(store.put(Readable.from([randomBytes(10)]), 10)).rejects.toThrow(UnavailableError);
     server.closeAllConnections();
     server.close();
   });
@@ -203,8 +204,8 @@ describe('a blob store on S3', () => {
     const place = placeOf('one');
     const content = () => Readable.from([randomBytes(10)]);
     const elsewhere = new S3BlobStore({ ...place, bucket: 'another' }, join(root, 's3-elsewhere'));
-    await expect(elsewhere.put(content(), 10)).rejects.toThrow(FileStorageError);
-    await expect(elsewhere.open('a'.repeat(64))).rejects.toThrow(FileStorageError);
+    await expect(elsewhere.put(content(), 10)).rejects.toThrow(UnavailableError);
+    await expect(elsewhere.open('a'.repeat(64))).rejects.toThrow(UnavailableError);
     setS3Credentials('unknown', 'S3RVER');
     await expect(new S3BlobStore(place, join(root, 's3-wrong')).put(content(), 10)).rejects.toThrow(/try again/);
   });

@@ -15,7 +15,19 @@ export class DiskBlobStore extends BlobStore {
   }
 
   put(content: Readable, bytesMax: number): Promise<Blob> {
-    return this.uploads.receive(content, bytesMax, (file, { hash }) => this.keep(file, hash));
+    return this.uploads.receive(content, bytesMax, async (file, { hash }) => {
+      // On the disk, content and name, before `put` tells of it: a row that names it must find it, also after a power cut.
+      await syncFile(file);
+      const target = this.fileOf(hash);
+      const shelf = path.dirname(target);
+      await mkdir(shelf, { recursive: true, mode: 0o700 });
+      await rename(file, target);
+      // The folder of the shelves too: the shelf may be new.
+      await syncFolder(shelf);
+      await syncFolder(this.folder);
+      // Its age counts from this upload, also when the same content was there before: a rename preserves the time of the new
+      // file. A sweep may have removed it already; code that refers to it in a row checks that it exists.
+    });
   }
 
   async open(hash: string): Promise<Readable | null> {
@@ -50,20 +62,6 @@ export class DiskBlobStore extends BlobStore {
 
   async delete(hash: string): Promise<void> {
     await rm(this.fileOf(hash), { force: true });
-  }
-
-  /** On the disk, content and name, before `put` tells of it: a row that names it must find it, also after a power cut. */
-  private async keep(file: string, hash: string): Promise<void> {
-    await syncFile(file);
-    const target = this.fileOf(hash);
-    const shelf = path.dirname(target);
-    await mkdir(shelf, { recursive: true, mode: 0o700 });
-    await rename(file, target);
-    // The folder of the shelves too: the shelf may be new.
-    await syncFolder(shelf);
-    await syncFolder(this.folder);
-    // Its age counts from this upload, also when the same content was there before: a rename preserves the time of the new
-    // file. A sweep may have removed it already; code that refers to it in a row checks that it exists.
   }
 
   private fileOf(hash: string): string {

@@ -6,7 +6,7 @@
  * counts when the stored size is the one that was sent. `withFile` copies the object to a local file and removes it
  * afterwards. Requests have 60 s, connections 5 s.
  *
- * A missing object is null. Everything else is a FileStorageError (503, try again), also a missing bucket where the
+ * A missing object is null. Everything else is an UnavailableError (503, try again), also a missing bucket where the
  * server names it.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -33,13 +33,6 @@ const CONNECT_MS = 5_000;
 const RETRY_AFTER_SECONDS = 5;
 
 const ignore = () => undefined;
-
-/** The file storage cannot be reached, or refused the request. */
-export class FileStorageError extends UnavailableError {
-  constructor(cause: unknown) {
-    super('The file storage of this service cannot be used at the moment: try again.', RETRY_AFTER_SECONDS, cause);
-  }
-}
 
 /** Blobs as objects of an S3 bucket. */
 export class S3BlobStore extends BlobStore {
@@ -78,7 +71,7 @@ export class S3BlobStore extends BlobStore {
       await this.client.send(new PutObjectCommand({ ...this.object(hash), ...body })).catch(unusable);
       const stored = await this.head(hash);
       if (stored?.ContentLength === bytes) return;
-      throw new FileStorageError(new Error(`${bytes} bytes were sent and ${stored?.ContentLength ?? 0} are stored`));
+      unusable(new Error(`${bytes} bytes were sent and ${stored?.ContentLength ?? 0} are stored`));
     });
   }
 
@@ -154,11 +147,16 @@ function agentsOf(egress: Egress): { httpAgent: HttpAgent; httpsAgent: HttpsAgen
   };
 }
 
+/** @throws UnavailableError always */
 function unusable(error: unknown): never {
-  throw new FileStorageError(error);
+  throw new UnavailableError(
+    'The file storage of this service cannot be used at the moment: try again.',
+    RETRY_AFTER_SECONDS,
+    error,
+  );
 }
 
-/** @throws FileStorageError for other errors, also for a missing bucket where the answer names it */
+/** @throws UnavailableError for other errors, also for a missing bucket where the answer names it */
 function nullIfMissing(error: unknown): null {
   const { name, $metadata } = error as Sdk.S3ServiceException;
   if ($metadata?.httpStatusCode === 404 && name !== 'NoSuchBucket') return null;

@@ -27,7 +27,9 @@ export class UploadFolder {
       transform(chunk: Buffer, _encoding, done) {
         bytes += chunk.length;
         hash.update(chunk);
-        done(bytes > bytesMax ? tooLarge(bytesMax) : null, chunk);
+        const megabytes = Math.floor(bytesMax / 1024 / 1024);
+        const fault = `The file is larger than ${bytesMax} bytes (${megabytes} MB).`;
+        done(bytes > bytesMax ? new TooLargeError(fault) : null, chunk);
       },
     });
     const sink = createWriteStream(file, { flags: 'wx', mode: 0o600 });
@@ -63,8 +65,4 @@ export class UploadFolder {
 /** Always throws: StorageFullError where the disk is full, otherwise the given error. */
 function storageError(error: unknown): never {
   throw isStorageFull(error) ? new StorageFullError(error) : error;
-}
-
-function tooLarge(bytesMax: number): TooLargeError {
-  return new TooLargeError(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
 }

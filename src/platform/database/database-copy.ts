@@ -148,7 +148,20 @@ export async function loadDatabase(
     const { rows: foreignKeys } = await client.query<{ table: string; name: string; definition: string }>(FOREIGN_KEYS);
     // The order of the tables does not matter then, and each key is checked once for all rows.
     for (const { table, name } of foreignKeys) await client.query(`ALTER TABLE ${table} DROP CONSTRAINT ${name}`);
-    for (const table of tables) await loadTable(client, table, read(table));
+    for (const table of tables) {
+      const name = escapeIdentifier(table.name);
+      if (table.partition) {
+        const parent = escapeIdentifier(table.partition.of);
+        await client.query(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`);
+        await client.query(`ALTER TABLE ${parent} ATTACH PARTITION ${name} ${table.partition.bound}`);
+      }
+      // Triggers fill columns, which the rows bring along.
+      await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
+      await pipeline(read(table), client.query(copyFrom(`COPY ${name} (${listOf(table.columns)}) FROM STDIN`)));
+      await client.query(`ALTER TABLE ${name} ENABLE TRIGGER USER`);
+      const rows = await count(client, table);
+      if (rows !== table.rows) throw new Error(`${table.name} has ${rows} rows, and should have ${table.rows}.`);
+    }
     for (const { table, name, definition } of foreignKeys) {
       await client.query(`ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition}`);
     }
@@ -160,21 +173,6 @@ export async function loadDatabase(
   } finally {
     await client.end();
   }
-}
-
-async function loadTable(client: Client, table: TableOutline, rows: Readable): Promise<void> {
-  const name = escapeIdentifier(table.name);
-  if (table.partition) {
-    const parent = escapeIdentifier(table.partition.of);
-    await client.query(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`);
-    await client.query(`ALTER TABLE ${parent} ATTACH PARTITION ${name} ${table.partition.bound}`);
-  }
-  // Triggers fill columns, which the rows bring along.
-  await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
-  await pipeline(rows, client.query(copyFrom(`COPY ${name} (${listOf(table.columns)}) FROM STDIN`)));
-  await client.query(`ALTER TABLE ${name} ENABLE TRIGGER USER`);
-  const found = await count(client, table);
-  if (found !== table.rows) throw new Error(`${table.name} has ${found} rows, and should have ${table.rows}.`);
 }
 
 /** Without time limits: tables may be large, and the connection waits while files are copied. */

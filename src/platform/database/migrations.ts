@@ -56,29 +56,20 @@ function namesOf({ migrations }: DataSource): string[] {
   return migrations.map((migration) => migration.name ?? migration.constructor.name);
 }
 
-/** Migrations refuse rows by `RAISE EXCEPTION` (P0001) with a sentence for the operator. @throws always */
-function explainRefusal(error: unknown): never {
-  const isRefusal = error instanceof QueryFailedError && (error.driverError as { code?: string }).code === 'P0001';
-  throw isRefusal ? new SchemaVersionError(error.message) : error;
-}
-
-/** The migrations of modules outside the tree, each under its module's name, and the table that records them. */
-function externalMigrations(modules: ExternalModule[]): Pick<DataSourceOptions, 'migrations' | 'migrationsTableName'> {
-  const migrations = modules.flatMap(({ name, migrations: own = [] }) =>
-    own.map(
+/** Data sources for our migrations and, if there are any, those of modules outside the tree. The caller destroys them. */
+async function migrationSources(options: DataSourceOptions, modules: ExternalModule[]): Promise<DataSource[]> {
+  // Each migration of a module stands under the module's name.
+  const migrations = modules.flatMap(({ name, migrations: classes = [] }) =>
+    classes.map(
       (Migration): new () => MigrationInterface =>
         class extends Migration {
           override name = `${name}:${Migration.name}`;
         },
     ),
   );
-  return { migrations, migrationsTableName: EXTERNAL_TABLE };
-}
-
-/** Data sources for our migrations and, if there are any, those of modules outside the tree. The caller destroys them. */
-async function migrationSources(options: DataSourceOptions, modules: ExternalModule[]): Promise<DataSource[]> {
-  const all = modules.length === 0 ? [options] : [options, { ...options, ...externalMigrations(modules) }];
-  return Promise.all(all.map((one) => new DataSource(one).initialize()));
+  const external = { ...options, migrations, migrationsTableName: EXTERNAL_TABLE };
+  const all = modules.length === 0 ? [options] : [options, external];
+  return Promise.all(all.map((each) => new DataSource(each).initialize()));
 }
 
 /** True if the database lacks migrations of this version or of these modules outside the tree. @throws SchemaVersionError */
@@ -119,15 +110,20 @@ export async function migrate(
     if (unknown.length > 0) {
       throw new SchemaVersionError(`This version, with its SLIPWAY_MODULES, has no migration ${unknown.join(', ')}.`);
     }
-    for (const one of sources) {
-      const names = namesOf(one);
-      if (only) Object.assign(one, { migrations: one.migrations.filter((_, at) => only.includes(names[at])) });
-      await one.runMigrations().catch(explainRefusal);
+    for (const each of sources) {
+      const names = namesOf(each);
+      if (only) Object.assign(each, { migrations: each.migrations.filter((_, at) => only.includes(names[at])) });
+      await each.runMigrations().catch((error: unknown) => {
+        // Migrations refuse rows by `RAISE EXCEPTION` (P0001) with a sentence for the operator.
+        const isRefusal =
+          error instanceof QueryFailedError && (error.driverError as { code?: string }).code === 'P0001';
+        throw isRefusal ? new SchemaVersionError(error.message) : error;
+      });
     }
     await afterwards(source);
   } finally {
     await lock.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => undefined);
     await lock.release();
-    await Promise.all(sources.map((one) => one.destroy()));
+    await Promise.all(sources.map((each) => each.destroy()));
   }
 }

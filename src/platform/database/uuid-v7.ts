@@ -6,19 +6,14 @@ const PORTION_BYTES = 4_096;
 const portion = Buffer.alloc(PORTION_BYTES);
 let used = PORTION_BYTES;
 
-/** 16 unused random bytes. The caller must read them before the next call, which may overwrite them. */
-function sixteenBytes(): Buffer {
+/** A UUID of version 7 (RFC 9562): 48 bits of time in milliseconds, 74 random bits. Sorts by time; indexes like that. */
+export function uuidV7(at = Date.now()): string {
   if (used === PORTION_BYTES) {
     randomFillSync(portion);
     used = 0;
   }
   used += 16;
-  return portion.subarray(used - 16, used);
-}
-
-/** A UUID of version 7 (RFC 9562): 48 bits of time in milliseconds, 74 random bits. Sorts by time; indexes like that. */
-export function uuidV7(at = Date.now()): string {
-  const bytes = sixteenBytes();
+  const bytes = portion.subarray(used - 16, used);
   bytes.writeUIntBE(at, 0, 6);
   bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
   bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);

@@ -39,24 +39,6 @@ describe('WriteBehind', () => {
     expect(behind.get('a')).toBeUndefined();
   });
 
-  it('writes after a second without a call', async () => {
-    const { behind, batches } = recorder();
-    const setAt = Date.now();
-    behind.set('a', 1);
-    await until(() => batches.length > 0, 'it is written');
-    expect(batches).toEqual([{ a: 1 }]);
-    expect(Date.now() - setAt).toBeGreaterThanOrEqual(900);
-  });
-
-  it('does not write values that were deleted before the write', async () => {
-    const { behind, batches } = recorder();
-    behind.set('a', 1);
-    behind.set('b', 2);
-    behind.delete('a');
-    await behind.flush();
-    expect(batches).toEqual([{ b: 2 }]);
-  });
-
   it('keeps values whose write failed and tries again without a call', async () => {
     const { behind, batches, failNext } = recorder();
     failNext(2);
@@ -265,12 +247,5 @@ describe('WriteBehind', () => {
     await failing;
     await behind.flush();
     expect(batches).toEqual([{ gone: 1, stays: 2 }, { stays: 2 }]);
-  });
-
-  it('writes waiting values when the service stops', async () => {
-    const { behind, batches } = recorder();
-    behind.set('a', 1);
-    await behind.onApplicationShutdown();
-    expect(batches).toEqual([{ a: 1 }]);
   });
 });

@@ -124,7 +124,9 @@ export class AddressPolicy {
   private isListed(address: ipaddr.IPv4 | ipaddr.IPv6, host: string): boolean {
     const kind = kindOf(address);
     if (this.closed.has(kind)) return false;
-    const ranges = this.allow.filter((rule) => rule.kind === 'range').filter((rule) => covers(rule, address));
+    const ranges = this.allow
+      .filter((rule) => rule.kind === 'range')
+      .filter(({ network, prefixBits }) => network.kind() === address.kind() && address.match(network, prefixBits));
     if (kind === 'cloud metadata') return ranges.some((rule) => rule.prefixBits === widthBits(rule.network));
     if (ranges.length > 0) {
       const carried = carriedAddress(address, kind);
@@ -160,15 +162,18 @@ export function addressKind(address: string): AddressKind {
 export function parseEgressAllow(text: string, setting = 'EGRESS_ALLOW'): AllowRule[] {
   const entries = text.split(',').map((entry) => entry.trim());
   try {
-    return entries.filter((entry) => entry !== '').flatMap(parseEntry);
+    return entries
+      .filter((entry) => entry !== '')
+      .flatMap((entry): AllowRule[] => {
+        if (entry.toLowerCase() === 'loopback') return ['127.0.0.0/8', '::1'].map(parseRange);
+        if (entry.includes('/') || isIP(entry) !== 0) return [parseRange(entry)];
+        const rule = readHostRule(entry);
+        if (rule) return [rule];
+        throw badEntry(entry, 'is neither a CIDR, an address, a host name, a name like *.corp.example, nor loopback');
+      });
   } catch (error) {
     throw new Error(`${setting}: ${(error as Error).message}`, { cause: error });
   }
-}
-
-function parseEntry(entry: string): AllowRule[] {
-  if (entry.toLowerCase() === 'loopback') return ['127.0.0.0/8', '::1'].map(parseRange);
-  return [entry.includes('/') || isIP(entry) !== 0 ? parseRange(entry) : parseHost(entry)];
 }
 
 function parseRange(entry: string): RangeRule {
@@ -180,16 +185,14 @@ function parseRange(entry: string): RangeRule {
     throw badEntry(entry, `needs a prefix length from 0 to ${widthBits(network)}`);
   }
   if (unwrap(network) !== network) throw badEntry(entry, 'wraps an IPv4 address; write the IPv4 address or range');
-  if (hasBitsAfter(network, prefixBits)) {
+  const hasBitsAfter = network.toByteArray().some((byte, i) => {
+    const prefixBitsOfByte = Math.min(Math.max(prefixBits - i * 8, 0), 8);
+    return (byte & (0xff >> prefixBitsOfByte)) !== 0;
+  });
+  if (hasBitsAfter) {
     throw badEntry(entry, `has bits set after the prefix; write the first address of the range, or ${address} alone`);
   }
   return { kind: 'range', network, prefixBits };
-}
-
-function parseHost(entry: string): HostRule {
-  const rule = readHostRule(entry);
-  if (rule) return rule;
-  throw badEntry(entry, 'is neither a CIDR, an address, a host name, a name like *.corp.example, nor loopback');
 }
 
 /** Reads `git.corp.example` or `*.corp.example`; null when it is neither. */
@@ -241,10 +244,6 @@ function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): 
   return undefined;
 }
 
-function covers(rule: RangeRule, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  return rule.network.kind() === address.kind() && address.match(rule.network, rule.prefixBits);
-}
-
 /** True if the rule matches `hostname`, compared without case and trailing dot. */
 export function namesHost(rule: HostRule, hostname: string): boolean {
   const host = bareHost(hostname);
@@ -253,13 +252,6 @@ export function namesHost(rule: HostRule, hostname: string): boolean {
 
 function widthBits(address: ipaddr.IPv4 | ipaddr.IPv6): number {
   return address.kind() === 'ipv4' ? 32 : 128;
-}
-
-function hasBitsAfter(address: ipaddr.IPv4 | ipaddr.IPv6, prefixBits: number): boolean {
-  return address.toByteArray().some((byte, i) => {
-    const kept = Math.min(Math.max(prefixBits - i * 8, 0), 8);
-    return (byte & (0xff >> kept)) !== 0;
-  });
 }
 
 function bareHost(hostname: string): string {
@@ -275,7 +267,11 @@ export function parseHostPattern(text: string): HostPattern | null {
   const [, host, digits] = PARTS.exec(text) ?? [];
   if (host === undefined) return null;
   const port = digits === undefined ? null : Number(digits);
-  const rule = isAddress(host) ? addressRule(host) : readHostRule(host);
+  const isAddress = isIPv4(host) || (host.startsWith('[') && isIPv6(host.slice(1, -1)));
+  // An address is written as URLs write it.
+  const rule: HostRule | null = isAddress
+    ? { kind: 'host', name: new URL(`http://${host}`).hostname, isWildcard: false }
+    : readHostRule(host);
   return rule === null || (port ?? 0) > 65_535 ? null : { host: rule, port };
 }
 
@@ -283,13 +279,4 @@ export function parseHostPattern(text: string): HostPattern | null {
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
-}
-
-function isAddress(host: string): boolean {
-  return isIPv4(host) || (host.startsWith('[') && isIPv6(host.slice(1, -1)));
-}
-
-/** Written as URLs write it. */
-function addressRule(host: string): HostRule {
-  return { kind: 'host', name: new URL(`http://${host}`).hostname, isWildcard: false };
 }

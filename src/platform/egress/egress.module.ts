@@ -9,17 +9,6 @@ export const egressChecks = [
   ({ hostingEgressAllow }: Env) => void parseEgressAllow(hostingEgressAllow, 'HOSTING_EGRESS_ALLOW'),
 ];
 
-function createEgress(env: Env): Egress {
-  const allow = env.egressAllow ?? (env.isLocalOnly ? 'loopback' : '');
-  if (env.egressAllow === null && env.isLocalOnly) {
-    new Logger('egress').log('Loopback addresses may be dialled, since only this machine can reach the service');
-  }
-  return new Egress(new AddressPolicy(parseEgressAllow(allow)), undefined, {
-    closedPorts: ownPorts(env),
-    proxy: env.egressProxy,
-  });
-}
-
 /**
  * Requests to a place that the operator configures: it may be internal, and no other internal one is reached.
  *
@@ -48,7 +37,25 @@ export function servicePort(url: URL): number {
 
 /** Outbound requests to addresses from users. */
 @Global()
-@Module({ providers: [{ provide: Egress, inject: [Env], useFactory: createEgress }], exports: [Egress] })
+@Module({
+  providers: [
+    {
+      provide: Egress,
+      inject: [Env],
+      useFactory: (env: Env) => {
+        const allow = env.egressAllow ?? (env.isLocalOnly ? 'loopback' : '');
+        if (env.egressAllow === null && env.isLocalOnly) {
+          new Logger('egress').log('Loopback addresses may be dialled, since only this machine can reach the service');
+        }
+        return new Egress(new AddressPolicy(parseEgressAllow(allow)), undefined, {
+          closedPorts: ownPorts(env),
+          proxy: env.egressProxy,
+        });
+      },
+    },
+  ],
+  exports: [Egress],
+})
 export class EgressModule implements OnApplicationShutdown {
   constructor(@Inject(Egress) private readonly egress: Egress) {}
 

@@ -96,8 +96,6 @@ const CALL_SOCKETS_PER_ORIGIN = 64;
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 30_000;
 
-const HEADER_BYTES_MAX = 16 * 1024;
-
 /** Shared by every origin of an Agent; undici's default of 100 is meant per origin. */
 const TLS_SESSIONS_MAX = 1_000;
 
@@ -142,7 +140,15 @@ export class Egress {
   ) {
     this.closedPorts = connectOptions.closedPorts ?? new Map();
     this.proxy = connectOptions.proxy ? new URL(connectOptions.proxy) : null;
-    this.resolve = this.proxy ? knownNames(resolve) : resolve;
+    this.resolve = resolve;
+    if (this.proxy) {
+      // A name that is not resolved here, or not in time, has no addresses: the proxy resolves it.
+      const addressesOf = promisify(resolve);
+      this.resolve = (hostname, options, callback) => {
+        const lookup = addressesOf(hostname, options).catch(() => []);
+        void withTimeout(NAME_WAIT_MS, lookup, []).then((addresses) => callback(null, addresses));
+      };
+    }
     this.connect = this.connector(connectOptions);
     this.calls = this.agent(CALL_SOCKETS_PER_ORIGIN);
     // No limit for streams: they end only when their listener leaves, so a full pool would be waited for without end.
@@ -155,7 +161,19 @@ export class Egress {
    * addresses are known. Throws {@link EgressRefusedError}.
    */
   check(url: string | URL): URL {
-    const checked = requireUrl(url);
+    const text = typeof url === 'string' ? url.trim() : url.href;
+    if (AMBIGUOUS.test(text)) {
+      throw new EgressRefusedError(
+        'The URL contains a backslash, tab, line break or other control character: remove it.',
+      );
+    }
+    const checked = parseUrl(text);
+    // URL parsers from Node 24 on accept labels such as `xn--`, and older ones refuse them.
+    const hasInvalidPunycode =
+      checked?.hostname.includes('xn--') && /(^|\.)xn--/.test(domainToUnicode(checked.hostname));
+    if (!checked || hasInvalidPunycode) {
+      throw new EgressRefusedError('The URL is not valid: write it as https://host/path or http://host:port/path.');
+    }
     requireHttp(checked);
     if (checked.username !== '' || checked.password !== '') {
       throw new EgressRefusedError('The URL carries a user name or password: send credentials in a header instead.');
@@ -176,7 +194,11 @@ export class Egress {
     const { method, headers, body, signal, isSocketClosed: reset } = options;
     try {
       requireHttp(url);
-      refuseHostHeader(headers);
+      for (const name in headers) {
+        if (name.length === 4 && name.toLowerCase() === 'host') {
+          throw new EgressRefusedError('The header "Host" cannot be set: it always names the host of the URL.');
+        }
+      }
     } catch (error) {
       return Promise.reject(error);
     }
@@ -213,8 +235,15 @@ export class Egress {
     const { hostname, origin } = url;
     try {
       this.judgeHost(hostname, origin, portOf(url));
-      const found = await this.lookupAll(hostname, portOf(url));
-      return { addresses: found.length, refusal: null };
+      if (isIP(bareLiteral(hostname)) !== 0) return { addresses: 1, refusal: null };
+      const addresses = await new Promise<LookupAddress[]>((resolve, reject) => {
+        this.lookupFor(portOf(url))(hostname, { all: true }, (error, answer) => {
+          if (error instanceof TunnelNeededError) resolve(error.addresses);
+          else if (error) reject(error);
+          else resolve(answer as LookupAddress[]);
+        });
+      });
+      return { addresses: addresses.length, refusal: null };
     } catch (error) {
       if (!(error instanceof EgressRefusedError)) throw error;
       const { addresses } = (error.detail ?? {}) as { addresses?: string[] };
@@ -261,7 +290,6 @@ export class Egress {
       bodyTimeout: 0,
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS_MAX,
-      maxHeaderSize: HEADER_BYTES_MAX,
     });
   }
 
@@ -296,7 +324,11 @@ export class Egress {
         const at = performance.now();
         const guardMs = Math.min(this.lookups.get(options.hostname) ?? 0, at - from);
         this.connects.set(originOf(options), { guardMs, connectMs: at - from - guardMs, at });
-        this.count(outcome[1]);
+        const [, socket] = outcome;
+        if (socket && !socket.destroyed) {
+          this.openSockets++;
+          socket.once('close', () => this.openSockets--);
+        }
         callback(...outcome);
       });
     };
@@ -324,12 +356,6 @@ export class Egress {
     };
   }
 
-  private count(socket: Socket | null): void {
-    if (!socket || socket.destroyed) return;
-    this.openSockets++;
-    socket.once('close', () => this.openSockets--);
-  }
-
   /** Throws if the host is an address, or a localhost name (RFC 6761), that is closed. Other names pass. */
   private judgeHost(hostname: string, origin: string, port: number): void {
     const literal = bareLiteral(hostname);
@@ -339,20 +365,6 @@ export class Egress {
     if (first === undefined || addresses.some((address) => this.allows(address, hostname, port))) return;
     if (this.policy.allows(first, hostname)) throw EgressRefusedError.ofClosedPort(origin);
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
-  }
-
-  /** The addresses of a host that may be dialled. */
-  private lookupAll(hostname: string, port: number): Promise<LookupAddress[]> {
-    const literal = bareLiteral(hostname);
-    const family = isIP(literal);
-    if (family !== 0) return Promise.resolve([{ address: literal, family }]);
-    return new Promise((resolve, reject) => {
-      this.lookupFor(port)(hostname, { all: true }, (error, addresses) => {
-        if (error instanceof TunnelNeededError) resolve(error.addresses);
-        else if (error) reject(error);
-        else resolve(addresses as LookupAddress[]);
-      });
-    });
   }
 
   /** Asked once per connection by `net.connect`, which then dials only addresses from this answer. */
@@ -371,7 +383,13 @@ export class Egress {
           if (port !== undefined && refused.some(({ address }) => this.policy.allows(address, hostname))) {
             return callback(EgressRefusedError.ofClosedPort(`${hostname}:${port}`), []);
           }
-          return callback(isTunnelled ? new TunnelNeededError(allowed) : noAddress(hostname, refused), []);
+          if (isTunnelled) return callback(new TunnelNeededError(allowed), []);
+          const [closed] = refused;
+          if (closed === undefined) {
+            return callback(Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' }), []);
+          }
+          const texts = refused.map(({ address }) => address);
+          return callback(EgressRefusedError.ofName(hostname, addressKind(closed.address), texts), []);
         }
         if (options.all) callback(null, direct);
         else callback(null, first.address, first.family);
@@ -386,15 +404,6 @@ export class Egress {
   }
 }
 
-/** With a proxy: a name that is not resolved here, or not in time, has no addresses. */
-function knownNames(resolve: ResolveHost): ResolveHost {
-  const addressesOf = promisify(resolve);
-  return (hostname, options, callback) => {
-    const found = addressesOf(hostname, options).catch(() => []);
-    void withTimeout(NAME_WAIT_MS, found, []).then((addresses) => callback(null, addresses));
-  };
-}
-
 /** A host without the brackets of an IPv6 address. */
 function bareLiteral(hostname: string): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
@@ -404,40 +413,8 @@ function originOf({ protocol, host, hostname }: buildConnector.Options): string 
   return `${protocol}//${host ?? hostname}`;
 }
 
-function requireUrl(input: string | URL): URL {
-  const text = typeof input === 'string' ? input.trim() : input.href;
-  if (AMBIGUOUS.test(text)) {
-    throw new EgressRefusedError(
-      'The URL contains a backslash, tab, line break or other control character: remove it.',
-    );
-  }
-  const url = parseUrl(text);
-  if (url && !hasInvalidPunycode(url.hostname)) return url;
-  throw new EgressRefusedError('The URL is not valid: write it as https://host/path or http://host:port/path.');
-}
-
-/** True for labels such as `xn--`, which URL parsers from Node 24 on accept and older ones refuse. */
-function hasInvalidPunycode(hostname: string): boolean {
-  return hostname.includes('xn--') && /(^|\.)xn--/.test(domainToUnicode(hostname));
-}
-
 function requireHttp(url: URL): void {
   const { protocol } = url;
   if (protocol === 'https:' || protocol === 'http:') return;
   throw new EgressRefusedError(`The URL scheme "${protocol.slice(0, 20)}" is not supported: use https or http.`);
-}
-
-function refuseHostHeader(headers: EgressRequestOptions['headers']): void {
-  for (const name in headers) {
-    if (name.length === 4 && name.toLowerCase() === 'host') {
-      throw new EgressRefusedError('The header "Host" cannot be set: it always names the host of the URL.');
-    }
-  }
-}
-
-function noAddress(hostname: string, addresses: LookupAddress[]): Error {
-  const [first] = addresses;
-  if (first === undefined) return Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' });
-  const texts = addresses.map(({ address }) => address);
-  return EgressRefusedError.ofName(hostname, addressKind(first.address), texts);
 }

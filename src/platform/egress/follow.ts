@@ -42,7 +42,9 @@ export async function follow(egress: Egress, start: URL, options: FollowOptions)
   let url = egress.check(start);
   for (let followed = 0; ; followed += 1) {
     const answer = await egress.request(url, { ...request, method });
-    const target = targetOf(answer, url);
+    const { location } = answer.headers;
+    const isRedirect = answer.statusCode >= 300 && answer.statusCode < 400 && typeof location === 'string';
+    const target = isRedirect ? parseUrl(location, url) : null;
     if (target === null) return { url, answer };
     discard(answer.body);
     if (url.protocol === 'https:' && target.protocol === 'http:') {
@@ -52,11 +54,6 @@ export async function follow(egress: Egress, start: URL, options: FollowOptions)
     if (followed >= redirectsMax) throw new RedirectRefusedError('too many', url, target);
     url = egress.check(target);
   }
-}
-
-function targetOf({ statusCode, headers: { location } }: Dispatcher.ResponseData, base: URL): URL | null {
-  if (statusCode < 300 || statusCode >= 400 || typeof location !== 'string') return null;
-  return parseUrl(location, base);
 }
 
 /** A whole body; null when it is larger than `bytesMax`, of which no more is read then. */

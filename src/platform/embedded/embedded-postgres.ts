@@ -15,10 +15,16 @@ import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { makeFolder, PASSABLE } from '../files/files.js';
-import { databaseName, ensureCluster, locateDataDirectory, noteLocation, removeDataDirectory } from './cluster.js';
 import { EmbeddedPostgresError, chooseAccount } from './server-account.js';
 import { findRunningServer, startServer, type OwnServer } from './postmaster.js';
-import { findInstallation, type Installation } from './server-files.js';
+import {
+  databaseName,
+  ensureCluster,
+  findInstallation,
+  locateDataDirectory,
+  noteLocation,
+  removeDataDirectory,
+} from './server-files.js';
 
 /** How to run the embedded Postgres. */
 export interface EmbeddedPostgresOptions {
@@ -61,6 +67,21 @@ const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000];
 const STABLE_MS = 60_000;
 
 /**
+ * Connections: the pool of one process takes 10 to 20, a test run several pools per file. Errors of single statements
+ * stay out of the log (they reach their caller, and quote user data); LOG and above is what concerns the server.
+ */
+const SETTINGS = ['shared_buffers=64MB', 'log_min_messages=log', 'log_checkpoints=off', 'log_line_prefix='];
+const LASTING_SETTINGS = [...SETTINGS, 'max_connections=100'];
+const THROWAWAY_SETTINGS = [
+  ...SETTINGS,
+  'max_connections=200',
+  'fsync=off',
+  'full_page_writes=off',
+  'synchronous_commit=off',
+  'autovacuum=off',
+];
+
+/**
  * Starts the embedded Postgres, or joins the one that another process has started on the same data. @throws
  * EmbeddedPostgresError, whose message is for the operator
  */
@@ -71,9 +92,11 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     await makeFolder(dataDir, PASSABLE);
     return await startIn(await realpath(dataDir), options);
   } catch (error) {
-    if (error instanceof EmbeddedPostgresError || !isSystemError(error)) throw error;
+    // By its property, not by its class: under Jest the errors of Node come from another realm.
+    const { syscall, message } = error as NodeJS.ErrnoException;
+    if (error instanceof EmbeddedPostgresError || syscall === undefined) throw error;
     throw new EmbeddedPostgresError(
-      `The database cannot be kept in ${dataDir} (${error.message}): make the folder writable, choose another one, ` +
+      `The database cannot be kept in ${dataDir} (${message}): make the folder writable, choose another one, ` +
         'or set DATABASE_URL.',
       { cause: error },
     );
@@ -84,10 +107,30 @@ async function startIn(
   dataDir: string,
   { log, warn = log, lost = log, throwaway = false }: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
-  const { installation, dataDirectory } = await prepare(dataDir);
+  // The owner of an existing data directory decides the account, and the account where a new one can be.
+  const account = await chooseAccount(await locateDataDirectory(dataDir, undefined));
+  const dataDirectory = await locateDataDirectory(dataDir, account);
+  const installation = await findInstallation(account);
   const { created, password } = await ensureCluster(installation, dataDir, dataDirectory, !throwaway);
   await noteLocation(dataDir, dataDirectory);
-  const start = (port?: number) => startOrShare(installation, dataDirectory, settingsFor(throwaway), log, port);
+  const settings = throwaway ? THROWAWAY_SETTINGS : LASTING_SETTINGS;
+  // Postgres' own lock on the data directory decides who of several processes starts the server; the others share it.
+  const start = async (portBefore?: number): Promise<SharedServer> => {
+    const deadline = Date.now() + otherProcessMs;
+    while (Date.now() < deadline) {
+      const running = await findRunningServer(dataDirectory);
+      if (typeof running === 'number') return shareServer(running, dataDirectory);
+      if (running === undefined) {
+        const started = await startServer(installation, dataDirectory, settings, log, portBefore);
+        if (started) return { ...started, isShared: false };
+      }
+      await wait(pollMs);
+    }
+    throw new EmbeddedPostgresError(
+      `Another process holds ${dataDirectory} and was not ready within ${otherProcessMs / 1000} s: ` +
+        'end the process named in its postmaster.pid (or delete that file when there is none), or set DATABASE_URL.',
+    );
+  };
   const server = await start();
   const kept = keepRunning(server, start, { warn, lost });
   log(
@@ -154,56 +197,7 @@ function keepRunning(
   return { stop };
 }
 
-/** The owner of an existing data directory decides the account, and the account where a new one can be. */
-async function prepare(dataDir: string): Promise<{ installation: Installation; dataDirectory: string }> {
-  const account = await chooseAccount(await locateDataDirectory(dataDir, undefined));
-  const dataDirectory = await locateDataDirectory(dataDir, account);
-  return { installation: await findInstallation(account), dataDirectory };
-}
-
-/**
- * Connections: the pool of one process takes 10 to 20, a test run several pools per file. Errors of single statements
- * stay out of the log (they reach their caller, and quote user data); LOG and above is what concerns the server.
- */
-function settingsFor(throwaway: boolean): string[] {
-  const common = ['shared_buffers=64MB', 'log_min_messages=log', 'log_checkpoints=off', 'log_line_prefix='];
-  return throwaway
-    ? [
-        ...common,
-        'max_connections=200',
-        'fsync=off',
-        'full_page_writes=off',
-        'synchronous_commit=off',
-        'autovacuum=off',
-      ]
-    : [...common, 'max_connections=100'];
-}
-
 type SharedServer = OwnServer & { isShared: boolean };
-
-/** Postgres' own lock on the data directory decides who of several processes starts the server; the others share it. */
-async function startOrShare(
-  installation: Installation,
-  dataDirectory: string,
-  settings: string[],
-  log: (line: string) => void,
-  wanted?: number,
-): Promise<SharedServer> {
-  const deadline = Date.now() + otherProcessMs;
-  while (Date.now() < deadline) {
-    const running = await findRunningServer(dataDirectory);
-    if (typeof running === 'number') return shareServer(running, dataDirectory);
-    if (running === undefined) {
-      const own = await startServer(installation, dataDirectory, settings, log, wanted);
-      if (own) return { ...own, isShared: false };
-    }
-    await wait(pollMs);
-  }
-  throw new EmbeddedPostgresError(
-    `Another process holds ${dataDirectory} and was not ready within ${otherProcessMs / 1000} s: ` +
-      'end the process named in its postmaster.pid (or delete that file when there is none), or set DATABASE_URL.',
-  );
-}
 
 /** A server of another process. `died` resolves when it is not running any more. */
 function shareServer(port: number, dataDirectory: string): SharedServer {
@@ -212,8 +206,8 @@ function shareServer(port: number, dataDirectory: string): SharedServer {
     look = repeat(SHARED_LOOK_MS, () => {
       // A data directory that is gone has no server.
       const running = findRunningServer(dataDirectory).catch(() => undefined);
-      void running.then((found) => {
-        if (found === port || look === undefined) return;
+      void running.then((portNow) => {
+        if (portNow === port || look === undefined) return;
         look.stop();
         resolve('The process that started the embedded Postgres ended it');
       });
@@ -224,9 +218,4 @@ function shareServer(port: number, dataDirectory: string): SharedServer {
     look = undefined;
   };
   return { port, died, stop, isShared: true };
-}
-
-/** By its property, not by its class: under Jest the errors of Node come from another realm. */
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined;
 }

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, rm, stat } from 'node:fs/promises';
 import { connect, createServer, Socket, type AddressInfo } from 'node:net';
@@ -31,10 +31,11 @@ kill $watcher 2>/dev/null
 exit $status`;
 
 /** The server is ours to start later: another process holds the folder, is ending in it, or took the port first. */
-const tryAgain = /lock file ".*" already exists|pre-existing shared memory block|could not create any TCP\/IP sockets/;
+const tryAgain =
+  /lock file ".*" (?:already exists|is empty)|pre-existing shared memory block|could not create any TCP\/IP sockets/;
 
 /**
- * Starts Postgres on a loopback port, a free one unless `wanted` names one, and resolves when it accepts connections, which
+ * Starts Postgres on a loopback port, a free one unless `portBefore` names one, and resolves when it accepts connections, which
  * may take long after a crash (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
  *
  * `settings` are `name=value`. Its messages go to `log` once it runs.
@@ -46,31 +47,58 @@ export async function startServer(
   dataDirectory: string,
   settings: string[],
   log: (line: string) => void,
-  wanted?: number,
+  portBefore?: number,
 ): Promise<OwnServer | undefined> {
-  const port = wanted ?? (await findFreePort());
+  let port = portBefore;
+  if (port === undefined) {
+    const probe = createServer().listen(0, '127.0.0.1');
+    await once(probe, 'listening');
+    ({ port } = probe.address() as AddressInfo);
+    probe.close();
+    await once(probe, 'close');
+  }
   const network = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
   const args = ['-D', dataDirectory, ...[...network, ...settings].flatMap((setting) => ['-c', setting])];
-  const child = spawnServer(installation, args);
+  const { postgres, account } = installation;
+  // Windows has no such shell: there the server outlives a killed process, and the next start shares it.
+  const isWindows = process.platform === 'win32';
+  const [file, fileArgs] = isWindows ? [postgres, args] : ['/bin/sh', ['-c', supervisor, postgres, ...args]];
+  // A session of its own: Ctrl-C reaches us alone, and we stop the server after the requests in flight.
+  const options = { cwd: '/', env: serverEnv, detached: !isWindows, windowsHide: true } as const;
+  const child = spawn(file, fileArgs, { ...account, ...options, stdio: ['pipe', 'ignore', 'pipe'] });
+  child.stdin.on('error', () => undefined); // it is gone already: 'close' tells
   let isStopping = false;
   const stop = async () => {
     isStopping = true;
-    await endServer(child, installation, dataDirectory);
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.ref();
+    const ended = once(child, 'exit');
+    if (isWindows) {
+      await run(
+        postgres.replace(/postgres\.exe$/, 'pg_ctl.exe'),
+        ['stop', '-D', dataDirectory, '-m', 'fast'],
+        undefined,
+      );
+    }
+    child.stdin.end();
+    await ended;
   };
   let die: (sentence: string) => void = () => undefined;
   const died = new Promise<string>((resolve) => (die = resolve));
   return new Promise((resolve, reject) => {
     let isReady = false;
     let said = '';
-    createInterface({ input: child.stderr as Socket }).on('line', (line) => {
+    createInterface({ input: child.stderr }).on('line', (line) => {
       if (isReady && !isStopping) log(`Postgres: ${line}`);
       if (!isReady) said += `${line}\n`;
       if (isReady || !line.includes('database system is ready to accept connections')) return;
       isReady = true;
-      letProcessEnd(child);
+      // A running server alone does not keep our process alive; when we end, the server ends.
+      child.unref();
+      for (const stream of [child.stdin, child.stderr]) if (stream instanceof Socket) stream.unref();
       resolve({ port, died, stop });
     });
-    child.once('exit', () => child.stdin?.destroy());
+    child.once('exit', () => child.stdin.destroy());
     child.once('error', (error) => reject(cannotRun(child.spawnfile, error)));
     child.once('close', (code) => {
       if (isReady) {
@@ -79,40 +107,6 @@ export async function startServer(
       else reject(explainFailure('The embedded Postgres did not start', said));
     });
   });
-}
-
-/** Windows has no such shell: there the server outlives a killed process, and the next start shares it. */
-function spawnServer({ postgres, account }: Installation, args: string[]): ChildProcess {
-  const isWindows = process.platform === 'win32';
-  const [file, fileArgs] = isWindows ? [postgres, args] : ['/bin/sh', ['-c', supervisor, postgres, ...args]];
-  // A session of its own: Ctrl-C reaches us alone, and we stop the server after the requests in flight.
-  const child = spawn(file, fileArgs, {
-    ...account,
-    cwd: '/',
-    env: serverEnv,
-    stdio: ['pipe', 'ignore', 'pipe'],
-    detached: !isWindows,
-    windowsHide: true,
-  });
-  child.stdin?.on('error', () => undefined); // it is gone already: 'close' tells
-  return child;
-}
-
-/** A running server alone does not keep our process alive; when we end, the server ends. */
-function letProcessEnd(child: ChildProcess): void {
-  child.unref();
-  for (const stream of [child.stdin, child.stderr]) if (stream instanceof Socket) stream.unref();
-}
-
-async function endServer(child: ChildProcess, { postgres }: Installation, dataDirectory: string): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.ref();
-  const ended = once(child, 'exit');
-  if (process.platform === 'win32') {
-    await run(postgres.replace(/postgres\.exe$/, 'pg_ctl.exe'), ['stop', '-D', dataDirectory, '-m', 'fast'], undefined);
-  }
-  child.stdin?.end();
-  await ended;
 }
 
 /**
@@ -126,7 +120,15 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   const content = await readFile(lockFile, 'utf8').catch(() => undefined);
   if (content === undefined) return undefined;
   const [pid, , , port, , , , status] = content.split('\n');
-  if (process.platform !== 'linux') return (await answers(Number(port))) ? Number(port) : undefined;
+  if (process.platform !== 'linux') {
+    const socket = connect(Number(port), '127.0.0.1');
+    const isAnswered = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    return isAnswered ? Number(port) : undefined;
+  }
   if (!pid || (await worksIn(pid, dataDirectory))) return status?.trim() === 'ready' ? Number(port) : 'starting';
   if ((await readFile(lockFile, 'utf8').catch(() => undefined)) === content) await rm(lockFile, { force: true });
   return undefined;
@@ -134,28 +136,11 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
 
 /** A Postgres server changes into its data directory before it locks it. A zombie has no directory any more. */
 async function worksIn(pid: string, directory: string): Promise<boolean> {
-  const wanted = await stat(directory);
+  const expected = await stat(directory);
   try {
     const actual = await stat(`/proc/${pid}/cwd`);
-    return actual.ino === wanted.ino && actual.dev === wanted.dev;
+    return actual.ino === expected.ino && actual.dev === expected.dev;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ENOENT';
   }
-}
-
-async function answers(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  return once(socket, 'connect')
-    .then(() => true)
-    .catch(() => false)
-    .finally(() => socket.destroy());
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

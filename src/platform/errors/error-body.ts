@@ -70,7 +70,16 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
   const status = statusOf[kind];
   const text = known?.registryText ?? message;
   const hint = known?.advice ?? (text === message || family === 'connections' ? undefined : message);
-  if (hint !== undefined && family !== 'json-rpc') headers[HINT_HEADER] = headerText(hint);
+  if (hint !== undefined && family !== 'json-rpc') {
+    // `%`, line ends and what is not ASCII are percent-encoded UTF-8.
+    let value = '';
+    for (const character of hint.toWellFormed()) {
+      const encoded = /^[ -$&-~]$/.test(character) ? character : encodeURIComponent(character);
+      if (value.length + encoded.length > HINT_BYTES_MAX) break;
+      value += encoded;
+    }
+    headers[HINT_HEADER] = value;
+  }
   switch (family) {
     case 'json-rpc':
       return {
@@ -93,15 +102,4 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
     case 'registry':
       return { status, headers, body: { error: text } };
   }
-}
-
-/** The text as a header value of at most 512 bytes: `%`, line ends and what is not ASCII are percent-encoded UTF-8. */
-function headerText(text: string): string {
-  let value = '';
-  for (const character of text.toWellFormed()) {
-    const encoded = /^[ -$&-~]$/.test(character) ? character : encodeURIComponent(character);
-    if (value.length + encoded.length > HINT_BYTES_MAX) break;
-    value += encoded;
-  }
-  return value;
 }

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import type { PeerResolution } from './peer-resolution.hooks.js';
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { MigrationInterface } from 'typeorm';
-import type { Env, Role } from '../../config/env.js';
+import { StartError, type Env, type Role } from '../../config/env.js';
 
 /** Packages that must be there once: decorators and tables of another copy are unknown to ours. */
 const SHARED_PACKAGES = ['slipway', '@nestjs/common', 'typeorm'];
@@ -24,9 +24,6 @@ export interface ExternalModule {
   migrations?: (new () => MigrationInterface)[];
 }
 
-/** A module of `SLIPWAY_MODULES` cannot be loaded; the message names the folder and what to change. */
-export class ExternalModuleError extends Error {}
-
 type Entry = string | { import?: string; default?: string };
 
 /** The parts of a package.json that decide what is loaded. */
@@ -41,7 +38,7 @@ let loaded: { folders: string; modules: Promise<ExternalModule[]> } | null = nul
 /**
  * Loads the packages in these folders, in this order; a second call returns the same modules.
  *
- * @throws ExternalModuleError if one is no package, brings its own copy of a shared package, or exports no module
+ * @throws StartError if one is no package, brings its own copy of a shared package, or exports no module
  */
 export function loadExternalModules(folders: string[]): Promise<ExternalModule[]> {
   const key = folders.join(',');
@@ -59,30 +56,43 @@ async function load(folders: string[]): Promise<ExternalModule[]> {
   register('./peer-resolution.hooks.js', { parentURL: import.meta.url, data });
   const modules: ExternalModule[] = [];
   for (const { folder, entry } of packages) {
-    const module = await importModule(folder, entry);
+    let exported: unknown;
+    try {
+      exported = ((await import(pathToFileURL(entry).href)) as { default?: unknown }).default;
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code === 'ERR_MODULE_NOT_FOUND') throw new StartError(`${folder}: ${message}`);
+      throw error;
+    }
+    const module = exported as ExternalModule | undefined;
+    if (typeof module?.name !== 'string' || !NAME.test(module.name) || typeof module.module !== 'function') {
+      throw new StartError(`${entry}: its default export must be what defineModule({ name, module, … }) returns.`);
+    }
     if (modules.some(({ name }) => name === module.name)) {
-      throw new ExternalModuleError(`${folder}: another module is named "${module.name}" already.`);
+      throw new StartError(`${folder}: another module is named "${module.name}" already.`);
     }
     modules.push(module);
   }
   return modules;
 }
 
-function readPackage(given: string): { folder: string; entry: string } {
-  const file = path.join(given, 'package.json');
-  if (!existsSync(file)) throw new ExternalModuleError(`${given}: there is no package.json.`);
-  const folder = realpathSync(given);
+function readPackage(named: string): { folder: string; entry: string } {
+  const file = path.join(named, 'package.json');
+  if (!existsSync(file)) throw new StartError(`${named}: there is no package.json.`);
+  const folder = realpathSync(named);
   const manifest = JSON.parse(readFileSync(file, 'utf8')) as Manifest;
   for (const name of new Set([...SHARED_PACKAGES, ...Object.keys(manifest.peerDependencies ?? {})])) {
     const [theirs, ours] = [findPackage(folder, name), findPackage(import.meta.dirname, name)];
     if (theirs === null || theirs === ours) continue;
-    throw new ExternalModuleError(
+    throw new StartError(
       `${folder}: it would load its own copy of ${name}, from ${theirs}. ` +
         'Declare it in peerDependencies and install the module with `npm install --omit=dev --omit=peer`.',
     );
   }
-  const entry = entryOf(manifest);
-  if (entry === undefined) throw new ExternalModuleError(`${file}: it has neither "exports" nor "main".`);
+  const { exports, main } = manifest;
+  const exported = typeof exports === 'object' && '.' in exports ? exports['.'] : exports;
+  const entry = typeof exported === 'object' ? (exported.import ?? exported.default) : (exported ?? main);
+  if (entry === undefined) throw new StartError(`${file}: it has neither "exports" nor "main".`);
   return { folder, entry: path.join(folder, entry) };
 }
 
@@ -96,29 +106,6 @@ function findPackage(folder: string, name: string): string | null {
   if (existsSync(path.join(installed, 'package.json'))) return realpathSync(installed);
   const parent = path.dirname(folder);
   return parent === folder ? null : findPackage(parent, name);
-}
-
-function entryOf({ exports, main }: Manifest): string | undefined {
-  const entry = typeof exports === 'object' && '.' in exports ? exports['.'] : exports;
-  return typeof entry === 'object' ? (entry.import ?? entry.default) : (entry ?? main);
-}
-
-async function importModule(folder: string, entry: string): Promise<ExternalModule> {
-  let exported: unknown;
-  try {
-    exported = ((await import(pathToFileURL(entry).href)) as { default?: unknown }).default;
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ERR_MODULE_NOT_FOUND') throw new ExternalModuleError(`${folder}: ${message}`);
-    throw error;
-  }
-  const module = exported as Partial<ExternalModule> | undefined;
-  if (typeof module?.name !== 'string' || !NAME.test(module.name) || typeof module.module !== 'function') {
-    throw new ExternalModuleError(
-      `${entry}: its default export must be what defineModule({ name, module, … }) returns.`,
-    );
-  }
-  return module as ExternalModule;
 }
 
 /** Returns `definition`, with its type checked. */

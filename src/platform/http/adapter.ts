@@ -26,7 +26,7 @@ import { closeIfUnread, hasBody } from './body/unread-body.js';
 import { answerCors } from './cors.js';
 import { ResponseBacklog } from './response-backlog.js';
 import { repeat } from '../schedule/repeat.js';
-import { PerTickQueue } from '../schedule/per-tick-queue.js';
+import { PerTickQueue } from '../schedule/paced-work.js';
 import { tracing } from '../telemetry/tracing.js';
 
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
@@ -54,6 +54,9 @@ const CHECK_MS = 1_000;
 
 /** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
 const IDLE_SWEEP_MS = 100;
+
+/** The parts of an authorized request that its log line names. */
+type GrantedRequest = IncomingMessage & { grant?: { caller: { accountId: string }; namespace?: { name: string } } };
 
 /** Express with our code in front. */
 export class SlipwayAdapter extends ExpressAdapter {
@@ -114,7 +117,22 @@ export class SlipwayAdapter extends ExpressAdapter {
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
       response.setHeader('content-security-policy', NO_PAGE);
-      if (this.log) this.observe(request, response, this.log);
+      const { log } = this;
+      if (log) {
+        const startedAt = performance.now();
+        const { method, url = '' } = request;
+        const address = clientAddress(request, env.trustProxy);
+        response.once('close', () => {
+          const { grant } = request as GrantedRequest;
+          log({
+            msg: `${method} ${url.split('?')[0]} ${response.writableFinished ? response.statusCode : 'left'}`,
+            requestId: request.headers['x-request-id'],
+            address,
+            ...(grant && { account: grant.caller.accountId, namespace: grant.namespace?.name }),
+            ms: Math.round(performance.now() - startedAt),
+          });
+        });
+      }
       this.meter?.(request, response);
       // A request without a socket was sent before the answer to the one before: its sender can wait.
       if (!response.socket || (request.headers.authorization === undefined && hasBody(request))) {
@@ -124,7 +142,16 @@ export class SlipwayAdapter extends ExpressAdapter {
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.unused.delete(socket);
       if (!this.upgrade || request.headers.upgrade?.toLowerCase() !== 'websocket') {
-        serveWithoutUpgrade(server, request, socket, head);
+        // Some clients offer HTTP/2 with every request (`Upgrade: h2c`), and are to be answered as if they had not (RFC 9110
+        // section 7.8). Node emits `upgrade` for any protocol, so the request is read anew.
+        const { method, url, httpVersion, rawHeaders } = request;
+        const lines = [`${method} ${url} HTTP/${httpVersion}`];
+        for (let i = 0; i < rawHeaders.length; i += 2) {
+          const name = rawHeaders[i] ?? '';
+          if (!/^(connection|upgrade|http2-settings)$/i.test(name)) lines.push(`${name}: ${rawHeaders[i + 1]}`);
+        }
+        socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+        server.emit('connection', socket);
         return;
       }
       request.url = canonicalPath(request.url ?? '/');
@@ -189,21 +216,6 @@ export class SlipwayAdapter extends ExpressAdapter {
     if (answerCors(request, response, this.env) || this.authorizationServer(request, response)) return;
     if (!this.fastPath(request, response)) app(request, response);
   }
-
-  private observe(request: IncomingMessage, response: ServerResponse, log: (fields: object) => void): void {
-    const startedAt = performance.now();
-    const { method, url = '' } = request;
-    const address = clientAddress(request, this.env.trustProxy);
-    response.once('close', () => {
-      log({
-        msg: `${method} ${url.split('?')[0]} ${response.writableFinished ? response.statusCode : 'left'}`,
-        requestId: request.headers['x-request-id'],
-        address,
-        ...callerOf(request),
-        ms: Math.round(performance.now() - startedAt),
-      });
-    });
-  }
 }
 
 /** Request targets that differ from the canonical one in `url`. */
@@ -214,31 +226,8 @@ export function askedUrl(request: IncomingMessage): string {
   return askedUrls.get(request) ?? request.url ?? '/';
 }
 
-/** Account and namespace of an authorized request, for its log line. */
-function callerOf(request: IncomingMessage): { account?: string; namespace?: string } {
-  const { grant } = request as IncomingMessage & {
-    grant?: { caller: { accountId: string }; namespace?: { name: string } };
-  };
-  return grant ? { account: grant.caller.accountId, namespace: grant.namespace?.name } : {};
-}
-
 /** Gives the request an id, unless its client did. @returns the id */
 function identify({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id'];
-  return (headers['x-request-id'] = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID());
-}
-
-/**
- * Reads a request anew as one that wants no other protocol: some clients offer HTTP/2 with every request (`Upgrade: h2c`),
- * and are to be answered as if they had not (RFC 9110 section 7.8). Node emits `upgrade` for any protocol.
- */
-function serveWithoutUpgrade(server: http.Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
-  const { method, url, httpVersion, rawHeaders } = request;
-  const lines = [`${method} ${url} HTTP/${httpVersion}`];
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    if (!/^(connection|upgrade|http2-settings)$/i.test(name)) lines.push(`${name}: ${rawHeaders[i + 1]}`);
-  }
-  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
-  server.emit('connection', socket);
+  const asked = headers['x-request-id'];
+  return (headers['x-request-id'] = typeof asked === 'string' && REQUEST_ID.test(asked) ? asked : randomUUID());
 }

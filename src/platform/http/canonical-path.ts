@@ -47,13 +47,6 @@ function canonicalServerPath(segments: string[]): string | null {
   return `/servers/${encodeURIComponent(cleanName(`${name}/${next}`))}${tail(rest)}`;
 }
 
-/** The request target as Express reads it: without fragment, and without the origin that proxies send. */
-function originForm(url: string): string {
-  const hash = url.indexOf('#');
-  const target = hash < 0 ? url : url.slice(0, hash);
-  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*\/?/i, '/');
-}
-
 /** The MCP addresses of a server, with slashes behind. */
 const RUN_ENDPOINT = /^\/run\/[^/]+(?:\/mcp)?\/+$/;
 
@@ -66,7 +59,10 @@ function withoutTrailingSlashes(path: string): string {
 
 /** The canonical form of a path. @param url path and query as they stand in the request line */
 export function canonicalPath(url: string): string {
-  const target = originForm(url);
+  // As Express reads it: without fragment, and without the origin that proxies send.
+  const hash = url.indexOf('#');
+  const bare = hash < 0 ? url : url.slice(0, hash);
+  const target = bare.startsWith('/') ? bare : bare.replace(/^https?:\/\/[^/?]*\/?/i, '/');
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);
   const query = mark < 0 ? '' : target.slice(mark);

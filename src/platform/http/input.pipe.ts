@@ -1,10 +1,4 @@
-import {
-  ValidationPipe,
-  type ArgumentMetadata,
-  type PipeTransform,
-  type Type,
-  type ValidationError,
-} from '@nestjs/common';
+import { ValidationPipe, type ArgumentMetadata, type PipeTransform, type ValidationError } from '@nestjs/common';
 import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
 import { ApiAdditionalProperties } from './api-docs.decorators.js';
 import { isUUID } from 'class-validator';
@@ -52,17 +46,9 @@ const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
 class RefusingPipe extends ValidationPipe {
   protected override stripProtoKeys(value: unknown): void {
     if (typeof value !== 'object' || value === null) return;
-    const found = PROTOTYPE_KEYS.find((key) => Object.hasOwn(value, key));
-    if (found !== undefined) throw new InvalidInputError(`The key "${found}" is not taken`);
+    const refused = PROTOTYPE_KEYS.find((key) => Object.hasOwn(value, key));
+    if (refused !== undefined) throw new InvalidInputError(`The key "${refused}" is not taken`);
     for (const member of Object.values(value)) this.stripProtoKeys(member);
-  }
-}
-
-function requireSpelling(body: object, type: Type): void {
-  const names = propertiesOf(type);
-  for (const key of Object.keys(body)) {
-    const near = names.includes(key) ? null : nearestName(key, names);
-    if (near !== null) throw new InvalidInputError(`There is no member ${quoted(key)}: did you mean ${quoted(near)}?`);
   }
 }
 
@@ -90,11 +76,16 @@ export class InputPipe extends ValidationPipe {
     if (value === UNREAD_BODY)
       throw new InvalidInputError('Send the body as JSON, with Content-Type: application/json');
     // An omitted body arrives as undefined; every body of ours is optional or says which field is missing.
-    const given = metadata.type === 'body' && value === undefined ? {} : value;
-    if (metadata.metatype && spelledBodies.has(metadata.metatype) && isObject(given)) {
-      requireSpelling(given, metadata.metatype);
+    const body = metadata.type === 'body' && value === undefined ? {} : value;
+    if (metadata.metatype && spelledBodies.has(metadata.metatype) && isObject(body)) {
+      const names = propertiesOf(metadata.metatype);
+      for (const key of Object.keys(body)) {
+        const near = names.includes(key) ? null : nearestName(key, names);
+        if (near === null) continue;
+        throw new InvalidInputError(`There is no member ${quoted(key)}: did you mean ${quoted(near)}?`);
+      }
     }
-    return chosen.transform(given, metadata);
+    return chosen.transform(body, metadata);
   }
 }
 

@@ -91,18 +91,16 @@ export function propertiesOf(type: Type | undefined): string[] {
 function requireKnown(query: object, known: KnownQuery): void {
   for (const name of Object.keys(query)) {
     if (known.names.includes(name) || known.prefixes.some((prefix) => name.startsWith(prefix))) continue;
-    throw new InvalidInputError(`There is no query parameter ${quoted(name)}: ${adviceFor(name, known)}`);
+    const near = nearest(name, known);
+    const [prefix] = known.prefixes;
+    const all = [...known.names, ...known.prefixes.map((each) => `${each}{key}`)];
+    const list = all.length > 0 ? `his route takes ${all.join(', ')}.` : 'his route takes none.';
+    let advice = `t${list}`;
+    if (near !== null) advice = `did you mean ${quoted(near)}?`;
+    // Nothing is near: a member of what the prefix filters, or a filter that does not exist.
+    else if (prefix && /^[\w.-]{1,64}$/.test(name)) advice = `did you mean ${quoted(`${prefix}${name}`)}? T${list}`;
+    throw new InvalidInputError(`There is no query parameter ${quoted(name)}: ${advice}`);
   }
-}
-
-function adviceFor(name: string, { names, prefixes }: KnownQuery): string {
-  const all = [...names, ...prefixes.map((prefix) => `${prefix}{key}`)];
-  const list = all.length > 0 ? `his route takes ${all.join(', ')}.` : 'his route takes none.';
-  const near = nearest(name, { names, prefixes });
-  if (near !== null) return `did you mean ${quoted(near)}?`;
-  const [prefix] = prefixes;
-  // Nothing is near: a member of what the prefix filters, or a filter that does not exist.
-  return prefix && /^[\w.-]{1,64}$/.test(name) ? `did you mean ${quoted(`${prefix}${name}`)}? T${list}` : `t${list}`;
 }
 
 /** The parameter that a misspelt one means, such as `metadata.i` for `metadata[i]`; null when none is near. */

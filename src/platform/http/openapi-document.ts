@@ -167,38 +167,6 @@ function addErrors(path: string, method: string, operation: Operation): void {
   }
 }
 
-/**
- * The first sentence of a handler's comment is the summary, which Swagger UI shows on one line and without formatting;
- * the rest is the description. Sources (`Spec 4.2.`) are for readers of the code.
- */
-function splitComment(operation: Operation): void {
-  const comment = (operation.summary ?? '')
-    .replace(/\s+/g, ' ')
-    .replace(/ ?Spec [\d.]*\d\.?/g, '')
-    .trim();
-  const [, first, rest] = /^(.*?)\.(?: (.+))?$/.exec(comment) ?? [undefined, comment, undefined];
-  operation.summary = first;
-  if (rest) operation.description = rest;
-}
-
-/** Path parameters first, in the order of the path, and all of them text. */
-function sortParameters(path: string, operation: Operation): void {
-  const place = ({ name, in: where }: Parameter) => (where === 'path' ? path.indexOf(`{${name}}`) : path.length);
-  operation.parameters?.sort((a, b) => place(a) - place(b));
-  for (const parameter of operation.parameters ?? []) {
-    if (parameter.in === 'path') parameter.schema = { type: 'string', ...parameter.schema };
-  }
-}
-
-function finish(path: string, method: string, operation: Operation): void {
-  splitComment(operation);
-  sortParameters(path, operation);
-  for (const [status, response] of Object.entries(operation.responses)) {
-    response.description ||= successTexts[status] ?? '';
-  }
-  addErrors(path, method, operation);
-}
-
 /** The OpenAPI document of everything the app serves; the same text in `openapi.json` and at `/openapi.json`. */
 export function createOpenApi(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
@@ -214,7 +182,25 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   for (const [path, item] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(item) as [string, Operation][]) {
       if (!operation.responses) continue;
-      finish(path, method, operation);
+      // The first sentence of a handler's comment is the summary, which Swagger UI shows on one line and without formatting;
+      // the rest is the description. Sources (`Spec 4.2.`) are for readers of the code.
+      const comment = (operation.summary ?? '')
+        .replace(/\s+/g, ' ')
+        .replace(/ ?Spec [\d.]*\d\.?/g, '')
+        .trim();
+      const [, first, rest] = /^(.*?)\.(?: (.+))?$/.exec(comment) ?? [undefined, comment, undefined];
+      operation.summary = first;
+      if (rest) operation.description = rest;
+      // Path parameters first, in the order of the path, and all of them text.
+      const rank = ({ name, in: where }: Parameter) => (where === 'path' ? path.indexOf(`{${name}}`) : path.length);
+      operation.parameters?.sort((a, b) => rank(a) - rank(b));
+      for (const parameter of operation.parameters ?? []) {
+        if (parameter.in === 'path') parameter.schema = { type: 'string', ...parameter.schema };
+      }
+      for (const [status, response] of Object.entries(operation.responses)) {
+        response.description ||= successTexts[status] ?? '';
+      }
+      addErrors(path, method, operation);
       for (const tag of operation.tags ?? []) used.add(tag);
     }
   }

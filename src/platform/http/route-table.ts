@@ -15,11 +15,6 @@ export interface Route {
   handler: Handler;
 }
 
-function joined(...parts: string[]): string {
-  const path = parts.flatMap((part) => part.split('/')).filter((part) => part !== '');
-  return `/${path.join('/')}`;
-}
-
 /** Every route of every controller the app has loaded. */
 export function routeTable(modules: ModulesContainer): Route[] {
   const scanner = new MetadataScanner();
@@ -36,7 +31,10 @@ export function routeTable(modules: ModulesContainer): Route[] {
       return base.flatMap((prefix) =>
         paths.map((path) => ({
           method: RequestMethod[method],
-          path: joined(prefix, path),
+          path: `/${`${prefix}/${path}`
+            .split('/')
+            .filter((part) => part !== '')
+            .join('/')}`,
           controller,
           instance: instance as Record<string, Handler>,
           name,
@@ -75,9 +73,9 @@ export function matchPath(pattern: string[], segments: string[]): Record<string,
 export function methodsOf(routes: readonly Route[], path: string): string[] {
   const segments = path.split('/');
   while (segments.length > 2 && segments[segments.length - 1] === '') segments.pop();
-  const found = routes
+  const methods = routes
     .filter((route) => matchPath(route.path.split('/'), segments) !== null)
     .map(({ method }) => method);
-  if (found.length === 0) return [];
-  return [...new Set([...found, ...(found.includes('GET') ? ['HEAD'] : []), 'OPTIONS'])].sort();
+  if (methods.length === 0) return [];
+  return [...new Set([...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'])].sort();
 }

@@ -9,15 +9,12 @@ const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-
 /** The moment a text means; null when it means none. Without a zone it is UTC, as the times we write are. */
 export function parseTime(text: string): Date | null {
   const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text.trim()) ?? [];
-  if (day === undefined || !isDay(day)) return null;
+  if (day === undefined) return null;
+  // `Date` moves a day that the calendar does not have, such as 2026-02-30, to another one.
+  const midnight = new Date(`${day}T00:00:00Z`);
+  if (Number.isNaN(midnight.getTime()) || !midnight.toISOString().startsWith(day)) return null;
   const date = new Date(`${day}T${time}${zone.toUpperCase()}`);
   return Number.isNaN(date.getTime()) ? null : date;
-}
-
-/** False for a day that the calendar does not have, such as 2026-02-30, which `Date` moves to another one. */
-function isDay(day: string): boolean {
-  const date = new Date(`${day}T00:00:00Z`);
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);
 }
 
 /** A moment as log entries show it: `YYYY-MM-DD HH:MM:SS` in UTC (Spec 2.5). */

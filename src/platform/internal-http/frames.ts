@@ -23,7 +23,7 @@ const nameOf = new Map<number, Kind>(Object.entries(KINDS).map(([name, byte]) =>
 export const HEAD_BYTES_MAX = 128 * 1024;
 
 /** One MCP message of up to 16 MB, escaped once more as a JSON string. */
-const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Bytes that announce a frame. */
 export const PREFIX_BYTES = 5;
@@ -68,34 +68,24 @@ export class FrameReader {
   push(chunk: Buffer): void {
     let rest = chunk;
     while (rest.length > 0) {
-      if (this.leftBytes < 0) rest = this.readPrefix(rest);
-      else if (this.kind === 'data') rest = this.passData(rest);
-      else rest = this.readText(rest);
+      if (this.leftBytes < 0) {
+        rest = this.collect(rest, PREFIX_BYTES);
+        if (this.pendingBytes < PREFIX_BYTES) return;
+        const { kind, bytes } = parsePrefix(this.takeCollected());
+        this.kind = kind;
+        this.leftBytes = bytes;
+        if (bytes === 0) this.complete(Buffer.alloc(0));
+      } else if (this.kind === 'data') {
+        const data = rest.subarray(0, this.leftBytes);
+        rest = rest.subarray(data.length);
+        this.leftBytes -= data.length;
+        if (this.leftBytes === 0) this.leftBytes = -1;
+        this.onFrame({ kind: 'data', data });
+      } else {
+        rest = this.collect(rest, this.leftBytes);
+        if (this.pendingBytes === this.leftBytes) this.complete(this.takeCollected());
+      }
     }
-  }
-
-  private readPrefix(rest: Buffer): Buffer {
-    const after = this.collect(rest, PREFIX_BYTES);
-    if (this.pendingBytes < PREFIX_BYTES) return after;
-    const { kind, bytes } = parsePrefix(this.takeCollected());
-    this.kind = kind;
-    this.leftBytes = bytes;
-    if (bytes === 0) this.complete(Buffer.alloc(0));
-    return after;
-  }
-
-  private passData(rest: Buffer): Buffer {
-    const data = rest.subarray(0, this.leftBytes);
-    this.leftBytes -= data.length;
-    if (this.leftBytes === 0) this.leftBytes = -1;
-    this.onFrame({ kind: 'data', data });
-    return rest.subarray(data.length);
-  }
-
-  private readText(rest: Buffer): Buffer {
-    const after = this.collect(rest, this.leftBytes);
-    if (this.pendingBytes === this.leftBytes) this.complete(this.takeCollected());
-    return after;
   }
 
   private complete(content: Buffer): void {

@@ -11,13 +11,13 @@
  * Failures: ProcessUnreachedError (nothing was sent, another process may be tried), RequestRefusedError (signature or
  * clock), OutcomeUnknownError (broke off), or the error that the other process serialized.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Agent, type Dispatcher } from 'undici';
 import { deserializeError, OutcomeUnknownError } from './error-codec.js';
-import { FrameReader, textFrame, type Frame } from './frames.js';
+import { FrameReader, textFrame } from './frames.js';
 import { AGE_MS_MAX, INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
 
 /** A process that does not accept a connection within this time counts as not reached. */
@@ -89,7 +89,8 @@ export class InternalClient implements OnApplicationShutdown {
   /** Sends a request and streams its answer to the handler. */
   send({ url, path, head, body, answerTimeoutMs = 0 }: InternalCall, handler: InternalAnswerHandler): void {
     const known = body === undefined || body instanceof Readable ? null : Buffer.from(body);
-    const signed: SignedHead = { head, body: body === undefined ? null : { sha256: known && digestOf(known) } };
+    const sha256 = known && hash('sha256', known, 'base64url');
+    const signed: SignedHead = { head, body: body === undefined ? null : { sha256 } };
     const text = JSON.stringify(signed);
     const frame = textFrame('head', text);
     const { origin, pathname } = new URL(url);
@@ -139,7 +140,21 @@ export class InternalClient implements OnApplicationShutdown {
 
 /** Reads the frames of one answer. */
 class AnswerReader implements Dispatcher.DispatchHandler {
-  private readonly reader = new FrameReader((frame) => this.onFrame(frame));
+  private readonly reader = new FrameReader((frame) => {
+    switch (frame.kind) {
+      case 'head':
+        return this.handler.onHead?.(frame.value);
+      case 'data':
+        return this.handler.onData?.(frame.data);
+      case 'message':
+        return this.handler.onMessage?.(frame.value);
+      case 'failure':
+        this.failure = deserializeError(frame.value);
+        return;
+      case 'end':
+        this.isEnded = true;
+    }
+  });
   private isStarted = false;
   private status = 0;
   /** Difference between the clock of the other process and ours; NaN when it does not say its time. */
@@ -186,31 +201,11 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     if (this.failure) this.handler.onFailure(this.failure);
     else this.handler.onFailure(NOT_SENT.test(code) ? new ProcessUnreachedError(code) : new OutcomeUnknownError());
   }
-
-  private onFrame(frame: Frame): void {
-    switch (frame.kind) {
-      case 'head':
-        return this.handler.onHead?.(frame.value);
-      case 'data':
-        return this.handler.onData?.(frame.data);
-      case 'message':
-        return this.handler.onMessage?.(frame.value);
-      case 'failure':
-        this.failure = deserializeError(frame.value);
-        return;
-      case 'end':
-        this.isEnded = true;
-    }
-  }
 }
 
 /** True when the other process was not reached, refused the request, or ended before its answer. */
 export function isProcessGone(error: unknown): boolean {
   return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((gone) => error instanceof gone);
-}
-
-function digestOf(body: Buffer): string {
-  return createHash('sha256').update(body).digest('base64url');
 }
 
 /** The body is not read before the head is being sent, so that it can go to another process when this one is not reached. */

@@ -5,11 +5,16 @@ import { text } from 'node:stream/consumers';
 import { Injectable, Logger } from '@nestjs/common';
 import { InvalidInputError, RouteNotFoundError } from '../errors/domain-error.js';
 import { isSerializable, serializeError } from './error-codec.js';
-import { END_FRAME, framePrefix, HEAD_BYTES_MAX, parsePrefix, PREFIX_BYTES, textFrame } from './frames.js';
+import {
+  END_FRAME,
+  framePrefix,
+  HEAD_BYTES_MAX,
+  MESSAGE_BYTES_MAX,
+  parsePrefix,
+  PREFIX_BYTES,
+  textFrame,
+} from './frames.js';
 import { INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
-
-/** Limit of messages that the other process has not read. */
-const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A request of another process. */
 export interface InternalRequest<Head> {
@@ -39,7 +44,16 @@ export class InternalServer {
     if (!isSigned(headText)) throw new RouteNotFoundError('POST', path);
     const { head, body: signed } = JSON.parse(headText) as SignedHead;
     if (!signed) request.resume();
-    const body = signed && bodyOf(request, signed.sha256);
+    // Destroying it early ends neither the request nor the answer: the rest of the body is discarded.
+    const body = signed && new VerifiedBody(signed.sha256);
+    if (body) {
+      body.on('error', () => undefined);
+      body.once('close', () => request.unpipe(body).resume());
+      request.once('close', () => {
+        if (!request.complete) body.destroy(new Error('the request broke off'));
+      });
+      request.pipe(body);
+    }
     const readText = async () => {
       if (!body) return '';
       return text(body).catch(() => {
@@ -86,7 +100,8 @@ export class InternalAnswer {
   message(value: object): void {
     if (this.isOver) return;
     this.begin().write(textFrame('message', JSON.stringify(value)));
-    if (this.response.writableLength > UNREAD_BYTES_MAX) this.response.destroy();
+    // As much as one message is not read by the other process.
+    if (this.response.writableLength > MESSAGE_BYTES_MAX) this.response.destroy();
   }
 
   end(): void {
@@ -140,8 +155,14 @@ function readHead(request: IncomingMessage): Promise<string> {
       bytes += chunk.length;
       if (bytes < neededBytes) return;
       const all = chunks.length === 1 ? chunk : Buffer.concat(chunks);
-      const headBytes = headBytesIn(all);
-      if (headBytes === null) return refuse(`The head is not a frame of up to ${HEAD_BYTES_MAX} bytes`);
+      let headBytes: number;
+      try {
+        const prefix = parsePrefix(all);
+        if (prefix.kind !== 'head') throw new Error('not a head');
+        headBytes = prefix.bytes;
+      } catch {
+        return refuse(`The head is not a frame of up to ${HEAD_BYTES_MAX} bytes`);
+      }
       neededBytes = PREFIX_BYTES + headBytes;
       if (bytes < neededBytes) return;
       settle(() => {
@@ -151,30 +172,6 @@ function readHead(request: IncomingMessage): Promise<string> {
     };
     request.on('data', onData).on('end', onEnd).on('close', onEnd).on('error', onEnd);
   });
-}
-
-function headBytesIn(bytes: Buffer): number | null {
-  try {
-    const prefix = parsePrefix(bytes);
-    return prefix.kind === 'head' ? prefix.bytes : null;
-  } catch {
-    return null;
-  }
-}
-
-/**
- * The body of a request. Destroying it early ends neither the request nor the answer: the rest of the body is discarded.
- *
- * @param sha256 null for a body that streams
- */
-function bodyOf(request: IncomingMessage, sha256: string | null): Readable {
-  const body = new VerifiedBody(sha256);
-  body.on('error', () => undefined);
-  body.once('close', () => request.unpipe(body).resume());
-  request.once('close', () => {
-    if (!request.complete) body.destroy(new Error('the request broke off'));
-  });
-  return request.pipe(body);
 }
 
 /** Passes a body on and withholds its last piece until the digest of the whole is verified. */

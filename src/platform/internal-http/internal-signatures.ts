@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { growingLru } from '../limits/growing-lru.js';
 import { Env } from '../../config/env.js';
@@ -59,7 +59,7 @@ export class InternalSignatures {
 }
 
 function digestOf(head: string): string {
-  return createHash('sha256').update(head).digest('base64url');
+  return hash('sha256', head, 'base64url');
 }
 
 function signatureOf(secret: Buffer, target: string, claim: string): string {

@@ -162,34 +162,28 @@ export function* schemasIn(
  * refused.
  */
 export function patternsOf(schema: unknown): FoundPattern[] {
-  const found: FoundPattern[] = [];
+  const patterns: FoundPattern[] = [];
   let size = 0;
   const add = (pattern: string, place: string, remove: () => void) => {
     size += sizeOf(pattern);
-    const isSurplus = found.length >= PATTERNS_MAX || size > SIZE_MAX;
+    const isSurplus = patterns.length >= PATTERNS_MAX || size > SIZE_MAX;
     const surplus = isSurplus ? `more than ${PATTERNS_MAX} patterns, or larger ones, in one schema` : null;
-    found.push({ pattern, place, refusal: refusedConstruct(pattern) ?? surplus, remove });
+    patterns.push({ pattern, place, refusal: refusedConstruct(pattern) ?? surplus, remove });
   };
-  for (const [one, at] of schemasIn(schema)) addPatterns(one, at, add);
-  return found;
-}
-
-function addPatterns(
-  schema: JsonObject,
-  at: string,
-  add: (pattern: string, place: string, remove: () => void) => void,
-): void {
-  const place = (keyword: string) => (at === '' ? keyword : `${at}.${keyword}`);
-  if (typeof schema.pattern === 'string') add(schema.pattern, place('pattern'), () => delete schema.pattern);
-  const { patternProperties } = schema;
-  if (!isObject(patternProperties)) return;
-  for (const pattern of Object.keys(patternProperties)) {
-    add(pattern, place('patternProperties'), () => {
-      delete patternProperties[pattern];
-      // Names that the pattern might match must not count as additional.
-      patternProperties[''] = true;
-    });
+  for (const [part, at] of schemasIn(schema)) {
+    const placeOf = (keyword: string) => (at === '' ? keyword : `${at}.${keyword}`);
+    if (typeof part.pattern === 'string') add(part.pattern, placeOf('pattern'), () => delete part.pattern);
+    const { patternProperties } = part;
+    if (!isObject(patternProperties)) continue;
+    for (const pattern of Object.keys(patternProperties)) {
+      add(pattern, placeOf('patternProperties'), () => {
+        delete patternProperties[pattern];
+        // Names that the pattern might match must not count as additional.
+        patternProperties[''] = true;
+      });
+    }
   }
+  return patterns;
 }
 
 /** A copy of a schema without the patterns that are refused. */

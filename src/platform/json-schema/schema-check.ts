@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createContext, Script } from 'node:vm';
-import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import type { Ajv, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
@@ -27,9 +27,8 @@ const start = new Script('work()');
 /** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
-/** Compiled schemas at most: their number, and their characters of JSON. */
-const CACHED_MAX = 2_000;
-const CACHED_CHARS_MAX = 16 * 1024 * 1024;
+/** Compiled schemas at most, in characters of their JSON. A compiled one takes about 8 K besides. */
+const CACHED_CHARS_MAX = 32 * 1024 * 1024;
 
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
@@ -60,9 +59,8 @@ type SchemaValidator = (value: unknown) => SchemaFault[] | null;
 
 /** Validators by the hash of their schema: equal schemas are compiled once. A text instead of a validator is the reason why the schema is not used. */
 const validators = new LRUCache<string, { validator: SchemaValidator | string; chars: number }>({
-  max: CACHED_MAX,
   maxSize: CACHED_CHARS_MAX,
-  sizeCalculation: ({ chars }) => chars,
+  sizeCalculation: ({ chars }) => chars + 8 * 1024,
 });
 
 /** A validator for a schema as in {@link schemaCheck}. A text instead says why the schema cannot be used. */
@@ -71,8 +69,8 @@ export function schemaValidator(schema: unknown, limits = usualLimits): string |
   const text = JSON.stringify(schema);
   if (text.length > SCHEMA_CHARS_MAX) return `larger than ${SCHEMA_CHARS_MAX / 1024} KB`;
   const hash = createHash('sha256').update(text).digest('base64url');
-  const known = validators.get(hash);
-  if (known) return known.validator;
+  const cachedValidator = validators.get(hash);
+  if (cachedValidator) return cachedValidator.validator;
   const validator = newValidator(schema as JsonObject, limits);
   validators.set(hash, { validator, chars: text.length });
   return validator;
@@ -88,7 +86,17 @@ function newValidator(schema: JsonObject, limits: typeof usualLimits): string | 
     isSlow = outcome === null;
     if (!outcome) return null;
     if (outcome.value) return [];
-    const faults = (validate.errors ?? []).slice(0, ERRORS_MAX).map(toFault);
+    const faults = (validate.errors ?? [])
+      .slice(0, ERRORS_MAX)
+      .map(({ instancePath, message = 'is not allowed', keyword, params }): SchemaFault => {
+        const names = instancePath === '' ? [] : instancePath.slice(1).split('/');
+        const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
+        const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
+        return {
+          path: names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')),
+          message: `${message}${named}${allowed}`.slice(0, 500),
+        };
+      });
     return faults.length > 0 ? faults : [{ path: [], message: 'does not match the schema' }];
   };
 }
@@ -114,7 +122,8 @@ export function validatorFor(dialect: Dialect): Ajv {
 function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
   // Ajv remembers ids, and two tools may use the same one.
   const { $schema, $id: _id, ...rest } = schema;
-  const dialect = dialectOf(typeof $schema === 'string' ? $schema : '');
+  const uri = typeof $schema === 'string' ? $schema : '';
+  const dialect = /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
   const ajv = validatorFor(dialect);
   const used = withoutRefusedPatterns(rest);
   try {
@@ -127,21 +136,6 @@ function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
   } finally {
     ajv.removeSchema(used);
   }
-}
-
-function dialectOf(uri: string): Dialect {
-  return /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
-}
-
-function toFault({ instancePath, message = 'is not allowed', keyword, params }: ErrorObject): SchemaFault {
-  const path = instancePath === '' ? [] : instancePath.slice(1).split('/').map(unescaped);
-  const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
-  const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
-  return { path, message: `${message}${named}${allowed}`.slice(0, 500) };
-}
-
-function unescaped(part: string): string {
-  return part.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /**

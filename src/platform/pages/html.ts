@@ -20,18 +20,14 @@ export type HtmlValue = Html | string | number | null | undefined | false | read
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-/** Escapes text for HTML. Bidirectional marks and control characters but line ends are replaced by blanks. */
-function escaped(text: string): string {
-  return text
-    .replace(/[^\P{Cc}\n]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
-    .replace(/[&<>"']/g, (char) => ENTITIES[char]);
-}
-
 function markupOf(value: HtmlValue): string {
   if (value === null || value === undefined || value === false) return '';
   if (value instanceof Html) return value.toString();
   if (typeof value === 'object') return value.map(markupOf).join('');
-  return escaped(String(value));
+  // Bidirectional marks and control characters but line ends are replaced by blanks.
+  return String(value)
+    .replace(/[^\P{Cc}\n]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
+    .replace(/[&<>"']/g, (char) => ENTITIES[char]);
 }
 
 /** Markup of a template; see the header. */

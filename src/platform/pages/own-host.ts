@@ -6,20 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { LOOPBACK_HOST, type Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
-import { PageError } from './page.js';
-
-/** The page was opened under a name that is not that of the service. */
-export class WrongHostError extends PageError {
-  readonly kind = 'forbidden';
-  readonly code = 'wrong_host';
-
-  constructor({ baseUrl }: Env) {
-    super(
-      'This is not the address of this service',
-      `Open ${baseUrl} instead. If you run the service and this is its right address, set PUBLIC_URL to it.`,
-    );
-  }
-}
+import { PlainPageError } from './page.js';
 
 /** True if the `Host` header names this service, or its pages are served over https. */
 export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, port }: Env): boolean {
@@ -31,7 +18,13 @@ export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, 
   return isLocalOnly && LOOPBACK_HOST.test(asked.hostname) && Number(asked.port || 80) === port;
 }
 
-/** To be asked by every page that reads a session or has a form, GET too. @throws WrongHostError */
+/** To be asked by every page that reads a session or has a form, GET too. @throws PageError */
 export function requireOwnHost(request: IncomingMessage, env: Env): void {
-  if (!isOwnHost(request, env)) throw new WrongHostError(env);
+  if (isOwnHost(request, env)) return;
+  throw new PlainPageError(
+    'forbidden',
+    'wrong_host',
+    'This is not the address of this service',
+    `Open ${env.baseUrl} instead. If you run the service and this is its right address, set PUBLIC_URL to it.`,
+  );
 }

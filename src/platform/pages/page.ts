@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Response, Request } from 'express';
 import { Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
-import { DomainError, statusOf } from '../errors/domain-error.js';
+import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js';
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/error.filter.js';
@@ -44,6 +44,19 @@ export abstract class PageError extends DomainError {
     readonly note?: string,
   ) {
     super(message, detail);
+  }
+}
+
+/** A page error that only its words tell from others. */
+export class PlainPageError extends PageError {
+  constructor(
+    readonly kind: ErrorKind,
+    readonly code: string,
+    title: string,
+    message: string,
+    override readonly retryAfterSeconds?: number,
+  ) {
+    super(title, message);
   }
 }
 

@@ -125,7 +125,12 @@ export class ProcessRegistry {
         await this.ending;
         await this.register(registration);
       }
-      this.informHolders();
+      const { epoch } = this;
+      for (const [holder, informedOf] of this.holders) {
+        if (epoch === null || informedOf === epoch) continue;
+        this.holders.set(holder, epoch);
+        holder.registered?.();
+      }
       await this.processes.removeExpired();
     } catch (error) {
       this.logger.warn({ msg: 'the lease of this process was not renewed', err: error });
@@ -157,15 +162,6 @@ export class ProcessRegistry {
       return created;
     });
     if (elapsedMs(since) < this.fenceMs) this.confirm({ epoch, since });
-  }
-
-  private informHolders(): void {
-    const { epoch } = this;
-    for (const [holder, known] of this.holders) {
-      if (epoch === null || known === epoch) continue;
-      this.holders.set(holder, epoch);
-      holder.registered?.();
-    }
   }
 
   private async renew(registration: Registration): Promise<void> {

@@ -3,7 +3,7 @@ import { createPostgresBackend, runMigrations, setDefaultBackendFactory, type Co
 import { Redis } from 'ioredis';
 import { once } from 'node:events';
 import { Client, Pool, type PoolClient } from 'pg';
-import { Env, SettingsError } from '../../config/env.js';
+import { Env, StartError } from '../../config/env.js';
 import { withTimeout } from '../limits/with-timeout.js';
 
 /**
@@ -13,7 +13,7 @@ import { withTimeout } from '../limits/with-timeout.js';
 export const POSTGRES_CONNECTIONS_MAX = 8;
 
 /** Time for the connections to close, since queries of a dead network would hold up the end of the process. */
-const CLOSE_MS_MAX = 5_000;
+export const CLOSE_MS_MAX = 5_000;
 
 /** The connection option of everything of BullMQ in a process: one pool on Postgres, an address of Redis. */
 @Injectable()
@@ -74,7 +74,7 @@ const REDIS_CONNECT_MS = 5_000;
 /**
  * Fails at start when `REDIS_URL` cannot be reached. A Redis that becomes unavailable later is reconnected.
  *
- * @throws SettingsError
+ * @throws StartError
  */
 export async function requireRedis({ redisUrl }: Env): Promise<void> {
   if (redisUrl === null) return;
@@ -90,7 +90,7 @@ export async function requireRedis({ redisUrl }: Env): Promise<void> {
     await redis.connect();
     await redis.ping();
   } catch (error) {
-    throw new SettingsError(`Redis cannot be used (${reason || (error as Error).message}): check REDIS_URL.`);
+    throw new StartError(`Redis cannot be used (${reason || (error as Error).message}): check REDIS_URL.`);
   } finally {
     redis.disconnect();
   }

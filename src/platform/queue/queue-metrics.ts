@@ -16,7 +16,17 @@ type QueueCounts = Pick<Queue, 'name' | 'getJobCounts'>;
 export class QueueMetrics {
   private readonly queues = new Map<string, QueueCounts>();
   /** Concurrent and frequent scrapes cost the queue's store one query in 5 s. */
-  private readonly samples = new RowCache<Sample[]>(() => this.read());
+  private readonly samples = new RowCache<Sample[]>(() =>
+    Promise.all(
+      [...this.queues.values()].map(async (queue): Promise<Sample[]> => {
+        const counts = await queue.getJobCounts(...states);
+        return states.map((state) => ({ labels: { queue: queue.name, state }, value: counts[state] ?? 0 }));
+      }),
+    ).then(
+      (samples) => samples.flat(),
+      () => null,
+    ),
+  );
 
   constructor(metrics: Metrics) {
     metrics.gauge(
@@ -38,16 +48,4 @@ export class QueueMetrics {
   private async current(): Promise<Sample[] | null> {
     return withTimeout(ANSWER_MS_MAX, this.samples.get('all'), null);
   }
-
-  private async read(): Promise<Sample[] | null> {
-    return Promise.all([...this.queues.values()].map(samplesOf)).then(
-      (each) => each.flat(),
-      () => null,
-    );
-  }
-}
-
-async function samplesOf(queue: QueueCounts): Promise<Sample[]> {
-  const counts = await queue.getJobCounts(...states);
-  return states.map((state) => ({ labels: { queue: queue.name, state }, value: counts[state] ?? 0 }));
 }

@@ -3,9 +3,7 @@ import { Logger, type DynamicModule } from '@nestjs/common';
 import { Queue, Worker, type JobsOptions, type Processor } from 'bullmq';
 import { withTimeout } from '../limits/with-timeout.js';
 import { tracing } from '../telemetry/tracing.js';
-
-/** A job of ours takes milliseconds; one that is cut off is run again by another worker. */
-const CLOSE_MS_MAX = 5_000;
+import { CLOSE_MS_MAX } from './queue-backend.js';
 
 /** Options of every job. Finished jobs slow down claims on Postgres, so few are retained. */
 export const jobOptions = {
@@ -29,19 +27,16 @@ class LoggedQueue extends Queue {
 
 type WorkerArguments = ConstructorParameters<typeof Worker> extends [unknown, unknown, ...infer Rest] ? Rest : never;
 
-/** Runs each job in a span of its own where traces are sent. */
-function traced(process: Processor): Processor {
-  return (job, ...rest) => {
-    const attributes = { 'messaging.destination.name': job.queueName, 'messaging.message.id': job.id };
-    const run = () => process(job, ...rest);
-    return tracing()?.run(`process ${job.queueName}`, 'internal', attributes, run) ?? run();
-  };
-}
-
 /** Logs why jobs fail, and that the queue does not answer. */
 class LoggedWorker extends Worker {
   constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], ...given: WorkerArguments) {
-    super(name, typeof processor === 'function' ? traced(processor) : processor, ...given);
+    // Each job runs in a span of its own where traces are sent.
+    const traced: Processor = (job, ...rest) => {
+      const attributes = { 'messaging.destination.name': job.queueName, 'messaging.message.id': job.id };
+      const run = () => (processor as Processor)(job, ...rest);
+      return tracing()?.run(`process ${job.queueName}`, 'internal', attributes, run) ?? run();
+    };
+    super(name, typeof processor === 'function' ? traced : processor, ...given);
     const logger = new Logger(this.name);
     this.on('error', (error) => logger.warn({ msg: 'the queue does not answer', err: error }));
     this.on('failed', (job, error) => {
@@ -51,7 +46,7 @@ class LoggedWorker extends Worker {
   }
 
   /**
-   * Ends in 5 s at the latest. BullMQ 6.7 on Postgres sometimes never finishes once the database was away, and Nest would
+   * Ends in 5 s at the latest: a job that is cut off is run again by another worker. BullMQ 6.7 on Postgres sometimes never finishes once the database was away, and Nest would
    * wait for that with the whole shutdown.
    */
   override close(force?: boolean): Promise<void> {

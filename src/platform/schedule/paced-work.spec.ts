@@ -1,7 +1,7 @@
-import { describe, expect } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { until } from '../../../test/support/until.js';
 import { verifies } from '../../../test/support/verifies.js';
-import { PacedWork } from './paced-work.js';
+import { PacedWork, PerTickQueue } from './paced-work.js';
 
 const BUSY_MS = 40;
 
@@ -32,4 +32,21 @@ describe('Work that blocks the event loop', () => {
       expect(third - second).toBeGreaterThanOrEqual(2 * BUSY_MS - 2);
     },
   );
+});
+
+describe('Tasks that are spread over turns of the event loop', () => {
+  it('start at once up to the bound and then in order, with other work in between', async () => {
+    const turns = new PerTickQueue(2);
+    const done: string[] = [];
+    for (const name of ['a', 'b', 'c', 'd', 'e']) turns.run(() => done.push(name));
+    expect(done).toEqual(['a', 'b']);
+    for (const name of ['first', 'second']) {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      done.push(name);
+    }
+    expect(done).toEqual(['a', 'b', 'c', 'd', 'first', 'e', 'second']);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    turns.run(() => done.push('later'));
+    expect(done.at(-1)).toBe('later');
+  });
 });

@@ -8,7 +8,6 @@ type Kind = (typeof kinds)[number];
 
 /** How it was answered; `left`: its client was gone before the answer began. */
 const statuses = ['1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const;
-type Status = (typeof statuses)[number];
 
 const registry = /^\/(?:servers|skills|namespaces|accounts)(?:[/?]|$)/;
 const mcp = /^\/connect\/[^/?]+\/(?:[^/?]+\/mcp|\.mcp)\/?(?:\?|$)/;
@@ -42,16 +41,11 @@ export class HttpMeter {
     const url = request.url ?? '';
     response.on('close', () => {
       const kind = kindOf(url);
-      this.requests.inc({ kind, status: statusOf(response) });
-      if (!isStream(request)) this.durations.observe((performance.now() - startedAt) / 1_000, { kind });
+      const { headersSent, statusCode } = response;
+      const status = headersSent ? (statuses[Math.floor(statusCode / 100) - 1] ?? '5xx') : 'left';
+      this.requests.inc({ kind, status });
+      const isStream = request.method === 'GET' && (request.headers.accept ?? '').includes('text/event-stream');
+      if (!isStream) this.durations.observe((performance.now() - startedAt) / 1_000, { kind });
     });
   }
-}
-
-function statusOf({ headersSent, statusCode }: ServerResponse): Status {
-  return headersSent ? (statuses[Math.floor(statusCode / 100) - 1] ?? '5xx') : 'left';
-}
-
-function isStream({ method, headers }: IncomingMessage): boolean {
-  return method === 'GET' && (headers.accept ?? '').includes('text/event-stream');
 }

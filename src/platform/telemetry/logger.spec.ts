@@ -36,10 +36,4 @@ describe('PinoLoggerService', () => {
     for (const connection of ['acme/a', 'acme/b']) logger.warn({ msg: 'a token has ended', connection }, 'oauth');
     expect(records).toHaveLength(2);
   });
-
-  verifies('log:one-level', 'writes no field of its own twice into a record', () => {
-    const { logger, records } = recorder();
-    logger.log({ msg: 'hosted code runs', level: 'strong', time: 3, host: 'a' }, 'hosting');
-    expect(records).toEqual([{ context: 'hosting', msg: 'hosted code runs', level_: 'strong', time_: 3, host_: 'a' }]);
-  });
 });

@@ -73,9 +73,6 @@ const REPEAT_MS = 60_000;
 /** Different warnings that are counted at once. Above it, warnings are logged without a count. */
 const COUNTED_MAX = 1_000;
 
-/** Members of a record that pino writes itself: a second one of that name would make the record ambiguous. */
-const RESERVED = ['level', 'time', 'role', 'host', 'version'];
-
 /** Lets Nest and every `new Logger('context')` of ours write through pino. A message may be text or fields with `msg`. */
 export class PinoLoggerService implements LoggerService {
   /** Repetitions of each warning since it was logged. */
@@ -108,19 +105,14 @@ export class PinoLoggerService implements LoggerService {
     const context = rest.pop();
     const stack = rest.find((part): part is string => typeof part === 'string');
     const fields = typeof message === 'object' && message !== null ? message : { msg: String(message) };
-    const entry = { context, ...(stack === undefined ? {} : { stack }), ...withoutReserved(fields) };
-    if (level === 'warn') this.warnOnce(entry);
-    else this.pino[level](entry);
-  }
-
-  /** Logs a warning, and at most once a minute that it was repeated: `repeats` is the number since the last record. */
-  private warnOnce(entry: object): void {
-    const key = sameness(entry);
+    const entry = { context, ...(stack === undefined ? {} : { stack }), ...fields };
+    if (level !== 'warn') return this.pino[level](entry);
+    // At most once a minute it is logged that a warning was repeated: `repeats` is the number since the last record.
+    // Warnings that differ only in numbers, request ids and errors are the same.
+    const texts = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
+    const key = JSON.stringify(texts).replace(/\b\d+\b/g, '#');
     const repeats = this.repeats.get(key);
-    if (repeats !== undefined) {
-      this.repeats.set(key, repeats + 1);
-      return;
-    }
+    if (repeats !== undefined) return void this.repeats.set(key, repeats + 1);
     this.pino.warn(entry);
     if (this.repeats.size < COUNTED_MAX) this.count(key, entry);
   }
@@ -135,19 +127,6 @@ export class PinoLoggerService implements LoggerService {
       this.count(key, entry);
     }, REPEAT_MS).unref();
   }
-}
-
-function withoutReserved(fields: object): object {
-  if (!RESERVED.some((name) => name in fields)) return fields;
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [RESERVED.includes(name) ? `${name}_` : name, value]),
-  );
-}
-
-/** Equal for warnings that differ only in numbers, request ids and errors. */
-function sameness(entry: object): string {
-  const texts = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
-  return JSON.stringify(texts).replace(/\b\d+\b/g, '#');
 }
 
 /** Matches every text in which one of {@link patterns} has a match: most texts are then read once instead of six times. */

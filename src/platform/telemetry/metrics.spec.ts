@@ -12,31 +12,6 @@ describe('metrics', () => {
   beforeEach(() => Logger.overrideLogger({ log: keep, warn: keep, error: keep }));
   afterEach(() => Logger.overrideLogger(false));
 
-  it('are read at each request and shown with their types, help and labels', async () => {
-    const metrics = on();
-    let waiting = 1;
-    metrics.gauge('slipway_waiting', 'What waits.', () => waiting);
-    metrics.gauge('slipway_jobs', 'Jobs.', async () => [{ labels: { queue: 'a "b"\n' }, value: 2 }]);
-    metrics.counter('slipway_seen_total', 'What was seen.', () => 7);
-    waiting = 5;
-    const page = await shown(metrics);
-    expect(page.all.get('slipway_waiting')).toMatchObject({ type: 'gauge', help: 'What waits.' });
-    expect([page.value('slipway_waiting'), page.value('slipway_seen_total')]).toEqual([5, 7]);
-    expect(page.text).toContain('slipway_jobs{queue="a \\"b\\"\\n"} 2\n');
-  });
-
-  it('show every combination of labels from the start', async () => {
-    const metrics = on();
-    const labels = { kind: ['rest', 'run'], result: ['good', 'bad'] };
-    const counter = metrics.labeledCounter('slipway_seen_total', 'What was seen.', labels);
-    metrics.durations('slipway_took_seconds', 'How long.', { kind: ['rest', 'run'] });
-    counter.inc({ kind: 'run', result: 'bad' }, 2);
-    const { text } = await shown(metrics);
-    expect(text).toContain('slipway_seen_total{kind="rest",result="good"} 0\n');
-    expect(text).toContain('slipway_seen_total{kind="run",result="bad"} 2\n');
-    expect(text).toContain('slipway_took_seconds_count{kind="rest"} 0\n');
-  });
-
   it('count a duration in the first bucket that includes it and in all above', async () => {
     const metrics = on();
     const durations = metrics.durations('slipway_took_seconds', 'How long.');
@@ -48,15 +23,6 @@ describe('metrics', () => {
     );
     expect(counts).toEqual(['2', '3', '3', '4', '5']);
     expect(text).toContain('slipway_took_seconds_count 5\n');
-  });
-
-  it('include the process: CPU, memory, event loop and garbage collection', async () => {
-    const page = await shown(on());
-    expect(page.value('process_cpu_seconds_total')).toBeGreaterThan(0);
-    expect(page.value('process_resident_memory_bytes')).toBeGreaterThan(1_000_000);
-    expect([...page.all.keys()]).toEqual(
-      expect.arrayContaining(['nodejs_eventloop_lag_p99_seconds', 'nodejs_gc_duration_seconds', 'process_open_fds']),
-    );
   });
 
   it('that cannot be read are left out and logged, and the others stay', async () => {
@@ -84,13 +50,5 @@ describe('metrics', () => {
     expect(() => metrics.gauge('other_seen', 'x', () => 1)).toThrow('is not a valid name of a gauge');
     metrics.gauge('slipway_seen', 'x', () => 1);
     expect(() => metrics.gauge('slipway_seen', 'x', () => 1)).toThrow('already been registered');
-  });
-
-  it('are off without METRICS_TOKEN', async () => {
-    const metrics = new Metrics({ metricsToken: null });
-    metrics.gauge('slipway_waiting', 'What waits.', () => {
-      throw new Error('it was read');
-    });
-    expect(await metrics.text()).toBeNull();
   });
 });

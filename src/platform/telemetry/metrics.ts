@@ -119,11 +119,7 @@ export class Durations<Label extends string> {
 }
 
 /** The metrics were asked for without their token. */
-class MetricsTokenError extends errorOf('unauthenticated', 'unauthorized') {
-  constructor() {
-    super('Send the METRICS_TOKEN of this service as "Authorization: Bearer <token>"');
-  }
-}
+class MetricsTokenError extends errorOf('unauthenticated', 'unauthorized') {}
 
 /** Registry of this process's metrics. */
 @Injectable()
@@ -168,11 +164,17 @@ export class Metrics {
    * The metrics, for a reader with the token.
    *
    * @param authorization the header of that name
-   * @throws NotFoundError without `METRICS_TOKEN`; MetricsTokenError
+   * @throws NotFoundError without `METRICS_TOKEN`; 401 for another token
    */
   async page(authorization: string | undefined): Promise<string> {
     const { metricsToken } = this.env;
-    if (metricsToken !== null && metricsToken !== 'open') requireToken(metricsToken, authorization);
+    if (metricsToken !== null && metricsToken !== 'open') {
+      const token = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '';
+      // Hashes are of one length, so that the time of the comparison reveals nothing.
+      if (!timingSafeEqual(hashSecret(token), hashSecret(metricsToken))) {
+        throw new MetricsTokenError('Send the METRICS_TOKEN of this service as "Authorization: Bearer <token>"');
+      }
+    }
     const text = await this.text();
     if (text === null) throw new NotFoundError('Metrics are off: the operator turns them on with METRICS_TOKEN');
     return text;
@@ -188,7 +190,9 @@ export class Metrics {
   }
 
   private add(type: Type, name: string, help: string, read: () => Reading | Promise<Reading>): void {
-    requireName(type, name);
+    if (!/^slipway(_[a-z0-9]+)+$/.test(name) || name.endsWith('_total') !== (type === 'counter')) {
+      throw new Error(`${name} is not a valid name of a ${type}`);
+    }
     const get = async () => ({ name, help, type, values: await this.samples(name, read) });
     // The classes of prom-client set single values; its registry accepts any object with these members.
     this.registry.registerMetric({ name, help, type, get } as unknown as Metric);
@@ -203,18 +207,6 @@ export class Metrics {
       this.logger.warn({ msg: `${name} could not be read`, err: error });
       return [];
     }
-  }
-}
-
-/** Compares hashes, which are of one length, so that the time of the comparison reveals nothing. */
-function requireToken(token: string, authorization = ''): void {
-  const given = /^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '';
-  if (!timingSafeEqual(hashSecret(given), hashSecret(token))) throw new MetricsTokenError();
-}
-
-function requireName(type: Type, name: string): void {
-  if (!/^slipway(_[a-z0-9]+)+$/.test(name) || name.endsWith('_total') !== (type === 'counter')) {
-    throw new Error(`${name} is not a valid name of a ${type}`);
   }
 }
 

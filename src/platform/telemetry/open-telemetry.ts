@@ -15,9 +15,6 @@ import pg from 'pg';
 import { resourceOf } from './otel-resource.js';
 import type { SpanAttributes, SpanHeaders, Tracing } from './tracing.js';
 
-/** Characters of SQL in a span. It has placeholders, never values. */
-const SQL_CHARS_MAX = 1_000;
-
 /**
  * Sends traces by OTLP over HTTP. Endpoint, headers, sampler, batches and the service's name are those of the standard
  * environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`, …), which the libraries read.
@@ -33,7 +30,10 @@ export class OpenTelemetry implements Tracing {
     });
     this.provider.register();
     this.tracer = trace.getTracer('slipway');
-    traceQueries((name, attributes, work) => this.run(name, 'client', attributes, work));
+    const run: RunInSpan = (name, attributes, work) => this.run(name, 'client', attributes, work);
+    // A span for each query within a trace, whoever sends it: texts to a client, prepared statements to a pool.
+    traceMethod(pg.Client.prototype, run, (first) => (typeof first === 'string' ? first : null));
+    traceMethod(pg.Pool.prototype, run, (first) => (first as Partial<pg.QueryConfig> | undefined)?.text ?? null);
   }
 
   handle(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
@@ -108,12 +108,6 @@ function fail(span: Span, { name }: Error): void {
 
 type RunInSpan = <T>(name: string, attributes: SpanAttributes, work: () => Promise<T>) => Promise<T>;
 
-/** Makes a span for each query within a trace, whoever sends it: texts to a client, prepared statements to a pool. */
-function traceQueries(run: RunInSpan): void {
-  traceMethod(pg.Client.prototype, run, (first) => (typeof first === 'string' ? first : null));
-  traceMethod(pg.Pool.prototype, run, (first) => (first as Partial<pg.QueryConfig> | undefined)?.text ?? null);
-}
-
 /** @param textOf the SQL of a first argument that makes a span; null for any other */
 function traceMethod(
   prototype: Pick<pg.ClientBase, 'query'>,
@@ -129,7 +123,8 @@ function traceMethod(
     const attributes = {
       'db.system.name': 'postgresql',
       'db.operation.name': operation,
-      'db.query.text': text.slice(0, SQL_CHARS_MAX),
+      // It has placeholders, never values.
+      'db.query.text': text,
     };
     return run(operation, attributes, () => query.apply(this, args) as Promise<unknown>);
   };

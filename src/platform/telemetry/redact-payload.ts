@@ -66,17 +66,15 @@ class Redaction {
     if (typeof value === 'string') return this.text(value);
     if (typeof value !== 'object' || value === null) return value;
     if (depth >= DEPTH_MAX) return '[nested too deep]';
-    if (Array.isArray(value)) return this.array(value, depth);
-    return isObject(value) ? this.object(value, depth) : null;
-  }
-
-  private array(items: unknown[], depth: number): unknown[] {
-    const kept: unknown[] = [];
-    for (const item of items) {
-      if (this.isSpent(2)) break;
-      kept.push(this.of(item, depth + 1));
+    if (Array.isArray(value)) {
+      const items: unknown[] = [];
+      for (const item of value) {
+        if (this.isSpent(2)) break;
+        items.push(this.of(item, depth + 1));
+      }
+      return items;
     }
-    return kept;
+    return isObject(value) ? this.object(value, depth) : null;
   }
 
   private object(members: Record<string, unknown>, depth: number): Record<string, unknown> {
@@ -84,7 +82,9 @@ class Redaction {
     for (const name in members) {
       if (this.isSpent(2)) break;
       const value = members[name];
-      const isSecret = value !== null && typeof value !== 'boolean' && isSecretName(name);
+      const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
+      const isNamed = name.length <= 200 && SECRET_WORDS.test(words.trim().toLowerCase());
+      const isSecret = isNamed && value !== null && typeof value !== 'boolean';
       kept[this.text(name)] = isSecret ? BLANK : this.of(value, depth + 1);
     }
     return kept;
@@ -109,12 +109,6 @@ export function redactText(text: string): string {
     `$1${BLANK}`,
   );
   return named.replace(LONG_RUN, (run) => (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run) ? BLANK : run));
-}
-
-function isSecretName(name: string): boolean {
-  if (name.length > 200) return false;
-  const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
-  return SECRET_WORDS.test(words.trim().toLowerCase());
 }
 
 /** Ends with `…` when something is missing. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { LineReader, LineTooLongError } from './line-reader.js';
+import { LineReader } from './line-reader.js';
 
 function linesOf(chunks: (string | Buffer)[], charsMax = 10, longer: 'refused' | 'cut' = 'cut'): string[] {
   const lines: string[] = [];
@@ -22,7 +22,7 @@ describe('lines of a stream', () => {
   });
 
   it('are refused above the limit before they are buffered', () => {
-    expect(() => linesOf(['0123456789', 'a'], 10, 'refused')).toThrow(LineTooLongError);
+    expect(() => linesOf(['0123456789', 'a'], 10, 'refused')).toThrow('a line is longer than 10 characters');
     expect(linesOf(['0123456789\n'], 10, 'refused')).toEqual(['0123456789']);
   });
 

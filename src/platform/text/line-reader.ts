@@ -1,8 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** A line exceeds the limit of a {@link LineReader} that refuses long lines. */
-export class LineTooLongError extends Error {}
-
 /** Splits a stream of bytes into lines. Buffers the unfinished line only; skips empty lines. */
 export class LineReader {
   private readonly decoder = new StringDecoder('utf8');
@@ -19,7 +16,7 @@ export class LineReader {
     private readonly onLine: (line: string) => void,
   ) {}
 
-  /** @throws LineTooLongError where longer lines are refused */
+  /** @throws Error where longer lines are refused */
   push(chunk: Buffer): void {
     const [first = '', ...others] = this.decoder.write(chunk).split('\n');
     this.hold(first);
@@ -38,7 +35,7 @@ export class LineReader {
   private hold(part: string): void {
     const fitting = part.slice(0, this.charsMax - this.chars);
     if (fitting.length < part.length && this.longer === 'refused') {
-      throw new LineTooLongError(`a line is longer than ${this.charsMax} characters`);
+      throw new Error(`a line is longer than ${this.charsMax} characters`);
     }
     if (fitting === '') return;
     this.held.push(fitting);

@@ -24,7 +24,10 @@ export function visible(text: string, charsMax: number): string {
 }
 
 function written(text: string): string {
-  return text.replace(UNSEEN, codeOf).replace(STACKED_MARKS, '$1');
+  const names: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+  return text
+    .replace(UNSEEN, (char) => names[char] ?? `\\u{${(char.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`)
+    .replace(STACKED_MARKS, '$1');
 }
 
 /** The name of a code point as Unicode's charts write it, `U+202E`. */
@@ -38,11 +41,4 @@ function cut(text: string, charsMax: number): { shown: string; isCut: boolean } 
   return chars.length <= charsMax && text.length <= 2 * charsMax + 2
     ? { shown: text, isCut: false }
     : { shown: chars.slice(0, charsMax).join(''), isCut: true };
-}
-
-function codeOf(char: string): string {
-  if (char === '\n') return '\\n';
-  if (char === '\r') return '\\r';
-  if (char === '\t') return '\\t';
-  return `\\u{${(char.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`;
 }

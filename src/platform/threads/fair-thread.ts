@@ -98,15 +98,15 @@ export class FairThread {
     if (message === 'started') {
       const job = this.running;
       // An answer that arrived while this process was busy is received before the check.
-      this.timer = setTimeout(() => setImmediate(() => job === this.running && this.interrupt()), this.jobMsMax);
+      const interrupt = () => {
+        if (job !== this.running) return;
+        void this.worker?.terminate();
+        this.ended(new ThreadJobEndedError('time'));
+      };
+      this.timer = setTimeout(() => setImmediate(interrupt), this.jobMsMax);
       return;
     }
     this.settle((job) => ('error' in message ? job.reject(message.error) : job.resolve(message.result)));
-  }
-
-  private interrupt(): void {
-    void this.worker?.terminate();
-    this.ended(new ThreadJobEndedError('time'));
   }
 
   private ended(error: Error): void {

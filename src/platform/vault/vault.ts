@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { loadEnv, SettingsError } from '../../config/env.js';
+import { loadEnv, StartError } from '../../config/env.js';
 import { type EncryptionKey } from '../../config/setting.js';
 import path from 'node:path';
 import { makeFolder, createOnce, PASSABLE, readIfThere } from '../files/files.js';
@@ -114,16 +114,23 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
  * the first start. Losing the file loses every stored header and token, so it lies beside the data it seals.
  *
  * @param mayCreate false when there is a database already: a new key would open nothing in it
- * @throws SettingsError when the file does not hold keys, or is gone
+ * @throws StartError when the file does not hold keys, or is gone
  */
 export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
-  await makeFolder(dataDir, PASSABLE).catch((error: Error) => {
-    throw unusable(dataDir, error);
-  });
-  const content = (await readIfThere(file)) ?? (mayCreate ? await create(dataDir, file) : null);
+  const unusable = ({ message }: Error): never => {
+    throw new StartError(
+      `The database cannot be kept in ${dataDir} (${message}): ` +
+        'make the folder writable, choose another one, or set DATABASE_URL.',
+    );
+  };
+  await makeFolder(dataDir, PASSABLE).catch(unusable);
+  let content = await readIfThere(file);
+  if (content === null && mayCreate) {
+    content = await createOnce(file, `k1:${randomBytes(32).toString('base64')}\n`, 0o600).catch(unusable);
+  }
   if (content === null) {
-    throw new SettingsError(`${file} is gone: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
+    throw new StartError(`${file} is gone: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
   }
   try {
     const { encryptionKeys } = loadEnv({ ENCRYPTION_KEYS: content });
@@ -131,20 +138,7 @@ export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise
   } catch {
     // The error below names the file, since ENCRYPTION_KEYS is not set.
   }
-  throw new SettingsError(
+  throw new StartError(
     `${file} does not hold encryption keys (id:base64): restore it, since it opens the stored headers.`,
   );
-}
-
-function unusable(dataDir: string, { message }: Error): SettingsError {
-  return new SettingsError(
-    `The database cannot be kept in ${dataDir} (${message}): ` +
-      'make the folder writable, choose another one, or set DATABASE_URL.',
-  );
-}
-
-function create(dataDir: string, file: string): Promise<string> {
-  return createOnce(file, `k1:${randomBytes(32).toString('base64')}\n`, 0o600).catch((error: Error) => {
-    throw unusable(dataDir, error);
-  });
 }

@@ -133,9 +133,7 @@ describe('openZip', () => {
     expect(await problem(strong)).toContain('encryption');
   });
 
-  it('refuses archives that inflate too much, each file or in total', async () => {
-    const bomb = await zipOf({ 'zeros.bin': Buffer.alloc(10 * 1024 * 1024) });
-    expect(await problem(bomb)).toContain('that looks like a zip bomb');
+  it('refuses archives that inflate too much', async () => {
     const small = await zipOf({ 'zeros.bin': Buffer.alloc(1024 * 1024) });
     (await openZip(small, limits)).close();
     expect(await problem(small, { ...limits, totalBytesMax: 1024 * 1024 - 1 })).toBe(

@@ -33,10 +33,6 @@ export interface ZipArchive {
   close(): void;
 }
 
-/** Above this ratio a large member is a bomb: text reaches 10 to 20, the deflate format ends at 1,032. */
-const RATIO_MAX = 200;
-const RATIO_FREE_BYTES = 1024 * 1024;
-
 /** Limits of a path, above those of file systems and archivers; each path is checked folder by folder. */
 const PATH_LENGTH_MAX = 1_000;
 const PATH_FOLDERS_MAX = 50;
@@ -52,11 +48,23 @@ const S_IFLNK = 0o120000;
  * @throws InvalidArchiveError
  */
 export async function openZip(source: string | Buffer, limits: ZipLimits): Promise<ZipArchive> {
-  const zip = await openFile(source);
+  const options = { lazyEntries: true, autoClose: false, validateEntrySizes: true, strictFileNames: true };
+  const zip = await new Promise<ZipFile>((resolve, reject) => {
+    const done = (error: Error | null, opened?: ZipFile) => {
+      if (opened) resolve(opened);
+      else reject(unreadable(error));
+    };
+    if (typeof source === 'string') yauzl().open(source, options, done);
+    else yauzl().fromBuffer(source, options, done);
+  });
   try {
     const entries = await readEntries(zip, limits);
+    const members = [...entries].map(([name, entry]): [string, ZipMember] => {
+      const mode = (entry.externalFileAttributes >>> 16) & 0o777;
+      return [name, { size: entry.uncompressedSize, isDirectory: entry.fileName.endsWith('/'), mode }];
+    });
     return {
-      entries: new Map([...entries].map(([name, entry]) => [name, memberOf(entry)])),
+      entries: new Map(members),
       read: (path, bytesMax) => readMember(zip, entries.get(path), path, bytesMax),
       close: () => zip.close(),
     };
@@ -64,18 +72,6 @@ export async function openZip(source: string | Buffer, limits: ZipLimits): Promi
     zip.close();
     throw error;
   }
-}
-
-function openFile(source: string | Buffer): Promise<ZipFile> {
-  const options = { lazyEntries: true, autoClose: false, validateEntrySizes: true, strictFileNames: true };
-  return new Promise((resolve, reject) => {
-    const done = (error: Error | null, zip?: ZipFile) => {
-      if (zip) resolve(zip);
-      else reject(unreadable(error));
-    };
-    if (typeof source === 'string') yauzl().open(source, options, done);
-    else yauzl().fromBuffer(source, options, done);
-  });
 }
 
 function unreadable(error: Error | null): InvalidArchiveError {
@@ -140,12 +136,6 @@ function judge(entry: Entry): void {
   if (entry.isEncrypted()) {
     throw new InvalidArchiveError(`The archive is encrypted ("${name}"): pack it without a password.`);
   }
-  const { compressedSize, uncompressedSize } = entry;
-  if (uncompressedSize > RATIO_FREE_BYTES && uncompressedSize > compressedSize * RATIO_MAX) {
-    throw new InvalidArchiveError(
-      `"${name}" unpacks to ${uncompressedSize} bytes from ${compressedSize}: that looks like a zip bomb.`,
-    );
-  }
 }
 
 function judgeFolders(entries: Map<string, Entry>): void {
@@ -160,11 +150,6 @@ function judgeFolders(entries: Map<string, Entry>): void {
       throw new InvalidArchiveError(`The archive holds "${shown(folder)}" both as a file and as a folder.`);
     }
   }
-}
-
-function memberOf(entry: Entry): ZipMember {
-  const mode = (entry.externalFileAttributes >>> 16) & 0o777;
-  return { size: entry.uncompressedSize, isDirectory: entry.fileName.endsWith('/'), mode };
 }
 
 function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesMax: number): Promise<Buffer> {

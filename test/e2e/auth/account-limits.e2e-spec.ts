@@ -108,7 +108,7 @@ describe('the quota of running programs', () => {
 });
 
 describe('PATCH /accounts/{id}/limits', () => {
-  verifies('limits:overrides', 'sets limits of one account, for the operator only', async () => {
+  verifies('limits:usage', 'sets limits of one account, for the operator only', async () => {
     await limit({ namespaces: 7, skills: 0 });
     expect(await usage()).toMatchObject({ namespaces: [0, 7], skills: [0, 0], servers: [0, 20_000] });
     await limit({ namespaces: null });
@@ -121,7 +121,7 @@ describe('PATCH /accounts/{id}/limits', () => {
     expect((await setLimits({ skills: 1 }, nobody)).status).toBe(404);
   });
 
-  verifies('limits:overrides', 'changes the limits of requests within seconds', async () => {
+  verifies('limits:usage', 'changes the limits of requests within seconds', async () => {
     await limit({ keyRequestsPerMinute: 1 });
     await until(async () => (await app.as(account).get('/accounts/me')).status === 429, 'the limit is used');
   });

@@ -48,7 +48,7 @@ describe('POST /accounts', () => {
     expect(response.body.id).not.toBe(app.operator.id);
   });
 
-  verifies('account:validation', 'names what is wrong with a name or a kind', async () => {
+  verifies('account:create', 'names what is wrong with a name or a kind', async () => {
     const name = () => uniqueName('account');
     const cases: [object | undefined, RegExp][] = [
       [undefined, /^name is required; kind must be one of/],

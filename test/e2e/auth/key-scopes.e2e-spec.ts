@@ -196,7 +196,7 @@ describe('a key with scopes', () => {
 });
 
 describe('scopes of a new key', () => {
-  verifies('key:scopes:create', 'are answered and listed as given; without them a key has all rights', async () => {
+  verifies('key:scopes', 'are answered and listed as given; without them a key has all rights', async () => {
     const scopes = ['call:acme', 'read'];
     const { id } = await makeKey({ scopes });
     const [unlimited, none] = [await makeKey(), await makeKey({ scopes: null })];
@@ -205,7 +205,7 @@ describe('scopes of a new key', () => {
     expect([id, unlimited.id, none.id].map(listed)).toEqual([scopes, null, null]);
   });
 
-  verifies('key:scopes:create', 'that are unknown answer 400, which names them and the known ones', async () => {
+  verifies('key:scopes', 'that are unknown answer 400, which names them and the known ones', async () => {
     const unknown = ['write', 'own', 'call:', 'call:a:b', 'call:No', 'discover', ''];
     for (const scope of unknown) {
       const { status, body } = await app
@@ -221,7 +221,7 @@ describe('scopes of a new key', () => {
     }
   });
 
-  verifies('key:scopes:create', 'are never more than those of the key that makes it', async () => {
+  verifies('key:scopes', 'are never more than those of the key that makes it', async () => {
     const maker = await scoped('manage');
     const refused = await maker.post('/accounts/me/api-keys', { name: 'x' });
     expect([refused.status, refused.body]).toEqual([

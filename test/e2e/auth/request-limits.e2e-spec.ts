@@ -90,7 +90,7 @@ describe('requests beyond the limit', () => {
     for (const path of ['/health', '/ready']) expect((await send(path)).status).toBe(200);
   });
 
-  verifies('limits:headers', 'are foretold by `RateLimit` and `RateLimit-Policy`', async () => {
+  verifies('limits:requests', 'are foretold by `RateLimit` and `RateLimit-Policy`', async () => {
     const first = await send('/accounts/me', account.key);
     expect(first.headers.get('ratelimit-policy')).toBe('"key";q=20;w=60, "account";q=30;w=60');
     expect(first.headers.get('ratelimit')).toMatch(/^"key";r=19;t=\d+, "account";r=29;t=\d+$/);

@@ -358,7 +358,7 @@ describe('an access token', () => {
     expect((await openBrowser(app).submit('/login', { key: token })).status).toBe(403);
   });
 
-  verifies('login:wrong-key', 'leaves the 401 of a wrong API key as it was', async () => {
+  verifies('auth:unknown-key', 'leaves the 401 of a wrong API key as it was', async () => {
     const response = await call(`${path}/mcp`, `slipway_${'a'.repeat(43)}`);
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).not.toContain('resource_metadata');

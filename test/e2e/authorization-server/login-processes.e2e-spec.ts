@@ -1,10 +1,8 @@
 // Also run with the queue on Redis by test:long: the message about ended grants.
 /*
- * Logins by URL with more than one process, many at once, and over a restart; what the sweeps remove; and that the library warns
- * of nothing meanwhile.
+ * Logins by URL with more than one process, many at once, and over a restart; what the sweeps remove.
  */
-import { beforeAll, describe, expect, jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { AuthorizationServerRepository } from '../../../src/modules/authorization-server/authorization-server.repository.js';
 import { testAccount, testApp, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
@@ -23,8 +21,6 @@ import { verifies } from '../../support/verifies.js';
 const END_MS_MAX = 5_000;
 const REDIRECT = 'https://app.example/callback';
 const AT_ONCE = 200;
-
-const printed = [jest.spyOn(console, 'warn'), jest.spyOn(console, 'info'), jest.spyOn(console, 'log')];
 
 const app = testApp();
 let second: TestApp;
@@ -136,7 +132,7 @@ describe('a login', () => {
   });
 
   verifies(
-    'login:many',
+    'login:processes',
     'succeeds for 200 at once, and the service answers meanwhile',
     async () => {
       const client = await registeredAt(app);
@@ -207,19 +203,5 @@ describe('the sweeps', () => {
     expect((await client.redeem(code)).status).toBe(400);
     expect(await rows.sweepCodes()).toEqual(['Forgetful']);
     expect(await rows.sweepCodes()).toEqual([]);
-  });
-});
-
-describe('the library', () => {
-  verifies('login:no-warnings', 'prints no warning and no notice over all of this', async () => {
-    const errors = jest.spyOn(Logger.prototype, 'error');
-    const client = await registeredAt(app);
-    await client.register({ token_endpoint_auth_method: 'client_secret_basic' });
-    const browser = await signedInBrowser(app, person);
-    await client.authorize(browser, { answer: 'deny' });
-    await browser.get(client.authorizePath({ redirect_uri: 'https://evil.example/' }));
-    const lines = printed.flatMap(({ mock }) => mock.calls.map((words) => words.join(' ')));
-    expect(lines.filter((line) => /oidc-provider|WARNING|NOTICE/.test(line))).toEqual([]);
-    expect(errors).not.toHaveBeenCalled();
   });
 });

@@ -316,7 +316,7 @@ describe('a login', () => {
     60_000,
   );
 
-  verifies('login:own-grants', 'is ended at /me/access by its own person alone', async () => {
+  verifies('login:revoke', 'is ended at /me/access by its own person alone', async () => {
     const client = await clientOf();
     const { access_token: token } = await client.login(browser);
     const [grant = ''] = await grantsOf(client);

@@ -219,7 +219,7 @@ describe('validation', () => {
   });
 });
 
-verifies('error:hint:header', 'names of any characters arrive percent-encoded and cut', async () => {
+verifies('error:hint', 'names of any characters arrive percent-encoded and cut', async () => {
   const [plain, long] = ['größe\r\nx: 100 %', '字'.repeat(60)];
   const tools = [plain, long].map((name) => ({ name, inputSchema: { type: 'object' } }));
   const lists = JSON.stringify({ tools, ttlMs: 0 });
@@ -449,37 +449,33 @@ describe('the deadline', () => {
     );
   }
 
-  verifies(
-    'stop:restarting',
-    'a call that the stop of the process interrupts answers an error with its id',
-    async () => {
-      const upstream = await start();
-      const path = await connect(upstream.url);
-      const leaving = await app.sibling();
-      (leaving.get(HttpAdapterHost).httpAdapter as SlipwayAdapter).finishMs = 0;
-      const message = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'hold', arguments: {} } };
-      const running = [
-        leaving
-          .as(owner)
-          .post(`${path}/.tools/hold`, {})
-          .then((response) => response),
-        leaving
-          .as(owner)
-          .post(`${path}/mcp`, message)
-          .then((response) => response),
-      ];
-      await upstream.waitFor((seen) => seen.count('tools/call') === 2);
-      const closed = leaving.close();
-      const [rest, mcp] = (await Promise.all(running)) as { status: number; body: Record<string, unknown> }[];
-      const sentence = expect.stringMatching(/restarting.*unknown/);
-      expect([rest.status, rest.body]).toEqual([503, { error: 'unavailable', message: sentence }]);
-      expect(mcp.body).toMatchObject({ jsonrpc: '2.0', id: 7, error: { message: sentence } });
-      upstream.release();
-      await closed;
-      // The connection is not to blame.
-      expect((await app.as(owner).get(path)).body.status).toMatchObject({ state: 'connected' });
-    },
-  );
+  verifies('stop:graceful', 'a call that the stop of the process interrupts answers an error with its id', async () => {
+    const upstream = await start();
+    const path = await connect(upstream.url);
+    const leaving = await app.sibling();
+    (leaving.get(HttpAdapterHost).httpAdapter as SlipwayAdapter).finishMs = 0;
+    const message = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'hold', arguments: {} } };
+    const running = [
+      leaving
+        .as(owner)
+        .post(`${path}/.tools/hold`, {})
+        .then((response) => response),
+      leaving
+        .as(owner)
+        .post(`${path}/mcp`, message)
+        .then((response) => response),
+    ];
+    await upstream.waitFor((seen) => seen.count('tools/call') === 2);
+    const closed = leaving.close();
+    const [rest, mcp] = (await Promise.all(running)) as { status: number; body: Record<string, unknown> }[];
+    const sentence = expect.stringMatching(/restarting.*unknown/);
+    expect([rest.status, rest.body]).toEqual([503, { error: 'unavailable', message: sentence }]);
+    expect(mcp.body).toMatchObject({ jsonrpc: '2.0', id: 7, error: { message: sentence } });
+    upstream.release();
+    await closed;
+    // The connection is not to blame.
+    expect((await app.as(owner).get(path)).body.status).toMatchObject({ state: 'connected' });
+  });
 
   verifies('call:timeout', 'the default deadline is below 55 seconds, and no setting can raise it above', async () => {
     expect(app.env.upstreamCallTimeoutMs).toBeLessThan(55_000);

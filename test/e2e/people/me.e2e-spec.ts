@@ -21,7 +21,7 @@ async function signIn(name: string, password: string): Promise<BrowserSession | 
 }
 
 describe('/me', () => {
-  verifies('people:me', 'shows who is signed in and in how many browsers', async () => {
+  verifies('people:sign-out-everywhere', 'shows who is signed in and in how many browsers', async () => {
     const account = await app.account();
     const browser = await signedInBrowser(app, account);
     expect((await browser.get('/me')).text).toContain('this one only');
@@ -36,7 +36,7 @@ describe('/me', () => {
     expect((await operator.get('/me')).text).toContain('the operator of this service');
   });
 
-  verifies('people:me', 'leads who is not signed in to the sign-in', async () => {
+  verifies('people:sign-out-everywhere', 'leads who is not signed in to the sign-in', async () => {
     const { status, headers } = await openBrowser(app).get('/me');
     expect([status, headers.location]).toEqual([303, './login?next=/me']);
     expect((await openBrowser(app).get('/me', { host: 'evil.example' })).status).toBe(403);

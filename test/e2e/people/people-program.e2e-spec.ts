@@ -32,7 +32,7 @@ async function invite(name: string): Promise<string> {
 }
 
 verifies(
-  ['people:invite', 'people:no-log'],
+  ['people:invite', 'service:canaries'],
   'a person is invited on the command line, and no secret is logged',
   async () => {
     const first = await invite('ann');

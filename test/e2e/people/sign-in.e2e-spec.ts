@@ -148,7 +148,7 @@ describe('signing in', () => {
     await expect(passwords.hash(PASSWORD)).resolves.toMatch(/^scrypt\$15\$8\$1\$[\w-]{22}\$[\w-]{43}$/);
   });
 
-  verifies('people:next', 'leads on to pages of ours only', async () => {
+  verifies('login:redirect', 'leads on to pages of ours only', async () => {
     const account = await app.account();
     for (const [next, location] of [
       ['/consent/abc?x=1', './consent/abc?x=1'],
@@ -166,7 +166,7 @@ describe('signing in', () => {
     }
   });
 
-  verifies('people:fixation', 'has a new secret and id each time, and ends the session before it', async () => {
+  verifies('login:fixation', 'has a new secret and id each time, and ends the session before it', async () => {
     const account = await app.account();
     const browser = openBrowser(app);
     const planted = 'p'.repeat(43);

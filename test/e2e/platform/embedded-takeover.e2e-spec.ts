@@ -10,7 +10,7 @@ afterAll(cleanUpPrograms, SLOW_MS);
 
 describe('two processes on one data folder', () => {
   verifies(
-    'health:embedded-takeover',
+    'health:embedded-restart',
     'when the one that started the embedded Postgres stops, the other starts it again and is ready',
     async () => {
       const { dataDir } = await usedDataFolder();

@@ -277,20 +277,16 @@ describe('a path that no route serves', () => {
     expect((await app.as().patch(connection, {})).body.error).toBe('method_not_allowed');
   });
 
-  verifies(
-    'error:method:options',
-    'of OPTIONS answers 204 with Allow where a route is, and 404 elsewhere',
-    async () => {
-      const known = await supertest(app.url).options('/namespaces/acme');
-      expect([known.status, known.headers.allow, known.text]).toEqual([204, 'DELETE, OPTIONS, PUT', '']);
-      const mcp = await supertest(app.url).options(`${connection}/mcp`);
-      expect([mcp.status, mcp.headers.allow]).toEqual([204, 'DELETE, GET, HEAD, OPTIONS, POST']);
-      for (const path of ['/Nowhere', '/.well-known/anything', '/.well-known/oauth-protected-resource']) {
-        expect([path, (await supertest(app.url).options(path)).status]).toEqual([path, 404]);
-        expect([path, (await app.as(owner).get(path)).status]).toEqual([path, 404]);
-      }
-    },
-  );
+  verifies('error:method', 'of OPTIONS answers 204 with Allow where a route is, and 404 elsewhere', async () => {
+    const known = await supertest(app.url).options('/namespaces/acme');
+    expect([known.status, known.headers.allow, known.text]).toEqual([204, 'DELETE, OPTIONS, PUT', '']);
+    const mcp = await supertest(app.url).options(`${connection}/mcp`);
+    expect([mcp.status, mcp.headers.allow]).toEqual([204, 'DELETE, GET, HEAD, OPTIONS, POST']);
+    for (const path of ['/Nowhere', '/.well-known/anything', '/.well-known/oauth-protected-resource']) {
+      expect([path, (await supertest(app.url).options(path)).status]).toEqual([path, 404]);
+      expect([path, (await app.as(owner).get(path)).status]).toEqual([path, 404]);
+    }
+  });
 
   verifies('error:unknown-path', 'with broken percent-encoding is refused in the shape of its prefix', async () => {
     for (const path of ['/servers/%E0%A4%A', '/namespaces/%', '/%zz']) {
@@ -324,7 +320,7 @@ describe('a body', () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
-  verifies('error:not-sent-as-json', 'that is sent as a form or as text is not ignored', async () => {
+  verifies('error:bad-json', 'that is sent as a form or as text is not ignored', async () => {
     const text = '{"name": "renamed", "displayName": "renamed"}';
     const advice = 'Send the body as JSON, with Content-Type: application/json';
     for (const type of ['application/x-www-form-urlencoded', 'text/plain']) {

@@ -26,13 +26,3 @@ verifies('docs:guides', 'every page of the documentation is read as text, withou
     expect((await fetch(app.url + path)).status).toBe(404);
   }
 });
-
-verifies('docs:page', 'its groups begin with what creates and lists', async () => {
-  const { paths } = (await (await fetch(`${app.url}/openapi.json`)).json()) as {
-    paths: Record<string, Record<string, { tags: string[] }>>;
-  };
-  const ofConnections = Object.entries(paths)
-    .filter(([, item]) => Object.values(item).some(({ tags }) => tags?.includes('Connections')))
-    .map(([path]) => path);
-  expect(ofConnections.slice(0, 2)).toEqual(['/connect/{namespace}', '/connect/{namespace}/{connectionId}']);
-});

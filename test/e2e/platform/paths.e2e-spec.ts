@@ -246,7 +246,7 @@ describe('the first segment of a path', () => {
 });
 
 describe('letter case in a path', () => {
-  verifies('path:case-sensitive', 'counts in every part of it', async () => {
+  verifies('path:no-bypass', 'counts in every part of it', async () => {
     const namespace = await furnished(owner);
     const upper = namespace.toUpperCase();
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };

@@ -41,13 +41,6 @@ describe('a prepared statement', () => {
     return rows.map((row) => row.uses);
   }
 
-  it('is prepared once on a connection', async () => {
-    for (const divisor of [1, 2, 3]) {
-      expect(await quotient.findOne(source, [divisor])).toEqual({ quotient: 12 / divisor });
-    }
-    expect(await uses()).toEqual([3]);
-  });
-
   it('finds null when there is no row', async () => {
     expect(await none.findOne(source, [1])).toBeNull();
   });

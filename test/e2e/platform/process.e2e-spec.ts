@@ -258,7 +258,7 @@ describe('a start that cannot succeed', () => {
     ]);
   });
 
-  verifies('start:busy-port', 'names the port and what to do, and has started nothing', async () => {
+  verifies('start:bad-setting', 'names the port and what to do, and has started nothing', async () => {
     const dataDir = join(await dataFolder(), 'data');
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -270,7 +270,7 @@ describe('a start that cannot succeed', () => {
     other.close();
   });
 
-  longVerifies('start:busy-port', 'reports an address that this machine does not have', async () => {
+  longVerifies('start:bad-setting', 'reports an address that this machine does not have', async () => {
     const [line, ...more] = await reasons({ DATA_DIR: await dataFolder(), HOST: 'no-such-host.invalid', PORT: '3999' });
     expect(line).toMatch(/^Cannot listen on no-such-host\.invalid:3999 \(\w+\): check HOST and PORT\.$/);
     expect(more).toEqual([]);
@@ -293,11 +293,11 @@ describe('a start that cannot succeed', () => {
         }
       };
 
-    verifies('start:unwritable-folder', 'names the folder and what to do', refuses('closed/below', 'file'));
-    longVerifies('start:unwritable-folder', 'names it in the other cases', refuses('closed', 'file/below'));
+    verifies('start:bad-setting', 'names the folder and what to do', refuses('closed/below', 'file'));
+    longVerifies('start:bad-setting', 'names it in the other cases', refuses('closed', 'file/below'));
   });
 
-  longVerifies('start:unwritable-folder', 'is refused at once where the file system takes no folders', async () => {
+  longVerifies('start:bad-setting', 'is refused at once where the file system takes no folders', async () => {
     const [line, ...more] = await reasons({ DATA_DIR: '/proc/slipway/below' });
     expect(line).toContain('The database cannot be kept in /proc/slipway/below ');
     expect(more).toEqual([]);

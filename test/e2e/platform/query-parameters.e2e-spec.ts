@@ -85,7 +85,7 @@ describe('a query parameter that a route does not declare', () => {
   );
 
   verifies(
-    ['query:metadata-look-alikes', 'connection:list:unknown-query'],
+    ['query:unknown', 'connection:list:unknown-query'],
     'never answers all connections in place of a metadata filter',
     async () => {
       const spellings = [

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, testAccount, testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { releasesPath } from '../../support/releases/releases.js';
@@ -266,7 +266,7 @@ describe('public documents', () => {
 
   for (const path of [...limited, '/health', '/ready']) {
     verifies(
-      ['limits:pipelining', 'docs:limited'],
+      ['limits:pipelining', 'limits:requests'],
       `that are requested 500 times at once are answered 16 times: ${path}`,
       async () => {
         const { hostname, port } = new URL(app.url);
@@ -291,25 +291,7 @@ describe('public documents', () => {
     );
   }
 
-  verifies('docs:limited', 'are serialized once', async () => {
-    const read = async () =>
-      Promise.all(
-        limited.map(async (path) => {
-          const answer = await fetch(`${app.url}${path}`);
-          return [answer.status, answer.headers.get('content-type'), await answer.text()];
-        }),
-      );
-    const before = await read();
-    const stringify = jest.spyOn(JSON, 'stringify');
-    expect(await read()).toEqual(before);
-    const documents = stringify.mock.calls.filter(
-      ([value]) => typeof value === 'object' && value && 'openapi' in value && 'paths' in value,
-    );
-    stringify.mockRestore();
-    expect(documents).toEqual([]);
-  });
-
-  verifies('docs:limited', 'answer 429 to an address that has used up its requests', async () => {
+  verifies('limits:requests', 'answer 429 to an address that has used up its requests', async () => {
     const bounded = await startApp({ REQUESTS_PER_ADDRESS: '3' });
     try {
       for (const path of limited) {

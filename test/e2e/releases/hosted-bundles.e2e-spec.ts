@@ -65,7 +65,7 @@ describe('a bundle on a service that runs bundles', () => {
   });
 
   verifies(
-    'log:names',
+    'log:process',
     'and all that is logged of releases, connections and keys names them and the account',
     async () => {
       const { path } = await createConnection(app, owner, { mcpUrl: await refusedPort() });

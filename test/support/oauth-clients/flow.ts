@@ -26,7 +26,7 @@ const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_
 const KEY_ID = 'test';
 
 /** Every document of the fixtures, and the key sets they name, as JSON by URL. */
-export function publishedDocuments(): Map<string, string> {
+function publishedDocuments(): Map<string, string> {
   const keys = JSON.stringify({
     keys: [{ ...publicKey.export({ format: 'jwk' }), alg: 'RS256', use: 'sig', kid: KEY_ID }],
   });

@@ -32,7 +32,24 @@ const BROKEN = 'The body is not a complete multipart/form-data form';
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {
   return new Promise((resolve, reject) => {
-    const form = openForm(request, shape);
+    // The library takes other forms too.
+    if (!/^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')) throw notForm();
+    let form: busboy.Busboy;
+    try {
+      form = busboy({
+        headers: request.headers,
+        defParamCharset: 'utf8',
+        limits: {
+          fieldNameSize: 100,
+          // One more than allowed: a value of just this size already counts as cut off.
+          fieldSize: Math.max(0, ...Object.values(shape.fields)) + 1,
+          parts: Object.keys(shape.fields).length + shape.files.length + 2,
+          headerPairs: 20,
+        },
+      });
+    } catch {
+      throw notForm();
+    }
     // No event of a request comes once its client has left.
     if (request.destroyed) throw brokenOff();
     const lease = bodyLeaseOf(request);
@@ -81,7 +98,16 @@ function collect<T>(
   const seen = new Set<string>();
   let taking: Promise<unknown> = Promise.resolve();
   const refusalOf = (name: string, isKnown: boolean): InvalidInputError | null => {
-    if (!isKnown) return unexpected(name, shape);
+    if (!isKnown) {
+      const shown = name.slice(0, 100);
+      if (Object.hasOwn(shape.fields, name)) {
+        return new InvalidInputError(`The part "${shown}" must be text, not a file`);
+      }
+      if (shape.files.includes(name)) return new InvalidInputError(`The part "${shown}" must be a file, not text`);
+      const parts = shape.files.map((file) => (file === '*' ? 'a file of any name' : file));
+      const taken = [...Object.keys(shape.fields), ...parts].join(', ');
+      return new InvalidInputError(`The part "${shown}" is not known: the form takes ${taken}`);
+    }
     if (seen.has(name)) return new InvalidInputError(`The part "${name}" is there twice`);
     seen.add(name);
     return null;
@@ -119,36 +145,10 @@ function brokenOff(): InvalidInputError {
   return new InvalidInputError(`${BROKEN}: it broke off`);
 }
 
-function openForm<T>(request: IncomingMessage, { fields, files }: MultipartShape<T>): busboy.Busboy {
-  try {
-    // The library takes other forms too.
-    if (!/^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')) throw new Error('Another type');
-    return busboy({
-      headers: request.headers,
-      defParamCharset: 'utf8',
-      limits: {
-        fieldNameSize: 100,
-        // One more than allowed: a value of just this size already counts as cut off.
-        fieldSize: Math.max(0, ...Object.values(fields)) + 1,
-        parts: Object.keys(fields).length + files.length + 2,
-        headerPairs: 20,
-      },
-    });
-  } catch {
-    throw new InvalidInputError('Send the body as multipart/form-data with a boundary');
-  }
+function notForm(): InvalidInputError {
+  return new InvalidInputError('Send the body as multipart/form-data with a boundary');
 }
 
 function asInput(error: unknown): DomainError {
   return error instanceof DomainError ? error : new InvalidInputError(`${BROKEN}: ${(error as Error).message}`);
-}
-
-function unexpected<T>(name: string, { fields, files }: MultipartShape<T>): InvalidInputError {
-  const shown = name.slice(0, 100);
-  if (Object.hasOwn(fields, name)) return new InvalidInputError(`The part "${shown}" must be text, not a file`);
-  if (files.includes(name)) return new InvalidInputError(`The part "${shown}" must be a file, not text`);
-  const known = [...Object.keys(fields), ...files.map((file) => (file === '*' ? 'a file of any name' : file))].join(
-    ', ',
-  );
-  return new InvalidInputError(`The part "${shown}" is not known: the form takes ${known}`);
 }
