@@ -8,7 +8,7 @@ export type Draw = <T>(arbitrary: Arbitrary<T>) => T;
 export function drawFrom(seed: string): Draw {
   const number = createHash('sha256').update(seed).digest().readInt32BE();
   const [generator] = fc.sample(fc.gen(), { seed: number, numRuns: 1, unbiased: true });
-  return (arbitrary) => generator?.(() => arbitrary) as never;
+  return (arbitrary) => generator(() => arbitrary);
 }
 
 /** True in so many of a hundred draws. */

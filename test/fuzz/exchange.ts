@@ -33,7 +33,9 @@ export async function send(url: string, sent: Sent): Promise<Got | null> {
   try {
     return await sendOnce(url, sent, agent);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code, name } = error as NodeJS.ErrnoException;
+    if (name === 'AbortError')
+      throw new Error(`No whole answer in ${ANSWER_MS_MAX} ms: ${described(sent)}`, { cause: error });
     if (code !== 'ECONNRESET' && code !== 'EPIPE') throw error;
     // An idle connection that the service closed meanwhile, or one that it closed after a refusal.
     if (Buffer.byteLength(sent.body ?? '') > DISCARDED_BYTES) return null;

@@ -28,11 +28,8 @@ export const skillText: Arbitrary<string> = fc.oneof(
   fc.constantFrom('', '\ufeff', '\n', '--', '----').map((start) => start + SKILL.replaceAll('\n', '\r\n')),
   fc.constantFrom(64, 65, 5_000).map((length) => skillMd({ name: 'n'.repeat(length) })),
   fc.constantFrom(1_024, 1_025, 200_000).map((length) => skillMd({ description: 'd'.repeat(length) })),
-  fc.oneof(
-    brokenText(SKILL),
-    oddText,
-    bytes(200).map((buffer) => buffer.toString('latin1')),
-  ),
+  brokenText(SKILL),
+  weighted([1, oddText], [1, bytes(200).map(String)]),
 );
 
 const MANIFEST = {
@@ -43,21 +40,15 @@ const MANIFEST = {
   author: { name: 'Acme' },
   server: { type: 'node', entry_point: 'index.js', mcp_config: { command: 'node', args: ['${__dirname}/index.js'] } },
   tools: [{ name: 'forecast', description: 'Tells the weather.' }],
-  user_config: { key: { type: 'string', title: 'Key', description: 'A key.', required: true } },
+  user_config: {
+    key: { type: 'string', title: 'Key', description: 'A key.', required: true },
+    folder: { type: 'directory', title: 'Folder', description: 'A folder.', default: '/' },
+  },
 };
-const oddConfig = fc.record({
-  type: fc.constantFrom('string', 'number', 'boolean', 'directory', 'file', 'none'),
-  title: oddText,
-  default: anyValue,
-});
-
 /** The manifest of a bundle. */
 export const manifestText: Arbitrary<string> = fc.oneof(
   fc.constant(JSON.stringify(MANIFEST)),
-  replaced(MANIFEST, anyValue).map((manifest) => JSON.stringify(manifest)),
-  fc
-    .tuple(oddText, oddConfig, anyValue)
-    .map(([name, config, key]) => JSON.stringify({ ...MANIFEST, user_config: { [name]: config, key } })),
+  ...[anyValue, oddText].map((other) => replaced(MANIFEST, other).map((manifest) => JSON.stringify(manifest))),
   brokenText(JSON.stringify(MANIFEST)),
   oddText,
 );
@@ -67,57 +58,47 @@ const ODD_NAMES = [
   ...['a/SKILL.md', 'x'.repeat(300), 'a/'.repeat(60) + 'f', '.git/config', '__MACOSX/._SKILL.md', '.DS_Store'],
   ...['é.txt', 'e\u0301.txt', 'a b.txt', 'a%2e.txt', 'con\u0001.txt', '%00.txt', 'empty/'],
 ];
-const content: Arbitrary<string | Buffer> = fc.oneof(
-  fc.constantFrom('', 'text', '0'.repeat(10), '0'.repeat(2_000_000)),
-  bytes(100),
-);
-const oddFiles: Arbitrary<Record<string, ZipContent>> = fc.dictionary(
-  fc.constantFrom(...ODD_NAMES),
-  weighted<ZipContent>(
-    [8, content],
-    [2, fc.record({ content, mode: fc.constantFrom(0o120777, 0o140777, 0o104755, 0) })],
-  ),
-  { maxKeys: 3, noNullPrototype: true },
-);
+const texts = fc.constantFrom('', 'text', '0'.repeat(10), '0'.repeat(2_000_000));
+const content = weighted<string | Buffer>([3, texts], [1, bytes(100)]);
+const special = fc.record({ content, mode: fc.constantFrom(0o120777, 0o140777, 0o104755, 0) });
+const names = fc.constantFrom(...ODD_NAMES);
+const oddFiles = fc.dictionary(names, weighted<ZipContent>([8, content], [2, special]), { maxKeys: 3 });
 
-/** An archive with these files and odd ones, broken in one of the ways of hostile and half sent archives. */
+/** A zip that is broken in one of the ways of hostile and half sent archives, or whole. */
+function brokenZip(zip: Buffer): Arbitrary<Buffer> {
+  const changes = fc.array(fc.tuple(fc.nat(zip.length - 1), fc.nat(255)), { minLength: 1, maxLength: 8 });
+  const fields = fc.tuple(fc.constantFrom(...Object.values(recordField)), fc.nat(0xffff));
+  const sizes = fc.constantFrom(0, 1, 0xffffffff, 2 ** 31);
+  return fc.oneof(
+    ...[1, 2, 3].map(() => fc.constant(zip)),
+    cut(zip),
+    changes.map((all) => {
+      const broken = Buffer.from(zip);
+      for (const [at, byte] of all) broken[at] = byte;
+      return broken;
+    }),
+    fields.map(([at, value]) => patchedRecords(zip, (record) => record.writeUInt16LE(value, at))),
+    sizes.map((size) => patchedRecords(zip, (record) => record.writeUInt32LE(size, recordField.size))),
+    fc.tuple(bytes(20), bytes(20)).map(([before, after]) => Buffer.concat([before, zip, after])),
+    bytes(500),
+  );
+}
+
+/** An archive with these files and odd ones, which may be broken. */
 export async function zipFile(draw: Draw, files: Record<string, ZipContent>): Promise<Buffer> {
   // yazl refuses the names of hostile archives: each is written as a name of the same length and replaced.
   const written: Record<string, ZipContent> = {};
-  const names = new Map<string, string>();
+  const hostile = new Map<string, string>();
   for (const [name, file] of Object.entries({ ...files, ...draw(oddFiles) })) {
     const length = Buffer.byteLength(name);
-    const safe = name.endsWith('/') || length < 6 ? name : String(names.size).padStart(5, '~').padEnd(length, '~');
-    if (safe !== name) names.set(safe, name);
+    const safe = name.endsWith('/') || length < 6 ? name : String(hostile.size).padStart(5, '~').padEnd(length, '~');
+    if (safe !== name) hostile.set(safe, name);
     written[safe] = file;
   }
   let latin1 = (await zipOf(written)).toString('latin1');
-  for (const [safe, name] of names) latin1 = latin1.replaceAll(safe, () => Buffer.from(name).toString('latin1'));
+  for (const [safe, name] of hostile) latin1 = latin1.replaceAll(safe, () => Buffer.from(name).toString('latin1'));
   const zip = Buffer.from(latin1, 'latin1');
-  const field = fc.constantFrom(...Object.values(recordField));
-  return draw(
-    weighted(
-      [3, fc.constant(zip)],
-      [1, cut(zip)],
-      [
-        1,
-        fc.array(fc.tuple(fc.nat(zip.length - 1), fc.nat(255)), { minLength: 1, maxLength: 8 }).map((changes) => {
-          const broken = Buffer.from(zip);
-          for (const [at, byte] of changes) broken[at] = byte;
-          return broken;
-        }),
-      ],
-      [1, fc.tuple(field, fc.nat(0xffff)).map(([at, value]) => patchedRecords(zip, (r) => r.writeUInt16LE(value, at)))],
-      [
-        1,
-        fc
-          .constantFrom(0, 1, 0xffffffff, 2 ** 31)
-          .map((size) => patchedRecords(zip, (record) => record.writeUInt32LE(size, recordField.size))),
-      ],
-      [1, fc.tuple(bytes(20), bytes(20)).map(([before, after]) => Buffer.concat([before, zip, after]))],
-      [1, bytes(500)],
-    ),
-  );
+  return draw(brokenZip(zip));
 }
 
 const PNG = Buffer.from(

@@ -1,9 +1,9 @@
 /** Requests to MCP endpoints, from whole to nonsense. */
 import fc, { type Arbitrary } from 'fast-check';
 import { weighted } from './draw.js';
-import { anyValue, brokenText, hugeValue, oddText } from './values.js';
+import { anyValue, brokenText, hugeValue, nearly, oddText, replaced } from './values.js';
 
-export const versions = fc.constantFrom(
+const versions = fc.constantFrom(
   ...['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28', '1999-01-01', ''],
 );
 const METHODS = [
@@ -21,25 +21,28 @@ const tools = fc.constantFrom(
 const uri = fc.record({ uri: weighted([1, fc.constant('test://a')], [1, oddText]) });
 
 /** Parameters by their method; the other methods have none. */
-const PARAMS: Record<string, Arbitrary<object>> = {
-  initialize: versions.map((protocolVersion) => ({
-    protocolVersion,
-    capabilities: {},
-    clientInfo: { name: 'fuzz', version: '1' },
-  })),
-  'tools/call': fc.record({
-    name: tools,
-    arguments: weighted<unknown>([7, fc.constant({ message: 'hi' })], [3, anyValue]),
-  }),
-  'resources/read': uri,
-  'resources/subscribe': uri,
-  'prompts/get': fc.constant({ name: 'greet', arguments: {} }),
-  'completion/complete': oddText.map((value) => ({
-    ref: { type: 'ref/prompt', name: 'greet' },
-    argument: { name: 'a', value },
-  })),
-  'notifications/cancelled': fc.record({ requestId: ids, reason: oddText }),
-};
+const PARAMS = new Map<string, Arbitrary<object>>([
+  [
+    'initialize',
+    fc.record({
+      protocolVersion: versions,
+      capabilities: fc.constant({}),
+      clientInfo: fc.constant({ name: 'fuzz', version: '1' }),
+    }),
+  ],
+  [
+    'tools/call',
+    fc.record({ name: tools, arguments: weighted<unknown>([7, fc.constant({ message: 'hi' })], [3, anyValue]) }),
+  ],
+  ['resources/read', uri],
+  ['resources/subscribe', uri],
+  ['prompts/get', fc.constant({ name: 'greet', arguments: {} })],
+  [
+    'completion/complete',
+    oddText.map((value) => ({ ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'a', value } })),
+  ],
+  ['notifications/cancelled', fc.record({ requestId: ids, reason: oddText })],
+]);
 
 const message: Arbitrary<Record<string, unknown>> = fc.constantFrom(...METHODS).chain((method) =>
   fc.record(
@@ -49,37 +52,32 @@ const message: Arbitrary<Record<string, unknown>> = fc.constantFrom(...METHODS).
         id: weighted([3, fc.constantFrom<unknown>(1, 1, 'a')], [1, ids]),
       }),
       method: fc.constant(method),
-      params: Object.hasOwn(PARAMS, method) ? (PARAMS[method] ?? fc.nat()) : fc.constant({}),
+      params: PARAMS.get(method) ?? fc.constant({}),
     },
     { noNullPrototype: true },
   ),
 );
-const members = fc.constantFrom('jsonrpc', 'id', 'method', 'params');
 const meta = fc
   .record({ progressToken: anyValue, 'io.modelcontextprotocol/protocolVersion': versions, odd: oddText })
   .map(({ odd, ...rest }) => ({ ...rest, [odd]: 1 }));
+const withParam = (name: string, values: Arbitrary<unknown>) =>
+  fc
+    .tuple(message, values)
+    .map(([whole, value]) => ({ ...whole, params: { ...(whole.params as object), [name]: value } }));
 
 /** One JSON-RPC message, from whole to nonsense. */
 export const rpcMessage: Arbitrary<unknown> = weighted<unknown>(
   [50, message],
-  [10, fc.tuple(message, members, anyValue).map(([whole, name, value]) => ({ ...whole, [name]: value }))],
-  [15, fc.tuple(message, members).map(([{ ...rest }, name]) => (delete rest[name], rest))],
-  [
-    10,
-    fc
-      .tuple(message, weighted<unknown>([4, meta], [1, anyValue]))
-      .map(([whole, _meta]) => ({ ...whole, params: { ...(whole.params as object), _meta } })),
-  ],
+  [35, message.chain((whole) => fc.oneof(replaced(whole, anyValue), nearly(whole)))],
+  [10, withParam('_meta', weighted<unknown>([4, meta], [1, anyValue]))],
   [
     5,
-    fc.tuple(ids, fc.constantFrom('result', 'error'), anyValue).map(([id, outcome, value]) => ({
-      jsonrpc: '2.0',
-      id,
-      [outcome]: value,
-    })),
+    fc
+      .tuple(ids, fc.constantFrom('result', 'error'), anyValue)
+      .map(([id, outcome, value]) => ({ jsonrpc: '2.0', id, [outcome]: value })),
   ],
   [5, anyValue],
-  [1, fc.tuple(message, hugeValue).map(([whole, big]) => ({ ...whole, params: { ...(whole.params as object), big } }))],
+  [1, withParam('big', hugeValue)],
 );
 
 /** The body of a request to an MCP endpoint: a message, or something else. */

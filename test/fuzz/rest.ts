@@ -2,7 +2,7 @@
  * Requests to the documented operations. Their parameters name what exists most of the time, their bodies follow the
  * schemas of the API document or depart from them (`values.ts`), and uploads come from `files.ts`.
  */
-import fc, { type Arbitrary } from 'fast-check';
+import fc from 'fast-check';
 import { isObject, needsKey, type ApiDocument, type NamedOperation } from '../support/documentation/api-document.js';
 import { skillMd } from '../support/releases/skills.js';
 import { zipOf } from '../support/zips.js';
@@ -247,35 +247,28 @@ export class RestCases {
       const payload = { name: 'payload', content: JSON.stringify({ type: 'stdio', runtime: 'node' }) };
       return { parts: [payload, { name: 'bundle', content, filename: 'b.mcpb' }], kind: 'manifest' };
     }
-    if (kind === 'hosted') {
-      const codes = ['export default {}', 'throw 1', '', 'export default function () { return 1 }'];
-      const member = draw(fc.constantFrom('x', 'configSchema', 'serverCard', 'stateful'));
-      const content = JSON.stringify({ type: 'hosted', [member]: draw(anyValue) });
-      const code = draw(weighted([4, fc.constantFrom(...codes)], [1, oddText]));
-      return {
-        parts: [
-          { name: 'payload', content },
-          { name: 'module', content: code, filename: 'm.js' },
-        ],
-        kind: 'payload',
-      };
-    }
-    const properties = fc.tuple(oddText, anyValue).map(([odd, value]) => ({
-      [odd]: value,
-      key: { type: 'string', 'x-from': { header: 'k' } },
-    }));
-    const odd = weighted<unknown>(
-      [1, properties.map((all) => ({ type: 'object', properties: all, required: [] }))],
-      [1, anyValue],
-    );
-    const member = fc.constantFrom('configSchema', 'serverCard', 'scanCredentials', 'upstreamUrl', 'type');
-    const payload: Record<string, unknown> = {
-      type: 'external',
-      upstreamUrl: draw(this.urls('upstreamUrl') ?? fc.string()),
+    const configSchema = {
+      type: 'object',
+      properties: { key: { type: 'string', 'x-from': { header: 'k' } } },
+      required: [],
     };
-    if (draw(fc.boolean())) payload[draw(member)] = draw(odd);
-    const text = JSON.stringify(payload);
-    return { parts: [{ name: 'payload', content: draw(chance(90)) ? text : draw(brokenText(text)) }], kind: 'payload' };
+    const upstreamUrl = draw(this.urls('upstreamUrl') ?? oddText);
+    const sound = kind === 'hosted' ? { type: kind, stateful: false } : { type: kind, upstreamUrl };
+    const more = { configSchema, serverCard: {}, ...(kind === 'external' && { scanCredentials: {} }) };
+    const payload = weighted<unknown>([2, fc.constant(sound)], [2, replaced({ ...sound, ...more }, anyValue)]).map(
+      asText,
+    );
+    const content = draw(weighted([9, payload], [1, payload.chain(brokenText)]));
+    if (kind === 'external') return { parts: [{ name: 'payload', content }], kind: 'payload' };
+    const codes = ['export default {}', 'throw 1', '', 'export default function () { return 1 }'];
+    const code = draw(weighted([4, fc.constantFrom(...codes)], [1, oddText]));
+    return {
+      parts: [
+        { name: 'payload', content },
+        { name: 'module', content: code, filename: 'm.js' },
+      ],
+      kind: 'payload',
+    };
   }
 }
 

@@ -4,51 +4,12 @@ import fc, { type Arbitrary } from 'fast-check';
 import { WebSocket } from 'ws';
 import { bytes, chance, weighted, type Draw } from './draw.js';
 import { rpcMessage } from './mcp.js';
-import { anyValue, hugeValue, oddText } from './values.js';
+import { anyValue, hugeValue, oddText, replaced } from './values.js';
 
 /** Time for the service to work on what was sent while the tunnel is open. */
 const TALK_MS = 150;
 
-/** Results of a local server, from sound to nonsense. */
-const result = fc.oneof(
-  anyValue,
-  fc.record({
-    protocolVersion: fc.constantFrom<unknown>('2025-11-25', '1', 1),
-    capabilities: anyValue,
-    serverInfo: anyValue,
-  }),
-  fc
-    .tuple(oddText, anyValue, anyValue, anyValue)
-    .map(([name, inputSchema, tool, nextCursor]) => ({ tools: [{ name, inputSchema }, tool], nextCursor })),
-);
-const notification = fc.record({
-  jsonrpc: fc.constant('2.0'),
-  method: fc.constantFrom('notifications/tools/list_changed', 'notifications/progress', 'x'),
-  params: anyValue,
-});
-
-/** A frame of a local server: an answer to the request of this id, or what no server sends. */
-const frame = (id: unknown): Arbitrary<string | Buffer> =>
-  weighted<string | Buffer>(
-    [2, oddText],
-    [2, bytes(300)],
-    [
-      12,
-      fc
-        .oneof(
-          anyValue,
-          rpcMessage,
-          notification,
-          ...[0, 1].map(() => result.map((value): unknown => ({ jsonrpc: '2.0', id, result: value }))),
-          anyValue.map((error): unknown => ({ jsonrpc: '2.0', id, error })),
-        )
-        .map((value) => JSON.stringify(value)),
-    ],
-    [1, hugeValue.map((value) => JSON.stringify(value))],
-    [1, fc.constant(JSON.stringify({ jsonrpc: '2.0', id, result: {} }).repeat(2))],
-  );
-
-/** Answers as a sound local server does, so that later frames meet an open session. */
+/** Answers of a sound local server, so that later frames meet an open session. */
 const SOUND_RESULTS: Record<string, object> = {
   initialize: {
     protocolVersion: '2025-11-25',
@@ -57,6 +18,32 @@ const SOUND_RESULTS: Record<string, object> = {
   },
   'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
 };
+const result = fc.constantFrom(...Object.values(SOUND_RESULTS)).chain((sound) => replaced(sound, anyValue));
+const notification = fc.record({
+  jsonrpc: fc.constant('2.0'),
+  method: fc.constantFrom('notifications/tools/list_changed', 'notifications/progress', 'x'),
+  params: anyValue,
+});
+
+/** A frame of a local server: an answer to the request of this id, or what no server sends. */
+function frame(id: unknown): Arbitrary<string | Buffer> {
+  const answer = (member: string, values: Arbitrary<unknown>) =>
+    values.map((value) => ({ jsonrpc: '2.0', id, [member]: value }));
+  const answers = [
+    answer('result', result),
+    answer('result', result),
+    answer('result', anyValue),
+    answer('error', anyValue),
+  ];
+  const value = fc.oneof(anyValue, rpcMessage, notification, ...answers);
+  return weighted<string | Buffer>(
+    [2, oddText],
+    [2, bytes(300)],
+    [14, value.map((message) => JSON.stringify(message))],
+    [1, hugeValue.map((huge) => JSON.stringify(huge))],
+    [1, fc.constant(JSON.stringify({ jsonrpc: '2.0', id, result: {} }).repeat(2))],
+  );
+}
 
 /**
  * Opens the tunnel of a connection as a local server, sends frames while `call` calls the connection, and ends it.

@@ -97,7 +97,7 @@ export function replaced(value: unknown, other: Arbitrary<unknown>): Arbitrary<u
 }
 
 /** A value that differs by as little as a client's bug would change: a member left out, added, renamed, null, another. */
-function nearly(value: unknown): Arbitrary<unknown> {
+export function nearly(value: unknown): Arbitrary<unknown> {
   if (isObject(value)) {
     return fc.constantFrom(...Object.keys(value), ...(Object.keys(value).length > 0 ? [] : ['x'])).chain((name) => {
       const { [name]: member, ...rest } = value;
