@@ -1,5 +1,6 @@
 /** What clients upload, from whole to nonsense: skills, bundles, archives, images and the forms that they come in. */
 import fc, { type Arbitrary } from 'fast-check';
+import { FORM_TYPE, formBytes, type FormPart } from '../support/documentation/raw-form.js';
 import { skillMd } from '../support/releases/skills.js';
 import { patchedRecords, recordField, zipOf, type ZipContent } from '../support/zips.js';
 import { bytes, chance, cut, weighted, type Draw } from './draw.js';
@@ -137,36 +138,13 @@ export const imageFile: Arbitrary<Buffer> = fc.oneof(
   weighted([1, fc.constant(Buffer.alloc(1_048_577, 0x20))], [4, bytes(300)]),
 );
 
-/** One part of a form. */
-export interface Part {
-  name: string;
-  content: Buffer | string;
-  filename?: string;
-  type?: string;
-}
-
-/** The content type of {@link formBody}. */
-export const FORM_TYPE = 'multipart/form-data; boundary=fuzz-boundary';
-
-/** A `multipart/form-data` body. */
-export function formBody(parts: Part[]): Buffer {
-  const chunks = parts.flatMap(({ name, content, filename, type }) => [
-    `--fuzz-boundary\r\ncontent-disposition: form-data; name="${name}"`,
-    filename === undefined ? '' : `; filename="${filename}"`,
-    type === undefined ? '\r\n\r\n' : `\r\ncontent-type: ${type}\r\n\r\n`,
-    content,
-    '\r\n',
-  ]);
-  return Buffer.concat([...chunks, '--fuzz-boundary--\r\n'].map((chunk) => Buffer.from(chunk)));
-}
-
 /** A form's body and content type, whole or broken in one of the ways of hostile clients. */
-export function oddForm(parts: [Part, ...Part[]]): Arbitrary<{ type: string; body: Buffer; isWhole: boolean }> {
+export function oddForm(parts: [FormPart, ...FormPart[]]): Arbitrary<{ type: string; body: Buffer; isWhole: boolean }> {
   const [first, ...rest] = parts;
-  const body = formBody(parts);
+  const body = formBytes(parts);
   const types = ['', '; boundary=', '; boundary="', '; boundary=other', `; boundary=${'x'.repeat(300)}`];
   const name = oddText.map((text) => text.replace(/[\r\n"]/g, ''));
-  const oddParts = fc.oneof<Arbitrary<Part[]>[]>(
+  const oddParts = fc.oneof<Arbitrary<FormPart[]>[]>(
     fc.constant([...parts, ...parts]),
     name.map((odd) => [{ ...first, name: odd }]),
     fc.tuple(oddText, name).map(([content, filename]) => [...parts, { name: 'x', content, filename }]),
@@ -177,7 +155,7 @@ export function oddForm(parts: [Part, ...Part[]]): Arbitrary<{ type: string; bod
   return weighted<Buffer | string>(
     [62, fc.constant(body)],
     [5, cut(body)],
-    [20, oddParts.map(formBody)],
+    [20, oddParts.map(formBytes)],
     [5, fc.constant(lineFeeds)],
     [8, fc.constantFrom(...types)],
   ).map((form) =>

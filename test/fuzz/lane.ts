@@ -5,7 +5,7 @@ import { zipOf } from '../support/zips.js';
 import { bodyOf, errorFaults, faultsOf, rpcFaults } from './answers.js';
 import { chance, drawFrom, weighted, type Draw } from './draw.js';
 import { described, sendBytes, type Got, type Sent } from './exchange.js';
-import { FORM_TYPE, formBody } from './files.js';
+import { FORM_TYPE, formBytes } from '../support/documentation/raw-form.js';
 import type { Run } from './fuzz.js';
 import { rpcBody, rpcHeaders } from './mcp.js';
 import { CONNECTIONS, filled, RestCases, type Sender } from './rest.js';
@@ -68,7 +68,7 @@ export class Lane {
     const { plain, guarded, odd, events } = this.run.upstreams;
     const at = draw(fc.nat(9));
     const archive = await zipOf({ 'SKILL.md': skillMd({ name: 'review' }) });
-    const skill = formBody([{ name: 'archive', content: archive, filename: 'skill.zip' }]);
+    const skill = formBytes([{ name: 'archive', content: archive, filename: 'skill.zip' }]);
     const external = JSON.stringify({ type: 'external', upstreamUrl: plain });
     const connection = (connectionId: string, request: object) =>
       ['PUT /connect/{namespace}/{connectionId}', { namespace, connectionId }, request] as const;
@@ -82,7 +82,7 @@ export class Lane {
       connection('local', { transport: 'uplink' }),
       connection('mock', { server: qualifiedName, mock: { enabled: true } }),
       ['PUT /skills/{namespace}/{slug}/upload', { namespace, slug: 'review' }, skill],
-      ['PUT /servers/{qualifiedName}/releases', { qualifiedName }, formBody([{ name: 'payload', content: external }])],
+      ['PUT /servers/{qualifiedName}/releases', { qualifiedName }, formBytes([{ name: 'payload', content: external }])],
       ['PUT /servers/{qualifiedName}/secrets', { qualifiedName }, { name: 'KEY_1', value: SECRET }],
       ['POST /accounts/{accountId}/api-keys', { accountId: 'me' }, { name: 'more' }],
     ];

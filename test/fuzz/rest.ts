@@ -3,12 +3,13 @@
  * schemas of the API document or depart from them (`values.ts`), and uploads come from `files.ts`.
  */
 import fc from 'fast-check';
+import type { FormPart } from '../support/documentation/raw-form.js';
 import { isObject, needsKey, type ApiDocument, type NamedOperation } from '../support/documentation/api-document.js';
 import { skillMd } from '../support/releases/skills.js';
 import { zipOf } from '../support/zips.js';
 import { bytes, chance, weighted, type Draw } from './draw.js';
 import type { Sent } from './exchange.js';
-import { imageFile, manifestText, oddForm, skillText, zipFile, type Part } from './files.js';
+import { imageFile, manifestText, oddForm, skillText, zipFile } from './files.js';
 import { anyValue, brokenText, encoded, oddText, replaced, Values, type Kind, type Urls } from './values.js';
 
 /** An account of the fuzzer, which sends one request after another. */
@@ -229,7 +230,7 @@ export class RestCases {
   }
 
   /** The parts of the form that an operation takes. */
-  private async parts(draw: Draw, name: string): Promise<{ parts: [Part, ...Part[]]; kind: string }> {
+  private async parts(draw: Draw, name: string): Promise<{ parts: [FormPart, ...FormPart[]]; kind: string }> {
     if (name.endsWith('/icon')) {
       const file = { name: 'file', content: draw(imageFile), filename: 'icon.svg', type: 'image/svg+xml' };
       return { parts: [file], kind: 'SVG and images' };

@@ -1,9 +1,9 @@
 import fc, { type Arbitrary } from 'fast-check';
 import { bytes, cut } from './draw.js';
-import { FORM_TYPE, formBody } from './files.js';
+import { FORM_TYPE, formBytes } from '../support/documentation/raw-form.js';
 import { oddText } from './values.js';
 
-const FORM = formBody([{ name: 'archive', content: Buffer.alloc(1_000, 7), filename: 'a.zip' }]);
+const FORM = formBytes([{ name: 'archive', content: Buffer.alloc(1_000, 7), filename: 'a.zip' }]);
 const BODY = '{"mcpUrl":"http://127.0.0.1:1/mcp"}';
 const LONGER = BODY.length + 10;
 const chunked = 'transfer-encoding: chunked';

