@@ -110,7 +110,7 @@ async function disturbOften({ parts }, deadline, faults) {
 async function leakedLeases({ databaseUrl, services, urls }) {
   const client = new pg.Client(databaseUrl);
   await client.connect();
-  const held = async () => {
+  const heldLeases = async () => {
     const rows = async (sql) => (await client.query(sql)).rows.map((row) => Object.values(row).join(' '));
     const [releases, rescans, processes, tunnels, placements] = [
       await rows(`SELECT id, status FROM releases
@@ -135,7 +135,7 @@ async function leakedLeases({ databaseUrl, services, urls }) {
   };
   try {
     let last = [];
-    await until(async () => (last = await held()).length === 0, 'no lease is left').catch(() => undefined);
+    await until(async () => (last = await heldLeases()).length === 0, 'no lease is left').catch(() => undefined);
     return last;
   } finally {
     await client.end();
@@ -144,16 +144,16 @@ async function leakedLeases({ databaseUrl, services, urls }) {
 
 /** Requests that an api process counts as open though nobody calls. */
 async function openRequests(urls) {
-  const found = [];
+  const problems = [];
   for (const url of urls) {
     const text = await (await fetch(`${url}/metrics`)).text();
     for (const [line, value] of text.matchAll(
       /^slipway_\w*(?:in_flight|pending|waiting|running)\w*(?:\{.*\})? (\d+)$/gm,
     )) {
-      if (Number(value) > 0) found.push(`${url}: ${line}`);
+      if (Number(value) > 0) problems.push(`${url}: ${line}`);
     }
   }
-  return found;
+  return problems;
 }
 
 /** How many accepted releases have each status, and how many are missing. */
@@ -182,13 +182,13 @@ const shownSeconds = (ms) => (Number.isFinite(ms) ? (ms / 1000).toFixed(1) : '-'
 
 function printCalls(calls, verdicts) {
   const rows = kindNames.map((kind) => {
-    const own = calls.filter((call) => call.kind === kind);
+    const ofKind = calls.filter((call) => call.kind === kind);
     const count = (outcome, isExecuted) =>
-      own.filter((call) => call.outcome === outcome && (isExecuted === undefined || call.isExecuted === isExecuted))
+      ofKind.filter((call) => call.outcome === outcome && (isExecuted === undefined || call.isExecuted === isExecuted))
         .length;
     const faulty = Object.values(verdicts).map((list) => list.filter((call) => call.kind === kind).length);
     const unknown = [count('unknown', true), count('unknown', false)];
-    return [kind, own.length, count('answered'), count('refused'), ...unknown, count('lost'), ...faulty];
+    return [kind, ofKind.length, count('answered'), count('refused'), ...unknown, count('lost'), ...faulty];
   });
   const heads = ['kind', 'calls', 'answered', 'refused', 'unknown: executed', 'not', 'lost'];
   table([...heads, 'unsaid', 'not executed', 'twice', 'wrong', 'no reason'], rows);
@@ -196,9 +196,9 @@ function printCalls(calls, verdicts) {
 
 function printFaults(faults, calls) {
   const groups = new Map();
-  for (const one of faults) {
-    const name = `${one.part}\0${one.fault}`;
-    groups.set(name, [...(groups.get(name) ?? []), one]);
+  for (const disruption of faults) {
+    const name = `${disruption.part}\0${disruption.fault}`;
+    groups.set(name, [...(groups.get(name) ?? []), disruption]);
   }
   const answered = calls.filter(({ outcome }) => outcome === 'answered');
   const rows = [...groups].sort().map(([name, list]) => {

@@ -333,14 +333,14 @@ const qualified = [
 
 /** Answers without what is meant to differ. */
 function comparable({ saw, answers }, endpoint, varies, isOtherEra) {
-  const left = { saw, ...answers };
-  for (const part of varies) delete left[part];
+  const comparison = { saw, ...answers };
+  for (const part of varies) delete comparison[part];
   // A namespace is a server of its own, with its own name and all capabilities, since its connections come and go.
-  if (endpoint === 'namespace') delete left.initialize;
+  if (endpoint === 'namespace') delete comparison.initialize;
   // Slipway speaks 2026-07-28 with a client that prefers it, whose questions are inside of results.
-  if (isOtherEra) for (const part of ['initialize', 'elicitation']) delete left[part];
+  if (isOtherEra) for (const part of ['initialize', 'elicitation']) delete comparison[part];
   const replaced = [...minted, ...ofRevision, ...(endpoint === 'namespace' ? qualified : [])];
-  return JSON.parse(replaced.reduce((text, [pattern, by]) => text.replace(pattern, by), JSON.stringify(left)));
+  return JSON.parse(replaced.reduce((text, [pattern, by]) => text.replace(pattern, by), JSON.stringify(comparison)));
 }
 
 /** The first difference of two values, or undefined. */
@@ -351,8 +351,8 @@ function difference(one, other, path = '') {
     return one === other ? undefined : `${path}: ${shown(one)} directly, ${shown(other)} through`;
   }
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    const found = difference(one[key], other[key], `${path}/${key}`);
-    if (found) return found;
+    const changed = difference(one[key], other[key], `${path}/${key}`);
+    if (changed) return changed;
   }
   return undefined;
 }
@@ -388,8 +388,8 @@ async function row(service, name, client, server, more = {}) {
 }
 
 function ensurePackages() {
-  const wanted = JSON.stringify(packages);
-  if (readText(installed) === wanted) return;
+  const expected = JSON.stringify(packages);
+  if (readText(installed) === expected) return;
   console.log(`Installing the clients and servers into ${cache}…`);
   mkdirSync(cache, { recursive: true });
   writeFileSync(join(cache, 'package.json'), JSON.stringify({ private: true, dependencies: packages }));
@@ -404,7 +404,7 @@ function ensurePackages() {
   ];
   if (npm(['install', ...args], { stdio: 'inherit' }).status !== 0)
     fail('The installation failed; npm says why above.');
-  writeFileSync(installed, wanted);
+  writeFileSync(installed, expected);
 }
 
 const titles = (first) => `\n| ${first} | Directly | Connection | Run | Namespace |\n| --- | --- | --- | --- | --- |`;
@@ -421,7 +421,7 @@ async function main() {
     ['server-everything (SSE)', true],
   ]) {
     const reference = await startPublished(servers[server]);
-    for (const name of names.filter((one) => one.endsWith('(SSE)') === isSse))
+    for (const name of names.filter((name) => name.endsWith('(SSE)') === isSse))
       await row(service, name, name, reference);
     await end(reference.child);
   }

@@ -133,7 +133,7 @@ function checksIn(folder) {
 /** Results of the suite for the expected failures: the entries that failed, and those that passed. */
 function verdictsIn(output) {
   const entries = [...output.matchAll(/^ {2}([~✓]) (\S+)$/gm)];
-  const withMark = (wanted) => entries.filter(([, mark]) => mark === wanted).map(([, , entry]) => entry);
+  const withMark = (wantedMark) => entries.filter(([, mark]) => mark === wantedMark).map(([, , entry]) => entry);
   return {
     expected: withMark('~'),
     notes: withMark('✓').map((entry) => `${entry} is listed as expected to fail, and passed.`),
@@ -142,10 +142,12 @@ function verdictsIn(output) {
 
 /** One line for the run, and one for everything that is not as it should be. */
 function report(run, { required, others }, { isGood, expected, notes }) {
-  const found = checksIn(run.folder).filter(({ scenario }) => required.includes(scenario) || others.includes(scenario));
-  const passed = found.filter(({ checks }) => !checks.some(isFailed)).map(({ scenario }) => scenario);
+  const scenarios = checksIn(run.folder).filter(
+    ({ scenario }) => required.includes(scenario) || others.includes(scenario),
+  );
+  const passed = scenarios.filter(({ checks }) => !checks.some(isFailed)).map(({ scenario }) => scenario);
   const passedOf = (names) => `${names.filter((name) => passed.includes(name)).length} of ${names.length}`;
-  const checks = found.flatMap((each) => each.checks.map((check) => ({ scenario: each.scenario, ...check })));
+  const checks = scenarios.flatMap((each) => each.checks.map((check) => ({ scenario: each.scenario, ...check })));
   const failed = checks.filter(isFailed);
   const isExpected = ({ scenario, id }) => expected.includes(scenario) || expected.includes(`${scenario}:${id}`);
   const counts = [
@@ -204,17 +206,19 @@ async function runServer(run, url, direct) {
   const isExtension = await extensionsOf(run.revision);
   const isCounted = ({ scenario, checks }) =>
     !isExtension(scenario) || !checks.some(isFailed) || direct?.passed.includes(scenario);
-  const found = checksIn(run.folder).filter(isCounted);
-  if (found.length === 0) throw new Error(`${run.name}: the suite ran no scenario:\n${output.slice(-1000)}`);
+  const scenarios = checksIn(run.folder).filter(isCounted);
+  if (scenarios.length === 0) throw new Error(`${run.name}: the suite ran no scenario:\n${output.slice(-1000)}`);
   const isPassed = ({ status }) => status === 'SUCCESS';
-  const failing = found.flatMap(({ scenario, checks }) => checks.filter(isFailed).map(({ id }) => `${scenario}:${id}`));
-  const names = (isWanted) => found.filter(({ checks }) => isWanted(checks)).map(({ scenario }) => scenario);
+  const failing = scenarios.flatMap(({ scenario, checks }) =>
+    checks.filter(isFailed).map(({ id }) => `${scenario}:${id}`),
+  );
+  const names = (isWanted) => scenarios.filter(({ checks }) => isWanted(checks)).map(({ scenario }) => scenario);
   return {
     passed: names((checks) => checks.some(isPassed) && !checks.some(isFailed)),
     failed: names((checks) => checks.some(isFailed)),
     idle: names((checks) => !checks.some(isPassed) && !checks.some(isFailed)),
     failing: new Set(failing),
-    checks: found.flatMap(({ scenario, checks }) =>
+    checks: scenarios.flatMap(({ scenario, checks }) =>
       checks.map((check) => ({ entry: `${scenario}:${check.id}`, ...check })),
     ),
   };
@@ -229,7 +233,7 @@ function isExpected({ endpoint, server, revision }, entry) {
   const names = [endpoint, `${server}-${revision}`];
   return names.some((list) =>
     [entry, entry.split(':')[0]]
-      .filter((one) => lists[list]?.includes(one))
+      .filter((entry) => lists[list]?.includes(entry))
       .map((one) => seen.add(`${list}: ${one}`))
       .some(Boolean),
   );
@@ -242,15 +246,15 @@ const countsOf = ({ passed, failed, idle }) => `${passed.length}/${failed.length
  * suite's; what fails through Slipway only must be in a list.
  */
 function compare(run, through, direct) {
-  const own = [...through.failing].filter((entry) => !direct?.failing.has(entry));
-  const faults = own.filter((entry) => !isExpected(run, entry));
+  const ownFailures = [...through.failing].filter((entry) => !direct?.failing.has(entry));
+  const faults = ownFailures.filter((entry) => !isExpected(run, entry));
   // The checks of failed ones are among the faults.
   const counted = [...through.passed, ...through.failed];
   const lost = (direct?.passed ?? []).filter((scenario) => !counted.includes(scenario) && !isExpected(run, scenario));
   const isGood = faults.length + lost.length === 0;
   console.log(
     `${isGood ? '✓' : '✗'} ${run.name}: ${countsOf(through)}${direct ? `, direct ${countsOf(direct)}` : ''}; ` +
-      `${own.length} checks fail through Slipway only, ${own.length - faults.length} of them expected`,
+      `${ownFailures.length} checks fail through Slipway only, ${ownFailures.length - faults.length} of them expected`,
   );
   for (const entry of faults) {
     const { errorMessage, description } = through.checks.find((check) => check.entry === entry && isFailed(check));

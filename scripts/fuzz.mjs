@@ -17,9 +17,9 @@ const { default: startDatabase } = await import('../test/support/global-setup.mj
 const { default: stopDatabase } = await import('../test/support/global-teardown.mjs');
 await startDatabase();
 try {
-  const { fuzz, shownReport } = await import('../test/fuzz/fuzz.ts');
+  const { fuzz } = await import('../test/fuzz/fuzz.ts');
   const report = await fuzz({ seed, seconds });
-  process.stdout.write(shownReport(report));
+  process.stdout.write(report.text);
   process.exitCode = report.faults.length > 0 ? 1 : 0;
 } finally {
   await stopDatabase();

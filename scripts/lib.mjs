@@ -130,16 +130,16 @@ export function readText(path) {
 
 /** Every file below a folder of the repository, as absolute paths in a stable order; empty when the folder is missing. */
 export function filesUnder(folder) {
-  const found = [];
+  const files = [];
   const walk = (path) => {
     for (const entry of readdirSync(path, { withFileTypes: true })) {
       const child = join(path, entry.name);
       if (entry.isDirectory()) walk(child);
-      else found.push(child);
+      else files.push(child);
     }
   };
   if (existsSync(join(root, folder))) walk(join(root, folder));
-  return found.sort();
+  return files.sort();
 }
 
 /** True for a test file of which all tests belong to `npm run test:long` alone. */
@@ -158,13 +158,13 @@ function installHash() {
 /** True if npm's record has every package of the lock file, except optional ones of other platforms. */
 function lockMatchesInstalled() {
   try {
-    const wanted = JSON.parse(readFileSync(lockFile, 'utf8')).packages;
+    const locked = JSON.parse(readFileSync(lockFile, 'utf8')).packages;
     const installed = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8')).packages;
-    return Object.entries(wanted).every(([path, entry]) => {
+    return Object.entries(locked).every(([path, entry]) => {
       if (path === '') return true;
-      const found = installed[path];
-      if (!found) return entry.optional === true;
-      return found.version === entry.version && found.integrity === entry.integrity;
+      const present = installed[path];
+      if (!present) return entry.optional === true;
+      return present.version === entry.version && present.integrity === entry.integrity;
     });
   } catch {
     return false;

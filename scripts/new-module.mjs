@@ -26,10 +26,10 @@ if (existsSync(join(root, 'src/modules', plural))) fail(`src/modules/${plural} e
 const stamp = newestStamp();
 const template = join('scripts/new-module', owner);
 const written = filesUnder(template).map((file) => {
-  const place = renamed(relative(join(root, template), file)).replace(/^migrations\//, `migrations/${stamp}-`);
-  mkdirSync(dirname(join(root, place)), { recursive: true });
-  writeFileSync(join(root, place), renamed(readFileSync(file, 'utf8')).replaceAll('1000000000000', stamp));
-  return place;
+  const target = renamed(relative(join(root, template), file)).replace(/^migrations\//, `migrations/${stamp}-`);
+  mkdirSync(dirname(join(root, target)), { recursive: true });
+  writeFileSync(join(root, target), renamed(readFileSync(file, 'utf8')).replaceAll('1000000000000', stamp));
+  return target;
 });
 addToApp();
 prettier(...written, 'src/app.module.ts');
@@ -75,7 +75,7 @@ function renamed(text) {
 /** A timestamp after that of every migration, so that the new one runs last. */
 function newestStamp() {
   const stamps = filesUnder('migrations').map((file) => Number(/(\d{13})-/.exec(file)?.[1] ?? 0));
-  return String(Math.max(Date.now(), ...stamps.map((one) => one + 1)));
+  return String(Math.max(Date.now(), ...stamps.map((existing) => existing + 1)));
 }
 
 /** Adds the import and the line to the list of modules. */

@@ -42,10 +42,10 @@ async function main() {
   await calls.end();
   const counted = calls.all.filter(({ endedAt }) => endedAt >= since);
   for (const kind of kinds) {
-    const own = counted.filter((call) => call.kind === kind);
-    const failed = own.filter(({ outcome }) => outcome !== 'answered');
+    const ofKind = counted.filter((call) => call.kind === kind);
+    const failed = ofKind.filter(({ outcome }) => outcome !== 'answered');
     const first = failed[0] && ` (${((failed[0].startedAt - since) / 1000).toFixed(1)} s: ${failed[0].text})`;
-    console.log(`${kind}: ${failed.length} of ${own.length} failed${first ?? ''}`);
+    console.log(`${kind}: ${failed.length} of ${ofKind.length} failed${first ?? ''}`);
   }
   console.log(`Postgres was away for ${seconds} s; load average ${loadAverage()}`);
   return counted.every(({ outcome }) => outcome === 'answered') ? 0 : 1;

@@ -44,7 +44,7 @@ async function main() {
   const kinds = Object.keys(rollingKinds);
   const works = (since) =>
     kinds.every((kind) =>
-      calls.all.some((one) => one.kind === kind && one.outcome === 'answered' && one.startedAt >= since),
+      calls.all.some((call) => call.kind === kind && call.outcome === 'answered' && call.startedAt >= since),
     );
   await until(() => works(0), 'calls of every kind work before the first restart').catch((error) => {
     throw new Error(`${error.message}\n${calls.lastTexts().join('\n')}`);
@@ -67,20 +67,20 @@ async function main() {
   const timesOf = ({ token }) => executions.get(token) ?? 0;
   const failed = counted.filter(({ outcome }) => outcome !== 'answered');
   const miscounted = counted.filter(
-    (one) => one.outcome === 'answered' && timesOf(one) !== (one.kind === LOG_READS ? 0 : 1),
+    (call) => call.outcome === 'answered' && timesOf(call) !== (call.kind === LOG_READS ? 0 : 1),
   );
-  const twice = counted.filter((one) => timesOf(one) > 1);
+  const twice = counted.filter((call) => timesOf(call) > 1);
   for (const kind of kinds) {
-    const own = counted.filter((one) => one.kind === kind);
-    const times = own.map(({ startedAt, endedAt }) => endedAt - startedAt);
-    const lost = own.filter((one) => failed.includes(one)).length;
-    console.log(`${kind.padEnd(14)} ${own.length} calls, ${lost} failed, longest ${Math.max(...times)} ms`);
+    const ofKind = counted.filter((call) => call.kind === kind);
+    const times = ofKind.map(({ startedAt, endedAt }) => endedAt - startedAt);
+    const lost = ofKind.filter((call) => failed.includes(call)).length;
+    console.log(`${kind.padEnd(14)} ${ofKind.length} calls, ${lost} failed, longest ${Math.max(...times)} ms`);
   }
   for (const { name, startedAt, readyAt } of restarts) console.log(`${name}: restarted at ${startedAt}..${readyAt} ms`);
-  for (const one of [...new Set([...failed, ...twice, ...miscounted])].slice(0, examplesMax)) {
-    const { kind, token, startedAt, endedAt, outcome, text } = one;
+  for (const call of [...new Set([...failed, ...twice, ...miscounted])].slice(0, examplesMax)) {
+    const { kind, token, startedAt, endedAt, outcome, text } = call;
     console.log(
-      `${kind} ${token}, ${startedAt - begin}..${endedAt - begin} ms, executed ${timesOf(one)}x\n  ${outcome}: ${text}`,
+      `${kind} ${token}, ${startedAt - begin}..${endedAt - begin} ms, executed ${timesOf(call)}x\n  ${outcome}: ${text}`,
     );
   }
   const surprises = deployment.all.flatMap((part) => part.surprises);

@@ -214,8 +214,8 @@ async function use(service, level, neighbours) {
   if (!metrics.includes(`slipway_hosting_isolation{level="${level}"} 1`)) throw new Error(`The level is not ${level}.`);
   await request('PUT', '/namespaces/image');
   const server = `image/${level}`;
-  const own = new URL(service.url).host;
-  const addresses = [own, `localhost:${new URL(service.url).port}`, ...neighbours, '169.254.169.254', '[::1]:80'];
+  const host = new URL(service.url).host;
+  const addresses = [host, `localhost:${new URL(service.url).port}`, ...neighbours, '169.254.169.254', '[::1]:80'];
   const mcpUrl = await service.publish(server, { type: 'hosted' }, hostileModule(addresses));
   await service.connect('image', level, mcpUrl);
   const { content } = await request('POST', `/connect/image/${level}/.tools/escape`, {});

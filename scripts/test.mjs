@@ -218,8 +218,8 @@ function lintKeys() {
   const common = [process.version, ...paths.filter(isForAll).map((path) => hashes.get(path))];
   const keyOf = (path) => {
     const reached = new Set([path]);
-    for (const one of reached) for (const next of imports.get(one) ?? []) reached.add(next);
-    return sha([...common, ...[...reached].map((one) => hashes.get(one))].join());
+    for (const file of reached) for (const next of imports.get(file) ?? []) reached.add(next);
+    return sha([...common, ...[...reached].map((file) => hashes.get(file))].join());
   };
   const linted = paths.filter((path) => /\.([cm]?js|ts)$/.test(path));
   return Object.fromEntries(linted.map((path) => [repoPath(path), keyOf(path)]));
@@ -248,7 +248,7 @@ async function runJestOn(redisProject, name, ...projects) {
 async function runJest(name, args, env = {}) {
   const outputFile = join(temp, `${name.replaceAll(/\W+/g, '-')}.json`);
   const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : [`--maxWorkers=${jestWorkers}`];
-  const own = ['--json', `--outputFile=${outputFile}`, ...workers, '--passWithNoTests'];
+  const options = ['--json', `--outputFile=${outputFile}`, ...workers, '--passWithNoTests'];
   const ignored = ['/node_modules/'];
   if (chromium()) {
     env.CHROMIUM_PATH = chromium();
@@ -266,8 +266,8 @@ async function runJest(name, args, env = {}) {
     if (args.includes('e2e')) notes.push('skipped: the rendered kustomization (no kubectl)');
   }
   // First: an option that may be repeated takes the paths that follow it, too.
-  if (ignored.length > 1) own.unshift(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
-  const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...own, ...args];
+  if (ignored.length > 1) options.unshift(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
+  const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...options, ...args];
   const result = await timed(() => command(process.execPath, jestArgs, env));
   // Null when Jest itself could not run.
   const summary = JSON.parse(readText(outputFile) ?? 'null');

@@ -93,9 +93,9 @@ async function document(url: string): Promise<Record<string, string> & { authori
 async function logIn(origin: string, endpoint: string, key: string): Promise<string> {
   await page.goto(origin);
   const { pathname, origin: service } = new URL(endpoint);
-  const found = await document(`${service}/.well-known/oauth-protected-resource${pathname}`);
-  expect(found).toMatchObject({ resource: endpoint, authorization_servers: [service] });
-  const server = await document(`${found.authorization_servers[0]}/.well-known/oauth-authorization-server`);
+  const resourceMetadata = await document(`${service}/.well-known/oauth-protected-resource${pathname}`);
+  expect(resourceMetadata).toMatchObject({ resource: endpoint, authorization_servers: [service] });
+  const server = await document(`${resourceMetadata.authorization_servers[0]}/.well-known/oauth-authorization-server`);
   const redirectUri = origin + CALLBACK;
   const metadata = { client_name: 'MCP Inspector', redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' };
   const registered = await fromPage(server.registration_endpoint, {

@@ -177,11 +177,11 @@ describe('the docs page', () => {
       const find = new Operation(page, 'Connections', 'Connections_list');
       await find.open();
       expect(JSON.parse(await find.parameter('metadata'))).toEqual({ 'metadata.userId': 'u-1' });
-      const found = await find.execute();
-      expect(found.url.pathname).toBe('/connect/acme');
-      expect([...found.url.searchParams]).toContainEqual(['metadata.userId', 'u-1']);
-      expect(found.status).toBe(200);
-      expect(found.body.connections.map((row: { connectionId: string }) => row.connectionId)).toEqual(['my-first']);
+      const filtered = await find.execute();
+      expect(filtered.url.pathname).toBe('/connect/acme');
+      expect([...filtered.url.searchParams]).toContainEqual(['metadata.userId', 'u-1']);
+      expect(filtered.status).toBe(200);
+      expect(filtered.body.connections.map((row: { connectionId: string }) => row.connectionId)).toEqual(['my-first']);
 
       expect(problems).toEqual([]);
     },

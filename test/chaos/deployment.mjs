@@ -114,8 +114,10 @@ export class Part {
   /** Remembers what runs below this part, to find it if it is left over. */
   look() {
     if (!this.child) return;
-    const known = new Set(this.seen.map(({ pid, startedAt }) => `${pid} ${startedAt}`));
-    this.seen.push(...descendantsOf(this.child.pid).filter(({ pid, startedAt }) => !known.has(`${pid} ${startedAt}`)));
+    const recorded = new Set(this.seen.map(({ pid, startedAt }) => `${pid} ${startedAt}`));
+    this.seen.push(
+      ...descendantsOf(this.child.pid).filter(({ pid, startedAt }) => !recorded.has(`${pid} ${startedAt}`)),
+    );
   }
 
   /** Processes that a pause stops. */
@@ -353,14 +355,14 @@ export async function startDeployment(roles = chaosRoles, more = hasty, proxyPor
   const key = `slipway_${randomBytes(32).toString('base64url')}`;
   const names = Object.keys(roles);
   const [ports, dataDir] = [await Promise.all(Array.from({ length: names.length + 3 }, freePort)), newFolder()];
-  const [sessions, modern, ledger, ...own] = ports;
+  const [sessions, modern, ledger, ...servicePorts] = ports;
   const settings = {
     DATA_DIR: dataDir,
     DATABASE_URL: postgres.url,
     ...(redis && { REDIS_URL: redis.url }),
     ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
     BOOTSTRAP_API_KEY: key,
-    PUBLIC_URL: `http://127.0.0.1:${proxyPort ?? own[0]}`,
+    PUBLIC_URL: `http://127.0.0.1:${proxyPort ?? servicePorts[0]}`,
     DATABASE_POOL_MAX: '8',
     EGRESS_ALLOW: 'loopback',
     LOG_FORMAT: 'json',
@@ -369,7 +371,7 @@ export async function startDeployment(roles = chaosRoles, more = hasty, proxyPor
     ACCOUNT_LIMITS: 'requestsPerMinute=1000000000,keyRequestsPerMinute=1000000000,connections=1000000',
     ...more,
   };
-  const services = names.map((name, n) => makeService(name, own[n], { ...settings, ROLES: roles[name] }));
+  const services = names.map((name, n) => makeService(name, servicePorts[n], { ...settings, ROLES: roles[name] }));
   const files = newFolder();
   const fileOf = (kind) => join(files, kind);
   const urls = services.slice(0, 2).map(({ url }) => url);

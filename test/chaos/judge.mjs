@@ -10,10 +10,13 @@
 export function judge(calls, faults, executions) {
   const kills = faults.filter(({ fault }) => fault === 'kill');
   const wasKilled = ({ at, startedAt, endedAt }) =>
-    kills.some((one) => one.part === `api ${at + 1}` && one.startedAt <= endedAt && one.overAt >= startedAt);
+    kills.some((kill) => kill.part === `api ${at + 1}` && kill.startedAt <= endedAt && kill.overAt >= startedAt);
   // A process that ends in order may close a connection whose request it never read.
   const wasDisturbed = ({ at, startedAt, endedAt }) =>
-    faults.some((one) => one.part === `api ${at + 1}` && one.startedAt <= endedAt && one.readyAt >= startedAt);
+    faults.some(
+      (disruption) =>
+        disruption.part === `api ${at + 1}` && disruption.startedAt <= endedAt && disruption.readyAt >= startedAt,
+    );
   const verdicts = { unsaid: [], notExecuted: [], twice: [], wrong: [], unanswered: [] };
   for (const call of calls) {
     const count = executions.get(call.token) ?? 0;

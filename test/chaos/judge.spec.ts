@@ -96,8 +96,8 @@ async function verdictsOn(product: Product): Promise<Partial<Record<Verdict, str
   const ended = () => new Set(calls.all.filter(({ outcome }) => outcome !== 'open').map(({ kind }) => kind));
   await until(() => ended().size === kindNames.length, 'every kind has an answer');
   await calls.end();
-  const found = Object.entries(judge(calls.all, [], executions)).filter(([, list]) => list.length > 0);
-  return Object.fromEntries(found.map(([name, list]) => [name, kindNames.filter((kind) => has(list, kind))]));
+  const verdicts = Object.entries(judge(calls.all, [], executions)).filter(([, list]) => list.length > 0);
+  return Object.fromEntries(verdicts.map(([name, list]) => [name, kindNames.filter((kind) => has(list, kind))]));
 }
 
 interface Message {

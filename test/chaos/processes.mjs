@@ -20,15 +20,15 @@ export function descendantsOf(pid) {
     const stat = /^\d+$/.test(name) ? statOf(Number(name)) : undefined;
     if (stat) children.set(stat.parent, [...(children.get(stat.parent) ?? []), stat]);
   }
-  const found = [];
+  const processes = [];
   const walk = (parent) => {
     for (const stat of children.get(parent) ?? []) {
-      found.push(stat);
+      processes.push(stat);
       walk(stat.pid);
     }
   };
   walk(pid);
-  return found;
+  return processes;
 }
 
 /** True while this very process lives: an id may be used again, and a zombie is not alive. */

@@ -115,8 +115,8 @@ function* valuesAt(value: unknown, [member, ...rest]: string[]): Generator<unkno
 function missingIn(operation: Operation, answer: unknown): string[] {
   return specified[operation].flatMap((path) => {
     const values = [...valuesAt(answer, path.replaceAll('[]', '.[]').split('.'))];
-    const found = [values.includes(null) && 'null', values.includes(undefined) && 'absent'];
-    return found.filter((one) => one !== false).map((one) => `${path}: ${one}`);
+    const faults = [values.includes(null) && 'null', values.includes(undefined) && 'absent'];
+    return faults.filter((problem) => problem !== false).map((problem) => `${path}: ${problem}`);
   });
 }
 
@@ -150,8 +150,8 @@ async function answers(): Promise<[operation: Operation, when: string, answer: u
 
   const post = async (body: object) => (await app.as(owner).post(`/connect/${namespace}`, body)).body as unknown;
   const connected = (await post({ mcpUrl: sparse.url })) as { connectionId: string };
-  const place = `/connect/${namespace}/${connected.connectionId}`;
-  const tool = await read(`${place}/.tools/echo`);
+  const connectionPath = `/connect/${namespace}/${connected.connectionId}`;
+  const tool = await read(`${connectionPath}/.tools/echo`);
 
   record(app, await serverIdOf(app, server), { messages: ['called'] });
   const log = await until(async () => {
@@ -173,7 +173,7 @@ async function answers(): Promise<[operation: Operation, when: string, answer: u
     ['GET /connect/{namespace}/{connectionId}/.tools/{toolPath}', SPARSE, tool],
     ['GET /servers/{qualifiedName}/logs', '', log],
     ['PUT /namespaces/{namespace}/servers/{server}', '', older.body],
-    ['DELETE /connect/{namespace}/{connectionId}', '', await remove(place)],
+    ['DELETE /connect/{namespace}/{connectionId}', '', await remove(connectionPath)],
     ['DELETE /servers/{qualifiedName}', '', await remove(pathOf(server))],
     ['DELETE /skills/{namespace}/{slug}', '', await remove(skill.path)],
     ['DELETE /namespaces/{name}', '', await remove(`/namespaces/${await createNamespace(app, owner)}`)],
@@ -185,7 +185,7 @@ describe('docs/contract.md', () => {
     'contract:page',
     'names every specified member that an answer has as null or not at all, and no other',
     async () => {
-      const found = (await answers()).flatMap(([operation, when, answer]) =>
+      const missing = (await answers()).flatMap(([operation, when, answer]) =>
         missingIn(operation, answer).map((one) => `${operation} | ${when} | ${one}`),
       );
       const rows = rowsBelow('Members that are null or absent');
@@ -194,7 +194,7 @@ describe('docs/contract.md', () => {
           .split(', ')
           .map((member) => [operation, when, `${member}: ${answered}`].join(' | ').replaceAll('`', '')),
       );
-      expect(told.sort()).toEqual(found.sort());
+      expect(told.sort()).toEqual(missing.sort());
       expect(rows.filter(([, , , , why = '']) => why.length < 20)).toEqual([]);
     },
   );
@@ -202,11 +202,11 @@ describe('docs/contract.md', () => {
   verifies('contract:page', 'answers what the specification does not show, as the API document does', async () => {
     const document = await ApiDocument.read();
     const { schemas } = document.content.components;
-    const operation = (name: string) => document.operations.find((one) => one.name === name)?.operation;
+    const operation = (name: string) => document.operations.find((documented) => documented.name === name)?.operation;
     const queryOf = (name: string) =>
       (operation(name)?.parameters ?? [])
-        .filter((one) => one.in === 'query')
-        .map((one) => (one.name === 'metadata' ? 'metadata.{key}' : one.name));
+        .filter((parameter) => parameter.in === 'query')
+        .map((parameter) => (parameter.name === 'metadata' ? 'metadata.{key}' : parameter.name));
     const membersOf = (...names: string[]) => names.flatMap((name) => Object.keys(schemas[name]?.properties ?? {}));
     const list = 'GET /connect/{namespace}';
     const states = operation(list)?.parameters?.find(({ name }) => name === 'state')?.schema?.enum as string[];
@@ -239,8 +239,9 @@ describe('docs/contract.md', () => {
     };
     const rows = rowsBelow('What the specification does not show');
     for (const [, subject = '', answer = ''] of rows) {
-      const given = [...answer.matchAll(/`([^`]+)`/g)].map(([, word]) => word);
-      if (subject in words) expect([subject, given.sort()]).toEqual([subject, [...new Set(words[subject])].sort()]);
+      const listedWords = [...answer.matchAll(/`([^`]+)`/g)].map(([, word]) => word);
+      if (subject in words)
+        expect([subject, listedWords.sort()]).toEqual([subject, [...new Set(words[subject])].sort()]);
       else expect([subject, answer]).toEqual([subject, expect.stringMatching(/\]\(.+\.md/)]);
     }
     expect(rows.map(([, subject]) => subject)).toEqual(expect.arrayContaining(Object.keys(words)));

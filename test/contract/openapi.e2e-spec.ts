@@ -90,11 +90,11 @@ describe('the API document', () => {
     expect(failing(({ tags }) => tags?.length === 1 && declared.includes(tags[0] ?? ''))).toEqual([]);
     expect(
       failing(({ parameters = [] }, path) => {
-        const wanted = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-        const given = parameters.filter((one) => one.in === 'path');
+        const pathNames = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+        const pathParameters = parameters.filter((parameter) => parameter.in === 'path');
         return (
-          JSON.stringify(given.map(({ name }) => name)) === JSON.stringify(wanted) &&
-          given.every((one) => one.required === true && one.schema?.type === 'string')
+          JSON.stringify(pathParameters.map(({ name }) => name)) === JSON.stringify(pathNames) &&
+          pathParameters.every((parameter) => parameter.required === true && parameter.schema?.type === 'string')
         );
       }),
     ).toEqual([]);
@@ -130,7 +130,9 @@ describe('the API document', () => {
     const isPlain = (text: string) => text.length <= 80 && !/[`\n]|\.$/.test(text);
     expect(failing(({ summary = '' }) => summary !== '' && isPlain(summary))).toEqual([]);
     expect(failing(({ summary, description }) => !`${summary} ${description}`.includes('Spec '))).toEqual([]);
-    expect(failing(({ parameters = [] }) => parameters.every((one) => (one.description ?? '') !== ''))).toEqual([]);
+    expect(
+      failing(({ parameters = [] }) => parameters.every((parameter) => (parameter.description ?? '') !== '')),
+    ).toEqual([]);
   });
 
   verifies('openapi:complete', 'gives an enum to every member whose description begins with its values', () => {
@@ -151,8 +153,8 @@ describe('the API document', () => {
     const wrong: string[] = [];
     let examples = 0;
     const check = (name: string, { schema = {}, example, examples: several = {} }: Media) => {
-      const given = [example, schema.example, ...Object.values(several).map(({ value }) => value)];
-      for (const value of given.filter((one) => one !== undefined)) {
+      const documentedExamples = [example, schema.example, ...Object.values(several).map(({ value }) => value)];
+      for (const value of documentedExamples.filter((documented) => documented !== undefined)) {
         examples += 1;
         wrong.push(...document.departures(schema, value).map((line) => `${name}: ${line}`));
       }
@@ -174,7 +176,7 @@ describe('the API document', () => {
         return (
           example !== undefined ||
           schema?.example !== undefined ||
-          Object.values(properties).some((one) => 'example' in one)
+          Object.values(properties).some((property) => 'example' in property)
         );
       });
       if (!shown) wrong.push(`${name} has no example`);
@@ -223,8 +225,10 @@ describe('the API document', () => {
     const ours = operations.filter(({ path }) => !path.endsWith('/otlp/v1/logs'));
     expect(ours.filter(({ path }) => /(^|\/)v\d+(\/|$)|version/i.test(path))).toEqual([]);
     const parameters = operations.flatMap(({ operation }) => operation.parameters ?? []);
-    expect(parameters.filter((one) => /version/i.test(one.name))).toEqual([]);
-    const headers = new Set(parameters.filter((one) => one.in === 'header').map(({ name: header }) => header));
+    expect(parameters.filter((parameter) => /version/i.test(parameter.name))).toEqual([]);
+    const headers = new Set(
+      parameters.filter((parameter) => parameter.in === 'header').map(({ name: header }) => header),
+    );
     expect([...headers].sort()).toEqual(requestHeaders);
     expect(Object.keys(committed.components.securitySchemes)).toEqual(['apiKey']);
   });

@@ -178,9 +178,9 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
         };
         const file = join(cli.folder, 'schema.json');
         await writeFile(file, JSON.stringify(schema));
-        for (const given of [JSON.stringify(schema), file]) {
+        for (const schemaOption of [JSON.stringify(schema), file]) {
           const name = await createServer(app, owner, { namespace });
-          const args = ['mcp', 'publish', everything.url, '-n', name, '--config-schema', given];
+          const args = ['mcp', 'publish', everything.url, '-n', name, '--config-schema', schemaOption];
           expect(await cli.run('--table', ...args)).toMatchObject({ code: 0 });
           const { body } = await app.as(owner).get(pathOf(name));
           expect((body as { connections: object[] }).connections).toMatchObject([{ configSchema: schema }]);
@@ -208,9 +208,9 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
         const word = uniqueName('word').replace('-', '');
         const name = await createServer(app, owner, { namespace, displayName: `Weather ${word}` });
         await createServer(app, owner, { namespace });
-        const found = await cli.run('--json', 'mcp', 'search', word);
-        expect(found).toMatchObject({ code: 0 });
-        expect(found.output).toContain(name);
+        const search = await cli.run('--json', 'mcp', 'search', word);
+        expect(search).toMatchObject({ code: 0 });
+        expect(search.output).toContain(name);
         const table = await cli.run(
           '--table',
           'mcp',

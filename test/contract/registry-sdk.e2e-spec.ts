@@ -51,29 +51,33 @@ async function eventsOf(stream: AsyncIterable<unknown>): Promise<Record<string, 
 
 describe('@smithery/api 0.68 in the registry', () => {
   verifies('contract:published-client', 'creates, changes, lists to the end and deletes servers', async () => {
-    const own = await createNamespace(app, owner);
-    const names = ['one', 'two', 'three'].map((name) => `${own}/${name}`);
+    const namespace = await createNamespace(app, owner);
+    const names = ['one', 'two', 'three'].map((name) => `${namespace}/${name}`);
     for (const name of names)
       await client.servers.create(name, { displayName: name, description: 'Made by a client.' });
-    const changed = await client.servers.update(`${own}/one`, {
+    const changed = await client.servers.update(`${namespace}/one`, {
       displayName: 'First',
       homepage: 'https://one.example',
     });
     expect(changed).toMatchObject({ success: true });
-    const found: string[] = [];
-    for await (const { qualifiedName } of client.servers.list({ namespace: own, pageSize: 2 }))
-      found.push(qualifiedName);
-    expect(found.toSorted()).toEqual(names.toSorted());
-    const [first] = (await client.servers.list({ q: 'First', namespace: own })).servers;
-    expect(first).toMatchObject({ qualifiedName: `${own}/one`, displayName: 'First', homepage: 'https://one.example' });
+    const qualifiedNames: string[] = [];
+    for await (const { qualifiedName } of client.servers.list({ namespace, pageSize: 2 }))
+      qualifiedNames.push(qualifiedName);
+    expect(qualifiedNames.toSorted()).toEqual(names.toSorted());
+    const [first] = (await client.servers.list({ q: 'First', namespace })).servers;
+    expect(first).toMatchObject({
+      qualifiedName: `${namespace}/one`,
+      displayName: 'First',
+      homepage: 'https://one.example',
+    });
 
-    expect(await client.servers.get(`${own}/one`)).toMatchObject({
+    expect(await client.servers.get(`${namespace}/one`)).toMatchObject({
       displayName: 'First',
       connections: [],
       tools: null,
     });
     for (const name of names) expect(await client.servers.delete(name)).toMatchObject({ success: true });
-    await expect(client.servers.get(`${own}/one`)).rejects.toBeInstanceOf(NotFoundError);
+    await expect(client.servers.get(`${namespace}/one`)).rejects.toBeInstanceOf(NotFoundError);
   });
 
   verifies('contract:published-client', 'moves a server to another namespace', async () => {
@@ -131,9 +135,9 @@ describe('@smithery/api 0.68 in the registry', () => {
     const stranger = await app.account();
     for (const suffix of ['a', 'b', 'c']) await createNamespace(app, stranger, `${prefix}-${suffix}`);
     await createServer(app, stranger, { namespace: `${prefix}-b` });
-    const found: string[] = [];
-    for await (const { name } of client.namespaces.list({ q: prefix, pageSize: 2 })) found.push(name);
-    expect(found.toSorted()).toEqual([`${prefix}-a`, `${prefix}-b`, `${prefix}-c`]);
+    const names: string[] = [];
+    for await (const { name } of client.namespaces.list({ q: prefix, pageSize: 2 })) names.push(name);
+    expect(names.toSorted()).toEqual([`${prefix}-a`, `${prefix}-b`, `${prefix}-c`]);
     const withServers = await client.namespaces.list({ q: prefix, hasServers: 'true' });
     expect(withServers.namespaces.map(({ name }) => name)).toEqual([`${prefix}-b`]);
   });

@@ -45,8 +45,8 @@ describe('the published client', () => {
         response: { status: 500, outcome: 'exception' },
         exceptions: [{ name: 'RangeError', message: 'too far' }],
       });
-      const found = await client.servers.logs.list(name, { search: 'rains in ULM', limit: 1 });
-      expect(found.invocations.map(({ id }) => id)).toEqual([ids[0]]);
+      const page = await client.servers.logs.list(name, { search: 'rains in ULM', limit: 1 });
+      expect(page.invocations.map(({ id }) => id)).toEqual([ids[0]]);
       const ago = new Date(Date.now() - 60_000).toISOString();
       expect((await client.servers.logs.list(name, { from: ago })).invocations.map(({ id }) => id)).toEqual([ids[1]]);
       expect((await client.servers.logs.list(name, { to: ago })).invocations.map(({ id }) => id)).toEqual([ids[0]]);

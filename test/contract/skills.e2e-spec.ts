@@ -53,9 +53,9 @@ describe('@smithery/api 0.68', () => {
       await skills.upload('second', { namespace, archive: await archive() });
 
       expect(await skills.get('review', { namespace })).toMatchObject({ id: uploaded.id, owner: owner.id });
-      const found: string[] = [];
-      for await (const { slug } of skills.list({ namespace, q: 'review', pageSize: 1 })) found.push(slug);
-      expect(found).toEqual(['review', 'second']);
+      const slugs: string[] = [];
+      for await (const { slug } of skills.list({ namespace, q: 'review', pageSize: 1 })) slugs.push(slug);
+      expect(slugs).toEqual(['review', 'second']);
 
       const download = await skills.download('review', { namespace });
       const zip = await openZip(Buffer.from(await download.arrayBuffer()), { entriesMax: 9, totalBytesMax: 9_000 });

@@ -115,19 +115,19 @@ for (const { name, base, errors, open, createConnection } of dialects) {
     });
 
     verifies('contract:published-client', 'creates, claims, lists page by page and deletes namespaces', async () => {
-      const own = open(app.url, (await app.account()).key).client;
-      const { name: generated } = await own.namespaces.create();
-      const wanted = uniqueName('ns');
-      const claimed = await own.namespaces.set(wanted);
-      expect(claimed).toMatchObject({ name: wanted, createdAt: expect.stringMatching(/^\d{4}-.*Z$/) });
-      expect(await own.namespaces.set(wanted)).toEqual(claimed);
+      const client = open(app.url, (await app.account()).key).client;
+      const { name: generated } = await client.namespaces.create();
+      const name = uniqueName('ns');
+      const claimed = await client.namespaces.set(name);
+      expect(claimed).toMatchObject({ name, createdAt: expect.stringMatching(/^\d{4}-.*Z$/) });
+      expect(await client.namespaces.set(name)).toEqual(claimed);
 
       const names: string[] = [];
-      for await (const namespace of own.namespaces.list({ pageSize: 1 })) names.push(namespace.name);
-      expect(names).toEqual([wanted, generated]);
+      for await (const namespace of client.namespaces.list({ pageSize: 1 })) names.push(namespace.name);
+      expect(names).toEqual([name, generated]);
 
-      expect(await own.namespaces.delete(wanted)).toEqual({ success: true, name: wanted });
-      const rest = await own.namespaces.list();
+      expect(await client.namespaces.delete(name)).toEqual({ success: true, name });
+      const rest = await client.namespaces.list();
       expect(rest.namespaces.map((namespace) => namespace.name)).toEqual([generated]);
     });
 
@@ -175,13 +175,13 @@ for (const { name, base, errors, open, createConnection } of dialects) {
       expect(await client.connections.delete(connectionId, { namespace })).toEqual({ success: true });
       expect(await failure(client.connections.get(connectionId, { namespace }))).toBeInstanceOf(errors.NotFoundError);
 
-      const one = `${base}/${namespace}/${connectionId}`;
+      const connectionUrl = `${base}/${namespace}/${connectionId}`;
       expect(sent.slice(before)).toEqual([
         { method: 'POST', path: `${base}/${namespace}` },
-        { method: 'PUT', path: one },
-        { method: 'GET', path: one },
-        { method: 'DELETE', path: one },
-        { method: 'GET', path: one },
+        { method: 'PUT', path: connectionUrl },
+        { method: 'GET', path: connectionUrl },
+        { method: 'DELETE', path: connectionUrl },
+        { method: 'GET', path: connectionUrl },
       ]);
     });
 
@@ -246,13 +246,13 @@ for (const { name, base, errors, open, createConnection } of dialects) {
         'contract:published-client',
         `gives an MCP client a transport that lists and calls tools ${how}, from nothing but a URL`,
         async () => {
-          const own = open(app.url, (await app.account()).key).client;
+          const otherClient = open(app.url, (await app.account()).key).client;
           const { transport, connectionId, url } = await createConnection({
-            client: own,
+            client: otherClient,
             mcpUrl: everything.url,
             handshake,
           });
-          const [{ name: namespace }] = (await own.namespaces.list()).namespaces as [{ name: string }];
+          const [{ name: namespace }] = (await otherClient.namespaces.list()).namespaces as [{ name: string }];
           expect(url).toBe(`${app.url}/connect/${namespace}/${connectionId}/mcp`);
 
           const mcp = new Client({ name: 'contract', version: '1.0.0' });

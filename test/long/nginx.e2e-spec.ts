@@ -214,9 +214,9 @@ describe('the nginx sample in front of two processes', () => {
       const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
       const sent = () => upstream.count('tools/call');
       const statuses = async (count: number) => {
-        const found = new Set<number>();
-        for (let n = 0; n < count; n += 1) found.add(await call(`${path}/.tools/echo`, { message: String(n) }));
-        return [...found];
+        const seen = new Set<number>();
+        for (let n = 0; n < count; n += 1) seen.add(await call(`${path}/.tools/echo`, { message: String(n) }));
+        return [...seen];
       };
       const before = sent();
       expect(await statuses(20)).toEqual([200]);

@@ -102,7 +102,7 @@ describe('three processes', () => {
         return waiting === 2;
       }, 'the other two wait');
       server.releaseTokens();
-      const tokens = (await Promise.all(processes.map((one) => one.tokens()))).flat();
+      const tokens = (await Promise.all(processes.map((client) => client.tokens()))).flat();
       expect(tokens).toHaveLength(50);
       expect(new Set(tokens)).toEqual(new Set([server.issued.at(-1)?.accessToken]));
       expect(server.refreshes - before).toBe(1);

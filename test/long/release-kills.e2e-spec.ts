@@ -60,7 +60,7 @@ beforeAll(async () => {
 afterEach(async () => {
   for (const worker of workers) worker.kill('SIGKILL');
   await Promise.all(workers.splice(0).map(({ ended }) => ended));
-  await Promise.all(open.splice(0).map((one) => one.close()));
+  await Promise.all(open.splice(0).map((resource) => resource.close()));
 }, SLOW_MS);
 afterAll(async () => {
   await cleanUpPrograms();

@@ -49,15 +49,15 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
 const values = fc.array(value, { minLength: 20, maxLength: 40 });
 
 const ajv = new Ajv2020({ strict: false, addUsedSchema: false });
-const accepts = (one: Schema) => ajv.compile(one);
+const accepts = (subject: Schema) => ajv.compile(subject);
 
 /** True if the schema declares every member of the value. */
-function isSpokenOf(one: unknown, by: unknown): boolean {
-  const place = (by ?? {}) as { properties?: Schema; items?: unknown };
-  if (Array.isArray(one)) return one.every((element) => isSpokenOf(element, place.items));
-  if (typeof one !== 'object' || one === null) return true;
-  return Object.entries(one).every(
-    ([name, member]) => place.properties?.[name] !== undefined && isSpokenOf(member, place.properties[name]),
+function isSpokenOf(value: unknown, by: unknown): boolean {
+  const rules = (by ?? {}) as { properties?: Schema; items?: unknown };
+  if (Array.isArray(value)) return value.every((element) => isSpokenOf(element, rules.items));
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(value).every(
+    ([name, member]) => rules.properties?.[name] !== undefined && isSpokenOf(member, rules.properties[name]),
   );
 }
 
@@ -81,7 +81,7 @@ describe('the classification of schema changes', () => {
       fc.property(pairs, values, ([before, after], sent) => {
         if (!isHarmless(before, after, 'input')) return;
         const [old, now] = [accepts(before), accepts(after)];
-        expect(sent.filter((one) => isSpokenOf(one, before) && old(one) && !now(one))).toEqual([]);
+        expect(sent.filter((input) => isSpokenOf(input, before) && old(input) && !now(input))).toEqual([]);
       }),
       { numRuns: randomRuns(300) },
     );
@@ -92,7 +92,7 @@ describe('the classification of schema changes', () => {
       fc.property(pairs, values, ([before, after], answered) => {
         if (!isHarmless(before, after, 'output')) return;
         const [old, now] = [accepts(before), accepts(after)];
-        expect(answered.filter((one) => isSpokenOf(one, before) && now(one) && !old(one))).toEqual([]);
+        expect(answered.filter((output) => isSpokenOf(output, before) && now(output) && !old(output))).toEqual([]);
       }),
       { numRuns: randomRuns(300) },
     );
@@ -100,10 +100,10 @@ describe('the classification of schema changes', () => {
 
   verifies('contract:list', 'keeps the meaning of a schema in its canonical form', () => {
     fc.assert(
-      fc.property(schema, values, (one, all) => {
-        const [plain, canonical] = [accepts(one), accepts(canonicalSchema(one) as Schema)];
+      fc.property(schema, values, (original, all) => {
+        const [plain, canonical] = [accepts(original), accepts(canonicalSchema(original) as Schema)];
         expect(all.filter((each) => plain(each) !== canonical(each))).toEqual([]);
-        expect(canonicalSchema(canonicalSchema(one))).toEqual(canonicalSchema(one));
+        expect(canonicalSchema(canonicalSchema(original))).toEqual(canonicalSchema(original));
       }),
       { numRuns: randomRuns(200) },
     );

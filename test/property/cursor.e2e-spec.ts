@@ -30,11 +30,11 @@ function isRefused(cursor: string): boolean {
 describe('a cursor', () => {
   verifies('connection:list:cursor', 'decodes to its row, needs no URL encoding, and differs for every row', () => {
     fc.assert(
-      fc.property(sequences, sequences, (one, two) => {
-        const cursor = encodeCursor(String(one));
-        expect(decodeCursor(cursor)).toBe(String(one));
+      fc.property(sequences, sequences, (first, second) => {
+        const cursor = encodeCursor(String(first));
+        expect(decodeCursor(cursor)).toBe(String(first));
         expect(encodeURIComponent(cursor)).toBe(cursor);
-        expect(cursor === encodeCursor(String(two))).toBe(one === two);
+        expect(cursor === encodeCursor(String(second))).toBe(first === second);
       }),
       { numRuns: randomRuns(2_000) },
     );
@@ -55,8 +55,8 @@ describe('a cursor', () => {
     const damaged = fc
       .tuple(made, fc.nat(), fc.nat({ max: 2 }), fc.string({ maxLength: 2 }))
       .map(([cursor, at, drop, add]) => {
-        const place = at % (cursor.length + 1);
-        return cursor.slice(0, place) + add + cursor.slice(place + drop);
+        const index = at % (cursor.length + 1);
+        return cursor.slice(0, index) + add + cursor.slice(index + drop);
       });
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), forged, damaged, made), (cursor) => {
@@ -131,7 +131,7 @@ describe('a walk along cursors', () => {
             namespace,
             Array.from({ length: added }, () => ({})),
           );
-          const doomed = deleted.flatMap((place) => there[place] ?? []);
+          const doomed = deleted.flatMap((index) => there[index] ?? []);
           await app.database.query('DELETE FROM connections WHERE connection_id = ANY($1)', [doomed]);
           for (const id of doomed) gone.add(id);
         }

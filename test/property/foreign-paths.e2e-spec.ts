@@ -201,9 +201,9 @@ function withoutEcho(answer: RawAnswer): RawAnswer {
 /** The same spelling of the ghost's name; null when this spelling cannot be told apart from the rest of the target. */
 function respelled(target: string): string | null {
   const char = (text: string) => `(?:${text}|${text.toUpperCase()}|%(?:25)?${text.charCodeAt(0).toString(16)})`;
-  const found = new RegExp(Array.from(theirs, char).join(''), 'i').exec(target);
-  if (!found) return null;
-  const pieces = found[0].match(/%25[0-9a-f]{2}|%[0-9a-f]{2}|./gi) as string[];
+  const spelled = new RegExp(Array.from(theirs, char).join(''), 'i').exec(target);
+  if (!spelled) return null;
+  const pieces = spelled[0].match(/%25[0-9a-f]{2}|%[0-9a-f]{2}|./gi) as string[];
   const isUpper = pieces.some((piece) => /^[A-Z]$/.test(piece));
   const again = pieces.map((piece, i) => {
     const letter = ghost[i];
@@ -212,5 +212,5 @@ function respelled(target: string): string | null {
     if (piece.startsWith('%')) return `%${hex}`;
     return isUpper ? letter.toUpperCase() : letter;
   });
-  return target.slice(0, found.index) + again.join('') + target.slice(found.index + found[0].length);
+  return target.slice(0, spelled.index) + again.join('') + target.slice(spelled.index + spelled[0].length);
 }

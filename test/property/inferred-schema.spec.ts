@@ -103,7 +103,7 @@ const day = fc
   .map(([all, times]) => Array.from({ length: times }, () => all.map(asJson)).flat());
 
 function together(values: unknown[]): Shape {
-  return values.map(shapeOf).reduce((sum, one) => merged(sum, one));
+  return values.map(shapeOf).reduce((sum, shape) => merged(sum, shape));
 }
 
 function ajvAccepts(schema: object): (value: unknown) => boolean {
@@ -152,7 +152,7 @@ describe('an inferred schema', () => {
       properties: { status: { type: ['string', 'null'], enum: ['closed', 'open', null] } },
     });
     const [accepts, zod] = [ajvAccepts(toJsonSchema(shape)), pasted(toZodText(shape), z)];
-    for (const [status, isAccepted] of [...answers.map((one) => [one.status, true]), ['other', false]]) {
+    for (const [status, isAccepted] of [...answers.map((answer) => [answer.status, true]), ['other', false]]) {
       expect([status, accepts({ status }), zod.safeParse({ status }).success]).toEqual([
         status,
         isAccepted,
@@ -189,7 +189,7 @@ describe('an inferred schema', () => {
   );
 });
 
-const ascending = (one: number, other: number): number => one - other;
+const ascending = (a: number, b: number): number => a - b;
 
 /** An object with these names. */
 function objectOf(keys: string[]): object {
@@ -198,7 +198,7 @@ function objectOf(keys: string[]): object {
 
 /** As JSON, with the members of maps in a fixed order. */
 function sorted(shape: Shape): unknown {
-  return JSON.parse(JSON.stringify(shape, (_, one: unknown) => (one instanceof Map ? [...one].sort() : one)));
+  return JSON.parse(JSON.stringify(shape, (_, part: unknown) => (part instanceof Map ? [...part].sort() : part)));
 }
 
 describe('a shape', () => {
@@ -264,7 +264,7 @@ describe('a shape', () => {
       1 +
       placesBelow(shape)
         .map(size)
-        .reduce((sum, one) => sum + one, 0);
+        .reduce((sum, count) => sum + count, 0);
     const depth = (shape: Shape): number => 1 + Math.max(0, ...placesBelow(shape).map(depth));
     const wide = Object.fromEntries(
       Array.from({ length: 40 }, (_, i) => [

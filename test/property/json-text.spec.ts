@@ -103,10 +103,10 @@ describe('finding values in JSON text', () => {
       fc.property(object, blank, blank, ({ json, parts }, before, after) => {
         const whole = before + json + after;
         const parsed = JSON.parse(whole) as Record<string, unknown>;
-        const found = members(whole);
-        expect([...found].map(([name, span]) => [name, slice(whole, span)])).toEqual(parts);
-        expect(new Set(found.keys())).toEqual(new Set(Object.keys(parsed)));
-        for (const [name, span] of found) expect(JSON.parse(slice(whole, span))).toEqual(parsed[name]);
+        const spans = members(whole);
+        expect([...spans].map(([name, span]) => [name, slice(whole, span)])).toEqual(parts);
+        expect(new Set(spans.keys())).toEqual(new Set(Object.keys(parsed)));
+        for (const [name, span] of spans) expect(JSON.parse(slice(whole, span))).toEqual(parsed[name]);
       }),
       many,
     );
@@ -117,9 +117,9 @@ describe('finding values in JSON text', () => {
       fc.property(array, blank, ({ json, parts }, before) => {
         const whole = before + json;
         const parsed = JSON.parse(whole) as unknown[];
-        const found = elements(whole).map((span) => slice(whole, span));
-        expect(found).toEqual(parts);
-        expect(found.map((one) => JSON.parse(one) as unknown)).toEqual(parsed);
+        const texts = elements(whole).map((span) => slice(whole, span));
+        expect(texts).toEqual(parts);
+        expect(texts.map((text) => JSON.parse(text) as unknown)).toEqual(parsed);
       }),
       many,
     );
@@ -148,7 +148,7 @@ describe('finding values in JSON text', () => {
         const span = members(json).get(parts[at][0]);
         const spliced = splice(json, span as NonNullable<typeof span>, replacement);
         const expected = parts.map(([name, one], i) => [name, i === at ? replacement : one]);
-        expect([...members(spliced)].map(([name, place]) => [name, slice(spliced, place)])).toEqual(expected);
+        expect([...members(spliced)].map(([name, span]) => [name, slice(spliced, span)])).toEqual(expected);
         const parsed = JSON.parse(spliced) as Record<string, unknown>;
         expect(parsed[parts[at][0]]).toEqual(JSON.parse(replacement));
         expect(spliced.length - json.length).toBe(replacement.length - parts[at][1].length);

@@ -62,12 +62,12 @@ const later = new Set(['legacy 400 -32022', 'modern 400 -32022', 'modern 400 -32
 describe('classification of what clients send', () => {
   verifies('mcp:eras', 'agrees with the official server on every message and header', () => {
     fc.assert(
-      fc.property(message, headers, (body, given) => {
+      fc.property(message, headers, (body, headerValues) => {
         // As it arrives: without members that are undefined.
         const text = JSON.parse(JSON.stringify(body)) as Record<string, unknown>;
         expect(shapeFault(text)).toBeNull();
-        const ours = classify(text, given);
-        const expected = oracle(text, given);
+        const ours = classify(text, headerValues);
+        const expected = oracle(text, headerValues);
         const got = ours.era ?? `${ours.fault.status} ${ours.fault.code}`;
         if (!later.has(`${expected} ${got}`)) expect(got).toBe(expected);
       }),

@@ -22,9 +22,9 @@ const oddTexts = fc.oneof(
 );
 
 function isServerName(text: string): boolean {
-  const known = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
+  const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
   const chars = text.split('');
-  const form = chars.every((char, index) => known.includes(char) || (index > 0 && '_-'.includes(char)));
+  const form = chars.every((char, index) => letters.includes(char) || (index > 0 && '_-'.includes(char)));
   return form && chars.length >= 3 && chars.length <= 39;
 }
 

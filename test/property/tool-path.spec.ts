@@ -16,18 +16,18 @@ function naive(all: string[], path: string): { tool: string } | { category: stri
   if (all.includes(path)) return { tool: path };
   const parts = (text: string) => text.split(/[./]/);
   const same = (a: string[], b: string[]) => a.length === b.length && a.every((part, i) => part === b[i]);
-  const wanted = parts(path);
-  for (const name of all) if (same(parts(name), wanted)) return { tool: name };
+  const pathParts = parts(path);
+  for (const name of all) if (same(parts(name), pathParts)) return { tool: name };
   const under = all.filter(
-    (name) => parts(name).length > wanted.length && same(parts(name).slice(0, wanted.length), wanted),
+    (name) => parts(name).length > pathParts.length && same(parts(name).slice(0, pathParts.length), pathParts),
   );
   return under.length > 0 ? { category: under } : null;
 }
 
 function match(all: string[], path: string): ReturnType<typeof naive> {
-  const found = matchTool(toTools(all), path);
-  if (!found) return null;
-  return 'tool' in found ? { tool: found.tool.name } : { category: found.category.map(({ name }) => name) };
+  const match = matchTool(toTools(all), path);
+  if (!match) return null;
+  return 'tool' in match ? { tool: match.tool.name } : { category: match.category.map(({ name }) => name) };
 }
 
 describe('a tool path', () => {

@@ -139,10 +139,10 @@ function isPassing(error: unknown): boolean {
 }
 
 /** Starts it, again where what went wrong passes. */
-async function startOn(...given: Parameters<typeof startOnce>): Promise<TestApp> {
+async function startOn(...parameters: Parameters<typeof startOnce>): Promise<TestApp> {
   for (let triesLeft = 2; ; triesLeft -= 1) {
     try {
-      return await startOnce(...given);
+      return await startOnce(...parameters);
     } catch (error) {
       if (triesLeft === 0 || !isPassing(error)) throw error;
     }
@@ -203,15 +203,15 @@ async function startOnce(
 export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestApp> {
   const database = await cloneDatabase();
   const s3 = process.env.TEST_FILES === 's3' ? await (await import('./s3.js')).startS3() : null;
-  const own = {
+  const defaults = {
     QUEUE_PREFIX: uniqueName('queue'),
     DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')),
     BLOB_URL: s3?.blobUrl,
   };
-  return startOn(database.url, { ...own, ...settings }, null, async () => {
+  return startOn(database.url, { ...defaults, ...settings }, null, async () => {
     await s3?.close();
     await database.drop();
-    await rm(own.DATA_DIR, { recursive: true, force: true });
+    await rm(defaults.DATA_DIR, { recursive: true, force: true });
   });
 }
 

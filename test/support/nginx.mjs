@@ -16,12 +16,12 @@ import { root } from '../../scripts/lib.mjs';
 export function startNginx(folder, port, ports, changes = {}) {
   const servers = ports.map((to) => `server 127.0.0.1:${to} max_fails=0;`).join('\n  ');
   let site = readFileSync(join(root, 'docker/nginx.conf'), 'utf8').replaceAll(/^\s*ssl_certificate.*$/gm, '');
-  const own = {
+  const replacements = {
     'server 127.0.0.1:3000 max_fails=0;': servers,
     'listen 443 ssl;': `listen 127.0.0.1:${port};`,
     ...changes,
   };
-  for (const [text, other] of Object.entries(own)) {
+  for (const [text, other] of Object.entries(replacements)) {
     if (!site.includes(text)) throw new Error(`docker/nginx.conf does not say: ${text}`);
     site = site.replace(text, other);
   }

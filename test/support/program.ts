@@ -66,10 +66,10 @@ export function runProgram(
     });
   });
   const greeting = async () => {
-    const found = () =>
+    const greetingIn = () =>
       /listens on {2}(\S+)[^]*?\n\n/.exec(written) ?? /"msg":"Slipway listens","url":"([^"]+)".*\n/.exec(written);
-    await until(() => found() ?? isOver, 'the service listens', START_MS_MAX);
-    const greeted = found();
+    await until(() => greetingIn() ?? isOver, 'the service listens', START_MS_MAX);
+    const greeted = greetingIn();
     if (!greeted) throw new Error(`The service ended instead of listening:\n${written}`);
     return greeted;
   };

@@ -1,4 +1,4 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import { listen } from './upstream/upstream-net.js';
 import type { Certificate } from './special-upstreams/faulty-tls.js';
@@ -33,7 +33,7 @@ export async function startTlsFront(to: number, certificate: Certificate, isPost
     });
   });
   return {
-    port: await listen(server as Server & Parameters<typeof listen>[0]),
+    port: await listen(server),
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((closed) => server.close(closed));

@@ -6,12 +6,12 @@ export type ZipContent = string | Buffer | { content: string | Buffer; mode: num
 /** A zip of these files; a name that ends in `/` is a folder. */
 export async function zipOf(files: Record<string, ZipContent>): Promise<Buffer> {
   const zip = new ZipFile();
-  for (const [name, given] of Object.entries(files)) {
+  for (const [name, file] of Object.entries(files)) {
     if (name.endsWith('/')) {
       zip.addEmptyDirectory(name);
       continue;
     }
-    const { content, mode } = typeof given === 'object' && 'mode' in given ? given : { content: given, mode: 0o100644 };
+    const { content, mode } = typeof file === 'object' && 'mode' in file ? file : { content: file, mode: 0o100644 };
     const buffer = Buffer.from(content);
     // Deflating takes 0.5 ms, even of nothing.
     zip.addBuffer(buffer, name, { mode, compress: buffer.length > 0 });

@@ -146,8 +146,8 @@ describe('the setup page of a connection', () => {
       await page.keyboard.press('Tab');
       await page.keyboard.type('nobody');
       await page.keyboard.press('Enter');
-      const fault = page.getByText('It must');
-      await fault.waitFor();
+      const refusal = page.getByText('It must');
+      await refusal.waitFor();
       expect(await page.getByLabel('Mail (optional)').getAttribute('aria-invalid')).toBe('true');
       expect(await page.getByLabel('Mail (optional)').inputValue()).toBe('nobody');
       expect(await page.getByLabel('Region').inputValue()).toBe('us');
@@ -249,14 +249,14 @@ describe('the setup page of a connection', () => {
     async () => {
       const { path, link } = await connect({ server });
       const other = await (await browser.newContext()).newPage();
-      for (const one of [page, other]) await one.goto(link);
-      for (const [one, region] of [
+      for (const tab of [page, other]) await tab.goto(link);
+      for (const [tab, region] of [
         [page, 'eu'],
         [other, 'us'],
       ] as const) {
-        await one.getByLabel('API key').fill(SECRET);
-        await one.getByLabel('Region').selectOption(region);
-        await one.getByRole('button').click();
+        await tab.getByLabel('API key').fill(SECRET);
+        await tab.getByLabel('Region').selectOption(region);
+        await tab.getByRole('button').click();
       }
       await page.getByRole('heading', { name: 'Connected' }).waitFor();
       await other.getByRole('heading', { name: 'This link was used before' }).waitFor();

@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  await Promise.all([listed, other, upstream].map((one) => one?.close()));
+  await Promise.all([listed, other, upstream].map((server) => server?.close()));
 }, SLOW_MS);
 
 interface Answer {

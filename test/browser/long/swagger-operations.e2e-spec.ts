@@ -73,15 +73,17 @@ describe('the docs page', () => {
       };
       const unexpected: string[] = [];
       // Following a log does not end by itself, and the page shows nothing before the end.
-      for (const { operationId, tag } of operations.filter((one) => one.operationId !== 'LogStreams_follow')) {
+      for (const { operationId, tag } of operations.filter(
+        (operation) => operation.operationId !== 'LogStreams_follow',
+      )) {
         const operation = new Operation(page, tag, operationId);
         await operation.open();
         await operation.adjust(replacements);
         if (operationId === 'ServerIcons_upload') await operation.choose('file', images['image/png']);
         if (operationId === 'Skills_upload') await operation.choose('archive', archive);
         const status = await operation.press();
-        const wanted = statuses[operationId];
-        if (wanted === undefined ? status > 299 : status !== wanted) unexpected.push(`${operationId}: ${status}`);
+        const expected = statuses[operationId];
+        if (expected === undefined ? status > 299 : status !== expected) unexpected.push(`${operationId}: ${status}`);
         if (operationId === 'Publish_publish') await released();
         await operation.shut();
       }

@@ -11,10 +11,10 @@ export const openToEveryKey = ['GET /servers/{qualifiedName}/changes', 'GET /ser
 export default async function (walk: ApiWalk): Promise<void> {
   const upstream = walk.own(await startUpstream());
   const authorization = walk.own(await startAuthorizationServer());
-  const released = (release: Record<string, string>, wanted: string) =>
+  const released = (release: Record<string, string>, status: string) =>
     until(
-      async () => (await walk.ask('GET /servers/{qualifiedName}/releases/{id}', 200, release)).status === wanted,
-      `the release is ${wanted}`,
+      async () => (await walk.ask('GET /servers/{qualifiedName}/releases/{id}', 200, release)).status === status,
+      `the release is ${status}`,
     );
   const namespace = await walk.namespace();
   const other = await walk.other();

@@ -114,25 +114,25 @@ function written(value: unknown, pretty: boolean): string {
 
 /** Filters on what some row holds, on a near miss of it, and on anything. */
 function filtersOn(rows: Metadata[]): fc.Arbitrary<[string, string][]> {
-  const held = rows.flatMap((row) => Object.entries(row));
-  const inside = held.flatMap(([key, value]) =>
+  const members = rows.flatMap((row) => Object.entries(row));
+  const inside = members.flatMap(([key, value]) =>
     typeof value === 'object' && value !== null
       ? Object.values(value).map((part) => [key, part] as [string, unknown])
       : [],
   );
-  const wrapped = held.flatMap(([key, value]): [string, unknown][] => [
+  const wrapped = members.flatMap(([key, value]): [string, unknown][] => [
     [key, [value]],
     [key, { a: value }],
     [key, typeof value === 'string' ? JSON.stringify(value) : written(value, false)],
   ]);
   const from = (some: [string, unknown][]) => (some.length > 0 ? fc.constantFrom(...some) : fc.tuple(keys, values));
-  const one = fc.oneof(
-    { weight: 6, arbitrary: from(held) },
+  const filter = fc.oneof(
+    { weight: 6, arbitrary: from(members) },
     { weight: 3, arbitrary: from([...inside, ...wrapped]) },
     fc.tuple(keys, values),
   );
   return fc
-    .array(fc.tuple(one, fc.boolean()), { minLength: 1, maxLength: 2 })
+    .array(fc.tuple(filter, fc.boolean()), { minLength: 1, maxLength: 2 })
     .map((some) => some.map(([[key, value], pretty]): [string, string] => [key, written(value, pretty)]))
     .filter((some) => new Set(some.map(([key]) => key)).size === some.length && some.every(([key]) => key !== ''));
 }
@@ -158,11 +158,14 @@ verifies(
           const query = new URLSearchParams(filters.map(([key, text]): [string, string] => [`metadata.${key}`, text]));
           const { status, body } = await app.as(owner).get(`/connect/${namespace}?${query.toString()}`);
           expect(status).toBe(200);
-          const found = (body as { connections: { connectionId: string; metadata: Metadata }[] }).connections;
-          const wanted = rows.map((row) => filters.every(([key, text]) => matches(row, key, text)));
-          expect(found.map(({ connectionId }) => connectionId)).toEqual(ids.filter((_id, i) => wanted[i]).toReversed());
-          for (const { connectionId, metadata } of found) expect(metadata).toEqual(rows[ids.indexOf(connectionId)]);
-          hits += found.length;
+          const connections = (body as { connections: { connectionId: string; metadata: Metadata }[] }).connections;
+          const isMatch = rows.map((row) => filters.every(([key, text]) => matches(row, key, text)));
+          expect(connections.map(({ connectionId }) => connectionId)).toEqual(
+            ids.filter((_id, i) => isMatch[i]).toReversed(),
+          );
+          for (const { connectionId, metadata } of connections)
+            expect(metadata).toEqual(rows[ids.indexOf(connectionId)]);
+          hits += connections.length;
         }
       }),
       { numRuns },

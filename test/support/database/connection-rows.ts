@@ -34,7 +34,7 @@ export function expectAlike(...answers: Response[]): void {
     const { date, ratelimit, 'x-request-id': id, ...rest } = headers as Record<string, string>;
     return { status, text, headers: rest };
   });
-  for (const one of others) expect(one).toEqual(first);
+  for (const answer of others) expect(answer).toEqual(first);
 }
 
 /** The body of Spec 7 for whatever is missing or foreign. */

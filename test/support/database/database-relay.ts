@@ -45,9 +45,9 @@ export async function startDatabaseRelay(url: string): Promise<DatabaseRelay> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const own = new URL(url);
-  own.hostname = '127.0.0.1';
-  own.port = String(port);
+  const relayUrl = new URL(url);
+  relayUrl.hostname = '127.0.0.1';
+  relayUrl.port = String(port);
 
   const shut = async () => {
     isShut = true;
@@ -58,7 +58,7 @@ export async function startDatabaseRelay(url: string): Promise<DatabaseRelay> {
     await closed;
   };
   return {
-    url: own.href,
+    url: relayUrl.href,
     shut,
     freeze: () => {
       isFrozen = true;

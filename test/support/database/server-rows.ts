@@ -2,10 +2,16 @@ import { randomUUID } from 'node:crypto';
 import type { ServerSnapshot } from '../../../src/modules/servers/server.types.js';
 import { ServerCardsService } from '../../../src/modules/servers/server-cards.service.js';
 import { uniqueName, type TestApp } from '../app.js';
+import { serverRow } from '../releases/releases.js';
 
-/** A snapshot as the pipeline of releases writes it; the rest is made up. */
-export function snapshotOf(given: Partial<ServerSnapshot> = {}): ServerSnapshot {
-  return {
+/** Gives a server a current release, past the API and its pipeline: a snapshot as the pipeline writes it, mostly made up. */
+export async function releaseServer(
+  app: TestApp,
+  qualifiedName: string,
+  members: Partial<ServerSnapshot> = {},
+  scanPassed: boolean | null = true,
+): Promise<ServerSnapshot> {
+  const snapshot: ServerSnapshot = {
     releaseId: randomUUID(),
     type: 'external_shttp',
     upstreamUrl: 'http://upstream.invalid/mcp',
@@ -16,18 +22,8 @@ export function snapshotOf(given: Partial<ServerSnapshot> = {}): ServerSnapshot 
     resources: [],
     resourceTemplates: [],
     prompts: [],
-    ...given,
+    ...members,
   };
-}
-
-/** Gives a server a current release, past the API and its pipeline. */
-export async function releaseServer(
-  app: TestApp,
-  qualifiedName: string,
-  given: Partial<ServerSnapshot> = {},
-  scanPassed: boolean | null = true,
-): Promise<ServerSnapshot> {
-  const snapshot = snapshotOf(given);
   const [namespace, name = ''] = qualifiedName.split('/');
   await app.database.query(
     `UPDATE servers s SET current_release_id = $3, current_type = $4, snapshot = $5, scan_passed = $6
@@ -68,12 +64,7 @@ export async function seedServers(app: TestApp, namespace: string, seeds: Server
 
 /** The id of a server. */
 export async function serverIdOf(app: TestApp, qualifiedName: string): Promise<string> {
-  const [namespace, name = ''] = qualifiedName.split('/');
-  const [row] = await app.database.query<{ id: string }[]>(
-    'SELECT s.id FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 AND s.name = $2',
-    [namespace, name],
-  );
-  return row?.id ?? '';
+  return (await serverRow(app, qualifiedName))?.id ?? '';
 }
 
 /** A server's path. */

@@ -126,8 +126,8 @@ export class ApiDocument {
     this.checks.set(key, check);
     if (check(value)) return [];
     return (check.errors ?? []).map(({ instancePath, message, params }) => {
-      const given = 'additionalProperty' in params ? ` (${params.additionalProperty})` : '';
-      return `body${instancePath.replaceAll('/', '.')} ${message}${given}`;
+      const member = 'additionalProperty' in params ? ` (${params.additionalProperty})` : '';
+      return `body${instancePath.replaceAll('/', '.')} ${message}${member}`;
     });
   }
 }

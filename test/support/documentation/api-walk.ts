@@ -86,11 +86,13 @@ export class ApiWalk {
     body?: unknown,
     { bearer = this.key, query = '', headers = {} }: AskOptions = {},
   ): Promise<Json> {
-    const found = this.document.operations.find((one) => one.name === name);
-    if (!found) throw new Error(`${name} is not documented.`);
-    const place = found.path.replace(/\{(\w+)\}/g, (_, param: string) => encodeURIComponent(parameters[param] ?? ''));
-    const response = await fetch(`${this.url}${place}${query}`, {
-      method: found.method,
+    const operation = this.document.operations.find((one) => one.name === name);
+    if (!operation) throw new Error(`${name} is not documented.`);
+    const path = operation.path.replace(/\{(\w+)\}/g, (_, param: string) =>
+      encodeURIComponent(parameters[param] ?? ''),
+    );
+    const response = await fetch(`${this.url}${path}${query}`, {
+      method: operation.method,
       headers: {
         ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
         ...(body === undefined || body instanceof FormData ? {} : { 'content-type': 'application/json' }),
@@ -100,11 +102,11 @@ export class ApiWalk {
     });
     const text = await response.text();
     expect({ name, status: response.status, text }).toMatchObject({ status });
-    const documented = found.operation.responses[status];
+    const documented = operation.operation.responses[status];
     expect({ name, status, isDocumented: documented !== undefined }).toMatchObject({ isDocumented: true });
     this.record(name, status);
     if (status < 300 && isObject(body) && !(body instanceof FormData)) {
-      await this.requireHonestBody(found, parameters, body, { bearer, query, headers });
+      await this.requireHonestBody(operation, parameters, body, { bearer, query, headers });
     }
     if (documented?.content === undefined) {
       expect(text).toBe('');
@@ -174,7 +176,9 @@ export class ApiWalk {
 
   /** The operations that never answered with success. */
   unproven(): NamedOperation[] {
-    return this.document.operations.filter(({ name }) => ![...(this.seen.get(name) ?? [])].some((one) => one < 300));
+    return this.document.operations.filter(
+      ({ name }) => ![...(this.seen.get(name) ?? [])].some((status) => status < 300),
+    );
   }
 }
 

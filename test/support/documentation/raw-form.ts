@@ -4,20 +4,24 @@ import type { TestAccount, TestApp } from '../app.js';
 import type { RawAnswer } from '../mcp/raw-request.js';
 import { releasesPath } from '../releases/releases.js';
 
-/** One part of a form; with a file name it is a file. */
+/** One part of a form; with a file name it is a file, whose content type is `application/octet-stream` by default. */
 export interface FormPart {
   name: string;
   filename?: string;
+  type?: string;
   content: string | Buffer;
 }
 
 const BOUNDARY = 'slipway-test-boundary';
+/** The content type of {@link formBytes}. */
+export const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
 
 /** The bytes of a multipart form with exactly these parts in this order. */
 export function formBytes(parts: FormPart[]): Buffer {
-  const pieces = parts.flatMap(({ name, filename, content }) => {
-    const file = filename === undefined ? '' : `; filename="${filename}"\r\ncontent-type: application/octet-stream`;
-    const head = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="${name}"${file}\r\n\r\n`;
+  const pieces = parts.flatMap(({ name, filename, content, type = filename && 'application/octet-stream' }) => {
+    const file = filename === undefined ? '' : `; filename="${filename}"`;
+    const typed = type === undefined ? '' : `\r\ncontent-type: ${type}`;
+    const head = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="${name}"${file}${typed}\r\n\r\n`;
     return [Buffer.from(head), Buffer.from(content), Buffer.from('\r\n')];
   });
   return Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)]);
@@ -33,7 +37,7 @@ export function releaseForm(payload: object, files: Record<string, string | Buff
 export function openForm(app: TestApp, owner: TestAccount, name: string, bytes: number): http.ClientRequest {
   const headers = {
     authorization: `Bearer ${owner.key}`,
-    'content-type': `multipart/form-data; boundary=${BOUNDARY}`,
+    'content-type': FORM_TYPE,
     'content-length': bytes,
   };
   return http.request(`${app.url}${releasesPath(name)}`, { method: 'PUT', headers, agent: false });

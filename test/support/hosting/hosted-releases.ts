@@ -39,9 +39,9 @@ export function invocationsOf(app: TestApp): { records: Invocation[]; pieces: In
   const heard = { records: [] as Invocation[], pieces: [] as Invocation[] };
   const record = service.record.bind(service);
   endAfterTest(() => jest.restoreAllMocks());
-  jest.spyOn(service, 'record').mockImplementation((one) => {
-    heard[one.method === undefined ? 'pieces' : 'records'].push(one);
-    record(one);
+  jest.spyOn(service, 'record').mockImplementation((call) => {
+    heard[call.method === undefined ? 'pieces' : 'records'].push(call);
+    record(call);
   });
   return heard;
 }

@@ -54,7 +54,7 @@ export function hostedRequest(
   hosting: Hosting,
   ref: ProgramRef,
   path = '/',
-  given: Partial<HostedRequest> & { handler?: Dispatcher.DispatchHandler } = {},
+  options: Partial<HostedRequest> & { handler?: Dispatcher.DispatchHandler } = {},
 ): HostedExchange {
   const invocationId = uuidV7();
   let controller: Dispatcher.DispatchController | undefined;
@@ -74,8 +74,8 @@ export function hostedRequest(
         method: 'GET',
         path,
         isStream: false,
-        ...given,
-        headers: { host: 'program', [INVOCATION_HEADER]: invocationId, ...given.headers },
+        ...options,
+        headers: { host: 'program', [INVOCATION_HEADER]: invocationId, ...options.headers },
       },
       {
         onRequestStart: (given_) => {
@@ -89,7 +89,7 @@ export function hostedRequest(
         onResponseData: (_, chunk) => void (body += chunk.toString()),
         onResponseEnd: () => done(null),
         onResponseError: (_, error) => done(error),
-        ...given.handler,
+        ...options.handler,
       },
     );
   });

@@ -58,9 +58,9 @@ export function begin(
           controller = started;
         },
         onResponseStart: (_controller, status, headers) => (head = { status, headers }),
-        onResponseData: (given, chunk) => {
+        onResponseData: (started, chunk) => {
           chunks.push(chunk);
-          onData?.(given);
+          onData?.(started);
         },
         onResponseEnd: () => end(() => resolve({ ...head, text: Buffer.concat(chunks).toString() })),
         onResponseError: (_controller, error) => end(() => reject(error)),

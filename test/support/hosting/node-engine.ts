@@ -51,7 +51,7 @@ export class NodeEngine extends Engine {
     this.started.push(ref.id);
     const dispatcher = new Pool('http://program', { socketPath: join(runDir, 'in.sock'), connections: null });
     const health = new Client('http://program', { socketPath: join(runDir, 'health.sock') });
-    for (const one of [dispatcher, health]) one.on('disconnect', () => undefined);
+    for (const pool of [dispatcher, health]) pool.on('disconnect', () => undefined);
     void exited.then(() => Promise.all([dispatcher.destroy(), health.destroy()]));
     return {
       pid: child.pid ?? null,

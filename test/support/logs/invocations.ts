@@ -30,8 +30,8 @@ export interface ShownLog {
 export type InvocationSeed = Partial<Omit<Invocation, 'lines'>> & { messages?: string[] };
 
 /** A whole invocation. */
-export function invocationOf(serverId: string, { messages = [], ...given }: InvocationSeed = {}): Invocation {
-  const at = given.at ?? Date.now();
+export function invocationOf(serverId: string, { messages = [], ...fields }: InvocationSeed = {}): Invocation {
+  const at = fields.at ?? Date.now();
   return {
     id: uuidV7(at),
     serverId,
@@ -47,7 +47,7 @@ export function invocationOf(serverId: string, { messages = [], ...given }: Invo
     wallMs: 12,
     lines: messages.map((message) => ({ at, level: 'info', message })),
     exceptions: [],
-    ...given,
+    ...fields,
   };
 }
 

@@ -70,12 +70,12 @@ export function exportJson(logs: SentLog[]): object {
 export function exportBytes(logs: SentLog[]): Buffer {
   const type = root.lookupType('ExportLogsServiceRequest');
   // JSON has ids in hex; bytes are base64 in what protobufjs takes.
-  const given = JSON.parse(JSON.stringify(exportJson(logs)), (key, value: unknown) =>
+  const converted = JSON.parse(JSON.stringify(exportJson(logs)), (key, value: unknown) =>
     (key === 'traceId' || key === 'spanId') && typeof value === 'string'
       ? Buffer.from(value, 'hex').toString('base64')
       : value,
   ) as object;
-  return Buffer.from(type.encode(type.fromObject(given)).finish());
+  return Buffer.from(type.encode(type.fromObject(converted)).finish());
 }
 
 /** Answer to an export, as JSON. */

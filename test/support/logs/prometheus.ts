@@ -46,9 +46,9 @@ export function parseMetrics(text: string): ShownMetrics {
   }
   for (const [name, metric] of all) if (metric.type === 'histogram') checkHistogram(name, metric);
   const value = (name: string, labels = '') => {
-    const found = all.get(name)?.values.get(labels === '' ? '' : `{${labels}}`);
-    if (found === undefined) throw new Error(`${name}{${labels}} is not shown`);
-    return found;
+    const value = all.get(name)?.values.get(labels === '' ? '' : `{${labels}}`);
+    if (value === undefined) throw new Error(`${name}{${labels}} is not shown`);
+    return value;
   };
   return { text, all, value };
 }

@@ -42,8 +42,8 @@ export function open(
 }
 
 /** {@link open}, read to its end. */
-export async function send(...given: Parameters<typeof open>): Promise<Answer> {
-  const response = await open(...given);
+export async function send(...parameters: Parameters<typeof open>): Promise<Answer> {
+  const response = await open(...parameters);
   const text = await response.text();
   let body: unknown;
   try {

@@ -55,13 +55,13 @@ export function post(
 }
 
 /** {@link post}, read to its end. */
-export async function ask(...given: Parameters<typeof post>): Promise<EndpointAnswer> {
-  return read(await post(...given));
+export async function ask(...parameters: Parameters<typeof post>): Promise<EndpointAnswer> {
+  return read(await post(...parameters));
 }
 
 /** Asks in the words of 2026-07-28. */
-export function askModern(url: string, ...given: Parameters<typeof modern>): Promise<EndpointAnswer> {
-  const { body, headers } = modern(...given);
+export function askModern(url: string, ...parameters: Parameters<typeof modern>): Promise<EndpointAnswer> {
+  const { body, headers } = modern(...parameters);
   return ask(url, body, headers);
 }
 

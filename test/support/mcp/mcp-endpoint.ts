@@ -90,7 +90,7 @@ export async function startMcpEndpoint(channel: Channel, relay = new TestPubSub(
         useValue: {
           add: (owner: string, task: string) => Promise.resolve(void relay.tasks.push([owner, task])),
           list: (owner: string) =>
-            Promise.resolve(relay.tasks.filter(([own]) => own === owner).map(([, task]) => task)),
+            Promise.resolve(relay.tasks.filter(([taskOwner]) => taskOwner === owner).map(([, task]) => task)),
         },
       },
     ],

@@ -52,8 +52,10 @@ export class ScriptedChannel implements Channel {
     this.calls.push(call);
     this.running += 1;
     try {
-      const left = new Promise<never>((_, reject) => call.cancellation?.notify(() => reject(new CallerLeftError())));
-      const answer = await Promise.race([Promise.resolve(this.script(call)), left]);
+      const cancelled = new Promise<never>((_, reject) =>
+        call.cancellation?.notify(() => reject(new CallerLeftError())),
+      );
+      const answer = await Promise.race([Promise.resolve(this.script(call)), cancelled]);
       const body =
         typeof answer === 'object' && 'error' in answer
           ? `"error":${JSON.stringify(answer.error)}`

@@ -79,8 +79,8 @@ export class UplinkClient {
 
   private answerTo(message: Message): ReturnType<Answer> {
     const { name = 'local', capabilities = { tools: { listChanged: true } }, tools = ['echo'] } = this.options;
-    const own = this.options.answers?.[message.method];
-    if (own) return own(message, this);
+    const scripted = this.options.answers?.[message.method];
+    if (scripted) return scripted(message, this);
     if (message.method === 'initialize') {
       return { protocolVersion: '2025-11-25', capabilities, serverInfo: { name, version: '1.0.0' } };
     }

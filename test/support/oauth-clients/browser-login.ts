@@ -36,11 +36,11 @@ export async function endAllAccess(page: Page, origin: string): Promise<number> 
   await page.goto(`${origin}/me/access`);
   const end = page.getByRole('button', { name: 'End access' });
   const count = await end.count();
-  for (let left = count; left > 0; left -= 1) {
+  for (let remaining = count; remaining > 0; remaining -= 1) {
     await end.first().click();
     await page
       .getByRole('button', { name: 'End access' })
-      .nth(left - 1)
+      .nth(remaining - 1)
       .waitFor({ state: 'detached' });
   }
   return count;

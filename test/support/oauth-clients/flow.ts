@@ -80,16 +80,16 @@ export class FlowClient {
       register: metadata.registration_endpoint,
       revoke: metadata.revocation_endpoint,
     };
-    const { kind, metadata: own } = this.fixture;
+    const { kind, metadata: clientMetadata } = this.fixture;
     if (kind === 'document') {
-      this.clientId = String(own.client_id);
-      this.method = String(own.token_endpoint_auth_method);
+      this.clientId = String(clientMetadata.client_id);
+      this.method = String(clientMetadata.token_endpoint_auth_method);
       return;
     }
     const response = await fetch(this.endpoints.register, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(own),
+      body: JSON.stringify(clientMetadata),
     });
     const body = (await response.json()) as Record<string, string | undefined>;
     if (response.status !== 201) throw new Error(`Registration of ${this.fixture.name}: ${JSON.stringify(body)}`);

@@ -56,8 +56,8 @@ export class LoginClient {
       resource: this.resource,
       ...changes,
     };
-    const given = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    return `/authorize?${new URLSearchParams(given).toString()}`;
+    const defined = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    return `/authorize?${new URLSearchParams(defined).toString()}`;
   }
 
   /**
@@ -123,8 +123,8 @@ export class LoginClient {
     path = '/token',
   ): Promise<{ status: number; body: Tokens }> {
     const all = { client_id: this.id, client_secret: this.secret, ...parameters };
-    const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const answer = await fetch(this.app.url + path, { method: 'POST', body: new URLSearchParams(given) });
+    const defined = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const answer = await fetch(this.app.url + path, { method: 'POST', body: new URLSearchParams(defined) });
     const text = await answer.text();
     return { status: answer.status, body: (text === '' ? {} : JSON.parse(text)) as Tokens };
   }

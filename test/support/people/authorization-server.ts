@@ -235,8 +235,8 @@ class TestAuthorizationServer implements AuthorizationServer {
     const { upstreamUrl, resource, origin, tokens, options } = behind;
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
     if (token !== undefined) tokens.push(token);
-    const found = token === undefined ? undefined : await this.provider.AccessToken.find(token);
-    if (!found || found.aud !== resource) {
+    const accessToken = token === undefined ? undefined : await this.provider.AccessToken.find(token);
+    if (!accessToken || accessToken.aud !== resource) {
       const scope = options.challengeScope === undefined ? '' : `, scope="${options.challengeScope}"`;
       const metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
       const error = token === undefined ? '' : 'error="invalid_token", ';
@@ -245,7 +245,7 @@ class TestAuthorizationServer implements AuthorizationServer {
     }
     const body = await text(request);
     const { toolScope, toolScopeSatisfies = true } = options;
-    const isGranted = toolScopeSatisfies && (found.scope ?? '').split(' ').includes(toolScope ?? '');
+    const isGranted = toolScopeSatisfies && (accessToken.scope ?? '').split(' ').includes(toolScope ?? '');
     if (toolScope !== undefined && body.includes('"tools/call"') && !isGranted) {
       response.setHeader('www-authenticate', `Bearer error="insufficient_scope", scope="${toolScope}"`);
       return void json(response, 403, { error: 'insufficient_scope' });

@@ -33,15 +33,15 @@ export async function setCurrent(
   const releaseId = randomUUID();
   const snapshot = { releaseId, type, upstreamUrl, runtime: null, configSchema, serverInfo: null, tools: null };
   const [namespace, server = ''] = name.split('/');
-  const found: { id: string; slug: string }[] = await app.database.query(
+  const servers: { id: string; slug: string }[] = await app.database.query(
     `WITH done AS (
        UPDATE servers s SET current_release_id = $3, current_type = $4, snapshot = $5::jsonb
          FROM namespaces n WHERE n.id = s.namespace_id AND n.name = $1 AND s.name = $2 RETURNING s.id, s.slug
      ) SELECT id, slug FROM done`,
     [namespace, server, releaseId, type, JSON.stringify(snapshot)],
   );
-  if (found.length !== 1) throw new Error(`There is no server ${name}`);
-  return { name, serverId: found[0].id, slug: found[0].slug, releaseId };
+  if (servers.length !== 1) throw new Error(`There is no server ${name}`);
+  return { name, serverId: servers[0].id, slug: servers[0].slug, releaseId };
 }
 
 /** Publishes to every process that another release is current, as publishing does. */

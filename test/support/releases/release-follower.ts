@@ -1,44 +1,41 @@
 import type { TestAccount, TestApp } from '../app.js';
 import { releasesPath } from './releases.js';
 
-/** One server-sent event of a release. */
-export interface StreamEvent {
+/** One server-sent event. */
+export interface StreamEvent<Data = Record<string, unknown>> {
   id: string;
   event: string;
-  data: Record<string, unknown>;
+  data: Data;
 }
 
-/** A listener of a release's stream. */
-export interface Follower {
+/** A listener of a stream of events. */
+export interface Follower<Data = Record<string, unknown>> {
   response: Response;
   /** Events received so far. */
-  events: StreamEvent[];
+  events: StreamEvent<Data>[];
   /** Text received so far. */
   text(): string;
-  /** True after the end of the stream, on either side. */
+  /** Resolves at the end of the stream, on either side. */
   ended: Promise<void>;
   /** Leaves. */
   close(): void;
 }
 
-/** Listens to a release as a program does, from its start or from what it has already. */
-export async function followRelease(
+/** Listens to a stream as a program does, from its start or from what it has already. */
+export async function followEvents<Data>(
   app: TestApp,
   owner: TestAccount,
-  name: string,
-  id: string,
+  path: string,
   lastEventId?: string,
-): Promise<Follower> {
+): Promise<Follower<Data>> {
   const leaving = new AbortController();
-  const response = await fetch(`${app.url}${releasesPath(name, `/${id}/stream`)}`, {
-    headers: {
-      authorization: `Bearer ${owner.key}`,
-      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
-    },
-    signal: leaving.signal,
-  });
+  const headers = {
+    authorization: `Bearer ${owner.key}`,
+    ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+  };
+  const response = await fetch(`${app.url}${path}`, { headers, signal: leaving.signal });
   if (!response.body) throw new Error('A stream has a body');
-  const events: StreamEvent[] = [];
+  const events: StreamEvent<Data>[] = [];
   let text = '';
   let rest = '';
   const read = async (body: ReadableStream<Uint8Array>) => {
@@ -48,15 +45,24 @@ export async function followRelease(
       text += piece;
       const blocks = (rest + piece).split('\n\n');
       rest = blocks.pop() ?? '';
-      events.push(...blocks.filter((block) => !block.startsWith(':')).map(parse));
+      for (const block of blocks.filter((all) => !all.startsWith(':'))) {
+        const fields = /^id: (.*)\nevent: (.*)\ndata: (.*)$/.exec(block);
+        if (!fields) throw new Error(`No event: ${block}`);
+        events.push({ id: fields[1], event: fields[2], data: JSON.parse(fields[3]) as Data });
+      }
     }
   };
   const ended = read(response.body).catch(() => undefined);
   return { response, events, text: () => text, ended, close: () => leaving.abort() };
 }
 
-function parse(block: string): StreamEvent {
-  const found = /^id: (.*)\nevent: (.*)\ndata: (.*)$/.exec(block);
-  if (!found) throw new Error(`No event: ${block}`);
-  return { id: found[1], event: found[2], data: JSON.parse(found[3]) as Record<string, unknown> };
+/** Listens to a release. */
+export function followRelease(
+  app: TestApp,
+  owner: TestAccount,
+  name: string,
+  id: string,
+  lastEventId?: string,
+): Promise<Follower> {
+  return followEvents(app, owner, releasesPath(name, `/${id}/stream`), lastEventId);
 }

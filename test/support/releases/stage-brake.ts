@@ -40,12 +40,12 @@ export async function brakeAt(databaseUrl: string, stage: Stage): Promise<StageB
   const { rows } = await holder.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   return {
     holds: async (count = 1) => {
-      const found = async () => {
+      const areHeld = async () => {
         // Within a transaction, what sessions do is remembered from the first look.
         await holder.query('SELECT pg_stat_clear_snapshot()');
         return (await holder.query<{ count: number }>(blocked, [rows[0].pid])).rows[0].count >= count;
       };
-      await until(found, `${count} sessions stand still`);
+      await until(areHeld, `${count} sessions stand still`);
     },
     let: async () => {
       await holder.query(stage === 'deploy' ? 'COMMIT' : `SELECT pg_advisory_unlock(${KEY})`);

@@ -37,11 +37,9 @@ export type FaultKind =
   | 'tls-self-signed'
   /** 429. */
   | 'too-busy'
-  /** A JSON-RPC error. */
-  | 'refuses'
   /** `initialize` answers protocol version 1999-01-01. */
   | 'bad-protocol-version'
-  /** 503 with `Retry-After`. */
+  /** 503 with `Retry-After: 7`. */
   | 'unavailable';
 
 /** Details of some kinds. */
@@ -52,8 +50,6 @@ export interface FaultOptions {
   location?: string;
   /** `redirect`: which 3xx. Default 302. */
   redirectStatus?: 301 | 302 | 303 | 307 | 308;
-  /** `unavailable`: the `Retry-After` value in seconds. Default 7. */
-  retryAfterSeconds?: number;
 }
 
 /** A running endpoint that fails. */
@@ -127,14 +123,10 @@ function answers(options: FaultOptions): Record<FaultKind, Answer> {
     'too-big': (_req, res) => flood(res),
     'server-error': (_req, res) => sendJson(res, 500, { error: 'internal' }),
     'too-busy': (_req, res) => sendJson(res, 429, { error: 'slow down' }),
-    refuses: async (req, res) => {
-      const { id } = JSON.parse(await text(req)) as { id?: unknown };
-      sendJson(res, 200, { jsonrpc: '2.0', id, error: { code: -32603, message: 'no licence' } });
-    },
     'tls-self-signed': handshake('2025-11-25'),
     'bad-protocol-version': handshake('1999-01-01'),
     unavailable: (_req, res) => {
-      res.setHeader('retry-after', String(options.retryAfterSeconds ?? 7));
+      res.setHeader('retry-after', '7');
       sendJson(res, 503, { error: 'unavailable' });
     },
   };

@@ -102,5 +102,5 @@ export async function received(
   await until(() => got.includes(uri), 'the update arrived');
   await talker.say('later');
   await until(() => got.includes('later'), 'the message outside of calls arrived');
-  return got.filter((one) => one !== 'between').sort();
+  return got.filter((message) => message !== 'between').sort();
 }

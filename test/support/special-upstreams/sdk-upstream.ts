@@ -53,14 +53,14 @@ export async function startSdkV1({
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const id = req.headers['mcp-session-id'];
-    const known = typeof id === 'string' ? sessions.get(id) : undefined;
-    if (stateful && typeof id === 'string' && !known) {
+    const existing = typeof id === 'string' ? sessions.get(id) : undefined;
+    if (stateful && typeof id === 'string' && !existing) {
       const error = { code: -32001, message: 'Session not found' };
       res.writeHead(404, { 'content-type': 'application/json' });
       res.end(JSON.stringify({ jsonrpc: '2.0', error, id: null }));
       return;
     }
-    const transport = known ?? (await connect());
+    const transport = existing ?? (await connect());
     if (!stateful) res.on('close', () => void transport.close());
     await transport.handleRequest(req, res);
   }
@@ -97,9 +97,9 @@ export async function startSdkSse(make: () => McpServerV1 = echoServerV1): Promi
         await make().connect(transport);
         return;
       }
-      const known = transports.get(url.searchParams.get('sessionId') ?? '');
-      if (req.method === 'POST' && url.pathname === '/messages' && known) {
-        await known.transport.handlePostMessage(req, res);
+      const existing = transports.get(url.searchParams.get('sessionId') ?? '');
+      if (req.method === 'POST' && url.pathname === '/messages' && existing) {
+        await existing.transport.handlePostMessage(req, res);
       } else res.writeHead(404, { 'content-type': 'text/html' }).end('<h1>Cannot do that</h1>');
     })();
   });

@@ -48,7 +48,7 @@ export async function startWire(script: WireScript): Promise<WireUpstream> {
     url: `http://127.0.0.1:${port}/mcp`,
     seen,
     count,
-    came: async (method, wanted = 1) => void (await until(async () => count(method) >= wanted, `${method} came`)),
+    came: async (method, least = 1) => void (await until(async () => count(method) >= least, `${method} came`)),
     close: () => shut(server),
   };
 }

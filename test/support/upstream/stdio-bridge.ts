@@ -43,23 +43,23 @@ export async function startStdioBridge(args: string[]): Promise<{ url: string; c
 
   const serve = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const name = req.headers['mcp-session-id'] as string | undefined;
-    const known = name === undefined ? undefined : sessions.get(name);
-    if (name !== undefined && !known) return void res.writeHead(404).end();
+    const existing = name === undefined ? undefined : sessions.get(name);
+    if (name !== undefined && !existing) return void res.writeHead(404).end();
     if (req.method === 'DELETE') {
-      known?.child.kill('SIGKILL');
+      existing?.child.kill('SIGKILL');
       sessions.delete(name ?? '');
       return void res.writeHead(200).end();
     }
     if (req.method === 'GET') {
-      if (!known) return void res.writeHead(405).end();
+      if (!existing) return void res.writeHead(405).end();
       res.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
-      for (const line of known.queued.splice(0)) res.write(`data: ${line}\n\n`);
-      known.stream = res;
-      return void res.on('close', () => (known.stream = null));
+      for (const line of existing.queued.splice(0)) res.write(`data: ${line}\n\n`);
+      existing.stream = res;
+      return void res.on('close', () => (existing.stream = null));
     }
     const body = await text(req);
     const { id, method } = JSON.parse(body) as { id?: unknown; method?: string };
-    let session = known;
+    let session = existing;
     if (!session) {
       if (method !== 'initialize') return void res.writeHead(400).end();
       session = begin();

@@ -44,11 +44,6 @@ export function post(
   return fetch(url, { method: 'POST', headers: { ...usual, ...headers }, body, signal });
 }
 
-/** Calls a tool with plain fetch. */
-export function callRaw(url: string, name: string, args: object = {}, signal?: AbortSignal): Promise<Response> {
-  return post(url, 'tools/call', { name, arguments: args }, { signal });
-}
-
 /** The text of a result's first content block. */
 export function textOf(result: unknown): string {
   return (result as { content: { text: string }[] }).content[0].text;

@@ -43,8 +43,9 @@ export function contentResult(method: string, params: RpcMessage, isModern: bool
 }
 
 function readResource(uri: string, isModern: boolean): object {
-  const found = resources.find((resource) => resource.uri === uri);
-  if (found) return { uri, mimeType: found.mimeType, ...(found.blob ? { blob: found.blob } : { text: found.text }) };
+  const resource = resources.find((resource) => resource.uri === uri);
+  if (resource)
+    return { uri, mimeType: resource.mimeType, ...(resource.blob ? { blob: resource.blob } : { text: resource.text }) };
   const slug = /^docs:\/\/pages\/([^/]+)$/.exec(uri)?.[1];
   if (slug) return { uri, mimeType: 'text/plain', text: `Page ${slug}` };
   throw new RpcError(isModern ? -32602 : -32002, 'Resource not found', { uri });

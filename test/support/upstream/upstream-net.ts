@@ -1,9 +1,9 @@
-import type { Server } from 'node:http';
 import { randomInt } from 'node:crypto';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import type { Server as HttpServer } from 'node:http';
 import { endAfterFile } from '../jest/leftovers.mjs';
 
-/** Starts an HTTP(S) server on a free port of 127.0.0.1 and gives that port. It is shut when the test file is over. */
+/** Starts a server on a free port of 127.0.0.1 and gives that port. It is shut when the test file is over. */
 export async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -16,11 +16,10 @@ export async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Closes an HTTP(S) server at once, cutting the connections that are still open. Safe to call twice. */
-export async function shut(server: Server): Promise<void> {
+/** Closes a server at once; an HTTP(S) server cuts the connections that are still open. Safe to call twice. */
+export async function shut(server: Server | HttpServer): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // A server of sockets has no such function; its sockets end with those of the proxies that use it.
-  (server as Partial<Server>).closeAllConnections?.();
+  if ('closeAllConnections' in server) server.closeAllConnections();
   await closed;
 }
 

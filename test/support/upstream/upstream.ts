@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { EventEmitter } from 'node:events';
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -8,6 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { until } from '../until.js';
 import { checkLegacyVersion, checkModern } from './upstream-eras.js';
 import { CutOff, Exchange, RpcError, toAnswer, type RpcMessage } from './upstream-exchange.js';
 import { listen, shut } from './upstream-net.js';
@@ -62,8 +62,8 @@ export interface Upstream {
   forgetSessions(): void;
   /** Lets the calls answer that wait in `hold` or `slow` now; later calls wait anew. */
   release(): void;
-  /** Resolves when the predicate holds, looked at after each event of the server. Rejects after `timeoutMs` (5 000). */
-  waitFor(predicate: (upstream: Upstream) => boolean, timeoutMs?: number): Promise<void>;
+  /** Resolves when the predicate holds. */
+  waitFor(predicate: (upstream: Upstream) => boolean): Promise<void>;
   /** Stops at once and cuts what is open. */
   close(): Promise<void>;
 }
@@ -82,14 +82,12 @@ class McpUpstream implements Upstream {
   readonly sessions = new Set<string>();
   private readonly rpc: UpstreamRpc;
   private readonly server: Server;
-  private readonly events = new EventEmitter().setMaxListeners(0);
 
   constructor(private readonly options: UpstreamOptions) {
     this.rpc = new UpstreamRpc(options);
     this.server = createServer((req, res) => void this.receive(req, res));
     this.server.on('connection', () => {
       this.connections++;
-      this.events.emit('change');
     });
   }
 
@@ -107,36 +105,16 @@ class McpUpstream implements Upstream {
 
   forgetSessions(): void {
     this.sessions.clear();
-    this.events.emit('change');
   }
 
   release(): void {
     this.rpc.release();
   }
 
-  async waitFor(predicate: (upstream: Upstream) => boolean, timeoutMs = 5_000): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      const finish = (act: () => void): void => {
-        clearTimeout(timer);
-        this.events.off('change', check);
-        act();
-      };
-      const check = (): void => {
-        try {
-          if (predicate(this)) finish(resolve);
-        } catch (error) {
-          finish(() => reject(error));
-        }
-      };
-      const timer = setTimeout(() => {
-        const seen = this.requests.map((request) => (request.body as RpcMessage | undefined)?.method ?? request.method);
-        finish(() =>
-          reject(new Error(`Not so within ${timeoutMs} ms. The upstream saw: ${seen.join(', ') || 'nothing'}`)),
-        );
-      }, timeoutMs);
-      timer.unref();
-      this.events.on('change', check);
-      check();
+  async waitFor(predicate: (upstream: Upstream) => boolean): Promise<void> {
+    const seen = () => this.requests.map(({ body, method }) => (body as RpcMessage | undefined)?.method ?? method);
+    await until(() => predicate(this), 'the upstream saw that').catch((error: Error) => {
+      throw new Error(`${error.message}. The upstream saw: ${seen().join(', ')}`, { cause: error });
     });
   }
 
@@ -151,7 +129,6 @@ class McpUpstream implements Upstream {
     res.once('close', () => {
       record.closedAt = Date.now();
       record.aborted = !res.writableFinished && !exchange.isCutByUs;
-      this.events.emit('change');
     });
     try {
       record.raw = await text(req);
@@ -160,7 +137,6 @@ class McpUpstream implements Upstream {
       // The client left while it was still sending.
     }
     this.requests.push(record);
-    this.events.emit('change');
     if (!res.destroyed) await this.route(exchange, res, record);
   }
 
@@ -235,7 +211,6 @@ class McpUpstream implements Upstream {
   private mint(): Record<string, string> {
     const id = randomUUID();
     this.sessions.add(id);
-    this.events.emit('change');
     return { 'mcp-session-id': id };
   }
 
