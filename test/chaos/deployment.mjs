@@ -222,18 +222,18 @@ const dist = (file) => import(new URL(`../../dist/src/${file}`, import.meta.url)
 
 /** A Postgres on a new cluster. @returns the part, and its URL */
 async function makePostgres() {
-  const [{ findRunningServer }, { chooseAccount, serverEnv }, { findInstallation }, cluster] = await Promise.all(
-    ['postmaster', 'server-account', 'server-files', 'cluster'].map((name) => dist(`platform/embedded/${name}.js`)),
+  const [{ findRunningServer }, { chooseAccount, serverEnv }, files] = await Promise.all(
+    ['postmaster', 'server-account', 'server-files'].map((name) => dist(`platform/embedded/${name}.js`)),
   );
   const folder = newFolder();
-  const account = await chooseAccount(await cluster.locateDataDirectory(folder, undefined));
-  const dataDirectory = await cluster.locateDataDirectory(folder, account);
-  const installation = await findInstallation(account);
-  const { password } = await cluster.ensureCluster(installation, folder, dataDirectory, false);
+  const account = await chooseAccount(await files.locateDataDirectory(folder, undefined));
+  const dataDirectory = await files.locateDataDirectory(folder, account);
+  const installation = await files.findInstallation(account);
+  const { password } = await files.ensureCluster(installation, folder, dataDirectory, false);
   const port = await freePort();
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200', 'fsync=off'];
   const args = [`port=${port}`, ...settings].flatMap((setting) => ['-c', setting]);
-  const url = `postgres://${cluster.databaseName}:${password}@127.0.0.1:${port}/${cluster.databaseName}`;
+  const url = `postgres://${files.databaseName}:${password}@127.0.0.1:${port}/${files.databaseName}`;
   const launch = async () => {
     // Removes the lock file of a killed server whose process id is taken again.
     await until(async () => (await findRunningServer(dataDirectory)) === undefined, 'the last Postgres has ended');
