@@ -37,6 +37,8 @@ export type FaultKind =
   | 'tls-self-signed'
   /** 429. */
   | 'too-busy'
+  /** A JSON-RPC error. */
+  | 'refuses'
   /** `initialize` answers protocol version 1999-01-01. */
   | 'bad-protocol-version'
   /** 503 with `Retry-After: 7`. */
@@ -123,6 +125,10 @@ function answers(options: FaultOptions): Record<FaultKind, Answer> {
     'too-big': (_req, res) => flood(res),
     'server-error': (_req, res) => sendJson(res, 500, { error: 'internal' }),
     'too-busy': (_req, res) => sendJson(res, 429, { error: 'slow down' }),
+    refuses: async (req, res) => {
+      const { id } = JSON.parse(await text(req)) as { id?: unknown };
+      sendJson(res, 200, { jsonrpc: '2.0', id, error: { code: -32603, message: 'no licence' } });
+    },
     'tls-self-signed': handshake('2025-11-25'),
     'bad-protocol-version': handshake('1999-01-01'),
     unavailable: (_req, res) => {
