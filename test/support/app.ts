@@ -10,6 +10,7 @@ import supertest from 'supertest';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
+import { databaseAvailability } from '../../src/platform/database/database-availability.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
 import { endAfterFile } from './jest/leftovers.mjs';
@@ -179,6 +180,8 @@ async function startOnce(
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= app.close().then(afterClose).finally(forget));
   const forget = endAfterFile(close);
+  // Of the process: the database of an earlier file may have gone away.
+  databaseAvailability.answered();
   const url = `http://127.0.0.1:${env.port}`;
   const database = app.get(DataSource);
   const owner = operator ?? (await addAccount(database, { isOperator: true }));

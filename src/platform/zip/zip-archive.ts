@@ -33,6 +33,10 @@ export interface ZipArchive {
   close(): void;
 }
 
+/** Above this ratio a large member is a bomb: text reaches 10 to 20, the deflate format ends at 1,032. */
+const RATIO_MAX = 200;
+const RATIO_FREE_BYTES = 1024 * 1024;
+
 /** Limits of a path, above those of file systems and archivers; each path is checked folder by folder. */
 const PATH_LENGTH_MAX = 1_000;
 const PATH_FOLDERS_MAX = 50;
@@ -135,6 +139,12 @@ function judge(entry: Entry): void {
   }
   if (entry.isEncrypted()) {
     throw new InvalidArchiveError(`The archive is encrypted ("${name}"): pack it without a password.`);
+  }
+  const { compressedSize, uncompressedSize } = entry;
+  if (uncompressedSize > RATIO_FREE_BYTES && uncompressedSize > compressedSize * RATIO_MAX) {
+    throw new InvalidArchiveError(
+      `"${name}" unpacks to ${uncompressedSize} bytes from ${compressedSize}: that looks like a zip bomb.`,
+    );
   }
 }
 
