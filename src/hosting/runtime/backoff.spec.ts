@@ -29,4 +29,12 @@ describe('the back-off after crashes', () => {
     expect(backoff.restMs(0)).toBe(0);
     expect(backoff).toMatchObject({ crashes: 1, lastWords: 'again' });
   });
+
+  it('is remembered for ten minutes after the last crash, and not without one', () => {
+    const backoff = new Backoff();
+    expect(backoff.isOver(0)).toBe(true);
+    backoff.crashed(1_000, 'boom');
+    expect(backoff.isOver(601_000)).toBe(false);
+    expect(backoff.isOver(601_001)).toBe(true);
+  });
 });

@@ -1,6 +1,7 @@
-import { describe, expect, jest } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { verifies } from '../../../test/support/verifies.js';
 import type { LiveProgram } from './live-program.js';
+import { idleLongest } from './live-programs.js';
 import { Watchdog } from './watchdog.js';
 
 const CPU_MS = 1_000;
@@ -29,5 +30,17 @@ describe('CPU time that a program uses outside of requests', () => {
       watchdog.close();
       jest.useRealTimers();
     }
+  });
+});
+
+describe('The program that ends for others', () => {
+  it('is the longest idle one, one with streams only if all idle ones have some, and never one at work', () => {
+    const program = (idleSince: number, isIdle: boolean, hasStreams: boolean) => ({ idleSince, isIdle, hasStreams });
+    const working = program(1, false, false);
+    const streaming = program(2, true, true);
+    const [older, newer] = [program(3, true, false), program(4, true, false)];
+    expect(idleLongest([newer, streaming, older, working])).toBe(older);
+    expect(idleLongest([program(5, true, true), streaming, working])).toBe(streaming);
+    expect(idleLongest([working])).toBeUndefined();
   });
 });

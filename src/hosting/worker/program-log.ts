@@ -3,7 +3,7 @@
  * when the request has ended; the pipe of standard output delivers at once, and still has the lines when the process
  * dies.
  *
- * A line of the pipe waits until the tail reports the same text, or one of the same level within 5 ms, since output
+ * A line of the pipe waits until the tail reports the same text, or one of the same level within 5 to 10 ms, since output
  * such as `console.table` is formatted differently. Lines that still wait at the exit belong to requests that ended
  * with the process: to the only one lost, otherwise to none.
  *
@@ -31,7 +31,10 @@ const WAITING_MAX = 2_000;
 /** Limit of their characters. */
 const WAITING_CHARS_MAX = 1_048_576;
 
-/** Maximum difference between the times that pipe and tail record for a line. Measured: up to 3 ms. */
+/**
+ * Width of the slots of time in which lines of pipe and tail are compared; a line also matches those of the next slots. Measured
+ * difference of the times that both record for a line: up to 3 ms.
+ */
 const SAME_TIME_MS = 5;
 
 interface Waiting {

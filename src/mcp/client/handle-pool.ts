@@ -1,6 +1,6 @@
 /**
- * Open upstream sessions of one kind (connections, or releases) in this process, by key. All callers of a key share its
- * handle.
+ * Handles of one kind (connections, or releases) in this process, by key. All callers of a key share its handle, which has
+ * the upstream sessions.
  *
  * A handle closes after 10 idle minutes, when its connection or release changes (after its running calls), or when it
  * is ended (at once, with its calls). Above `max` the least recently used handle closes. One account has at most a
@@ -12,7 +12,7 @@ import { LRUCache } from 'lru-cache';
 import { repeat } from '../../platform/schedule/repeat.js';
 import type { UpstreamHandle } from './upstream-handle.js';
 
-/** Idle timeout of an upstream session. */
+/** Idle timeout of a handle. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 

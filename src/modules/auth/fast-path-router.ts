@@ -187,14 +187,16 @@ function faultsOf(route: Route, globals: object[]): string[] {
   const enhancers = [handler, controller].flatMap((target) =>
     ENHANCERS.flatMap((key) => (Reflect.getMetadata(key, target) as object[] | undefined) ?? []),
   );
-  const foreign = [...enhancers, ...globals.filter((one) => !REPLACED.includes(classOf(one)))];
+  const foreign = [...enhancers, ...globals.filter((enhancer) => !REPLACED.includes(classOf(enhancer)))];
   const parameters = Object.keys(
     (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined) ?? {},
   );
   return [
     ...(declared === 'public' ? ['@Public()'] : rules),
-    ...foreign.map((one) => classOf(one).name),
-    ...(parameters.some((one) => !HANDLER_ARGUMENTS.includes(one)) ? ['parameters besides @Req() and @Res()'] : []),
+    ...foreign.map((enhancer) => classOf(enhancer).name),
+    ...(parameters.some((argument) => !HANDLER_ARGUMENTS.includes(argument))
+      ? ['parameters besides @Req() and @Res()']
+      : []),
   ].map((what) => `${method} ${path} has @FastPath(), which does not run ${what}`);
 }
 

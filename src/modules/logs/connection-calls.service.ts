@@ -30,7 +30,7 @@ interface Usage {
   calls: number;
   printed: number;
   chars: number;
-  /** When the last successful one was recorded, in milliseconds since 1970. */
+  /** When the last successful call or printed part was recorded, in milliseconds since 1970. */
   keptAt: number;
 }
 

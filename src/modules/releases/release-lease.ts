@@ -40,7 +40,7 @@ export interface ReleaseStage {
 /** The worker lost the release: it was cancelled, deleted, or another worker took it over. */
 export class LeaseLostError extends Error {}
 
-/** The exclusive right to work on something, until it is lost. */
+/** Ends work when the right to it is lost. */
 export class LossSignal {
   private reject: (error: LeaseLostError) => void = () => undefined;
   private readonly lost = new Promise<never>((_, reject) => (this.reject = reject));
@@ -50,12 +50,12 @@ export class LossSignal {
     this.lost.catch(() => undefined);
   }
 
-  /** Waits for `work` while this is held. @throws LeaseLostError as soon as it is lost, without waiting for `work` */
+  /** Waits for `work`. @throws LeaseLostError as soon as the right to it is lost, without waiting for `work` */
   whileHeld<T>(work: Promise<T>): Promise<T> {
     return Promise.race([work, this.lost]);
   }
 
-  /** Ends the work under it. */
+  /** Rejects what waits in {@link whileHeld}, now and later. */
   lose(): void {
     this.reject(new LeaseLostError());
   }

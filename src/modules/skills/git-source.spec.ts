@@ -1,6 +1,10 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startRepositoryHost, type RepositoryHost } from '../../../test/support/releases/repository-host.js';
+import { zipOf } from '../../../test/support/zips.js';
+import { AddressPolicy, parseEgressAllow } from '../../platform/egress/address-policy.js';
+import { Egress } from '../../platform/egress/egress.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { parseGitUrl } from './git-source.js';
+import { GitArchives, parseGitUrl } from './git-source.js';
 
 function read(url: string) {
   const { archives, folder } = parseGitUrl(url);
@@ -61,5 +65,44 @@ describe('parseGitUrl', () => {
     ['too long a path', `https://github.com/a/${'ä'.repeat(400)}`],
   ])('refuses %s', (_what, url) => {
     expect(() => parseGitUrl(url)).toThrow(InvalidInputError);
+  });
+});
+
+describe('GitArchives', () => {
+  const archives = new GitArchives(new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))));
+  let host: RepositoryHost;
+
+  beforeAll(async () => {
+    host = await startRepositoryHost();
+  });
+  afterAll(() => host.close());
+
+  /** The URLs of two archives, of which the host has the second. */
+  async function pair(name: string): Promise<[URL, URL]> {
+    const [first, second] = [`/${name}/first.zip`, `/${name}/second.zip`];
+    host.serve(second, await zipOf({ 'SKILL.md': name }));
+    return [new URL(first, host.url), new URL(second, host.url)];
+  }
+
+  it('fetches the next archive where one does not exist', async () => {
+    const [first, second] = await pair('absent');
+    expect((await archives.fetch([first, second])).subarray(0, 2).toString()).toBe('PK');
+    await expect(archives.fetch([first])).rejects.toMatchObject({ code: 'repository_not_found' });
+  });
+
+  it('fetches no other archive after any other failure', async () => {
+    const [first, second] = await pair('down');
+    host.serve(first.pathname, (_, response) => response.writeHead(503).end());
+    await expect(archives.fetch([first, second])).rejects.toMatchObject({ code: 'upstream_error' });
+    expect(host.asked).not.toContain(second.pathname);
+  });
+
+  it('has one time limit for all archives', async () => {
+    const [first, second] = await pair('slow');
+    const limit = new AbortController();
+    host.serve(second.pathname, () => limit.abort(new DOMException('over', 'TimeoutError')));
+    await expect(archives.fetch([first, second], limit.signal)).rejects.toMatchObject({
+      message: expect.stringContaining('no whole answer within 45 s'),
+    });
   });
 });

@@ -99,6 +99,7 @@ describe('RowCache', () => {
       await first;
       if (isRead) cache.expire('a', (row) => row.n === n);
       const again = cache.get('a');
+      expect(reads).toHaveLength(2);
       reads[1]?.fail(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
       if (error) await expect(again).rejects.toThrow('refused');
       else expect(await again).toEqual({ n: 1 });

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { DomainError, InvalidInputError } from './domain-error.js';
+import { ErrorForm, familyOf } from './error-form.decorator.js';
 import { logFailure } from './error.filter.js';
 
 class PeerError extends DomainError {
@@ -66,5 +67,15 @@ describe('logFailure', () => {
       level: 'error',
       fields: { msg: 'POST /connect/acme/c1 failed', requestId: 'request-1', err: error },
     });
+  });
+});
+
+describe('familyOf', () => {
+  it('follows the declaration of the first path segment, with the method in any case', () => {
+    ErrorForm('form-test', (_path, method) => (method === 'PUT' ? 'publishing' : 'connections'))(class {});
+    expect(familyOf('/form-test/a', 'PUT')).toBe('publishing');
+    expect(familyOf('/form-test', 'put')).toBe('publishing');
+    expect(familyOf('/form-test/a')).toBe('connections');
+    expect(familyOf('/form-tests/a', 'put')).toBe('registry');
   });
 });

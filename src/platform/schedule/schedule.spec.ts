@@ -1,5 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { Schedule } from './schedule.js';
+import type { FactoryProvider } from '@nestjs/common';
+import { Schedule, scheduled } from './schedule.js';
 
 describe('periodic work', () => {
   it('never overlaps: a tick during a run is skipped, and a run asked for waits for its turn', async () => {
@@ -57,5 +58,24 @@ describe('periodic work', () => {
     await stopped;
     await work.run();
     expect(runs).toBe(1);
+  });
+
+  it('of a service begins at start, and repeats in the interval of its provider', async () => {
+    jest.useFakeTimers();
+    try {
+      class Sweeper {
+        runs = 0;
+      }
+      const sweeper = new Sweeper();
+      const provider = scheduled('sweep', 1_000, Sweeper, async (service) => (service.runs += 1));
+      const { inject, useFactory } = provider as FactoryProvider;
+      expect(inject).toEqual([Schedule, Sweeper]);
+      await useFactory(new Schedule(), sweeper);
+      expect(sweeper.runs).toBe(1);
+      await jest.advanceTimersByTimeAsync(2_500);
+      expect(sweeper.runs).toBe(3);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });

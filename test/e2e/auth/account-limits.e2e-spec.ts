@@ -47,11 +47,16 @@ describe('GET /accounts/{id}/usage', () => {
     await insertRelease(app, name, { status: 'FAILURE' });
     await createConnection(app, account, { transport: 'uplink' }, { namespace });
     await createSkill(app, account, { namespace });
+    // Neither a process that has ended nor the log of another day counts.
     await app.get(DataSource).query(
       `INSERT INTO processes (id, roles, details, lease_until)
-       VALUES (gen_random_uuid(), '{}', $1, now() + interval '1 minute')`,
-      [{ livePrograms: { [account.id]: 3 } }],
+       VALUES (gen_random_uuid(), '{}', $1, now() + interval '1 minute'),
+              (gen_random_uuid(), '{}', $2, now() - interval '1 second')`,
+      [{ livePrograms: { [account.id]: 3 } }, { livePrograms: { [account.id]: 9 } }],
     );
+    await app.database.query(`INSERT INTO account_log_days VALUES ($1, (now() AT TIME ZONE 'UTC')::date - 1, 1000)`, [
+      account.id,
+    ]);
     expect(await usage()).toMatchObject({
       namespaces: [1, 30],
       apiKeys: [1, 10_000],

@@ -44,7 +44,7 @@ export interface ChangedConnection {
   revision: number | null;
 }
 
-/** Open upstream sessions of this process at most. */
+/** Handles of this process at most. Each may have several upstream sessions. */
 const HANDLES_MAX = 50_000;
 
 /** The channel of a connection in this process, shared by all callers. */

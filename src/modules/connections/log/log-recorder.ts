@@ -16,8 +16,8 @@ import { statusAfter } from '../core/connection-status.js';
 const MESSAGE_CHARS_MAX = 1_000;
 
 /**
- * Collects the connection's view of one request. Of its content only the method, the tool's name and the code of an error
- * are read.
+ * Collects the connection's view of one request. Of its content only the method, the tool's name, the code of an error and
+ * the `isError` of a result are read.
  */
 export class CallRecord extends RequestRecord {
   /** The row id of the connection that was called; null while it is unknown, and if there is none. */

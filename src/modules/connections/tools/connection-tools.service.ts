@@ -28,7 +28,7 @@ import type { CallRecord } from '../log/log-recorder.js';
 const NAMESPACE_CONNECTIONS_MAX = 100;
 const NAMESPACE_PARALLEL = 8;
 
-/** The timeout of each of them. */
+/** Timeout of each of these requests. */
 const NAMESPACE_WAIT_MS = 5_000;
 
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;

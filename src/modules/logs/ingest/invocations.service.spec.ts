@@ -85,6 +85,16 @@ describe('InvocationsService', () => {
     }
   });
 
+  verifies('log-ingestion:bounded', 'still counts what an owner has buffered after a part of it was taken', () => {
+    const buffer = new InvocationBuffer();
+    const half = 'x'.repeat(WAITING_CHARS_MAX / 8 - 1_000);
+    for (let n = 0; n < 2; n += 1) buffer.add(invocation({ url: half }));
+    expect(buffer.take(half.length)).toHaveLength(1);
+    const more = [invocation({ url: half })];
+    expect(buffer.hasRoomFor(idOf(1), more)).toBe(true);
+    expect(buffer.hasRoomFor(idOf(1), [...more, invocation({ url: half })])).toBe(false);
+  });
+
   it('has no room for an invocation whose id is buffered for another server', () => {
     const { service } = on({ keep: never });
     const one = invocation();

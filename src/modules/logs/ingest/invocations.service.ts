@@ -1,9 +1,9 @@
 /**
  * The one way of records into the table `invocations`, for both views of a call: the server's and the connection's.
  *
- * `record` puts a part into memory and returns. Half a second later up to 512 Ki characters go to the database in one
- * statement for each view; parts of one invocation become one row. A batch that the database does not confirm is written again unchanged,
- * which adds nothing to rows that it did write. While the database is away parts wait, up to a bound in all and for each
+ * `record` puts a part into memory and returns. Half a second later all that waits goes to the database, in batches of up to
+ * 512 Ki characters with one statement for each view; parts of one invocation become one row. A batch that the database does
+ * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is away parts wait, up to a bound in all and for each
  * server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
  * what it recorded. A process that is killed loses its last half second.
  *

@@ -63,7 +63,7 @@ export class InvocationStore {
   /**
    * Writes parts of servers' views in one statement.
    *
-   * @param job a random number: a batch with the same number changes nothing
+   * @param job a random number: a batch that is written again with its number changes nothing
    * @throws the error of Postgres if no row is to blame for it
    */
   async keep(parts: Invocation[], job: number): Promise<void> {

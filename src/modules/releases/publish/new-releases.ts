@@ -29,7 +29,11 @@ export class NewReleases {
     return cancelled.map(({ id }) => id);
   }
 
-  /** Stores a release with its files. @throws EgressRefusedError for an upstream that may not be dialled */
+  /**
+   * Stores a release with its files.
+   *
+   * @throws EgressRefusedError for an upstream that may not be dialled; UnavailableError of {@link ReleaseFiles.attach}
+   */
   async insert(id: string, serverId: string, form: PublishForm, tx: EntityManager): Promise<void> {
     const { type, payload, artifacts } = form;
     const { source, scanCredentials, serverCard, configSchema, runtime, upstreamUrl } = payload;

@@ -55,7 +55,7 @@ export type KeepFile = (content: Readable, bytesMax: number) => Promise<Blob>;
  * Reads a publish form: the text part `payload`, and files, which go to `keep` as they arrive, even if the form is refused
  * afterwards.
  *
- * @param namespaceId of the server; its `configSchema` is compiled at its turn
+ * @param namespaceId of the server: namespaces take turns in compiling a `configSchema`
  * @throws InvalidInputError, TooLargeError
  */
 export async function readPublishForm(

@@ -33,8 +33,8 @@ export class PublishService {
    * Stores a release and enqueues its pipeline. Unfinished releases of the same server are cancelled.
    *
    * @param readForm reads the form, and stores its files with the function it receives
-   * @throws what `readForm` throws; EgressRefusedError for an upstream that may not be dialled; ServerNotFoundError when
-   * the server was deleted meanwhile
+   * @throws what `readForm` throws; QuotaExceededError; EgressRefusedError for an upstream that may not be dialled;
+   * UnavailableError of {@link ReleaseFiles.attach}; ServerNotFoundError when the server was deleted meanwhile
    */
   publish(server: ServerRef, readForm: (keep: KeepFile) => Promise<PublishForm>): Promise<PublishedDto> {
     return this.files.storing(async (keep) => this.store(server, await readForm(keep)));

@@ -26,6 +26,8 @@ const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) =>
     fc.constantFrom(
       { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.005 },
       { type: 'integer', multipleOf: 7 },
+      { type: 'integer', exclusiveMinimum: 0.5, maximum: 1 },
+      { type: 'integer', minimum: 3, exclusiveMaximum: 3.5 },
     ),
   ),
   schema: fc.oneof(

@@ -8,7 +8,7 @@ import type { ServerRef } from '../servers/server.types.js';
 import { SampleNotesDto } from './sample-note.dto.js';
 import { SampleNotesService } from './sample-notes.service.js';
 
-/** Every account may put one on every server. */
+/** Every account may put a sample note on every server. */
 @ApiTags('Sample notes')
 @ApiServerName()
 @Controller('servers/:qualifiedName/sample-notes')

@@ -14,7 +14,7 @@ import { SampleNotesRepository } from './sample-notes.repository.js';
 @Injectable()
 @ServerCardField({
   key: 'sampleNotes',
-  schema: { type: 'integer', description: 'Accounts that have put a sample note on it.' },
+  schema: { type: 'integer', description: 'Number of accounts that have put a sample note on the server.' },
   absent: 0,
 })
 export class SampleNotesService implements ServerCardContributor {
@@ -32,18 +32,20 @@ export class SampleNotesService implements ServerCardContributor {
     return this.get(server, caller);
   }
 
-  /** Removes the caller's sample note, if there is one. */
+  /** Removes the caller's sample note from a server. Without a sample note it changes nothing. */
   async remove(server: ServerRef, caller: Caller): Promise<SampleNotesDto> {
     await this.sampleNotes.delete({ serverId: server.id, accountId: caller.accountId });
     return this.get(server, caller);
   }
 
+  /** The number of sample notes of a server, and whether the caller has put a sample note on it. */
   async get(server: ServerRef, caller: Caller): Promise<SampleNotesDto> {
     const counts = await this.counts.countsOf([server.id]);
     const mine = await this.sampleNotes.existsBy({ serverId: server.id, accountId: caller.accountId });
     return { count: counts.get(server.id) ?? 0, mine };
   }
 
+  /** The counts for the cards of a page of servers, by server id. */
   fieldsFor(serverIds: string[]): Promise<Map<string, number>> {
     return this.counts.countsOf(serverIds);
   }
