@@ -1,6 +1,7 @@
 import { describe, expect, it, jest, afterEach } from '@jest/globals';
 import { loadEnv } from '../../config/env.js';
-import { LinkExpiredError, SignedUrls } from './signed-urls.js';
+import { ForbiddenError } from '../errors/domain-error.js';
+import { SignedUrls } from './signed-urls.js';
 
 const key = (id: string, byte: number) => `${id}:${Buffer.alloc(32, byte).toString('base64')}`;
 const linksWith = (...keys: string[]) =>
@@ -28,12 +29,12 @@ describe('a signed link', () => {
     jest.setSystemTime(start + 300_000);
     expect(links.opens(path, query)).toBe(true);
     jest.setSystemTime(start + 600_000);
-    expect(() => links.opens(path, query)).toThrow(LinkExpiredError);
+    expect(() => links.opens(path, query)).toThrow(ForbiddenError);
   });
 
   it('stays valid after a key rotation while the old key is kept', () => {
     const query = queryOf(links.sign(path, 600));
     expect(linksWith(key('k2', 2), key('k1', 1)).opens(path, query)).toBe(true);
-    expect(() => linksWith(key('k2', 2)).opens(path, query)).toThrow(LinkExpiredError);
+    expect(() => linksWith(key('k2', 2)).opens(path, query)).toThrow(ForbiddenError);
   });
 });
