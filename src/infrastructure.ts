@@ -26,7 +26,7 @@ export interface Infrastructure {
 /**
  * Starts the embedded Postgres unless `DATABASE_URL` names another.
  *
- * @throws StartError without the keys of the embedded one, EmbeddedPostgresError
+ * @throws StartError without the keys of the embedded one, or when that does not start
  */
 export async function startDatabase(
   env: Env,
@@ -47,7 +47,7 @@ export async function startDatabase(
 /**
  * Starts the database and brings it to this version unless `MIGRATE=off`.
  *
- * @throws StartError when the keys do not open what is stored, EmbeddedPostgresError, SchemaVersionError, or what Postgres
+ * @throws StartError when the keys do not open what is stored, SchemaVersionError, or what Postgres
  * says
  */
 export async function startInfrastructure(env: Env, report?: DatabaseReport): Promise<Infrastructure> {

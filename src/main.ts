@@ -6,7 +6,6 @@ import { startInfrastructure } from './infrastructure.js';
 import { SchemaVersionError } from './platform/database/migrations.js';
 import { databaseFault } from './platform/database/postgres-errors.js';
 import { egressChecks } from './platform/egress/egress.module.js';
-import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
@@ -144,7 +143,7 @@ function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signa
 
 start().catch((error: unknown) => {
   // One sentence for errors that the operator can fix; the stack for all others.
-  const expected = [StartError, SchemaVersionError, EmbeddedPostgresError];
+  const expected = [StartError, SchemaVersionError];
   const { message, stack } = error as Error;
   const isExpected = expected.some((kind) => error instanceof kind);
   const reason = isExpected ? message : (databaseFault(error) ?? stack ?? String(error));

@@ -214,7 +214,7 @@ describe('the sample for Kubernetes', () => {
     },
   );
 
-  verifies('kubernetes:autoscaling', 'has autoscalers in a component, and a number of pods without it', () => {
+  verifies('kubernetes:rendered', 'has autoscalers in a component, and a number of pods without it', () => {
     expect(objects.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')).toEqual([]);
     for (const name of ['slipway-api', 'slipway-worker']) {
       expect(named('Deployment', name)).toMatchObject({ spec: { replicas: 2 } });
@@ -230,7 +230,7 @@ describe('the sample for Kubernetes', () => {
     ]);
   });
 
-  verifies('kubernetes:connections', 'opens fewer database connections than Postgres has by default', () => {
+  verifies('kubernetes:rendered', 'opens fewer database connections than Postgres has by default', () => {
     const pool = Number(parseEnv(text('settings.env')).DATABASE_POOL_MAX);
     const workloads = objects.filter(({ kind }) => ['Deployment', 'StatefulSet'].includes(kind));
     // An upgrade starts one pod more of each Deployment, and three of 100 connections are kept for superusers.

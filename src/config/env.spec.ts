@@ -70,17 +70,6 @@ describe('loadEnv', () => {
     expect(found.join()).not.toContain('canary');
   });
 
-  it('includes the errors of other modules', () => {
-    const load = () =>
-      loadEnv({ PORT: '-1', HOST: 'here' }, [
-        ({ host }) => {
-          throw new Error(`HOST: ${host} is nowhere.`);
-        },
-        () => undefined,
-      ]);
-    expect(load).toThrow(new StartError('PORT must be a whole number from 0 to 65535.\nHOST: here is nowhere.'));
-  });
-
   it.each([
     ['PORT', ['0', '65535'], ['-1', '65536', '80.5', 'http', '80 80']],
     ['DATABASE_POOL_MAX', ['1', '500'], ['0', '501']],
@@ -155,12 +144,6 @@ describe('loadEnv', () => {
     expect(loadEnv({ HOST: '::1', PORT: '80' }).baseUrl).toBe('http://[::1]:80');
     expect(loadEnv({ PUBLIC_URL: 'https://mcp.example.com/base//' }).baseUrl).toBe('https://mcp.example.com/base');
     expect(loadEnv({}).with({ port: 7 }).baseUrl).toBe('http://127.0.0.1:7');
-  });
-
-  it('does not change the original when it fills in settings', () => {
-    const env = loadEnv({});
-    const changed = env.with({ databaseUrl: 'postgres://h/x' });
-    expect([env.databaseUrl, changed.databaseUrl, changed.host]).toEqual([null, 'postgres://h/x', env.host]);
   });
 });
 

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/platform/embedded/embedded-postgres.js';
-import { EmbeddedPostgresError } from '../../src/platform/embedded/server-account.js';
+import { StartError } from '../../src/config/env.js';
 import { builtFile } from '../support/built.js';
 import { query } from '../support/database/query.js';
 import { until } from '../support/until.js';
@@ -355,13 +355,13 @@ async function startInChild(options: ChildOptions) {
 
 async function failureInChild(options: ChildOptions): Promise<string> {
   const { answer } = await firstAnswer(spawnChild(options));
-  expect(answer).toEqual({ name: 'EmbeddedPostgresError', message: expect.not.stringContaining('\n') });
+  expect(answer).toEqual({ name: 'Error', message: expect.not.stringContaining('\n') });
   return (answer as Error).message;
 }
 
 async function failure(dataDir: string): Promise<string> {
   const error: unknown = await start(dataDir).catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(EmbeddedPostgresError);
+  expect(error).toBeInstanceOf(StartError);
   expect((error as Error).message).not.toContain('\n');
   return (error as Error).message;
 }

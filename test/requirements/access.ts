@@ -26,11 +26,6 @@ export const access = {
     source: 'Spec 7, House',
     behavior: 'A 401 of a REST route under connections has the body `{error: "unauthorized", message}`.',
   },
-  'auth:before-validation': {
-    source: 'House',
-    behavior:
-      'Without a valid key a route answers 401 before the 400 of an invalid field and the 404 of an unknown target.',
-  },
   'auth:owner:delete-connection': {
     source: 'Spec 4.4, 5',
     behavior:
@@ -61,32 +56,23 @@ export const access = {
   'account:create': {
     source: 'House',
     behavior:
-      '`POST /accounts {name, kind}` by the operator creates a user or an organization and answers 201; without a name or with an unknown kind it answers 400.',
-  },
-  'account:list': { source: 'House', behavior: '`GET /accounts` answers the operator with every account.' },
-  'account:operator-only': {
-    source: 'House',
-    behavior: "Creating and listing accounts with a key that is not the operator's answers 403.",
+      '`POST /accounts {name, kind}` by the operator creates a user or an organization and answers 201; without a name or with an unknown kind it answers 400. `GET /accounts` lists all, newest first.',
   },
   'key:create': {
     source: 'House',
-    behavior: '`POST /accounts/{id}/api-keys` answers 201 with a key that works at once and has the prefix `slipway_`.',
+    behavior:
+      '`POST /accounts/{id}/api-keys` answers 201 with a key that works at once and has the prefix `slipway_`; GET lists the keys with creation, expiry and last use.',
   },
   'key:shown-once': { source: 'House', behavior: 'Only the answer that creates a key contains it.' },
   'key:stored-hashed': {
     source: 'House',
     behavior: 'The database stores a hash of the key, from which the key cannot be computed.',
   },
-  'key:list': {
-    source: 'House',
-    behavior: '`GET /accounts/{id}/api-keys` lists the keys with creation, expiry and last use.',
-  },
   'key:last-used': {
     source: 'House',
     behavior:
       'A request with a key updates its last-used time and the address of its client, which `TRUST_PROXY` lets a proxy name.',
   },
-  'key:expiry': { source: 'House', behavior: 'A key can be created with an expiry and works until that time.' },
   'key:rotate': {
     source: 'House',
     behavior:
@@ -100,10 +86,6 @@ export const access = {
   'key:access': {
     source: 'House',
     behavior: '`GET /accounts/me/access` says in words what the key may do, to every key.',
-  },
-  'key:revoke': {
-    source: 'House',
-    behavior: '`DELETE /accounts/{id}/api-keys/{keyId}` revokes that key and no other.',
   },
   'key:own': {
     source: 'House',
@@ -204,7 +186,6 @@ export const access = {
     source: 'Spec 9, Field',
     behavior: 'No path in the API document carries a version and no header asks for one.',
   },
-  'openapi:document': { source: 'House', behavior: '`/openapi.json` equals the committed document.' },
   'openapi:complete': {
     source: 'House',
     behavior:
@@ -240,10 +221,6 @@ export const access = {
     behavior:
       'Only the owner grants a server or a connection, to an existing other account and 100 at most, lists the grants, ' +
       'changes their level by granting again, and withdraws them.',
-  },
-  'grants:received': {
-    source: 'House',
-    behavior: 'An account lists what was granted to it, with level and owner.',
   },
   'grants:gone': { source: 'House', behavior: 'A grant goes with its account, its server or its connection.' },
   'grants:withdrawn': {

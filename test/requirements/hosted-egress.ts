@@ -48,10 +48,6 @@ export const hostedEgress = {
     behavior:
       'The owner of a server reads and changes its egress list (at most 50 hosts, wildcards or addresses, each with an optional port) and the logging of payloads, and every process knows at once.',
   },
-  'server:runtime:owner-only': {
-    source: 'House',
-    behavior: 'Only the owner can use runtime settings; a foreign server has the answer of a missing one.',
-  },
   'log:payload:on': {
     source: 'House',
     behavior:

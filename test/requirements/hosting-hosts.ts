@@ -7,11 +7,6 @@ export const hostingHosts = {
     behavior:
       'Each stateless program runs in one host process, chosen by hash; a call in any process reaches it, also in one without the role `host`.',
   },
-  'hosting:hosts:stream': {
-    source: 'House',
-    behavior:
-      'Bodies and responses stream unchanged between processes, with backpressure, and a disconnected caller cancels its request where the program runs.',
-  },
   'hosting:hosts:failures': {
     source: 'House',
     behavior:
@@ -50,11 +45,6 @@ export const hostingHosts = {
     source: 'House',
     behavior:
       'Every host receives new versions, changed values and deletions of owners; the state of a deleted owner is removed also if the message is lost.',
-  },
-  'hosting:hosts:why-not': {
-    source: 'House',
-    behavior:
-      'Any process reports if an engine runs on any host, and otherwise the reason; a host without an internal address runs programs for itself only.',
   },
   'hosting:hosts:secret': {
     source: 'House',

@@ -59,7 +59,6 @@ export const people = {
     behavior:
       'A person changes the password at `/me` with the present one; a new password has 12 to 200 characters and ends all other sessions.',
   },
-  'people:purge': { source: 'House', behavior: 'Expired sessions and invitations are deleted once a day.' },
   'people:start-page': {
     source: 'House',
     behavior:

@@ -2,11 +2,6 @@ import type { Requirement } from '../requirements.js';
 
 /** Rules of runtime logs beyond the interface: more fields, live streams, and records that other programs send. */
 export const runtimeLogs = {
-  'runtime-log:fields': {
-    source: 'House',
-    behavior:
-      'An invocation also has `rpcMethod`, `tool`, `caller`, `releaseId`, `leftOut`, and `payload` where the owner turned it on.',
-  },
   'log:caller': {
     source: 'House',
     behavior:

@@ -275,11 +275,6 @@ export const service = {
     behavior:
       'Hosted code never receives keys and cookies of this service, cannot set cookies for it, and its pages run no scripts on its origin.',
   },
-  'hosted:diagnosis': {
-    source: 'House',
-    behavior:
-      'The diagnosis of a connection to a hosted server skips the network steps and states that the server is hosted here.',
-  },
   'run:get-delete': {
     source: 'House',
     behavior: 'GET with a revision and no session, and DELETE without one, answer 405 and name POST.',
@@ -554,16 +549,6 @@ export const service = {
     behavior:
       '`docker/kubernetes` makes a backup each night; a successful one removes those that are more than 14 days old.',
   },
-  'kubernetes:connections': {
-    source: 'House',
-    behavior:
-      'The pods of `docker/kubernetes` open fewer database connections than Postgres accepts by default, also during an upgrade.',
-  },
-  'kubernetes:autoscaling': {
-    source: 'House',
-    behavior:
-      'The autoscalers of `docker/kubernetes` are a component; with it the Deployments name no number of pods, without it two.',
-  },
   'metrics:access': {
     source: 'House',
     behavior:
@@ -637,12 +622,6 @@ export const service = {
     behavior:
       'An embedded Postgres that dies, or whose process ends beside others that share it, is started again on the same port; if that fails, the process ends with code 1.',
   },
-  'health:host-restart': {
-    source: 'House',
-    behavior: 'A host that restarts takes over the row of its former process at once.',
-    isLong: true,
-  },
-  'log:repeats': { source: 'House', behavior: 'A repeated warning is logged once a minute, with a count.' },
   'log:process': {
     source: 'House',
     behavior:

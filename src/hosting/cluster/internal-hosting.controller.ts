@@ -88,7 +88,7 @@ export class InternalHostingController implements BeforeApplicationShutdown {
     private readonly internal: InternalServer,
   ) {}
 
-  /** Runs one request. @throws RouteNotFoundError for a request that no process of this service signed */
+  /** Runs one request. @throws NotFoundError for a request that no process of this service signed */
   @Post()
   @HttpCode(200)
   @Public()

@@ -68,34 +68,4 @@ describe('the log of a program', () => {
       [[], true],
     ]);
   });
-
-  it('keeps a limited number of waiting lines', () => {
-    const { traces, log } = setUp(Number.MAX_SAFE_INTEGER);
-    for (let count = 0; count < 5_000; count += 1) log.print(printed(`${count}`));
-    for (let count = 0; count < 40; count += 1) log.print(printed('x'.repeat(65_536)));
-    log.close();
-    expect(traces[0].lines).toHaveLength(16);
-  });
-
-  it('finds 80,000 lines of one request among those of another without looking at each', () => {
-    const { traces, inFlight, log } = setUp();
-    inFlight.begin(ONE);
-    inFlight.begin(OTHER);
-    let looks = 0;
-    const others = Array.from({ length: 2_000 }, (): TraceLine => {
-      return {
-        at: 1_000,
-        level: 'debug',
-        get message() {
-          looks += 1;
-          return 'other';
-        },
-      };
-    });
-    for (const line of others) log.print(line);
-    looks = 0;
-    log.report([item(ONE, ...Array.from({ length: 80_000 }, () => 'x'))]);
-    expect(looks).toBe(0);
-    expect(traces).toHaveLength(1);
-  });
 });

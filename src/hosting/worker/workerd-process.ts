@@ -131,7 +131,7 @@ function read(stream: Readable, onLine: (line: string) => void): void {
  *
  * @param now time of lines printed while the module loads, which have none
  */
-export function readOutputLine(text: string, now: Date): OutputLine {
+function readOutputLine(text: string, now: Date): OutputLine {
   const entry = text.startsWith('{') ? jsonIn(text) : undefined;
   const { timestamp, level, message, source } = (entry ?? {}) as Record<string, unknown>;
   if (typeof message !== 'string') return { by: 'workerd', message: text };
@@ -146,7 +146,7 @@ export function levelOf(level: unknown): TraceLine['level'] {
 }
 
 /** True if workerd, V8 or its allocator reports exhausted memory. */
-export function saysOutOfMemory(message: string): boolean {
+function saysOutOfMemory(message: string): boolean {
   return /heap out of memory|Reached heap limit|out of memory|std::bad_alloc|OOM error in V8|Cannot allocate memory/i.test(
     message,
   );
@@ -156,7 +156,7 @@ export function saysOutOfMemory(message: string): boolean {
  * Part of workerd's own line for the author: the error of the code with its position, and no internals of workerd or
  * this host. Null for a line unrelated to the code.
  */
-export function forAuthor(message: string): string | null {
+function forAuthor(message: string): string | null {
   const found =
     /^service program: (?:Uncaught )?([^]+)$/.exec(message)?.[1] ?? /remote\.jsg\.([^]+)$/.exec(message)?.[1];
   return found === undefined ? null : withoutOurs(found.replace(/\n {2}(at|imported from) /g, '\n    $1 ')).trim();

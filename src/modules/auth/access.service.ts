@@ -4,7 +4,7 @@ import { Env, StartError } from '../../config/env.js';
 import type { Route } from '../../platform/http/route-table.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import { didYouMean } from '../../platform/text/nearest.js';
-import { ForbiddenError } from '../../platform/errors/domain-error.js';
+import { ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   actionOf,
   ANONYMOUS,
@@ -20,7 +20,7 @@ import {
   type TokenSource,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AccountNotFoundError, GrantLevelError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
+import { GrantLevelError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
 import { hasKeyPrefix } from './api-key.js';
 import { covers, coversSomewhere, decide } from './may.js';
 
@@ -119,7 +119,7 @@ export class AccessService {
     }
     if (rule.account !== undefined) {
       const isOwn = target.account === 'me' || target.account === caller.accountId;
-      if (!isOwn && !caller.isOperator) throw new AccountNotFoundError();
+      if (!isOwn && !caller.isOperator) throw new NotFoundError('Account not found');
       const accountId = isOwn ? caller.accountId : String(target.account);
       this.requireForAll(caller, action);
       return { caller, accountId };

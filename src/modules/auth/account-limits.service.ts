@@ -7,11 +7,11 @@ import {
 } from '../../config/account-limits.js';
 import { Env } from '../../config/env.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
-import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import type { AccountUsageDto } from './account.dto.js';
 import { AccountLimitsRepository } from './account-limits.repository.js';
 import type { QuotaOwner } from './account-quota.decorator.js';
-import { AccountNotFoundError, QuotaExceededError } from './auth.errors.js';
+import { QuotaExceededError } from './auth.errors.js';
 
 /** By how much quotas grow. */
 type Growth = Partial<AccountLimits>;
@@ -38,10 +38,10 @@ export class AccountLimitsService {
     return stored && { accountId: stored.accountId, max: this.of(stored.overrides).livePrograms };
   }
 
-  /** The limits of an account, and what it uses of them now. @throws AccountNotFoundError */
+  /** The limits of an account, and what it uses of them now. @throws NotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
     const stored = await this.rows.usage({ accountId }, this.rows.accountQuotas);
-    if (!stored) throw new AccountNotFoundError();
+    if (!stored) throw new NotFoundError('Account not found');
     const limits = this.of(stored.overrides);
     return {
       limits: accountLimitNames.map((name) => ({ name, used: stored.used[name] ?? null, limit: limits[name] })),
@@ -52,7 +52,7 @@ export class AccountLimitsService {
    * Sets limits of an account. Those of requests are used within 5 s.
    *
    * @param changes by name; null returns a limit to its default
-   * @throws InvalidInputError, AccountNotFoundError
+   * @throws InvalidInputError, NotFoundError
    */
   async set(accountId: string, changes: Record<string, unknown>): Promise<AccountUsageDto> {
     for (const [name, value] of Object.entries(changes)) {
@@ -63,7 +63,7 @@ export class AccountLimitsService {
         throw new InvalidInputError(`${name} must be a whole number from 0, or null for the default`);
       }
     }
-    const missing = () => new AccountNotFoundError();
+    const missing = () => new NotFoundError('Account not found');
     await this.rows
       .set(accountId, changes as Partial<Record<AccountLimitName, number | null>>)
       .catch(onViolation({ foreignKey: missing }));

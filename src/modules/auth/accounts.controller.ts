@@ -22,7 +22,6 @@ import {
 import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AccountNotFoundError, ApiKeyNotFoundError } from './auth.errors.js';
 
 const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
 
@@ -90,7 +89,7 @@ export class AccountsController {
     { status: 409, text: 'An operator.', message: 'The account of an operator cannot be disabled' },
   )
   update(
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() body: UpdateAccountDto,
   ): Promise<AccountDto> {
     return this.accounts.update(id, body);
@@ -101,7 +100,7 @@ export class AccountsController {
   @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
-  usage(@CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string): Promise<AccountUsageDto> {
+  usage(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<AccountUsageDto> {
     return this.limits.usage(id);
   }
 
@@ -111,7 +110,7 @@ export class AccountsController {
   @Access('accounts:write', { account: 'accountId', operator: true })
   @ApiErrors(400, 403, { status: 404, message: 'Account not found' })
   setLimits(
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() { limits }: SetAccountLimitsDto,
   ): Promise<AccountUsageDto> {
     return this.limits.set(id, limits);
@@ -128,7 +127,7 @@ export class AccountsController {
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   createKey(
     @CurrentCaller() caller: Caller,
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() body: CreateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
     return this.keys.create(caller, id, body);
@@ -139,7 +138,7 @@ export class AccountsController {
   @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
-  listKeys(@CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string): Promise<ApiKeyListDto> {
+  listKeys(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<ApiKeyListDto> {
     return this.keys.list(id);
   }
 
@@ -159,8 +158,8 @@ export class AccountsController {
   )
   rotateKey(
     @CurrentCaller() caller: Caller,
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
-    @Param('keyId', UuidOr404(ApiKeyNotFoundError)) keyId: string,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+    @Param('keyId', UuidOr404('API key not found')) keyId: string,
     @Body() body: RotateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
     return this.keys.rotate(caller, id, keyId, body);
@@ -174,8 +173,8 @@ export class AccountsController {
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'API key not found' })
   async revokeKey(
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
-    @Param('keyId', UuidOr404(ApiKeyNotFoundError)) keyId: string,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+    @Param('keyId', UuidOr404('API key not found')) keyId: string,
   ): Promise<SuccessDto> {
     await this.keys.revoke(id, keyId);
     return { success: true };

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { ConflictError } from '../../platform/errors/domain-error.js';
+import { ConflictError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   type AccountDto,
   type AccountListDto,
@@ -14,7 +14,6 @@ import {
 import { Account } from './account.entity.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AccountNotFoundError } from './auth.errors.js';
 
 /** Creates, lists, disables and enables accounts, for the operator. */
 @Injectable()
@@ -42,10 +41,10 @@ export class AccountsService {
     return { accounts: rows.map(toAccountDto), pagination };
   }
 
-  /** @throws AccountNotFoundError */
+  /** @throws NotFoundError */
   async get(id: string): Promise<AccountDto> {
     const account = await this.accounts.findOneBy({ id });
-    if (!account) throw new AccountNotFoundError();
+    if (!account) throw new NotFoundError('Account not found');
     return toAccountDto(account);
   }
 
@@ -53,7 +52,7 @@ export class AccountsService {
    * Disables an account or enables it again. The keys of a disabled one are refused, and what they hold open ends: at once in
    * this process, within 5 s in every other. Its sessions and invitations end for good.
    *
-   * @throws AccountNotFoundError, ConflictError for an operator
+   * @throws NotFoundError, ConflictError for an operator
    */
   async update(id: string, { disabled }: UpdateAccountDto): Promise<AccountDto> {
     if (!(await this.rows.setDisabled(id, disabled))) {

@@ -6,7 +6,7 @@ import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
-import { ConflictError, ForbiddenError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { clientAddress, type RequestOrigin } from '../../platform/http/client-address.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -27,7 +27,7 @@ import {
   type CreatedApiKeyDto,
   type RotateApiKeyDto,
 } from './account.dto.js';
-import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
+import { UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -125,7 +125,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * Creates a key. Only this answer holds it in clear text.
    *
    * @param caller whose key makes it
-   * @throws AccountNotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future and an
+   * @throws NotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future and an
    * unknown scope, ForbiddenError
    */
   async create(
@@ -138,7 +138,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const { row, key } = this.make({ accountId, name, scopes: distinct }, expiresAt);
     await this.limits
       .within({ accountId }, { apiKeys: 1 }, () => this.keys.insert(row))
-      .catch(onViolation({ foreignKey: () => new AccountNotFoundError() }));
+      .catch(onViolation({ foreignKey: () => new NotFoundError('Account not found') }));
     return { ...toApiKeyDto(row), key };
   }
 
@@ -147,7 +147,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * it in clear text.
    *
    * @param caller whose key rotates it
-   * @throws ApiKeyNotFoundError, QuotaExceededError, ForbiddenError, InvalidInputError for an expiry that is not in the
+   * @throws NotFoundError, QuotaExceededError, ForbiddenError, InvalidInputError for an expiry that is not in the
    * future, ConflictError for a key that has been replaced
    */
   async rotate(
@@ -159,7 +159,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const made = await this.limits.within({ accountId }, { apiKeys: 1 }, () =>
       this.keys.manager.transaction(async (tx) => {
         const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'pessimistic_write' } });
-        if (!old) throw new ApiKeyNotFoundError();
+        if (!old) throw new NotFoundError('API key not found');
         requireWithin(caller, old.scopes);
         if (old.replacedBy !== null) {
           throw new ConflictError(`This API key was replaced by ${old.replacedBy}: rotate that one`);
@@ -177,10 +177,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { ...toApiKeyDto(made.row), key: made.key };
   }
 
-  /** What the key of a caller may do. @throws ApiKeyNotFoundError when it was revoked meanwhile */
+  /** What the key of a caller may do. @throws NotFoundError when it was revoked meanwhile */
   async accessOf({ keyId, isOperator }: Caller): Promise<AccessDto> {
     const row = await this.keys.findOne({ where: { id: keyId }, relations: { account: true } });
-    if (!row) throw new ApiKeyNotFoundError();
+    if (!row) throw new NotFoundError('API key not found');
     const { id, name, expiresAt, scopes, account } = row;
     const known = readScopes(scopes);
     const rights = known?.map(scopeInWords) ?? ['Do everything that the account may do.'];
@@ -210,11 +210,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /**
    * Revokes a key, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
-   * @throws ApiKeyNotFoundError
+   * @throws NotFoundError
    */
   async revoke(accountId: string, keyId: string): Promise<void> {
     const { affected } = await this.keys.delete({ id: keyId, accountId });
-    if (!affected) throw new ApiKeyNotFoundError();
+    if (!affected) throw new NotFoundError('API key not found');
     this.end(keyId);
   }
 

@@ -1,4 +1,4 @@
-import { DomainError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { DomainError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import type { Action, GrantLevel } from './access.types.js';
 
 /** The API key is missing, invalid or expired. */
@@ -54,33 +54,6 @@ export class GrantLevelError extends ForbiddenError {
   constructor(level: GrantLevel, action: Action) {
     const needed = action === 'own' ? 'only the owner may do this' : 'this needs "manage": ask the owner for it';
     super(`Forbidden: the owner granted your account "${level}" here, and ${needed}.`);
-  }
-}
-
-/** The account does not exist, or belongs to somebody else. */
-export class AccountNotFoundError extends NotFoundError {
-  constructor() {
-    super('Account not found');
-  }
-}
-
-/** The key does not exist, or belongs to another account. */
-export class ApiKeyNotFoundError extends NotFoundError {
-  constructor() {
-    super('API key not found');
-  }
-}
-
-/** The key, account or address sends more than its limit. */
-export class RateLimitedError extends DomainError {
-  readonly kind = 'rate_limited';
-  readonly code = 'rate_limited';
-
-  constructor(
-    reason: string,
-    override readonly retryAfterSeconds: number,
-  ) {
-    super(`${reason.replace(/\.$/, '')}. Try again in ${retryAfterSeconds} s.`);
   }
 }
 

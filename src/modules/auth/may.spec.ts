@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ANONYMOUS, grantLevels, keyLevels, type Action, type Caller, type Target } from './access.types.js';
-import { decide, formatScope, isWithin, parseScope } from './may.js';
+import { decide, isWithin, parseScope } from './may.js';
 
 const ACTIONS: Action[] = ['discover', ...keyLevels, 'own'];
 
@@ -91,10 +91,6 @@ describe('may', () => {
 });
 
 describe('a scope', () => {
-  it.each(['read', 'call:acme', 'publish', 'manage:a-b'])('%s keeps its form', (text) => {
-    expect(formatScope(parseScope(text)!)).toBe(text);
-  });
-
   it.each(['', 'Read', 'own', 'discover', 'call:', 'call:a:b', 'call:No', ':acme', 'constructor'])(
     '%p is none',
     (text) => {

@@ -6,7 +6,7 @@ import { loadEnv } from '../../config/env.js';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { times } from '../../../test/support/mcp/calls.js';
 import { verifies } from '../../../test/support/verifies.js';
-import { RateLimitedError } from './auth.errors.js';
+import { TooManyError } from '../../platform/errors/domain-error.js';
 import { RequestLimits } from './request-limits.service.js';
 
 describe('the requests of a minute', () => {
@@ -23,7 +23,7 @@ describe('the requests of a minute', () => {
           admit();
           return true;
         } catch (error) {
-          expect(error).toBeInstanceOf(RateLimitedError);
+          expect(error).toBeInstanceOf(TooManyError);
           return false;
         }
       };

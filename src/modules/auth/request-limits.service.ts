@@ -7,7 +7,8 @@ import { clientAddress, isTrusted, peerOf } from '../../platform/http/client-add
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RateCounter, WINDOW_SECONDS } from '../../platform/limits/rate-counter.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
-import { RateLimitedError, UnauthenticatedError } from './auth.errors.js';
+import { TooManyError } from '../../platform/errors/domain-error.js';
+import { UnauthenticatedError } from './auth.errors.js';
 
 /** Wrong passwords of one account in 15 minutes. */
 const ACCOUNT_GUESSES_MAX = 10;
@@ -34,7 +35,7 @@ export class RequestLimits {
    * Counts a request whose caller is known, and sets its `RateLimit` headers.
    *
    * @param response absent for a WebSocket handshake
-   * @throws RateLimitedError
+   * @throws TooManyError
    */
   admit(request: IncomingMessage, caller: Caller, response?: ServerResponse): void {
     if (caller === ANONYMOUS) return this.admitStranger(request, response);
@@ -58,7 +59,7 @@ export class RequestLimits {
     if (ofAccount > accountMax) throw this.exceeded('account', accountMax);
   }
 
-  /** Counts a request without a key by its address. @throws RateLimitedError */
+  /** Counts a request without a key by its address. @throws TooManyError */
   admitStranger(request: IncomingMessage, response?: ServerResponse): void {
     const address = this.addressOf(request);
     if (address === null) return;
@@ -69,11 +70,14 @@ export class RequestLimits {
     if (count > max) throw this.exceeded('address', max);
   }
 
-  /** Counts a call among those that its account has at work, until it is answered. @throws RateLimitedError */
+  /** Counts a call among those that its account has at work, until it is answered. @throws TooManyError */
   beginCall({ accountId, limits = this.env.accountLimits }: Caller, response: ServerResponse): void {
     const end = this.calls.enter(accountId, limits.callsAtOnce);
     if (!end) {
-      throw new RateLimitedError(`This account has ${limits.callsAtOnce} calls at work, the limit of a process`, 1);
+      throw new TooManyError(
+        `This account has ${limits.callsAtOnce} calls at work, the limit of a process. Try again in 1 s.`,
+        1,
+      );
     }
     // A response whose client has left emits no further event.
     if (response.destroyed) end();
@@ -93,8 +97,8 @@ export class RequestLimits {
       const surplus = (await this.counter.addFailure(address)) - this.env.authFailuresMax;
       if (surplus > 0) {
         const seconds = Math.min(2 ** (surplus - 1), FAILURE_WAIT_SECONDS_MAX);
-        return new RateLimitedError(
-          `Too many requests without a valid key from this address. ${error.message}`,
+        return new TooManyError(
+          `Too many requests without a valid key from this address. ${error.message} Try again in ${seconds} s.`,
           seconds,
         );
       }
@@ -138,10 +142,11 @@ export class RequestLimits {
     return `"${name}";r=${Math.max(0, max - count)};t=${this.counter.secondsLeft}`;
   }
 
-  private exceeded(name: string, max: number): RateLimitedError {
-    return new RateLimitedError(
-      `This ${name} has sent ${max} requests in this minute, its limit`,
-      this.counter.secondsLeft,
+  private exceeded(name: string, max: number): TooManyError {
+    const seconds = this.counter.secondsLeft;
+    return new TooManyError(
+      `This ${name} has sent ${max} requests in this minute, its limit. Try again in ${seconds} s.`,
+      seconds,
     );
   }
 }

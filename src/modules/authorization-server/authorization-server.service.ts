@@ -23,7 +23,7 @@ import type {
 import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
-import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import { DomainError, statusOf, TooManyError } from '../../platform/errors/domain-error.js';
 import { logFailure } from '../../platform/errors/error.filter.js';
 import { clientAddress } from '../../platform/http/client-address.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
@@ -33,7 +33,6 @@ import { messagePage, PageError } from '../../platform/pages/page.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AccessService } from '../auth/access.service.js';
-import { RateLimitedError } from '../auth/auth.errors.js';
 import { TOKEN_PREFIX } from '../auth/mcp-endpoint.access.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
@@ -198,7 +197,10 @@ export class AuthorizationServerService {
     const address = clientAddress(request, this.env.trustProxy);
     const { ofAddress, all } = await this.rows.unfinished(address);
     if (ofAddress >= UNFINISHED_PER_ADDRESS_MAX || all >= UNFINISHED_MAX) {
-      throw new RateLimitedError('Too many clients registered and were never allowed anything', 3_600);
+      throw new TooManyError(
+        'Too many clients registered and were never allowed anything. Try again in 3600 s.',
+        3_600,
+      );
     }
     const body = await this.bodyOf(request, response);
     await this.addresses.run(address, () => this.serve(request, response, { body }));

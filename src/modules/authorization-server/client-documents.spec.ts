@@ -7,21 +7,13 @@ import { createServer as createHttpServer, type RequestListener } from 'node:htt
 import { createServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { clients } from '../../../test/support/oauth-clients/clients.js';
 import { issuedCertificate } from '../../../test/support/special-upstreams/faulty-tls.js';
 import { until } from '../../../test/support/until.js';
 import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import { verifies } from '../../../test/support/verifies.js';
 import { AddressPolicy } from '../../platform/egress/address-policy.js';
 import { Egress } from '../../platform/egress/egress.js';
-import {
-  CLIENT_DOCUMENT_BYTES_MAX,
-  ClientDocumentError,
-  ClientDocuments,
-  FETCHES_MAX,
-  type ClientDocumentStore,
-} from './client-documents.js';
-import { pinnedClients } from './pinned-clients.js';
+import { ClientDocumentError, ClientDocuments, FETCHES_MAX, type ClientDocumentStore } from './client-documents.js';
 
 const HOST = 'docs.example.test';
 const INTERNAL = 'internal.example.test';
@@ -145,25 +137,6 @@ describe('a document', () => {
     expect((await Promise.all([...same, ...others])).map(({ status }) => status)).not.toContain(500);
     expect(asked).toHaveLength(FETCHES_MAX);
   });
-
-  it('may be a set of keys', async () => {
-    answer = (_, response) => void response.end('{"keys":[]}');
-    expect(await (await open().documents.fetch(url)).json()).toEqual({ keys: [] });
-  });
-
-  it('may have 64 KB', async () => {
-    const padded = (bytes: number) => documentOf(url).padEnd(bytes);
-    answer = (_, response) => void response.end(padded(CLIENT_DOCUMENT_BYTES_MAX));
-    expect((await open().documents.fetch(url)).status).toBe(200);
-    answer = (_, response) => void response.end(padded(CLIENT_DOCUMENT_BYTES_MAX + 1));
-    expect(await refusal(open().documents.fetch(url))).toContain('it has more than 64 KB.');
-  });
-
-  it('is read without the signal and the dispatcher that oidc-provider passes', async () => {
-    const passed = { signal: AbortSignal.abort(), dispatcher: { dispatch: () => expect(true).toBe(false) } };
-    const fetch: (at: string, options?: object) => Promise<Response> = open().documents.fetch;
-    expect((await fetch(url, passed)).status).toBe(200);
-  });
 });
 
 describe('a failure', () => {
@@ -255,17 +228,5 @@ describe('a pinned document', () => {
     later(60);
     expect(await (await documents.fetch(CLAUDE)).text()).toBe(documentOf(CLAUDE));
     expect(asked).toHaveLength(2);
-  });
-
-  it('gives way to the one that is served', async () => {
-    answer = (_, response) => void response.end(documentOf(CLAUDE));
-    expect(await (await open().documents.fetch(CLAUDE)).text()).toBe(documentOf(CLAUDE));
-  });
-
-  it('is the document of the client, as its fixture has it', () => {
-    expect(pinnedClients.size).toBe(4);
-    for (const [address, body] of pinnedClients) {
-      expect(JSON.parse(body)).toEqual(clients.find(({ metadata }) => metadata.client_id === address)?.metadata);
-    }
   });
 });

@@ -12,7 +12,6 @@ import { ResourceNotFoundError } from '../connections/core/connections.errors.js
 import { GrantDto, GrantListDto, SetGrantDto } from './grant.dto.js';
 import type { GrantTarget } from './grant.types.js';
 import { grantIdParam, setGrantErrors } from './grants.docs.js';
-import { GrantNotFoundError } from './grants.errors.js';
 import { GrantsService } from './grants.service.js';
 
 /** Grants of a connection: only its owner sees and changes them. */
@@ -61,7 +60,7 @@ export class ConnectionGrantsController {
   async remove(
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') connectionId: string,
-    @Param('grantId', UuidOr404(GrantNotFoundError)) id: string,
+    @Param('grantId', UuidOr404('Grant not found')) id: string,
   ): Promise<SuccessDto> {
     return this.grants.remove(await this.target(namespace, connectionId), id);
   }

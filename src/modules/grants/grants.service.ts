@@ -14,7 +14,6 @@ import {
   type SetGrantDto,
 } from './grant.dto.js';
 import type { GrantTarget } from './grant.types.js';
-import { GrantNotFoundError } from './grants.errors.js';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { GrantsRepository } from './grants.repository.js';
 
@@ -76,10 +75,10 @@ export class GrantsService {
   /**
    * Withdraws a grant, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
-   * @throws GrantNotFoundError
+   * @throws NotFoundError
    */
   async remove(target: GrantTarget, id: string): Promise<SuccessDto> {
-    if (!(await this.rows.delete(target, id))) throw new GrantNotFoundError();
+    if (!(await this.rows.delete(target, id))) throw new NotFoundError('Grant not found');
     this.cache.announce(target);
     return { success: true };
   }

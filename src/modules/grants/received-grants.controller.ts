@@ -4,7 +4,6 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access, CurrentAccountId } from '../auth/access.decorator.js';
-import { AccountNotFoundError } from '../auth/auth.errors.js';
 import { ReceivedGrantListDto } from './grant.dto.js';
 import { GrantsService } from './grants.service.js';
 
@@ -20,7 +19,7 @@ export class ReceivedGrantsController {
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   list(
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Query() query: PageQueryDto,
   ): Promise<ReceivedGrantListDto> {
     return this.grants.listReceived(id, query);

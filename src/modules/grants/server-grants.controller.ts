@@ -12,7 +12,6 @@ import type { ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { GrantDto, GrantListDto, SetGrantDto } from './grant.dto.js';
 import { grantIdParam, setGrantErrors } from './grants.docs.js';
-import { GrantNotFoundError } from './grants.errors.js';
 import { GrantsService } from './grants.service.js';
 
 const ownersOnly = { ...ownServerOrNone, own: true } as const;
@@ -59,7 +58,7 @@ export class ServerGrantsController {
   @ApiErrors({ status: 404, message: 'Grant not found' })
   remove(
     @TargetServer() server: ServerRef,
-    @Param('grantId', UuidOr404(GrantNotFoundError)) id: string,
+    @Param('grantId', UuidOr404('Grant not found')) id: string,
   ): Promise<SuccessDto> {
     return this.grants.remove(targetOf(server), id);
   }

@@ -1,6 +1,6 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { RouteNotFoundError } from '../../platform/errors/domain-error.js';
+import { routeNotFound } from '../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
@@ -18,7 +18,7 @@ export class ClientDocumentController {
   @ApiErrors(404)
   document(): object {
     const document = this.clients.document();
-    if (!document) throw new RouteNotFoundError('GET', '/oauth/client.json');
+    if (!document) throw routeNotFound('GET', '/oauth/client.json');
     return document;
   }
 }

@@ -4,7 +4,6 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from '../auth/access.decorator.js';
 import type { Caller } from '../auth/access.types.js';
-import { AccountNotFoundError } from '../auth/auth.errors.js';
 import { InvitationDto } from './invitation.dto.js';
 import { InvitationsService } from './invitations.service.js';
 
@@ -29,7 +28,7 @@ export class InvitationsController {
   )
   create(
     @CurrentCaller() caller: Caller,
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
   ): Promise<InvitationDto> {
     return this.invitations.create(id, caller.accountId);
   }

@@ -5,16 +5,15 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { ConflictError } from '../../platform/errors/domain-error.js';
+import { ConflictError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
-import { AccountNotFoundError } from '../auth/auth.errors.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
 import { invitationEnded } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
-/** Makes an invitation for an account. Only the answer has the link. @throws AccountNotFoundError, ConflictError */
+/** Makes an invitation for an account. Only the answer has the link. @throws NotFoundError, ConflictError */
 export async function makeInvitation(
   rows: PeopleRepository,
   { baseUrl }: Env,
@@ -23,7 +22,7 @@ export async function makeInvitation(
 ): Promise<InvitationDto> {
   const secret = newSecret();
   const expiresAt = await rows.addInvitation(accountId, createdBy, hashSecret(secret));
-  if (expiresAt === null) throw new AccountNotFoundError();
+  if (expiresAt === null) throw new NotFoundError('Account not found');
   if (expiresAt === 'disabled') {
     throw new ConflictError(
       'The account is disabled: enable it first, with PATCH /accounts/{accountId} {"disabled": false}',

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ApiKeysService } from '../auth/api-keys.service.js';
-import { RateLimitedError, UnauthenticatedError } from '../auth/auth.errors.js';
+import { TooManyError } from '../../platform/errors/domain-error.js';
+import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { PasswordsService } from './passwords.service.js';
 import { SessionsService } from './sessions.service.js';
@@ -62,7 +63,7 @@ export class SignInService {
     } catch (thrown) {
       const error = await this.limits.refusal(thrown, request, response);
       if (error instanceof UnauthenticatedError) return { status: 403, fault: error.message };
-      if (!(error instanceof RateLimitedError)) throw error;
+      if (!(error instanceof TooManyError)) throw error;
       const { message: fault, retryAfterSeconds } = error;
       return { status: 429, fault, retryAfterSeconds };
     }

@@ -1,9 +1,46 @@
-import { Global, Module } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
+import { Global, Injectable, Module } from '@nestjs/common';
+import { InjectDataSource, TypeOrmModule } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
 import { Env } from '../../config/env.js';
+import { Metrics } from '../telemetry/metrics.js';
+import { dataSourceOptions, poolOf } from './data-source-options.js';
 import { DatabaseWatch } from './database-watch.js';
-import { DatabaseMetrics } from './database.metrics.js';
-import { dataSourceOptions } from './data-source-options.js';
+import { bufferStats, type BufferStats } from './write-behind.js';
+
+/** Gauges of the database connections and of the write-behind buffers. */
+@Injectable()
+export class DatabaseMetrics {
+  constructor(metrics: Metrics, watch: DatabaseWatch, @InjectDataSource() database: DataSource) {
+    metrics.gauge('slipway_database_connections', 'Connections of the pool for queries, by what they do.', () => {
+      const { totalCount, idleCount } = poolOf(database);
+      return [
+        { labels: { state: 'busy' }, value: totalCount - idleCount },
+        { labels: { state: 'idle' }, value: idleCount },
+      ];
+    });
+    metrics.gauge('slipway_database_connections_max', 'Connections the pool may hold (DATABASE_POOL_MAX).', () =>
+      Number(database.options.poolSize),
+    );
+    metrics.gauge(
+      'slipway_database_queries_waiting',
+      'Queries that wait for a connection.',
+      () => poolOf(database).waitingCount,
+    );
+    metrics.gauge(
+      'slipway_clock_offset_seconds',
+      "How far the clock of this process is ahead of the database's; calls between processes tolerate 30 s in all.",
+      () => watch.clockOffsetMs / 1_000,
+    );
+    const buffers = (of: (stats: BufferStats) => number) =>
+      bufferStats().map((stats) => ({ labels: { buffer: stats.name }, value: of(stats) }));
+    metrics.gauge('slipway_buffer_rows', 'Rows that wait to be written, by buffer.', () =>
+      buffers(({ waiting }) => waiting),
+    );
+    metrics.counter('slipway_buffer_rows_dropped_total', 'Rows that found no room in their buffer.', () =>
+      buffers(({ dropped }) => dropped),
+    );
+  }
+}
 
 /** The process' connection pool; each module names its own entities. */
 @Global()

@@ -28,18 +28,6 @@ describe('RowCache', () => {
     expect(reads).toHaveLength(1);
   });
 
-  it('answers without a promise what a query would not answer otherwise', async () => {
-    const { cache, reads } = cacheWithReads();
-    expect(cache.peek('a')).toBeNull();
-    const asked = cache.get('a');
-    expect(cache.peek('a')).toBeNull();
-    reads[0]?.end({ n: 1 });
-    await asked;
-    expect(cache.peek('a')).toEqual({ n: 1 });
-    cache.expire('a');
-    expect(cache.peek('a')).toBeNull();
-  });
-
   it('caches neither a missing row nor a failed read', async () => {
     const { cache, reads } = cacheWithReads();
     const missing = cache.get('a');
@@ -104,17 +92,6 @@ describe('RowCache', () => {
       if (error) await expect(again).rejects.toThrow('refused');
       else expect(await again).toEqual({ n: 1 });
       databaseAvailability.answered();
-    }
-  });
-
-  it('returns a cached row only until it expires', async () => {
-    let n = 0;
-    const cache = new RowCache(async () => ({ n: (n += 1) }), { max: 10, ttlMs: 1 });
-    expect(await cache.get('a')).toEqual({ n: 1 });
-    const deadline = Date.now() + 60_000;
-    while ((await cache.get('a'))?.n === 1) {
-      expect(Date.now()).toBeLessThan(deadline);
-      await new Promise((resolve) => setImmediate(resolve));
     }
   });
 });

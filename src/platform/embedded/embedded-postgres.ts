@@ -7,7 +7,7 @@
  * row. It ends with its process, however that ends (`postmaster.ts`).
  *
  * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. What cannot be helped is an
- * EmbeddedPostgresError with a sentence for the operator: another major version, a folder that cannot be written, a
+ * StartError with a sentence for the operator: another major version, a folder that cannot be written, a
  * process that does not become ready in 60 s.
  */
 import { realpath, rmdir } from 'node:fs/promises';
@@ -15,7 +15,8 @@ import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { makeFolder, PASSABLE } from '../files/files.js';
-import { EmbeddedPostgresError, chooseAccount } from './server-account.js';
+import { StartError } from '../../config/env.js';
+import { chooseAccount } from './server-account.js';
 import { findRunningServer, startServer, type OwnServer } from './postmaster.js';
 import {
   databaseName,
@@ -83,19 +84,19 @@ const THROWAWAY_SETTINGS = [
 
 /**
  * Starts the embedded Postgres, or joins the one that another process has started on the same data. @throws
- * EmbeddedPostgresError, whose message is for the operator
+ * StartError, whose message is for the operator
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDir = resolve(options.dataDir);
   try {
-    if (!options.dataDir.trim()) throw new EmbeddedPostgresError('The data folder has an empty name: give it a path.');
+    if (!options.dataDir.trim()) throw new StartError('The data folder has an empty name: give it a path.');
     await makeFolder(dataDir, PASSABLE);
     return await startIn(await realpath(dataDir), options);
   } catch (error) {
     // By its property, not by its class: under Jest the errors of Node come from another realm.
     const { syscall, message } = error as NodeJS.ErrnoException;
-    if (error instanceof EmbeddedPostgresError || syscall === undefined) throw error;
-    throw new EmbeddedPostgresError(
+    if (error instanceof StartError || syscall === undefined) throw error;
+    throw new StartError(
       `The database cannot be kept in ${dataDir} (${message}): make the folder writable, choose another one, ` +
         'or set DATABASE_URL.',
       { cause: error },
@@ -126,7 +127,7 @@ async function startIn(
       }
       await wait(pollMs);
     }
-    throw new EmbeddedPostgresError(
+    throw new StartError(
       `Another process holds ${dataDirectory} and was not ready within ${otherProcessMs / 1000} s: ` +
         'end the process named in its postmaster.pid (or delete that file when there is none), or set DATABASE_URL.',
     );

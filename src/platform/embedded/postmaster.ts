@@ -40,7 +40,7 @@ const tryAgain =
  *
  * `settings` are `name=value`. Its messages go to `log` once it runs.
  *
- * @throws EmbeddedPostgresError with the last lines it wrote, when it ends before it is ready.
+ * @throws StartError with the last lines it wrote, when it ends before it is ready.
  */
 export async function startServer(
   installation: Installation,

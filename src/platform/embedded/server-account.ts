@@ -2,11 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { access, constants, readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-
-/** Why the embedded Postgres cannot be used, in one sentence for the operator: what happened and what to do. */
-export class EmbeddedPostgresError extends Error {
-  override readonly name = 'EmbeddedPostgresError';
-}
+import { StartError } from '../../config/env.js';
 
 /** The packages are built against glibc 2.27; on musl the kernel finds no loader for them and says "not found". */
 const needsGlibc =
@@ -33,7 +29,7 @@ export const serverEnv = { LC_ALL: 'C', TZ: 'UTC' };
  * The account to run Postgres as: undefined (our own) unless we are root. Root takes the owner of the existing data
  * directory, else `postgres`, else `nobody`; it creates no account.
  *
- * @throws EmbeddedPostgresError when root finds none of them.
+ * @throws StartError when root finds none of them.
  */
 export async function chooseAccount(dataDirectory: string): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined;
@@ -42,7 +38,7 @@ export async function chooseAccount(dataDirectory: string): Promise<Account | un
   const accounts = await readFile('/etc/passwd', 'utf8').catch(() => '');
   const entry = /^postgres:.*$/m.exec(accounts) ?? /^nobody:.*$/m.exec(accounts);
   if (!entry) {
-    throw new EmbeddedPostgresError(
+    throw new StartError(
       'Postgres refuses to run as root and there is no user "postgres" or "nobody": run as another user, or set DATABASE_URL.',
     );
   }
@@ -62,7 +58,7 @@ export async function mayUse(account: Account | undefined, path: string): Promis
 /**
  * Runs a program to its end as `account`, with `input` on its standard input. A failing exit code is a result.
  *
- * @throws EmbeddedPostgresError when the program cannot be executed at all.
+ * @throws StartError when the program cannot be executed at all.
  */
 export function run(
   program: string,
@@ -82,9 +78,9 @@ export function run(
 }
 
 /** Why a program could not be executed. ENOENT on a file that is there means that its loader is not: no glibc. */
-export function cannotRun(program: string, cause: NodeJS.ErrnoException): EmbeddedPostgresError {
-  if (cause.code === 'ENOENT' && existsSync(program)) return new EmbeddedPostgresError(needsGlibc, { cause });
-  return new EmbeddedPostgresError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, {
+export function cannotRun(program: string, cause: NodeJS.ErrnoException): StartError {
+  if (cause.code === 'ENOENT' && existsSync(program)) return new StartError(needsGlibc, { cause });
+  return new StartError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, {
     cause,
   });
 }
@@ -93,15 +89,15 @@ export function cannotRun(program: string, cause: NodeJS.ErrnoException): Embedd
  * Turns what a Postgres program wrote before it failed into an error: one sentence for the causes we know, else its
  * last lines. `what` names the step, for example "Postgres did not start".
  */
-export function explainFailure(what: string, stderr: string): EmbeddedPostgresError {
+export function explainFailure(what: string, stderr: string): StartError {
   const nameless = /could not look up effective user ID (\d+)/.exec(stderr);
   if (nameless) {
-    return new EmbeddedPostgresError(
+    return new StartError(
       `Postgres cannot create a database as user ${nameless[1]}, who has no entry in /etc/passwd: ` +
         'run as a named user, or set DATABASE_URL.',
     );
   }
-  if (/GLIBC_\d|: not found$/m.test(stderr)) return new EmbeddedPostgresError(needsGlibc);
+  if (/GLIBC_\d|: not found$/m.test(stderr)) return new StartError(needsGlibc);
   const lastLines = stderr.trim().split('\n').slice(-8).join(' | ');
-  return new EmbeddedPostgresError(`${what}; repair that or set DATABASE_URL. It said: ${lastLines || 'nothing'}`);
+  return new StartError(`${what}; repair that or set DATABASE_URL. It said: ${lastLines || 'nothing'}`);
 }

@@ -5,7 +5,7 @@
  * draft beside its place and renamed when it is complete, so that a killed start leaves nothing that looks complete. Its
  * password lies in it (`slipway.password`); `pg-location` in the data folder says where it lies when not in `pg`.
  *
- * Whatever cannot be helped is an EmbeddedPostgresError with a sentence for the operator.
+ * Whatever cannot be helped is an StartError with a sentence for the operator.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -26,7 +26,8 @@ import {
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { readIfThere, syncFolder } from '../files/files.js';
-import { EmbeddedPostgresError, explainFailure, mayUse, run, type Account } from './server-account.js';
+import { StartError } from '../../config/env.js';
+import { explainFailure, mayUse, run, type Account } from './server-account.js';
 
 /** Filling a folder takes seconds: an unfinished one as old as this was left by a process that was killed. */
 const abandonedAfterMs = 10 * 60_000;
@@ -46,7 +47,7 @@ export interface Installation {
  * cannot reach the folder (a checkout in a home that only root may enter), copies the 60 MB once to {@link sparePlace}, in
  * about 0.3 s.
  *
- * @throws EmbeddedPostgresError when the package is not installed.
+ * @throws StartError when the package is not installed.
  */
 export async function findInstallation(account: Account | undefined): Promise<Installation> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
@@ -57,7 +58,7 @@ export async function findInstallation(account: Account | undefined): Promise<In
     root = dirname(dirname(createRequire(import.meta.url).resolve(name))); // it exports only dist/index.js
     ({ version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string });
   } catch (cause) {
-    throw new EmbeddedPostgresError(
+    throw new StartError(
       `The package ${name} with the Postgres programs is not installed: set DATABASE_URL, or install the optional dependencies.`,
       { cause },
     );
@@ -87,7 +88,7 @@ export async function findInstallation(account: Account | undefined): Promise<In
  * /var/lib and keeps data; anybody else's is below /var/tmp and holds programs only, which are copied again when the
  * system cleans up there. A folder that somebody else made under that name is refused.
  *
- * @throws EmbeddedPostgresError when it is not ours.
+ * @throws StartError when it is not ours.
  */
 async function sparePlace(): Promise<string> {
   const uid = process.getuid?.() ?? 0;
@@ -97,7 +98,7 @@ async function sparePlace(): Promise<string> {
   });
   const stats = await lstat(folder);
   if (!stats.isDirectory() || stats.uid !== uid) {
-    throw new EmbeddedPostgresError(`${folder} belongs to somebody else: remove it, or set DATABASE_URL.`);
+    throw new StartError(`${folder} belongs to somebody else: remove it, or set DATABASE_URL.`);
   }
   await chmod(folder, 0o755);
   return folder;
@@ -186,7 +187,7 @@ export async function removeDataDirectory(dataDir: string, dataDirectory: string
  * Makes sure that there is a data directory of our major version, with the role and database `slipway`. Returns
  * whether it was created now, by us, and the password of the role.
  *
- * @throws EmbeddedPostgresError for another major version, a folder with other content, a lost data directory, or
+ * @throws StartError for another major version, a folder with other content, a lost data directory, or
  *   when initdb fails.
  */
 export async function ensureCluster(
@@ -201,12 +202,12 @@ export async function ensureCluster(
   if (!version) {
     // No data directory is the normal first start, unless a note says there was one, or something else lies there.
     if ((await readdir(dataDirectory).catch(() => [])).length > 0) {
-      throw new EmbeddedPostgresError(
+      throw new StartError(
         `${dataDirectory} is not a Postgres data directory: move it away, or choose another data folder.`,
       );
     }
     if (await readIfThere(noteIn(dataDir))) {
-      throw new EmbeddedPostgresError(
+      throw new StartError(
         `The database ${dataDirectory} is gone: bring it back, or delete ${noteIn(dataDir)} to start with an empty one.`,
       );
     }
@@ -214,7 +215,7 @@ export async function ensureCluster(
     version = await readIfThere(join(dataDirectory, 'PG_VERSION'));
   }
   if (version?.trim() !== installation.major) {
-    throw new EmbeddedPostgresError(
+    throw new StartError(
       `${dataDirectory} was written by Postgres ${version?.trim()} and this is Postgres ${installation.major}: ` +
         'move its content with pg_dump of the old version, or set DATABASE_URL.',
     );

@@ -94,10 +94,8 @@ export class ForbiddenError extends errorOf('forbidden') {}
 export class ConflictError extends errorOf('conflict') {}
 
 /** No route for this path and method. */
-export class RouteNotFoundError extends NotFoundError {
-  constructor(method: string, path: string) {
-    super(`Nothing answers ${method} ${path}. GET /docs lists every operation.`);
-  }
+export function routeNotFound(method: string, path: string): NotFoundError {
+  return new NotFoundError(`Nothing answers ${method} ${path}. GET /docs lists every operation.`);
 }
 
 /** The path has routes, none of them for this method. `Allow` names theirs (RFC 9110 section 15.5.6). */

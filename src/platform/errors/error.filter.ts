@@ -5,7 +5,7 @@ import { ModulesContainer } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { DatabaseUnreachableError } from '../database/postgres-errors.js';
 import { methodsOf, routeTable, type Route } from '../http/route-table.js';
-import { DomainError, InvalidInputError, MethodNotAllowedError, RouteNotFoundError, statusOf } from './domain-error.js';
+import { DomainError, InvalidInputError, MethodNotAllowedError, routeNotFound, statusOf } from './domain-error.js';
 import { domainErrorOf, errorAnswer } from './error-body.js';
 import { familyOf } from './error-form.decorator.js';
 
@@ -20,7 +20,7 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
     const isServed = request.method !== 'OPTIONS' && methods.includes(request.method);
     return methods.length > 0 && !isServed
       ? new MethodNotAllowedError(request.method, methods)
-      : new RouteNotFoundError(request.method, path);
+      : routeNotFound(request.method, path);
   }
   if (status === 400) return new InvalidInputError((error as Error).message);
   return error;

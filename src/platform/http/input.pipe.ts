@@ -1,5 +1,5 @@
 import { ValidationPipe, type ArgumentMetadata, type PipeTransform, type ValidationError } from '@nestjs/common';
-import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
+import { InvalidInputError, NotFoundError } from '../errors/domain-error.js';
 import { ApiAdditionalProperties } from './api-docs.decorators.js';
 import { isUUID } from 'class-validator';
 import { isObject } from '../text/json.js';
@@ -90,10 +90,10 @@ export class InputPipe extends ValidationPipe {
 }
 
 /** A parameter that holds a uuid: anything else cannot exist, so it answers as missing and never reaches Postgres. */
-export function UuidOr404(missing: new () => DomainError): PipeTransform<string, string> {
+export function UuidOr404(message: string): PipeTransform<string, string> {
   return {
     transform(value) {
-      if (!isUUID(value)) throw new missing();
+      if (!isUUID(value)) throw new NotFoundError(message);
       return value;
     },
   };

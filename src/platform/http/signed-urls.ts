@@ -1,15 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { errorOf } from '../errors/domain-error.js';
+import { ForbiddenError } from '../errors/domain-error.js';
 import { isSameSignature, keysFor } from './secrets.js';
-
-/** The link is not ours, was changed, or its time is over. */
-export class LinkExpiredError extends errorOf('forbidden') {
-  constructor() {
-    super('The link is not valid or has expired: read it anew from the API.');
-  }
-}
 
 /**
  * Links that programs fetch without a key: icons and bundles. Each holds its own end and a signature over path and end,
@@ -33,7 +26,7 @@ export class SignedUrls {
   /**
    * True if `query` holds a valid, unexpired signature of `path`.
    *
-   * @throws LinkExpiredError when it holds a signature that does not
+   * @throws ForbiddenError when it holds a signature that does not
    */
   opens(path: string, { expires, signature }: { expires?: unknown; signature?: unknown }): boolean {
     if (expires === undefined && signature === undefined) return false;
@@ -43,7 +36,9 @@ export class SignedUrls {
       Number.isSafeInteger(end) &&
       end > Date.now() / 1000 &&
       this.secrets.some((secret) => isSameSignature(signature, this.signature(path, end, secret)));
-    if (!isValid) throw new LinkExpiredError();
+    if (!isValid) {
+      throw new ForbiddenError('The link is not valid or has expired: read it anew from the API.');
+    }
     return true;
   }
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Transform, type Readable, type TransformCallback } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Injectable, Logger } from '@nestjs/common';
-import { InvalidInputError, RouteNotFoundError } from '../errors/domain-error.js';
+import { InvalidInputError, routeNotFound } from '../errors/domain-error.js';
 import { isSerializable, serializeError } from './error-codec.js';
 import {
   END_FRAME,
@@ -21,7 +21,7 @@ export interface InternalRequest<Head> {
   head: Head;
   /** Null when there is none. Errors when its digest is not the signed one, before its last piece. */
   body: Readable | null;
-  /** The whole body, empty when there is none. @throws RouteNotFoundError when its digest is not the signed one */
+  /** The whole body, empty when there is none. @throws NotFoundError when its digest is not the signed one */
   text(): Promise<string>;
 }
 
@@ -33,15 +33,15 @@ export class InternalServer {
   /**
    * Verifies a request and reads its head.
    *
-   * @throws RouteNotFoundError for a request that is not signed, before its body is read; InvalidInputError for a head that
+   * @throws NotFoundError for a request that is not signed, before its body is read; InvalidInputError for a head that
    * breaks off or is too long
    */
   async accept<Head>(request: IncomingMessage): Promise<InternalRequest<Head>> {
     const path = request.url ?? '';
     const isSigned = this.signatures.verify(path, request.headers[INTERNAL_HEADER]);
-    if (!isSigned) throw new RouteNotFoundError('POST', path);
+    if (!isSigned) throw routeNotFound('POST', path);
     const headText = await readHead(request);
-    if (!isSigned(headText)) throw new RouteNotFoundError('POST', path);
+    if (!isSigned(headText)) throw routeNotFound('POST', path);
     const { head, body: signed } = JSON.parse(headText) as SignedHead;
     if (!signed) request.resume();
     // Destroying it early ends neither the request nor the answer: the rest of the body is discarded.
@@ -57,7 +57,7 @@ export class InternalServer {
     const readText = async () => {
       if (!body) return '';
       return text(body).catch(() => {
-        throw new RouteNotFoundError('POST', path);
+        throw routeNotFound('POST', path);
       });
     };
     return { head: head as Head, body, text: readText };

@@ -57,34 +57,6 @@ describe('KeyedLimiter', () => {
     await expect(slots.run('a', async () => 'yes')).resolves.toBe('yes');
   });
 
-  it('limits work of several kinds to half of the slots for each of them', async () => {
-    const slots = KeyedLimiter.fair(4, 5_000);
-    const started: string[] = [];
-    const ends: (() => void)[] = [];
-    const run = (name: string, kinds: string[]) =>
-      slots.run(kinds, () => {
-        started.push(name);
-        return new Promise<void>((resolve) => ends.push(resolve));
-      });
-    const all = [
-      run('1', ['host a', 'account x']),
-      run('2', ['host b', 'account x']),
-      run('3', ['host c', 'account x']),
-      run('4', ['host a', 'account y']),
-      run('5', ['host a', 'account z']),
-      run('6', ['host d']),
-    ];
-    expect(started).toEqual(['1', '2', '4', '6']);
-    ends[1]?.();
-    await all[1];
-    expect(started).toEqual(['1', '2', '4', '6', '3']);
-    for (let i = 0; i < 6; i += 1) {
-      ends.forEach((end) => end());
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    await Promise.all(all);
-  });
-
   it('gives the slot of slow work to the next, and still waits for its end', async () => {
     const slots = KeyedLimiter.fair(2, 10_000);
     const { work, ends, now } = gauge();
@@ -94,24 +66,5 @@ describe('KeyedLimiter', () => {
     for (const end of ends) end();
     await Promise.all(slow);
     expect(slots.size).toBe(0);
-  });
-
-  it('starts all work for which one end makes room', async () => {
-    const slots = KeyedLimiter.fair(4, 5_000);
-    const { work, ends, now } = gauge();
-    const all = [
-      ['host a', 'account x'],
-      ['host a', 'account y'],
-      ['host b', 'account x'],
-      ['host a', 'account z'],
-      ['host c', 'account x'],
-    ].map((kinds) => slots.run(kinds, work(kinds.join(', '))));
-    await turn();
-    expect(ends).toHaveLength(3);
-    ends.shift()?.();
-    await turn();
-    expect([now.get('host a, account z'), now.get('host c, account x')]).toEqual([1, 1]);
-    for (const end of ends) end();
-    await Promise.all(all);
   });
 });

@@ -92,7 +92,7 @@ describe('POST /accounts/{id}/api-keys', () => {
     }
   });
 
-  verifies('key:expiry', 'makes a key that works until its expiry and not a moment longer', async () => {
+  verifies('auth:expired-key', 'makes a key that works until its expiry and not a moment longer', async () => {
     const expiresAt = new Date(Date.now() + 3_000).toISOString();
     const made = await app.as(owner).post('/accounts/me/api-keys', { name: 'short', expiresAt });
     expect(made.body.expiresAt).toBe(expiresAt);
@@ -115,7 +115,7 @@ describe('POST /accounts/{id}/api-keys', () => {
   });
 
   verifies(
-    'key:expiry',
+    'auth:expired-key',
     'understands an expiry of any time zone, and refuses what is no moment in the future',
     async () => {
       const made = await app
@@ -261,7 +261,7 @@ describe('a key', () => {
 });
 
 describe('GET /accounts/{id}/api-keys', () => {
-  verifies('key:list', 'lists the account’s keys, newest first, with creation, expiry and last use', async () => {
+  verifies('key:create', 'lists the account’s keys, newest first, with creation, expiry and last use', async () => {
     const account = await app.account();
     const expiresAt = '2099-01-01T00:00:00.000Z';
     const first = await createKey(account, { name: 'first', expiresAt });
@@ -282,7 +282,7 @@ describe('GET /accounts/{id}/api-keys', () => {
 });
 
 describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
-  verifies(['key:revoke', 'auth:revoked-key'], 'revokes that key on every endpoint at once, and no other', async () => {
+  verifies('auth:revoked-key', 'revokes that key on every endpoint at once, and no other', async () => {
     const account = await app.account();
     const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
     const [doomed, kept] = [await createKey(account), await createKey(account)];
@@ -306,7 +306,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
     expect(listed.body.apiKeys.map(({ id }: Key) => id)).not.toContain(doomed.id);
   });
 
-  verifies('key:revoke', 'ends the key that asks, when it is that one', async () => {
+  verifies('auth:revoked-key', 'ends the key that asks, when it is that one', async () => {
     const key = await createKey(owner);
     expect((await app.as(withKey(key)).delete(`/accounts/me/api-keys/${key.id}`)).status).toBe(200);
     expect((await app.as(withKey(key)).get('/accounts/me')).status).toBe(401);
@@ -396,7 +396,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
     expect(listed.body.apiKeys.map(({ name }: { name: string }) => name)).not.toContain('mine now');
   });
 
-  verifies('key:revoke', 'lets the operator revoke any account’s key, under that account only', async () => {
+  verifies('auth:revoked-key', 'lets the operator revoke any account’s key, under that account only', async () => {
     const key = await createKey(owner);
     expect((await app.as(app.operator).delete(`/accounts/${other.id}/api-keys/${key.id}`)).status).toBe(404);
     expect((await app.as(withKey(key)).get('/accounts/me')).status).toBe(200);

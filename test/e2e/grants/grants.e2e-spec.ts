@@ -251,7 +251,7 @@ describe('grants', () => {
     expect((await app.as(caller).get(one)).status).toBe(200);
   });
 
-  verifies('grants:received', 'are listed for the account that received them', async () => {
+  verifies('grants:owner', 'are listed for the account that received them', async () => {
     const grantee = await app.account();
     const server = await createServer(app, owner, { namespace });
     const path = await connection();

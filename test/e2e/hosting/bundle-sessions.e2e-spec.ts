@@ -108,19 +108,6 @@ describe('a session of a bundle', () => {
     expect(bundle.places()).toBe(0);
     await bundle.connect();
   });
-
-  it('is refused in words when the message is none, or comes without a session', async () => {
-    const post = (body: string, headers = {}) =>
-      bundle.fetch('http://bundle/', {
-        method: 'POST',
-        body,
-        headers: { 'content-type': 'application/json', ...headers },
-      });
-    expect((await post('{"broken')).status).toBe(400);
-    expect((await post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}')).status).toBe(400);
-    expect((await post('{}', { 'mcp-session-id': 'forged' })).status).toBe(404);
-    expect((await bundle.fetch('http://bundle/', { method: 'GET' })).status).toBe(405);
-  });
 });
 
 verifies('bundle:session', 'leaves no process behind when clients connect and disconnect', async () => {

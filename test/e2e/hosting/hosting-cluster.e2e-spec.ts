@@ -200,20 +200,10 @@ describe('programs without state', () => {
     const refused = await fetch(`${front.url}/internal/hosting/${randomUUID()}/1`, { method: 'POST' });
     expect(refused.status).toBe(404);
   });
-
-  verifies('hosting:hosts:why-not', 'of an engine are known in every process', async () => {
-    for (const process of [app, front]) {
-      expect(await process.get(Hosting).whyNot('worker')).toBeNull();
-      expect(await process.get(Hosting).whyNot('bundle')).toBe('Bundles are off here.');
-    }
-    const refused = await ask(front, programRef({ engine: 'bundle' }), '/who').catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(HostingUnavailableError);
-    expect(refused).toMatchObject({ message: 'Bundles are off here.', mayHaveRun: false });
-  });
 });
 
 describe('between processes', () => {
-  verifies('hosting:hosts:stream', 'first bytes arrive before the end', async () => {
+  verifies('runtime:request:streams', 'first bytes arrive before the end', async () => {
     const ref = await programOf(other);
     const asking = begin(app, ref, '/stream', { method: 'GET', isStream: true });
     await until(() => asking.heard() === 'first', 'the first bytes are there');
@@ -221,7 +211,7 @@ describe('between processes', () => {
     expect(await asking.answer).toMatchObject({ status: 200, text: 'first last' });
   });
 
-  verifies('hosting:hosts:stream', 'bodies, headers and lengths are unchanged', async () => {
+  verifies('runtime:request:streams', 'bodies, headers and lengths are unchanged', async () => {
     const ref = await programOf(other);
     const large = 'é'.repeat(4 * 1024 * 1024);
     for (const body of ['', '{"a":1}', Buffer.from([0, 255, 10]), large]) {
@@ -240,7 +230,7 @@ describe('between processes', () => {
     expect(Object.keys(headers)).not.toContain(INTERNAL_HEADER);
   });
 
-  verifies('hosting:hosts:stream', 'an unread response is not produced', async () => {
+  verifies('runtime:request:streams', 'an unread response is not produced', async () => {
     const ref = await programOf(other);
     otherPrograms.written = 0;
     let isPaused = false;
@@ -262,7 +252,7 @@ describe('between processes', () => {
     expect((await asking.answer).text).toHaveLength(32 * 1024 * 1024);
   });
 
-  verifies('hosting:hosts:stream', 'a caller that disconnects cancels the request at the host', async () => {
+  verifies('runtime:request:streams', 'a caller that disconnects cancels the request at the host', async () => {
     const [hanging, streaming] = [await programOf(other), await programOf(other)];
     const asking = begin(app, hanging, '/hang');
     const stream = begin(app, streaming, '/stream', { isStream: true });
@@ -446,7 +436,7 @@ describe('a host that is killed', () => {
 
 describe('a host that restarts', () => {
   longVerifies(
-    'health:host-restart',
+    'hosting:hosts:killed',
     'takes over the row of its former process at once, and its programs with it',
     async () => {
       const settings = { PORT: String(await freePort()), RUNTIME_LEASE_MS: '600000' };
@@ -617,22 +607,6 @@ describe('real programs', () => {
       await seen(app, other);
     },
   );
-});
-
-describe('a host that does not say where it is reached', () => {
-  verifies('hosting:hosts:why-not', 'runs programs for itself only', async () => {
-    const hidden = await app.sibling({ HOST: '0.0.0.0', ROLES: 'api,host' });
-    const own = await new PlacedPrograms({ name: 'hidden', dataDir: app.env.dataDir }).start();
-    await hidden.get(HostingRouter).runWith(own);
-    await seen(app, other, hidden);
-    for (let i = 0; i < 10; i += 1) expect((await whoRuns(front, programRef())).name).not.toBe('hidden');
-    const ref = await programOf(hidden, { isStateful: true });
-    expect((await whoRuns(hidden, ref)).name).toBe('hidden');
-    await expect(ask(front, ref, '/who')).rejects.toMatchObject({ message: expect.stringMatching(/ADVERTISE_URL/) });
-    await hidden.close();
-    await own.stop();
-    await seen(app, other);
-  });
 });
 
 type Host = Pick<LiveHost, 'id' | 'epoch'>;

@@ -42,7 +42,7 @@ async function follow(from: TestApp, name: string, query = '', lastEventId?: str
 
 describe('the stream of a log', () => {
   verifies(
-    ['runtime-log:stream', 'runtime-log:fields'],
+    'runtime-log:stream',
     'sends existing and then new invocations, in the process that writes them and in another one',
     async () => {
       const { name, id } = await server();

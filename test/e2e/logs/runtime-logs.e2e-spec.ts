@@ -68,7 +68,6 @@ describe('the log of a server', () => {
       'invocation:field:duration',
       'invocation:field:logs',
       'invocation:field:exceptions',
-      'runtime-log:fields',
     ],
     'shows each invocation in the specified form, newest first',
     async () => {

@@ -154,7 +154,7 @@ describe('the output of kustomize', () => {
     },
   );
 
-  verifies('kubernetes:autoscaling', 'names no number of pods with the component of the autoscalers', () => {
+  verifies('kubernetes:rendered', 'names no number of pods with the component of the autoscalers', () => {
     const replicasOf = (rendered: KubernetesObject[]) =>
       rendered.flatMap(({ kind, spec }) => (kind === 'Deployment' ? [(spec as { replicas?: number }).replicas] : []));
     expect(replicasOf(objects)).toEqual([2, 2]);

@@ -488,14 +488,6 @@ describe('paths below the address of a hosted release', () => {
 });
 
 describe('a connection to a hosted server', () => {
-  verifies('hosted:diagnosis', 'is diagnosed without a way through the network', async () => {
-    const { path } = await createConnection(app, owner, { server: shared.name }, { namespace });
-    const { body } = await app.as(owner).get(`${path}/diagnosis`);
-    expect(body).toMatchObject({ verdict: expect.stringMatching(/Everything works/) });
-    expect(JSON.stringify(body)).toMatch(/hosted here/);
-    expect(JSON.stringify(body)).not.toMatch(/hosted\.invalid/);
-  });
-
   it('ends with its server', async () => {
     const server = await publishHosted(app, owner, weather);
     const { path } = await createConnection(app, owner, { server: server.name }, { namespace });

@@ -149,17 +149,6 @@ describe('a publish form', () => {
     }
   });
 
-  it('is refused when it is not a form at all', async () => {
-    const response = await app.as(owner).put(releasesPath(name), external());
-    expect([response.status, response.body]).toEqual([
-      400,
-      { error: 'Send the body as multipart/form-data with a boundary' },
-    ]);
-    const answer = await putForm(app, owner, name, Buffer.from('no form'));
-    expect(answer.status).toBe(400);
-    expect(answer.body.error).toMatch(/^The body is not a complete multipart\/form-data form/);
-  });
-
   it('takes a payload of 4 MB and not one byte more', async () => {
     const fill = (bytes: number) => {
       const empty = JSON.stringify(external({ filling: '' }));

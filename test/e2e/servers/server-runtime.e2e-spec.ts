@@ -113,7 +113,7 @@ describe('the runtime settings of a server', () => {
     expect((await change(name, { egressAllow: most })).body.egressAllow).toEqual(most);
   });
 
-  verifies('server:runtime:owner-only', 'can be read and changed by the owner only', async () => {
+  verifies('auth:matrix', 'can be read and changed by the owner only', async () => {
     const name = await createServer(app, owner);
     await change(name, { logPayloads: true });
     const missing = `${name}-not`;

@@ -7,38 +7,10 @@ const read = (query: string, schema: Schema | null = null, parser?: unknown) =>
   readConfig(new URLSearchParams(query), schema, parser);
 
 describe('the configuration of a caller', () => {
-  it('nests at dots, reads valid JSON, and keeps other text', async () => {
-    expect(await read('a.b=1&a.c=x&on=true&list=[1,2]&text="5"')).toEqual({
-      config: { a: { b: 1, c: 'x' }, on: true, list: [1, 2], text: '5' },
-    });
-  });
-
   it('changes no prototype, by name or inside of a value', async () => {
     const query = '__proto__.x=1&a.__proto__=1&constructor.prototype.x=1&b={"__proto__":{"x":1},"y":1}&.=1&a..b=1';
     expect(await read(query)).toEqual({ config: { b: { y: 1 } } });
     expect(({} as { x?: unknown }).x).toBeUndefined();
-  });
-
-  it('keeps the first of a value and a group of one name', async () => {
-    expect(await read('a=1&a.b=2')).toEqual({ config: { a: 1 } });
-    expect(await read('a.b=2&a=1')).toEqual({ config: { a: { b: 2 } } });
-  });
-
-  it('converts a value to the type of its schema', async () => {
-    const schema: Schema = {
-      type: 'object',
-      $defs: { port: { type: 'integer' } },
-      properties: {
-        key: { type: 'string' },
-        port: { $ref: '#/$defs/port' },
-        tags: { type: 'array', items: { type: 'string' } },
-        mode: { enum: ['1', '2'] },
-        maybe: { anyOf: [{ type: 'number' }, { type: 'null' }] },
-      },
-    };
-    expect(await read('key=5000&port=80&tags=1&tags=2&mode=1&maybe=null&other=7', schema)).toEqual({
-      config: { key: '5000', port: 80, tags: ['1', '2'], mode: '1', maybe: null, other: 7 },
-    });
   });
 
   it('fills in defaults also inside of missing groups, and drops members that a closed schema does not list', async () => {

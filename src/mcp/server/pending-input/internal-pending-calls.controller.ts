@@ -17,7 +17,7 @@ export class InternalPendingCallsController {
   ) {}
 
   /**
-   * Continues one call with its next round. @throws RouteNotFoundError for a request not signed by a process of this
+   * Continues one call with its next round. @throws NotFoundError for a request not signed by a process of this
    * service
    */
   @Post()

@@ -19,7 +19,7 @@ export class InternalResumedStreamsController {
     private readonly internal: InternalServer,
   ) {}
 
-  /** Sends a stream until its end. @throws RouteNotFoundError for a request not signed by a process of this service */
+  /** Sends a stream until its end. @throws NotFoundError for a request not signed by a process of this service */
   @Post()
   @HttpCode(200)
   @Public()

@@ -16,7 +16,7 @@ export class InternalSseStreamsController {
     private readonly internal: InternalServer,
   ) {}
 
-  /** Serves a posted message. @throws RouteNotFoundError for a request not signed by a process of this service */
+  /** Serves a posted message. @throws NotFoundError for a request not signed by a process of this service */
   @Post()
   @HttpCode(200)
   @Public()

@@ -26,7 +26,7 @@ export class InternalUplinkController {
     private readonly internal: InternalServer,
   ) {}
 
-  /** Serves one request. @throws RouteNotFoundError for a request that no process of this service signed */
+  /** Serves one request. @throws NotFoundError for a request that no process of this service signed */
   @Post()
   @HttpCode(200)
   @Public()

@@ -37,25 +37,6 @@ describe('OTLP records', () => {
     ]);
   });
 
-  it('have the observed time if they have no time of their own, or none', () => {
-    expect(one({ timeUnixNano: '0', observedTimeUnixNano: `${at.getTime()}500000` })?.at).toEqual(at);
-    expect(one({})?.at).toBeNull();
-    expect(one({ timeUnixNano: '99999999999999999999999999' })?.at).toBeNull();
-  });
-
-  it('have the level of the severity text if the number is missing', () => {
-    for (const [text, level] of Object.entries({ WARNING: 'warn', Fatal: 'error', trace: 'debug', Notice: 'info' })) {
-      expect(one({ severityText: text })?.level).toBe(level);
-    }
-    expect(one({ severityNumber: 24 })?.level).toBe('error');
-    expect(one({ severityNumber: 99 })?.level).toBe('info');
-  });
-
-  it('belong to no trace if the id is zero or invalid', () => {
-    for (const id of ['0'.repeat(32), 'abc', 7, `${traceId}00`]) expect(one({ traceId: id })?.traceId).toBeNull();
-    expect(one({ traceId: traceId.toUpperCase() })?.traceId).toBe(traceId);
-  });
-
   it('accept any JSON in the place of a value', () => {
     const hostile: unknown[] = [
       { toString: 1, valueOf: 1 },

@@ -41,8 +41,10 @@ export class OtlpController {
   @Access('servers:publish', ownServerOrNone)
   @ApiOkResponse({
     description: 'An ExportLogsServiceResponse in the form of the request; empty if all records were accepted.',
-    schema: { type: 'object' },
-    example: {},
+    content: {
+      'application/json': { schema: { type: 'object' }, example: {} },
+      [PROTOBUF]: { schema: { type: 'string', format: 'binary' } },
+    },
   })
   @ApiErrors(400, serverNotFound, {
     status: 503,

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { LinkExpiredError, SignedUrls } from '../../../platform/http/signed-urls.js';
+import { ForbiddenError } from '../../../platform/errors/domain-error.js';
+import { SignedUrls } from '../../../platform/http/signed-urls.js';
 import { SetupPageError } from '../credentials.errors.js';
 import type { SetupLink, SetupPageOwner } from './setup.types.js';
 
@@ -38,7 +39,7 @@ export class SetupLinksService {
     try {
       if (!this.signed.opens(`/setup/${path}`, query)) throw SetupPageError.unknownLink();
     } catch (error) {
-      if (!(error instanceof LinkExpiredError)) throw error;
+      if (!(error instanceof ForbiddenError)) throw error;
       throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();
     }
     const [kind = '', id = '', epoch, accountId] = path.split('/');

@@ -1,14 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
-import fc from 'fast-check';
 import { ZipFile } from 'yazl';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { InvalidArchiveError, openZip } from '../../../platform/zip/zip-archive.js';
 import { readBundle, type BundleFacts } from './bundle-manifest.js';
 import { requireConfigSchema } from '../config/config-schema.js';
-import { longIt } from '../../../../test/support/jest/globals.mjs';
-import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const limits = { entriesMax: 1_000, totalBytesMax: 16 * 1024 * 1024 };
 const inputSchema = { type: 'object', properties: {} };
@@ -68,23 +65,6 @@ describe('a bundle', () => {
       });
     }
     expect(await read({ 'manifest.json': `\uFEFF${JSON.stringify(manifest)}` })).toMatchObject({ runtime: 'node' });
-  });
-
-  it('is started by the command and type of its manifest', async () => {
-    const mcp = (command: string) => ({ mcp_config: { command } });
-    const cases: [object, object, string][] = [
-      [{ type: 'python' }, {}, 'python'],
-      [{ type: 'uv' }, {}, 'python'],
-      [{ type: 'binary' }, {}, 'binary'],
-      [{ type: 'bun' }, {}, 'bun'],
-      [{ type: 'node', ...mcp('bun') }, {}, 'bun'],
-      [{ type: 'node', ...mcp('/usr/local/bin/bun') }, {}, 'bun'],
-      [{ type: 'node', ...mcp('C:\\bun.exe') }, {}, 'bun'],
-      [{ type: 'node', ...mcp('bundle') }, {}, 'node'],
-      [{ type: undefined }, { 'bin/server': '' }, 'binary'],
-    ];
-    for (const [server, files, runtime] of cases) expect((await readServer(server, files)).runtime).toBe(runtime);
-    expect(await faultOf(readServer({ type: 'ruby' }))).toContain('server.type must be "node", "python"');
   });
 
   it('declares all its tools if each has a schema and none is generated', async () => {
@@ -225,41 +205,6 @@ describe('a bundle that cannot be installed', () => {
     );
     expect(await faultOf(read({ 'manifest.json': `"${randomBytes(600 * 1024).toString('hex')}"` }))).toContain(
       'larger than 1048576 bytes',
-    );
-  });
-
-  longIt('is refused with a sentence, whatever its manifest holds', async () => {
-    const value = fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 });
-    const near = fc.record(
-      {
-        ...{
-          name: fc.oneof(fc.constant('a'), value),
-          version: fc.oneof(fc.constant('1'), value),
-          tools: value,
-          prompts: value,
-        },
-        server: fc.oneof(
-          fc.constant(manifest.server),
-          fc.record({ type: value, entry_point: value, mcp_config: value }),
-          value,
-        ),
-        user_config: fc.oneof(
-          fc.dictionary(
-            fc.string(),
-            fc.record({ type: fc.constantFrom('string', 'file'), required: value, default: value }),
-          ),
-          value,
-        ),
-      },
-      { requiredKeys: ['name', 'version', 'server'] },
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(near, value), async (content) => {
-        const message = await faultOf(read({ 'manifest.json': JSON.stringify(content) }));
-        expect(message).toMatch(/^(?:manifest\.json|unexpected: Error: accepted)/);
-        expect(message).not.toMatch(/[\p{C}\p{Default_Ignorable_Code_Point}]/u);
-      }),
-      { numRuns: randomRuns(300) },
     );
   });
 });

@@ -55,11 +55,6 @@ describe('a config schema', () => {
     }
   });
 
-  it('may be empty', () => {
-    const empty = { schema: { type: 'object', properties: {} }, warnings: [] };
-    for (const kind of kinds) expect(requireConfigSchema({}, kind)).toEqual(empty);
-  });
-
   it('is accepted with a warning beyond the documented 20 properties and 1 KB', () => {
     const many = Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`p${i}`, string]));
     const long = { ...string, description: 'x'.repeat(1_000) };

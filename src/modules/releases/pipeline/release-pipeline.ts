@@ -12,14 +12,16 @@
  * job is retried.
  */
 import { randomUUID } from 'node:crypto';
+import { Processor, WorkerHost } from '@nestjs/bullmq';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { DelayedError, type Job } from 'bullmq';
 import { isDatabaseUnreachable } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
 import { LeaseLostError, ReleaseLeases, type ReleaseLease, type StageOutcome } from '../release-lease.js';
 import { mayBecome, releaseStatuses, stages, type Stage } from '../release-state.js';
-import { ReleasesQueue } from '../releases.queue.js';
+import { RELEASES_QUEUE, ReleasesQueue, type RunReleaseJob } from '../releases.queue.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import { ReleaseStages } from './release-stages.js';
 import { ReleaseSlotsRepository } from './release-slots.repository.js';
@@ -142,5 +144,27 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     this.logger.error({ msg: `a release failed in ${stage}`, releaseId: lease.releaseId, ...names, err: error });
     if (lost !== null) throw lost;
     this.results.inc({ status: 'INTERNAL_ERROR' });
+  }
+}
+
+/** Releases wait for upstreams most of the time, so one worker runs several. */
+const CONCURRENCY = 8;
+
+/** Delay of a job that a stopping process fetched, so that another process takes it. */
+const HANDOVER_MS = 100;
+
+/** Runs the pipeline of one release per job. */
+@Processor(RELEASES_QUEUE, { concurrency: CONCURRENCY })
+export class ReleasesProcessor extends WorkerHost {
+  constructor(private readonly pipeline: ReleasePipeline) {
+    super();
+  }
+
+  async process(job: Job<RunReleaseJob>, token?: string): Promise<void> {
+    if (this.pipeline.isStopping) {
+      await job.moveToDelayed(Date.now() + HANDOVER_MS, token);
+      throw new DelayedError();
+    }
+    await this.pipeline.run(job.data.releaseId, job.data.attempt);
   }
 }

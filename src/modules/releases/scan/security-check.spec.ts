@@ -1,8 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { longIt } from '../../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../../test/support/random-runs.js';
-import { confusableSkeleton } from './hidden-characters.js';
 import { checkServer, DESCRIPTION_CHARS_MAX, FINDINGS_MAX, type Finding, type ServerText } from './security-check.js';
 
 const inputSchema = { type: 'object', properties: { q: { type: 'string', description: 'What to look for' } } };
@@ -11,31 +9,6 @@ const tools = (...names: string[]) => ({ tools: names.map((name) => tool(name)) 
 const rulesOf = (findings: Finding[]) => findings.map(({ rule, where }) => `${where}: ${rule}`);
 
 describe('a server without findings', () => {
-  it('has the usual texts of servers', () => {
-    const server: ServerText = {
-      serverInfo: { name: 'weather', version: '1.0.0', title: 'Weather ☀️', icons: [{ src: 'https://a.test/i.png' }] },
-      instructions: 'Ask for a city first.\n\nUse metric units.',
-      tools: [
-        tool('now', { title: 'Now', annotations: { readOnlyHint: true }, outputSchema: { type: 'object' } }),
-        tool('city.search'),
-        tool('city/list'),
-        tool('get-v10', { execution: { taskSupport: 'forbidden' } }),
-        tool('get-vl0', { inputSchema: { type: 'object' } }),
-        // As cards copy them from manifests.
-        { name: 'bare' },
-        { name: 'null', description: null, inputSchema: null },
-      ],
-      prompts: [
-        { name: 'pack my bag', description: 'چه بپوشم؟', arguments: [{ name: 'city', description: 'می‌خواهم' }] },
-      ],
-      resources: [{ name: 'map', uri: 'geo://map', description: '👨‍👩‍👧' }],
-      resourceTemplates: [{ name: 'city', uriTemplate: 'geo://{city}' }],
-    };
-    expect(checkServer(server)).toEqual([]);
-    expect(checkServer({})).toEqual([]);
-    expect(checkServer({ tools: null, prompts: null, resources: null, resourceTemplates: null })).toEqual([]);
-  });
-
   it('may have any text in members that models do not read', () => {
     expect(checkServer({ tools: [tool('a', { _meta: { 'x/y': 'a\u200Bb' } })] })).toEqual([]);
   });
@@ -171,12 +144,6 @@ describe('names of tools', () => {
       checkServer(tools('search', 'research', 'search_2', 'search-2', 'search.2', 'v1', 'vl', 'v0', 'vo')),
     ).toEqual([]);
   });
-
-  longIt('of plain letters and digits differ by more than case, or are the same', () => {
-    const plain = fc.string({ unit: fc.constantFrom(...'abcIlO019ABC_-./'), maxLength: 20 });
-    fc.assert(fc.property(plain, (name) => expect(confusableSkeleton(name)).toBe(name.toLowerCase())));
-    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 50 }), (name) => void confusableSkeleton(name)));
-  });
 });
 
 describe('schemas', () => {
@@ -227,25 +194,6 @@ describe('hostile input', () => {
     const findings = checkServer({ tools: [noisy, ...Array.from({ length: 500 }, (_, at) => tool(`no ${at}`))] });
     expect(findings).toHaveLength(FINDINGS_MAX);
     expect(findings.filter(({ where }) => where === 'tool "a b"')).toHaveLength(8);
-  });
-
-  longIt('of megabytes is checked within seconds', () => {
-    const wide = Array.from({ length: 15 }, (_, at) =>
-      tool(`t${at}`, {
-        inputSchema: {
-          type: 'object',
-          properties: Object.fromEntries(
-            Array.from({ length: 4_000 }, (__, p) => [`p${p}`, { type: 'string', description: 'x'.repeat(20) }]),
-          ),
-        },
-      }),
-    );
-    const chain = (levels: number): object =>
-      levels === 0 ? Array.from({ length: 100_000 }, () => 'x') : { a: chain(levels - 1) };
-    const from = performance.now();
-    expect(checkServer({ tools: wide })).toEqual([]);
-    checkServer({ tools: Array.from({ length: 5 }, (_, at) => tool(`t${at}`, { annotations: chain(90) })) });
-    expect(performance.now() - from).toBeLessThan(60_000);
   });
 
   it('never throws, and no finding contains the hidden text', () => {

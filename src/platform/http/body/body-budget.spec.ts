@@ -2,7 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { loadEnv } from '../../../config/env.js';
-import { BodiesFullError, BodyBudget, bodyLeaseOf } from './body-budget.js';
+import { UnavailableError } from '../../errors/domain-error.js';
+import { BodyBudget, bodyLeaseOf } from './body-budget.js';
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -33,7 +34,9 @@ describe('the budget of request bodies', () => {
     const bodies = budget();
     const first = begun(bodies, 'a', MB);
     begun(bodies, 'a', MB - 16 * KB);
-    expect(() => begun(bodies, 'a', 32 * KB)).toThrow(BodiesFullError);
+    expect(() => begun(bodies, 'a', 32 * KB)).toThrow(
+      expect.objectContaining({ kind: 'unavailable', retryAfterSeconds: 1, noRetry: true }),
+    );
     begun(bodies, 'b', MB);
     first.lease.complete();
     first.end();
@@ -44,13 +47,13 @@ describe('the budget of request bodies', () => {
     const bodies = budget();
     begun(bodies, 'a', 4 * MB);
     begun(bodies, 'b', 3 * MB);
-    expect(() => begun(bodies, 'c', 2 * MB)).toThrow(BodiesFullError);
+    expect(() => begun(bodies, 'c', 2 * MB)).toThrow(UnavailableError);
   });
 
   it('counts a body that arrives as 16 KB at least, and with its size afterwards', () => {
     const bodies = budget();
     const many = Array.from({ length: 128 }, () => begun(bodies, 'a', 1));
-    expect(() => begun(bodies, 'a', 1)).toThrow(BodiesFullError);
+    expect(() => begun(bodies, 'a', 1)).toThrow(UnavailableError);
     for (const { lease } of many) lease.complete();
     begun(bodies, 'a', 1);
   });
@@ -65,7 +68,7 @@ describe('the budget of request bodies', () => {
       lease.begin();
     };
     for (let n = 0; n < 16; n += 1) form(`203.0.113.${n}`);
-    expect(() => form('203.0.113.99')).toThrow(BodiesFullError);
+    expect(() => form('203.0.113.99')).toThrow(UnavailableError);
     const other = request('198.51.100.2');
     bodies.admitStranger(other.message, other.response);
     bodyLeaseOf(other.message).begin();
@@ -80,13 +83,9 @@ describe('the budget of request bodies', () => {
       bodyLeaseOf(one.message).begin();
     };
     for (let n = 0; n < 16; n += 1) form('203.0.113.1');
-    expect(() => form('203.0.113.1')).toThrow(BodiesFullError);
+    expect(() => form('203.0.113.1')).toThrow(UnavailableError);
     form('203.0.113.2');
     for (let n = 0; n < 47; n += 1) form();
-    expect(() => form()).toThrow(BodiesFullError);
-  });
-
-  it('refuses with Retry-After and `x-should-retry: false`', () => {
-    expect(new BodiesFullError()).toMatchObject({ kind: 'unavailable', retryAfterSeconds: 1, noRetry: true });
+    expect(() => form()).toThrow(UnavailableError);
   });
 });

@@ -9,15 +9,6 @@ const ARRIVING_BYTES_MIN = 16 * 1024;
 
 const MB = 1024 * 1024;
 
-/** All bodies together, or those of one account or address, hold as much memory as they may. */
-export class BodiesFullError extends UnavailableError {
-  override readonly noRetry = true;
-
-  constructor() {
-    super('Too many bytes of requests are being received: try again in a moment', 1);
-  }
-}
-
 /** Bytes of bodies in memory, in all and for each owner. */
 class BodyPool {
   private bytes = 0;
@@ -32,12 +23,13 @@ class BodyPool {
    * @param owner null where only the bound of all applies
    *
    * @param held bytes that the same body is charged for already
-   * @throws BodiesFullError
+   * @throws UnavailableError
    */
   add(owner: string | null, bytes: number, held: number): void {
     const own = owner === null ? 0 : (this.bytesOf.get(owner) ?? 0);
     if (this.bytes + bytes > this.bytesMax || (own > held && own + bytes > this.bytesMax / 4)) {
-      throw new BodiesFullError();
+      const message = 'Too many bytes of requests are being received: try again in a moment';
+      throw Object.assign(new UnavailableError(message, 1), { noRetry: true });
     }
     this.bytes += bytes;
     if (owner !== null) this.bytesOf.set(owner, own + bytes);
@@ -66,7 +58,7 @@ export class BodyLease {
     readonly bytesMax: number | null,
   ) {}
 
-  /** Called before the first byte is read. @throws BodiesFullError */
+  /** Called before the first byte is read. @throws UnavailableError */
   begin(): void {
     // A response whose client has left emits no further event.
     this.isOver = this.response.destroyed;
@@ -77,7 +69,7 @@ export class BodyLease {
     });
   }
 
-  /** Counts bytes that stay in memory. @throws BodiesFullError */
+  /** Counts bytes that stay in memory. @throws UnavailableError */
   add(bytes: number): void {
     this.bytes += bytes;
     if (this.bytes > this.charged) this.charge(this.bytes);

@@ -135,24 +135,6 @@ describe('readMultipart', () => {
     expect(pieces).toBeGreaterThan(20);
   });
 
-  it('reads an empty text as a file that was not chosen, as pages send it', async () => {
-    const { status, text } = await post(part('module', '') + part('note', 'n') + part('archive', '') + closing);
-    expect(status).toBe(200);
-    expect(JSON.parse(text)).toEqual({ fields: { note: 'n' }, files: {} });
-  });
-
-  it('takes a file of any name where one is allowed', async () => {
-    shapeNow = { fields: {}, files: ['*'] };
-    const { text } = await post(part('__proto__', 'x', 'a.png') + closing);
-    expect(text).toBe('{"fields":{},"files":{"__proto__":"__proto__ a.png x"}}');
-  });
-
-  it('names a text that was sent as a file', async () => {
-    shapeNow = { fields: {}, files: ['*'] };
-    const text = 'The part "icon" is not known: the form takes a file of any name';
-    expect(await post(part('icon', 'x') + closing)).toEqual({ status: 400, text });
-  });
-
   it('accepts a text of exactly the limit and no larger one', async () => {
     expect((await post(part('note', '12345') + closing)).status).toBe(200);
     expect((await post(part('payload', 'x'.repeat(20)) + part('note', 'ää') + closing)).status).toBe(200);
@@ -199,19 +181,6 @@ describe('readMultipart', () => {
     shapeNow = { fields: {}, files: ['*'] };
     const body = ['a', 'b', 'c', 'd'].map((name) => part(name, 'x', name)).join('') + closing;
     expect(await post(body)).toEqual({ status: 400, text: 'The form holds too many parts' });
-  });
-
-  it('refuses a part without a name and a text in an unknown charset', async () => {
-    const head = `--${BOUNDARY}\r\ncontent-disposition: form-data`;
-    const nameless = [`${head}\r\n\r\na\r\n`, `${head}; name=""; filename="a"\r\n\r\na\r\n`];
-    for (const one of nameless) {
-      const { status, text } = await post(one + closing);
-      expect([status, text]).toEqual([400, expect.stringMatching(/^The part "" is not known/)]);
-    }
-    const { status, text } = await post(
-      `${head}; name="payload"\r\ncontent-type: text/plain; charset=utf-7\r\n\r\na\r\n${closing}`,
-    );
-    expect([status, text]).toEqual([400, 'The part "payload" is in an unknown charset: send UTF-8']);
   });
 
   it('refuses a body that is not a form', async () => {

@@ -27,7 +27,7 @@ const BROKEN = 'The body is not a complete multipart/form-data form';
 /**
  * Reads a multipart form; files go through `take` as they arrive. The rest of a refused body is left unread.
  *
- * @throws BodiesFullError; InvalidInputError for unknown, repeated or oversize parts and for a body that is not a form;
+ * @throws UnavailableError; InvalidInputError for unknown, repeated or oversize parts and for a body that is not a form;
  * whatever `take` throws
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {

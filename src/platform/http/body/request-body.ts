@@ -26,7 +26,7 @@ export interface BodyFormat {
  * Reads a whole request body. Its bytes count against the budget of the caller until the request is answered. A body that
  * was read before is an error at once: its end would never come.
  *
- * @throws TooLargeError, BodiesFullError or InvalidInputError (beyond a bound of JSON), before more is read;
+ * @throws TooLargeError, UnavailableError or InvalidInputError (beyond a bound of JSON), before more is read;
  * InvalidInputError for a coding that is not taken and for a body that breaks off
  */
 export function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
