@@ -32,7 +32,6 @@ import { requireOwnHost } from '../../platform/pages/own-host.js';
 import { messagePage, PageError } from '../../platform/pages/page.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { AccessService } from '../auth/access.service.js';
 import { TOKEN_PREFIX } from '../auth/mcp-endpoint.access.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
@@ -73,7 +72,6 @@ export class AuthorizationServerService {
   constructor(
     private readonly rows: AuthorizationServerRepository,
     private readonly tokens: TokensService,
-    private readonly access: AccessService,
     private readonly documents: ClientDocuments,
     private readonly vault: Vault,
     private readonly limits: RequestLimits,
@@ -106,7 +104,6 @@ export class AuthorizationServerService {
     provider.on('grant.revoked', (_context: unknown, grantId: string) => this.tokens.end([grantId]));
     this.callback = provider.callback();
     this.provider = provider;
-    this.access.useTokens(this.tokens);
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
       for (const client of await this.rows.sweepCodes()) {
         this.logger.warn(

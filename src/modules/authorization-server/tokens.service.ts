@@ -14,12 +14,13 @@ import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { hashSecret } from '../../platform/http/secrets.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
+import { AccessService } from '../auth/access.service.js';
 import type { Caller, TokenSource } from '../auth/access.types.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { mcpEndpointAt, pathOfEndpoint, TOKEN_PREFIX, type McpEndpoint } from '../auth/mcp-endpoint.access.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { MCP_SCOPE } from './authorization-server.types.js';
-import { metadataUrl } from './protected-resource.js';
+import { metadataUrl, offReason } from './protected-resource.js';
 
 /** RFC 6750 section 3.1. */
 const INVALID_TOKEN = 'error="invalid_token", ';
@@ -39,13 +40,16 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 
   constructor(
     private readonly rows: AuthorizationServerRepository,
+    private readonly access: AccessService,
     private readonly limits: AccountLimitsService,
     private readonly held: HeldByKeys,
     private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
 
+  /** Tokens are refused where the login is off, also those that were issued before. */
   async onModuleInit(): Promise<void> {
+    if (offReason(this.env) === null) this.access.useTokens(this);
     await this.pubSub.subscribe('authorization-server.grants-ended', ({ grantIds }) =>
       grantIds.forEach((id) => this.forget(id)),
     );
