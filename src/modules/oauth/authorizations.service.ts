@@ -5,7 +5,7 @@
  * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`. The state works
  * once, for 10 minutes and in that browser; the issuer is checked by `iss` (RFC 9207). The code is exchanged, the
  * tokens are stored in place of the owner's earlier ones, other links of the owner end, and the owner's module is told.
- * A set-up page and the authorization that begins on it share one discovery for 60 s.
+ * A set-up page and the authorization that begins on it within 60 s share one discovery; the next one discovers anew.
  *
  * Faults of the server are OAuthSetupErrors. Faults of the person's way are SetupPageErrors, pages with a sentence and
  * the next step: link unknown, used or expired, another browser, refusal by the person (which returns to the app),
@@ -200,7 +200,10 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
 
   private async prepare(owner: CredentialOwner, request: BeginAuthorization, client: PreregisteredClient | null) {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
-    const cached = this.discovered.get(JSON.stringify([owner, request]));
+    const key = JSON.stringify([owner, request]);
+    const cached = this.discovered.get(key);
+    // Once: the next authorization asks whether the server has another authorization server now.
+    this.discovered.delete(key);
     const { server, resource, resourceName, scopes } = cached ?? (await this.discover(fetch, owner, request));
     if (client) {
       // A client is stored only for the issuer that it was entered for.
