@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { OAuthSetupError } from '../../../src/modules/oauth/credentials.errors.js';
+import { AuthorizationsService } from '../../../src/modules/oauth/authorizations.service.js';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import { testApp } from '../../support/app.js';
 import {
@@ -120,6 +121,25 @@ describe('an authorization server is found', () => {
       '/.well-known/oauth-protected-resource/a/mcp',
       '/.well-known/oauth-protected-resource',
     ]);
+  });
+
+  verifies('oauth:discovery', 'anew for the next authorization, after a page shared one with the last', async () => {
+    const [before, after] = [await authorizationServer(), await authorizationServer()];
+    const issuers = [before.issuer];
+    const moving = await resourceSite(issuers);
+    const authorizations = app.get(AuthorizationsService);
+    const owner = newOwner();
+    const request = { upstreamUrl: `${moving.origin}/mcp`, challenge: null, label: 'moving' };
+    await authorizations.preview(owner, request);
+    await authorizations.begin(owner, request);
+    expect(moving.asked).toHaveLength(1);
+    issuers[0] = after.issuer;
+    await authorizations.begin(owner, request);
+    const begun = await app.database.query<{ issuer: string }[]>(
+      `SELECT server ->> 'issuer' AS issuer FROM pending_authorizations WHERE owner_id = $1 ORDER BY created_at`,
+      [owner.id],
+    );
+    expect(begun.map(({ issuer }) => issuer)).toEqual([before.issuer, after.issuer]);
   });
 
   verifies('oauth:discovery', 'at the well-known address when the one in the challenge is broken', async () => {
