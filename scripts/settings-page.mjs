@@ -53,7 +53,8 @@ secret. White space around the value is cut. Both set, an empty file, and one th
 ## Six budgets
 
 Limits keep one client, tenant or server from taking what the others need. Each belongs to one of six budgets. A request
-beyond one is refused with an error that names the limit.
+beyond one is refused with an error that names the limit. Unread answers beyond theirs end with their connection, and a full
+cache drops the entry that was used longest ago.
 
 | Budget of    | Bounds                                                 | Settings                                             |
 | ------------ | ------------------------------------------------------ | ---------------------------------------------------- |

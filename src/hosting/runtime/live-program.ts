@@ -58,7 +58,7 @@ export interface RuntimeCounts {
   dropped: number;
 }
 
-/** What the programs of a process share; one object per process. */
+/** Services that all programs of a process use; one object per process. */
 export interface ProgramServices {
   env: Env;
   limits: ProgramLimits;

@@ -27,7 +27,7 @@ const CLOSE_BY_FORCE_MS = 1_000;
 /** Memory that a program uses once it has started, in MB. */
 const STARTED_MB = 30;
 
-/** What the pool and its programs share; one object per process. */
+/** Services of the pool and its programs; one object per process. */
 export interface PoolServices extends ProgramServices {
   watchdog: Watchdog;
   population: LivePrograms;

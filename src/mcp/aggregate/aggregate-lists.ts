@@ -129,7 +129,7 @@ export class AggregateLists {
     const rest = after === null ? all.members : all.members.filter(({ seq }) => BigInt(seq) < after);
     const asked = rest.slice(0, MEMBERS_MAX);
     const lists = await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, ...call });
-    // What does not fit goes to the next page.
+    // Lists beyond the size of a page go to the next one.
     let chars = 0;
     const end = lists.findIndex((list, at) => {
       if ('items' in list) chars += list.items.reduce((sum, { text }) => sum + text.length, 0);

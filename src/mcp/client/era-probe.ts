@@ -49,7 +49,7 @@ export async function findEra(wire: HttpWire): Promise<ProbedEra> {
     const isRefusal = reply?.error && status < 500 && status !== 429;
     throw isRefusal ? refusal(wire.target, reply.error?.message ?? '') : probe.error();
   }
-  // It may be a strict legacy server or one of 2024-11-05, which answers over a stream.
+  // The server may be a strict legacy one, or one of 2024-11-05, which answers over a stream.
   return ofInitialize(wire, 'does not read server/discover').catch(async (error: unknown) => {
     if (!isOutOfPlace(error)) throw error;
     const endpointMs = Math.min(wire.target.connectTimeoutMs, ENDPOINT_MS_MAX);

@@ -98,7 +98,7 @@ export class MultiplexedCalls {
     const call = method !== 'ping' && haveOneOwner(asking) ? able.at(-1) : undefined;
     if (call) return call.requested(text, method);
     const { peer } = this;
-    // It may concern another one's call.
+    // The request may concern the call of another caller.
     const refuse = () =>
       Promise.resolve(
         errorAnswer(

@@ -177,7 +177,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { ...toApiKeyDto(made.row), key: made.key };
   }
 
-  /** What the key of a caller may do. @throws NotFoundError when it was revoked meanwhile */
+  /** Rights of a caller's key, in words. @throws NotFoundError when it was revoked meanwhile */
   async accessOf({ keyId, isOperator }: Caller): Promise<AccessDto> {
     const row = await this.keys.findOne({ where: { id: keyId }, relations: { account: true } });
     if (!row) throw new NotFoundError('API key not found');

@@ -26,7 +26,7 @@ export class CurrentReleaseService {
     private readonly rows: ReleasesRepository,
     private readonly logs: ReleaseLogRepository,
     private readonly servers: ServerReleasesService,
-    private readonly current: ReleaseSwitch,
+    private readonly releaseSwitch: ReleaseSwitch,
     private readonly rescans: RescansService,
     private readonly access: AccessService,
   ) {}
@@ -45,7 +45,7 @@ export class CurrentReleaseService {
     if (release.status !== 'SUCCESS' || snapshot === null) {
       throw new ConflictError(`Only a release that succeeded can become current: this one is ${release.status}`);
     }
-    const compared = await this.current.compare(server.id, snapshot);
+    const compared = await this.releaseSwitch.compare(server.id, snapshot);
     const message = `Promoted by the key ${JSON.stringify(await this.access.keyName(caller))}`;
     await this.database.transaction(async (tx) => {
       // Already current: a rescan may have replaced its snapshot with a newer one.
@@ -53,10 +53,10 @@ export class CurrentReleaseService {
       // Locked against its retention.
       const kept = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
       if (!(await tx.findOne(Release, kept))) throw new NotFoundError(RELEASE_NOT_FOUND);
-      await this.current.replace(server.id, snapshot, compared, false, tx);
+      await this.releaseSwitch.replace(server.id, snapshot, compared, false, tx);
       await this.logs.append(releaseId, [{ stage: 'publish', level: 'info', message }], tx);
     });
-    this.current.announce(server.id, server.slug, releaseId);
+    this.releaseSwitch.announce(server.id, server.slug, releaseId);
     return toReleaseDto(release, { ...this.releases.mcpUrlOf(server, release), isCurrent: true });
   }
 

@@ -11,13 +11,13 @@ import { ReleaseSwitch } from '../release-switch.js';
 export class PublishStage implements ReleaseStage {
   constructor(
     private readonly servers: ServerReleasesService,
-    private readonly current: ReleaseSwitch,
+    private readonly releaseSwitch: ReleaseSwitch,
     private readonly urls: ServerUrlsService,
   ) {}
 
   async run({ serverId, snapshot }: Release): Promise<StageOutcome> {
     if (!snapshot) throw new Error('A release reaches its last stage with a snapshot');
-    const compared = await this.current.compare(serverId, snapshot);
+    const compared = await this.releaseSwitch.compare(serverId, snapshot);
     const { previousReleaseId: previous, changes } = compared;
     const names = await this.servers.namesOf(serverId);
     // Bundles run at their clients, who download them.
@@ -29,8 +29,8 @@ export class PublishStage implements ReleaseStage {
         ...(previous === null ? [] : contractLines(changes, { stage: 'publish', since: `since release ${previous}` })),
         { stage: 'publish', level: 'success', message: `Published: ${where}` },
       ],
-      inTransaction: (tx) => this.current.replace(serverId, snapshot, compared, !snapshot.isClaimed, tx),
-      onCommitted: () => this.current.announce(serverId, names.slug, snapshot.releaseId),
+      inTransaction: (tx) => this.releaseSwitch.replace(serverId, snapshot, compared, !snapshot.isClaimed, tx),
+      onCommitted: () => this.releaseSwitch.announce(serverId, names.slug, snapshot.releaseId),
     };
   }
 }
