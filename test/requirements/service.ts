@@ -730,7 +730,7 @@ export const service = {
   'stop:graceful': {
     source: 'House',
     behavior:
-      'A stop signal lets requests in flight finish, ends upstream sessions and stops the embedded database; a call in flight after 25 s answers an error that contains "restarting".',
+      'A stop signal lets requests in flight finish, ends upstream sessions and stops the embedded database; a call in flight after 25 s answers an error that contains "restarting". A queue that cannot be reached does not hold the end up.',
   },
   'stop:killed': {
     source: 'House',

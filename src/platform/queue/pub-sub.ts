@@ -9,7 +9,8 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { createPostgresRelayBackend, Relay, type RelayOptions } from 'bullmq';
 import { Env } from '../../config/env.js';
-import { QueueConnection } from './queue-backend.js';
+import { withTimeout } from '../limits/with-timeout.js';
+import { CLOSE_MS_MAX, QueueConnection } from './queue-backend.js';
 
 /**
  * Topics and the payload of each. A module adds its own beside the code that publishes them:
@@ -54,7 +55,8 @@ export class PubSub implements OnApplicationShutdown {
     await this.relay.getCounts();
   }
 
+  /** While Redis is away, its client waits for it for ever. */
   async onApplicationShutdown(): Promise<void> {
-    await this.relay.close();
+    await withTimeout(CLOSE_MS_MAX, this.relay.close(), undefined);
   }
 }

@@ -1,5 +1,4 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
@@ -12,6 +11,7 @@ import { releaseServer } from '../../support/database/server-rows.js';
 import { toolCall } from '../../support/mcp/calls.js';
 import { tracker } from '../../support/special-upstreams/tracker.js';
 import { query } from '../../support/database/query.js';
+import { REDIS_SERVER, startRedis } from '../../support/redis.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
@@ -19,9 +19,6 @@ import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Longer than any answer of a service whose database is away takes: 5 s are for connecting, the rest for a busy machine. */
 const HONEST_MS_MAX = 30_000;
-
-/** Debian's; the tests that need it run where it is installed. */
-const REDIS_SERVER = '/usr/bin/redis-server';
 
 /** Body of `/ready` while nothing is wrong. */
 const READY = { status: 'ok', database: 'ok', queue: 'ok', clock: 'ok', storage: 'ok' };
@@ -377,15 +374,3 @@ describe('while the queue is away', () => {
     });
   }
 });
-
-/** A Redis that keeps nothing, ready to answer. */
-async function startRedis(port: number): Promise<ChildProcess> {
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const child = spawn(REDIS_SERVER, [...options, '--maxmemory-policy', 'noeviction'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  let said = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
-  await until(() => said.includes('Ready to accept connections'), 'Redis is up');
-  return child;
-}

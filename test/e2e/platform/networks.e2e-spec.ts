@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -13,6 +12,7 @@ import { cleanUpPrograms, dataFolder, readySettings, runProgram, type Program } 
 import { startS3 } from '../../support/s3.js';
 import { issuedCertificate } from '../../support/special-upstreams/faulty-tls.js';
 import { startTlsFront, type TlsFront } from '../../support/tls-front.js';
+import { REDIS_SERVER, startRedis } from '../../support/redis.js';
 import { until } from '../../support/until.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
@@ -110,14 +110,10 @@ afterAll(async () => {
 
 /** `REDIS_URL` of a Redis behind TLS; nothing where Redis is not installed. */
 async function tlsRedis(front: (port: number) => Promise<TlsFront>): Promise<Record<string, string>> {
-  if (!existsSync('/usr/bin/redis-server')) return {};
+  if (!existsSync(REDIS_SERVER)) return {};
   const port = await freePort();
-  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const redis = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const redis = await startRedis(port);
   closed.push(() => redis.kill('SIGKILL'));
-  let output = '';
-  redis.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  await until(() => output.includes('Ready to accept connections'), 'Redis listens');
   return { REDIS_URL: `rediss://127.0.0.1:${(await front(port)).port}` };
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
@@ -20,7 +21,9 @@ import {
 } from '../../support/program.js';
 import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { query } from '../../support/database/query.js';
+import { REDIS_SERVER, startRedis } from '../../support/redis.js';
 import { until } from '../../support/until.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { longIt } from '../../support/jest/globals.mjs';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -475,6 +478,24 @@ describe('the end', () => {
     },
     SLOW_MS,
   );
+
+  if (existsSync(REDIS_SERVER)) {
+    verifies('stop:graceful', 'ends with exit code 0 while Redis is away', async () => {
+      const port = await freePort();
+      const redis = await startRedis(port);
+      const { url } = await emptyDatabase();
+      const service = runProgram('main.js', {
+        DATABASE_URL: url,
+        REDIS_URL: `redis://127.0.0.1:${port}`,
+        ENCRYPTION_KEYS: vaultKey,
+      });
+      await service.url();
+      redis.kill('SIGKILL');
+      await once(redis, 'exit');
+      service.kill('SIGTERM');
+      expect(await service.ended).toBe(0);
+    });
+  }
 
   longIt(
     'a second signal ends it at once, with exit code 1 and without Postgres',
