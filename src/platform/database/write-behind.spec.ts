@@ -54,6 +54,16 @@ describe('WriteBehind', () => {
     expect(batches).toEqual([{ a: 1 }]);
   });
 
+  it('counts values as dropped whose last write at the end of the process failed', async () => {
+    const { behind, batches, failNext } = recorder();
+    const before = behind.dropped;
+    failNext();
+    behind.set('a', 1);
+    await behind.onApplicationShutdown();
+    expect(lines).toMatchObject([{ msg: '1 updates are lost: the process ends' }]);
+    expect([batches, behind.size, behind.dropped - before]).toEqual([[], 0, 1]);
+  });
+
   it('writes a value that was set during a failed write instead of the failed one', async () => {
     const batches: [string, number][][] = [];
     let fail: (error: Error) => void = () => undefined;

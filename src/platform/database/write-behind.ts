@@ -99,7 +99,10 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     }
   }
 
-  /** Writes the waiting values. Never rejects: a failed batch is put back under newer values and tried again. */
+  /**
+   * Writes the waiting values. Never rejects: a failed batch is put back under newer values and tried again, and dropped once
+   * the process ends.
+   */
   flush(): Promise<void> {
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
@@ -108,8 +111,8 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.flush();
     this.group.live.delete(this);
+    await this.flush();
   }
 
   private put(key: Key, value: Value): void {
@@ -140,11 +143,16 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
       await this.write(batch);
       for (const value of batch.values()) this.weight -= this.options.of(value);
     } catch (error) {
-      this.logger.warn({ msg: `${batch.size} updates wait for the database`, err: error as Error });
-      for (const [key, value] of batch) {
-        this.weight -= this.options.of(value);
-        const newer = this.waiting.get(key);
-        this.put(key, newer === undefined ? value : this.options.merge(newer, value));
+      if (this.group.live.has(this)) {
+        this.logger.warn({ msg: `${batch.size} updates wait for the database`, err: error as Error });
+        for (const [key, value] of batch) {
+          this.weight -= this.options.of(value);
+          const newer = this.waiting.get(key);
+          this.put(key, newer === undefined ? value : this.options.merge(newer, value));
+        }
+      } else {
+        this.group.dropped += batch.size;
+        this.logger.warn({ msg: `${batch.size} updates are lost: the process ends`, err: error as Error });
       }
     }
     this.writing = new Map();
