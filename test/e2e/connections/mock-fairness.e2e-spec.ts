@@ -1,10 +1,10 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeAll, describe, expect } from '@jest/globals';
-import { testAccount, testApp, uniqueName } from '../support/app.js';
-import { releaseServer } from '../support/database/server-rows.js';
-import { createConnection, createNamespace, createServer } from '../support/factories.js';
-import { publish } from '../support/releases/releases.js';
-import { verifies } from '../support/verifies.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
+import { releaseServer } from '../../support/database/server-rows.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { publish } from '../../support/releases/releases.js';
+import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
 const owner = testAccount(app);
