@@ -1,4 +1,4 @@
-/** What clients upload, from whole to nonsense: skills, bundles, archives, images and the forms that they come in. */
+/** Uploads of clients, from whole to nonsense: skills, bundles, archives, images and the forms that they come in. */
 import fc, { type Arbitrary } from 'fast-check';
 import { FORM_TYPE, formBytes, type FormPart } from '../support/documentation/raw-form.js';
 import { skillMd } from '../support/releases/skills.js';

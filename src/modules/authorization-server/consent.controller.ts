@@ -133,7 +133,7 @@ export class ConsentController {
   private async targetOf({ resource }: Asked, { accountId }: SignedIn) {
     const endpoint = endpointOfResource(resource, this.env);
     const target = endpoint && (await this.rows.findTarget(endpoint, accountId));
-    // What is not there and what the account may not call look alike.
+    // A missing target and one that the account may not call look alike.
     return target && this.access.may(callerFor(accountId), 'call', target) ? target : null;
   }
 

@@ -3,8 +3,8 @@
  * fetches the repository as a zip over HTTPS; no git is run.
  *
  * GitHub, GitLab, Bitbucket and Gitea have their own forms of folder pages (`/tree/main/skills/pdf`) and of archives. A
- * host that is not known by name is recognised by its path; without one both Gitea's and GitLab's archive are tried. `key` is the same for
- * every spelling and branch, so that one folder is one skill.
+ * host that is not known by name is recognised by its path; otherwise both Gitea's and GitLab's archive are tried. `key`
+ * is the same for every spelling and branch, so that one folder is one skill.
  *
  * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Faults: 400 for the URL, 404 for a
  * repository that does not exist or is private (hosts do not tell), 502 for a host that is down or answers with no zip,

@@ -36,8 +36,10 @@ export class DatabaseMetrics {
     metrics.gauge('slipway_buffer_rows', 'Rows that wait to be written, by buffer.', () =>
       buffers(({ waiting }) => waiting),
     );
-    metrics.counter('slipway_buffer_rows_dropped_total', 'Rows that found no room in their buffer.', () =>
-      buffers(({ dropped }) => dropped),
+    metrics.counter(
+      'slipway_buffer_rows_dropped_total',
+      'Rows that found no room in their buffer, or were not written before the process ended.',
+      () => buffers(({ dropped }) => dropped),
     );
   }
 }

@@ -54,6 +54,13 @@ describe('WriteBehind', () => {
     expect(batches).toEqual([{ a: 1 }]);
   });
 
+  it('writes waiting values when the service stops', async () => {
+    const { behind, batches } = recorder();
+    behind.set('a', 1);
+    await behind.onApplicationShutdown();
+    expect(batches).toEqual([{ a: 1 }]);
+  });
+
   it('counts values as dropped whose last write at the end of the process failed', async () => {
     const { behind, batches, failNext } = recorder();
     const before = behind.dropped;

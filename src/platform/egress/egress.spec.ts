@@ -287,6 +287,14 @@ describe('an allowed URL', () => {
     expect(egress.check(url).href).toBe(href);
     expect(egress.check(new URL(url)).href).toBe(href);
   });
+
+  it('is copied, so that later changes of the argument have no effect', () => {
+    const egress = open('');
+    const given = new URL('https://mcp.example/');
+    const checked = egress.check(given);
+    given.hostname = '127.0.0.1';
+    expect(checked.hostname).toBe('mcp.example');
+  });
 });
 
 describe('a refusal', () => {

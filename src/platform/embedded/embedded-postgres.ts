@@ -6,9 +6,9 @@
  * by itself, or with the process that started it, is started again on the same port: after 0 to 4 s, five times in a
  * row. It ends with its process, however that ends (`postmaster.ts`).
  *
- * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. What cannot be helped is an
- * StartError with a sentence for the operator: another major version, a folder that cannot be written, a
- * process that does not become ready in 60 s.
+ * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. A fault that the operator must mend is a
+ * StartError with a sentence: another major version, a folder that cannot be written, a process that does not become
+ * ready in 60 s.
  */
 import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -93,7 +93,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     await makeFolder(dataDir, PASSABLE);
     return await startIn(await realpath(dataDir), options);
   } catch (error) {
-    // By its property, not by its class: under Jest the errors of Node come from another realm.
+    // Errors of the system are told by a property, not by their class: under Jest they come from another realm.
     const { syscall, message } = error as NodeJS.ErrnoException;
     if (error instanceof StartError || syscall === undefined) throw error;
     throw new StartError(

@@ -35,8 +35,8 @@ const tryAgain =
   /lock file ".*" (?:already exists|is empty)|pre-existing shared memory block|could not create any TCP\/IP sockets/;
 
 /**
- * Starts Postgres on a loopback port, a free one unless `portBefore` names one, and resolves when it accepts connections, which
- * may take long after a crash (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
+ * Starts Postgres on a loopback port, a free one unless `portBefore` names one, and resolves when it accepts connections,
+ * which may take long after a crash (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
  *
  * `settings` are `name=value`. Its messages go to `log` once it runs.
  *
@@ -66,7 +66,7 @@ export async function startServer(
   // A session of its own: Ctrl-C reaches us alone, and we stop the server after the requests in flight.
   const options = { cwd: '/', env: serverEnv, detached: !isWindows, windowsHide: true } as const;
   const child = spawn(file, fileArgs, { ...account, ...options, stdio: ['pipe', 'ignore', 'pipe'] });
-  child.stdin.on('error', () => undefined); // it is gone already: 'close' tells
+  child.stdin.on('error', () => undefined); // the server is gone already: 'close' tells
   let isStopping = false;
   const stop = async () => {
     isStopping = true;

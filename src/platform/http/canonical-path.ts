@@ -59,7 +59,7 @@ function withoutTrailingSlashes(path: string): string {
 
 /** The canonical form of a path. @param url path and query as they stand in the request line */
 export function canonicalPath(url: string): string {
-  // As Express reads it: without fragment, and without the origin that proxies send.
+  // The target as Express reads it: without fragment, and without the origin that proxies send.
   const hash = url.indexOf('#');
   const bare = hash < 0 ? url : url.slice(0, hash);
   const target = bare.startsWith('/') ? bare : bare.replace(/^https?:\/\/[^/?]*\/?/i, '/');

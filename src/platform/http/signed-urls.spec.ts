@@ -22,6 +22,28 @@ afterEach(() => {
 });
 
 describe('a signed link', () => {
+  it('opens no other path, and none when a character of it was changed', () => {
+    const query = queryOf(links.sign(path, 600));
+    const { expires, signature } = query;
+    const cases: [path: string, query: object][] = [
+      ['/servers/acme%2Fother/download', query],
+      [`${path}/`, query],
+      [path, { expires: String(Number(expires) + 1), signature }],
+      [path, { expires, signature: `${signature.slice(0, -2)}AA` }],
+      [path, { expires, signature: '' }],
+      [path, { expires, signature: [signature] }],
+      [path, { expires }],
+      [path, { signature }],
+      [path, { expires: 'Infinity', signature }],
+      [path, { expires: `${expires}.0`, signature: 'x' }],
+    ];
+    for (const [target, given] of cases) expect(() => links.opens(target, given)).toThrow(ForbiddenError);
+  });
+
+  it('is refused without its two parameters', () => {
+    expect(links.opens(path, {})).toBe(false);
+  });
+
   it('works for at least half of its lifetime and at most all of it', () => {
     jest.useFakeTimers({ now: new Date('2026-11-20T10:00:01.500Z') });
     const start = Date.now();

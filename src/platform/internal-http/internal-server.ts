@@ -100,7 +100,7 @@ export class InternalAnswer {
   message(value: object): void {
     if (this.isOver) return;
     this.begin().write(textFrame('message', JSON.stringify(value)));
-    // As much as one message is not read by the other process.
+    // The other process has left as much unread as one message may have.
     if (this.response.writableLength > MESSAGE_BYTES_MAX) this.response.destroy();
   }
 

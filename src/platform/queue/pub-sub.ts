@@ -55,7 +55,7 @@ export class PubSub implements OnApplicationShutdown {
     await this.relay.getCounts();
   }
 
-  /** While Redis is away, its client waits for it for ever. */
+  /** Ends in 5 s at the latest: the relay waits for ever for a Redis that is away. */
   async onApplicationShutdown(): Promise<void> {
     await withTimeout(CLOSE_MS_MAX, this.relay.close(), undefined);
   }

@@ -123,7 +123,7 @@ function traceMethod(
     const attributes = {
       'db.system.name': 'postgresql',
       'db.operation.name': operation,
-      // It has placeholders, never values.
+      // The text has placeholders, never values.
       'db.query.text': text,
     };
     return run(operation, attributes, () => query.apply(this, args) as Promise<unknown>);

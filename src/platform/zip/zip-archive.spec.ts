@@ -133,7 +133,9 @@ describe('openZip', () => {
     expect(await problem(strong)).toContain('encryption');
   });
 
-  it('refuses archives that inflate too much', async () => {
+  it('refuses archives that inflate too much, each file or in total', async () => {
+    const bomb = await zipOf({ 'zeros.bin': Buffer.alloc(10 * 1024 * 1024) });
+    expect(await problem(bomb)).toContain('that looks like a zip bomb');
     const small = await zipOf({ 'zeros.bin': Buffer.alloc(1024 * 1024) });
     (await openZip(small, limits)).close();
     expect(await problem(small, { ...limits, totalBytesMax: 1024 * 1024 - 1 })).toBe(

@@ -150,6 +150,23 @@ describe('a request without a valid key', () => {
       expect(response.body).toEqual({ error: 'unauthorized', message: expect.stringContaining('API key') });
     }
   });
+
+  verifies('auth:missing', 'receives neither validation errors nor the existence of the target', async () => {
+    const nowhere = { ...estate, namespace: 'no-such-ns', server: 'no-such-ns/none', connectionId: 'none' };
+    for (const route of estates.guarded) {
+      const unknown = pathOf(route, { ...nowhere, keyId: 'none', owner: { ...estate.owner, id: 'none' } });
+      const faulty =
+        estates.bodyOf(route, estate) === undefined ? undefined : { name: 7, kind: [], mcpUrl: {}, nonsense: true };
+      for (const authorization of [undefined, `Bearer ${generateApiKey()}`]) {
+        const [known, missing] = [
+          await visit(route, authorization, { body: faulty }),
+          await visit(route, authorization, { path: unknown }),
+        ];
+        expect([...faultsOf401(known), ...faultsOf401({ ...missing, path: known.path })]).toEqual([]);
+        expect(missing.response.body).toEqual(known.response.body);
+      }
+    }
+  });
 });
 
 describe('a valid key', () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { PeopleRepository } from '../../../src/modules/people/people.repository.js';
 import { testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { formTokenIn, openBrowser, personAt, signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
@@ -158,4 +159,24 @@ describe('an invitation', () => {
     expect((await browser.post(path, { 'form-token': token, ...chosen() }, { host: 'evil.example' })).status).toBe(403);
     expect((await browser.get(path)).status).toBe(200);
   });
+});
+
+it('expired sessions and invitations are deleted', async () => {
+  const [account, kept] = [await app.account(), await app.account()];
+  await signedInBrowser(app, account);
+  await invite(account);
+  const browser = await signedInBrowser(app, kept);
+  const path = await invite(kept);
+  for (const table of ['sessions', 'invitations']) {
+    await app.database.query(`UPDATE ${table} SET expires_at = now() - interval '1 second' WHERE account_id = $1`, [
+      account.id,
+    ]);
+  }
+  expect(await app.get(PeopleRepository).purgeExpired()).toBeGreaterThanOrEqual(2);
+  for (const table of ['sessions', 'invitations']) {
+    const rows = await app.database.query(`SELECT 1 FROM ${table} WHERE account_id = $1`, [account.id]);
+    expect(rows).toEqual([]);
+  }
+  expect(await personAt(app, browser)).not.toBeNull();
+  expect((await openBrowser(app).get(path)).status).toBe(200);
 });

@@ -112,8 +112,7 @@ afterAll(async () => {
 async function tlsRedis(front: (port: number) => Promise<TlsFront>): Promise<Record<string, string>> {
   if (!existsSync(REDIS_SERVER)) return {};
   const port = await freePort();
-  const redis = await startRedis(port);
-  closed.push(() => redis.kill('SIGKILL'));
+  await startRedis(port);
   return { REDIS_URL: `rediss://127.0.0.1:${(await front(port)).port}` };
 }
 

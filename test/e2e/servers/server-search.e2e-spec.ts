@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { createNamespace, createServer } from '../../support/factories.js';
@@ -274,5 +274,31 @@ describe('GET /servers?q=', () => {
     expect((await list(`q=${word}`)).servers).toMatchObject([{ qualifiedName: name }]);
     await app.as(owner).delete(pathOf(name));
     expect((await list(`q=${word}`)).servers).toEqual([]);
+  });
+
+  it('takes any text for words: operators, quotes and signs mean nothing', async () => {
+    const odd = [
+      "'",
+      '"',
+      '\\',
+      '%',
+      '!!!',
+      '&',
+      "a' | 'b",
+      "'); DROP TABLE servers; --",
+      ':*',
+      '<->',
+      '( (',
+      'the',
+      'or',
+    ];
+    for (const q of [...odd, '-', '🌦', ' ', 'weather -sailing', 'x '.repeat(200)]) {
+      const response = await app.as(other).get(`/servers?q=${encodeURIComponent(q)}`);
+      expect([q, response.status]).toEqual([q, 200]);
+    }
+    expect(await found('!!!')).toEqual([]);
+    // Blank is no search.
+    expect((await list(`q=%20&namespace=${namespace}`)).servers[0].score).toBeNull();
+    expect(await found('weather & | !')).toContain('weather');
   });
 });

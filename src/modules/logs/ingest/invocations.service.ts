@@ -3,8 +3,8 @@
  *
  * `record` puts a part into memory and returns. Half a second later all that waits goes to the database, in batches of up to
  * 512 Ki characters with one statement for each view; parts of one invocation become one row. A batch that the database does
- * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is away parts wait, up to a bound in all and for each
- * server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
+ * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is away parts
+ * wait, up to a bound in all and for each server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
  * what it recorded. A process that is killed loses its last half second.
  *
  * Wire: topic `logs.ingested`. Metrics: `slipway_log_invocations_waiting`, `…_dropped_total`.
@@ -179,7 +179,7 @@ export class InvocationsService implements OnApplicationShutdown {
         if ('serverId' in parts[0]) batch.invocations.push(mergeInvocation(parts as Invocation[]));
         else batch.calls.push(mergeCall(parts as ConnectionCall[]));
       } catch (error) {
-        // One that has an unexpected form must not keep the others.
+        // A part of an unexpected form must not hold up the others.
         this.buffer.dropped += 1;
         this.logger.warn({ msg: `invocation ${key} could not be read`, err: error });
       }

@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { LogStream } from './log-stream.js';
+import { LogStreams } from './log-streams.js';
 
 const empty = {
   find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true, leftOut: 0 }),
@@ -15,7 +20,7 @@ const empty = {
 const followed = { serverId: randomUUID(), query: {}, limit: 20, check: () => Promise.resolve() };
 
 /** The response to a client that reads nothing before `drain`. */
-function reader() {
+function reader(broken: Partial<ServerResponse> = {}) {
   const seen = { written: '', isCut: false, drain: () => undefined as void };
   const response = {
     req: { method: 'GET' },
@@ -29,6 +34,7 @@ function reader() {
     },
     end: () => undefined,
     destroy: () => (seen.isCut = true),
+    ...broken,
   };
   return { seen, response: response as unknown as ServerResponse };
 }
@@ -49,5 +55,27 @@ describe('a reader of a stream', () => {
     stream.close();
     await running;
     expect(slow.seen.isCut).toBe(false);
+  });
+});
+
+describe('a log stream that fails', () => {
+  beforeAll(() => Logger.overrideLogger(false));
+
+  const fail = () => {
+    throw new Error('the headers are sent');
+  };
+
+  verifies('runtime-log:stream:end', 'occupies no slot, whether it failed before its start or later', async () => {
+    const streams = new LogStreams(empty, {} as PubSub, new HeldByKeys(), {
+      gauge: () => undefined,
+    } as unknown as Metrics);
+    const follow = (broken: Partial<ServerResponse>) =>
+      streams.follow({ ...followed, accountId: 'one', keyId: 'one' }, reader(broken).response);
+    for (let times = 0; times < 20; times += 1)
+      expect(() => follow({ writeHead: fail })).toThrow('the headers are sent');
+    expect(streams.size).toBe(0);
+    for (let times = 0; times < 10; times += 1) follow({ write: fail, end: fail });
+    expect(streams.size).toBe(10);
+    await until(() => streams.size === 0, 'they are forgotten');
   });
 });

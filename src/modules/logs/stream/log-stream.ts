@@ -75,7 +75,7 @@ export class LogStream extends EventStream {
     }
   }
 
-  /** Of the newest 1,000; older ones are not sent. */
+  /** The newest 1,000 invocations; older ones are not sent. */
   private versions() {
     const since = new Date(Date.now() - WINDOW_MS);
     return this.search.versions(this.followed.serverId, this.followed.query, since, ENTRIES_MAX);

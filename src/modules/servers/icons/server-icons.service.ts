@@ -79,8 +79,8 @@ export class ServerIconsService {
 
   /**
    * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one it no
-   * longer names. Fetches the first (5 s at most), so never call this inside a transaction. An icon that cannot be fetched counts
-   * as none; only database errors are thrown.
+   * longer names. Fetches the first (5 s at most), so never call this inside a transaction. An icon that cannot be fetched
+   * counts as none; only database errors are thrown.
    */
   async adopt(serverId: string, icons: unknown): Promise<void> {
     if (await this.rows.isChosen(serverId)) return;

@@ -78,7 +78,7 @@ export class ServerSearchService {
     const offset = (page - 1) * pageSize;
     let pivot: string | null = null;
     if (seed !== undefined) {
-      // The same for the same seed, far apart for near seeds (golden ratio).
+      // Pivots are the same for the same seed, and far apart for near seeds (golden ratio).
       const hex = ((BigInt(seed) * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn).toString(16).padStart(16, '0');
       pivot = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
     }

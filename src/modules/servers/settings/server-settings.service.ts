@@ -149,7 +149,7 @@ export class ServerSettingsService {
     if (domainId !== MANAGED) throw new NotFoundError('Domain not found');
     if (server.slug === subdomain) return this.domain(server.id);
     const taken = () => new ConflictError(`The subdomain "${subdomain}" is taken: choose another one`);
-    // It is not `acme` and does not begin with `acme--` for a namespace `acme` of another account.
+    // A subdomain is not `acme` and does not begin with `acme--` for a namespace `acme` of another account.
     const parts = subdomain.split('--');
     const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
     const owners = await Promise.all(prefixes.map((namespace) => this.namespaces.find(namespace)));

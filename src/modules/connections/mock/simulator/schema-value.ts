@@ -3,7 +3,7 @@
  * smallest value that the bounds, the format or the pattern allow. Values of a call's arguments are used under equal names
  * where the schema allows them. Optional members and one item of a list are made down to five levels.
  *
- * What keywords forbid together is not searched for: {@link satisfyingValue} checks the whole value, and a schema that it
+ * Keywords that contradict each other are not resolved: {@link satisfyingValue} checks the whole value, and a schema that it
  * does not satisfy counts as unsatisfiable. Examples and known values are checked with the schema of their place alone.
  */
 import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
@@ -139,7 +139,7 @@ class ValueMaker {
   }
 }
 
-/** Also a member named `__proto__`. */
+/** Sets a member, also one named `__proto__`. */
 function set(object: JsonObject, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
