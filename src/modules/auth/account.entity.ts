@@ -90,4 +90,11 @@ export class Account {
   /** Null: enabled. The keys and sessions of a disabled account are refused. */
   @Column({ type: 'timestamptz', name: 'disabled_at', precision: 3, nullable: true })
   disabledAt: Date | null;
+
+  /**
+   * Counts what ends the logins of the account: a used invitation, a changed password, a disabling. What was made with an older
+   * count is over.
+   */
+  @Column('integer', { name: 'logins_epoch', default: 0 })
+  loginsEpoch: number;
 }

@@ -88,15 +88,16 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Disables an account or enables it. Ends the sessions and invitations of a disabled one, in tables of the module `people`,
-   * which imports this one.
+   * Disables an account or enables it. Ends the logins, sessions and invitations of a disabled one, the latter two in tables of
+   * the module `people`, which imports this one.
    *
    * @returns false for an operator, and when there is none
    */
   setDisabled(id: string, disabled: boolean): Promise<boolean> {
     return this.database.transaction(async (tx) => {
       const [changed] = await tx.query<[unknown[]]>(
-        `UPDATE accounts SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, now()) END
+        `UPDATE accounts SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, now()) END,
+                logins_epoch = logins_epoch + $2::boolean::int
           WHERE id = $1 AND NOT is_operator RETURNING id`,
         [id, disabled],
       );

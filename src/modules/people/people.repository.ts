@@ -195,6 +195,7 @@ async function lockAccount(tx: EntityManager, accountId: string): Promise<{ isDi
   return row ?? null;
 }
 
+/** Stores a password, and ends the logins of the account and the links for it that were made before. */
 async function storePassword(
   tx: EntityManager,
   accountId: string,
@@ -208,4 +209,5 @@ async function storePassword(
   );
   await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, kept]);
   await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
+  await tx.query('UPDATE accounts SET logins_epoch = logins_epoch + 1 WHERE id = $1', [accountId]);
 }
