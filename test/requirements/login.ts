@@ -142,12 +142,13 @@ export const login = {
   },
   'login:replay': {
     source: 'House',
-    behavior: 'A refresh token that is used after its grace ends the login, with a warning in the log.',
+    behavior:
+      'A refresh token that is used after its grace ends the login, with a warning in the log, however long ago it was replaced.',
   },
   'login:branches': {
     source: 'House',
     behavior:
-      'Of two successors of one refresh token the use of one ends the other after 60 s, with a warning, and the login goes on.',
+      'A refresh token has one successor: a repeated refresh answers with the same tokens, in every process, and a grant has at most six rows.',
   },
   'login:two-connectors': {
     source: 'Field',
@@ -155,7 +156,7 @@ export const login = {
   },
   'login:two-logins': {
     source: 'Field',
-    behavior: 'Two logins of one client to one endpoint refresh independently of each other.',
+    behavior: 'Two logins of one client to one endpoint refresh and end independently of each other.',
   },
   'login:revoke': {
     source: 'House',

@@ -13,6 +13,9 @@ import { UnauthenticatedError } from './auth.errors.js';
 /** Wrong passwords of one account in 15 minutes. */
 const ACCOUNT_GUESSES_MAX = 10;
 
+/** Refreshes of one login: a token lasts for hours, so programs that share one send a few. */
+const REFRESHES_PER_MINUTE_MAX = 60;
+
 /** Longest `Retry-After` of a failed authentication. */
 const FAILURE_WAIT_SECONDS_MAX = 900;
 
@@ -68,6 +71,13 @@ export class RequestLimits {
     response?.setHeader('ratelimit-policy', policyOf('address', max));
     response?.setHeader('ratelimit', this.stateOf('address', count, max));
     if (count > max) throw this.exceeded('address', max);
+  }
+
+  /** Counts a refresh of a login by its grant. @throws TooManyError */
+  admitRefresh(grantId: string): void {
+    if (this.counter.add(`refresh:${grantId}`) > REFRESHES_PER_MINUTE_MAX) {
+      throw this.exceeded('login', REFRESHES_PER_MINUTE_MAX);
+    }
   }
 
   /** Counts a call among those that its account has at work, until it is answered. @throws TooManyError */

@@ -1,15 +1,18 @@
 import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
-import { Account } from '../auth/account.entity.js';
+import { Account, ApiKey } from '../auth/account.entity.js';
 import { Connection } from '../connections/core/connection.entity.js';
+import { Grant } from '../grants/grant.entity.js';
 import { Namespace } from '../namespaces/namespace.entity.js';
 import { Server } from '../servers/server.entity.js';
 
 /**
- * What a person allowed a client: one (account, client, redirect, endpoint). Codes, access and refresh tokens are of one grant
- * and end with it.
+ * One login: a person allowed a client one endpoint, once. Its code, access and refresh tokens end with it, and it ends with what
+ * it hangs on: the account's logins epoch, the API key of the session, and what the owner granted.
  */
 @Entity('as_grants')
-@Index('as_grants_one', { synchronize: false })
+@Index('as_grants_account', ['accountId', 'createdAt'])
+@Index('as_grants_key', ['keyId'], { where: 'key_id IS NOT NULL' })
+@Index('as_grants_right', ['rightId'], { where: 'right_id IS NOT NULL' })
 @Index('as_grants_connection', ['connectionId'], { where: 'connection_id IS NOT NULL' })
 @Index('as_grants_namespace', ['namespaceId'], { where: 'namespace_id IS NOT NULL' })
 @Index('as_grants_server', ['serverId'], { where: 'server_id IS NOT NULL' })
@@ -21,6 +24,24 @@ export class AsGrant {
   @ForeignKey(() => Account, { name: 'as_grants_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
+
+  /** `accounts.logins_epoch` when the session was checked that consented. The grant is good while they are equal. */
+  @Column('integer', { name: 'logins_epoch', default: 0 })
+  loginsEpoch: number;
+
+  /** The API key with which the session began; null for a password. CASCADE: the grant ends when the key is revoked. */
+  @ForeignKey(() => ApiKey, { name: 'as_grants_key_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'key_id', nullable: true })
+  keyId: string | null;
+
+  /** What the owner of the target granted the account; null for an own or public target. CASCADE: the login ends with it. */
+  @ForeignKey(() => Grant, { name: 'as_grants_right_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'right_id', nullable: true })
+  rightId: string | null;
+
+  /** The client address of the browser that consented; null for a grant of a version before. */
+  @Column('text', { nullable: true })
+  address: string | null;
 
   /** No foreign key: the document of a client is a copy that may go. */
   @Column('text', { name: 'client_id' })

@@ -5,6 +5,8 @@ import { AsGrant } from './as-grant.entity.js';
 @Entity('as_records')
 @Index('as_records_grant', ['grantId'], { where: 'grant_id IS NOT NULL' })
 @Index('as_records_expires', ['expiresAt'])
+@Index('as_records_interactions', ['createdAt'], { where: `kind = 'Interaction'` })
+@Index('as_records_begun', ['address', 'clientId', 'createdAt'], { where: `kind = 'Interaction'` })
 export class AsRecord {
   /** The name of its model in oidc-provider, such as `RefreshToken`. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'as_records_pk' })
@@ -19,13 +21,17 @@ export class AsRecord {
   @Column('uuid', { name: 'grant_id', nullable: true })
   grantId: string | null;
 
-  /** The same for all that came of one authorization. */
-  @Column('text', { nullable: true })
-  family: string | null;
+  /** Of a refresh token: the hash of the one that was used to make it. */
+  @Column('bytea', { nullable: true })
+  predecessor: Buffer | null;
 
-  /** Of a refresh token: how many came before it. */
-  @Column('integer', { default: 0 })
-  rotation: number;
+  /** Of an interaction: the address that began it (`peerOf`). */
+  @Column('text', { nullable: true })
+  address: string | null;
+
+  /** Of an interaction: the client. */
+  @Column('text', { name: 'client_id', nullable: true })
+  clientId: string | null;
 
   /** The payload without the id, sealed for kind and hash. */
   @Column('text')
@@ -37,7 +43,7 @@ export class AsRecord {
   @Column({ type: 'timestamptz', name: 'consumed_at', precision: 3, nullable: true })
   consumedAt: Date | null;
 
-  /** When a refresh token ends that a later one replaced; null while no later one was used. */
+  /** When a used refresh token ends; null while its successor was not used. */
   @Column({ type: 'timestamptz', name: 'grace_until', precision: 3, nullable: true })
   graceUntil: Date | null;
 

@@ -8,7 +8,7 @@ import { AsClient } from './as-client.entity.js';
 import { AsGrant } from './as-grant.entity.js';
 import { AsRecord } from './as-record.entity.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
-import { AuthorizationServerService, UNFINISHED_MAX } from './authorization-server.service.js';
+import { AuthorizationServerService } from './authorization-server.service.js';
 import { ClientDocuments, ClientDocumentStore } from './client-documents.js';
 import { ConsentController } from './consent.controller.js';
 import { GrantedAccessController } from './granted-access.controller.js';
@@ -35,7 +35,7 @@ export class AuthorizationServerModule {
           inject: [AuthorizationServerRepository],
           useFactory: (rows: AuthorizationServerRepository) => ({
             read: (url: string) => rows.findDocument(url),
-            write: (url: string, body: string) => rows.saveDocument(url, body, UNFINISHED_MAX),
+            write: (url: string, body: string) => rows.saveDocument(url, body),
           }),
         },
       ],

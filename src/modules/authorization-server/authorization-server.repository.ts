@@ -3,12 +3,34 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
+import { STORABLE } from '../../platform/http/input-values.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
 import type { McpEndpoint } from '../auth/mcp-endpoint.access.js';
 import type { EndpointTarget, ShownGrant } from './authorization-server.types.js';
 
-/** Time for which a refresh token stays good after a later one was used: an answer may have been lost. */
+/** Time for which a used refresh token stays good after its successor was used: an answer may have been lost. */
 const GRACE_SECONDS = 60;
+
+/** Refresh tokens of a grant, and as many other records: access tokens and the code. The oldest go. */
+const RECORDS_OF_GRANT_MAX = 3;
+
+/** Grants of an account, and those among them that no client has used yet. The least recently used go. */
+const GRANTS_MAX = 500;
+const UNUSED_GRANTS_MAX = 20;
+
+/** Authorizations that wait for their person: of an address and client, of an address, and of all. The oldest go. */
+const WAITING_MAX = { ofClient: 100, ofAddress: 1_000, ofAll: 10_000 };
+
+/** Clients that nobody allowed anything yet: registrations of an address in an hour, and all. Of all, the oldest go. */
+export const UNFINISHED_PER_ADDRESS_MAX = 100;
+const UNFINISHED_MAX = 10_000;
+
+/** Rows that one statement of a sweep deletes. */
+const SWEEP_ROWS = 10_000;
+
+/** A grant `g` of account `a` that hangs on all its roots: it has not expired, and account and API key have not ended it. */
+const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.logins_epoch = g.logins_epoch
+  AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.id = g.key_id AND k.expires_at <= now())`;
 
 /** An access token with what requests need of its grant and account. */
 export interface TokenRow {
@@ -27,8 +49,17 @@ export interface StoredRecord {
   sealed: string;
   grantId: string | null;
   consumedAt: Date | null;
-  /** A refresh token that a later one replaced, and whose grace is over. */
+  /** A used refresh token whose successor was used too, and whose grace is over. */
   isReplaced: boolean;
+}
+
+/** A record to be stored. */
+interface NewRecord {
+  grantId: string | null;
+  /** Of a refresh token: the hash of the one that was used to make it. */
+  predecessor: Buffer | null;
+  sealed: string;
+  lifeSeconds: number;
 }
 
 /** A grant to be stored. */
@@ -41,7 +72,13 @@ export interface NewGrant {
   redirectKey: string;
   redirectsHash: Buffer;
   resource: string;
-  target: Pick<EndpointTarget, 'kind' | 'id'>;
+  target: Pick<EndpointTarget, 'kind' | 'id' | 'rightId'>;
+  /** The API key of the session that consents; null for a password. */
+  keyId: string | null;
+  /** That of the account when the session was checked. */
+  loginsEpoch: number;
+  /** The client address of the browser. */
+  address: string;
   isRemembered: boolean;
   lifeSeconds: number;
 }
@@ -55,7 +92,7 @@ const TOKEN = new PreparedStatement<TokenRow>(
      LEFT JOIN connections c ON c.id = g.connection_id
      LEFT JOIN namespaces n ON n.id = coalesce(g.namespace_id, c.namespace_id)
      LEFT JOIN servers s ON s.id = g.server_id
-    WHERE r.kind = 'AccessToken' AND r.id_hash = $1 AND r.expires_at > now() AND a.disabled_at IS NULL`,
+    WHERE r.kind = 'AccessToken' AND r.id_hash = $1 AND r.expires_at > now() AND ${IS_GOOD}`,
 );
 
 const RECORD = new PreparedStatement<StoredRecord>(
@@ -66,15 +103,15 @@ const RECORD = new PreparedStatement<StoredRecord>(
 /** Target of an endpoint for account `$1`. */
 const TARGETS = {
   connection: `SELECT c.id, n.account_id AS "ownerId", n.name AS namespace, c.name AS title,
-           n.name || '/' || c.connection_id AS label, false AS "isPublic", g.level AS granted
+           n.name || '/' || c.connection_id AS label, false AS "isPublic", g.level AS granted, g.id AS "rightId"
       FROM connections c JOIN namespaces n ON n.id = c.namespace_id
       LEFT JOIN grants g ON g.connection_id = c.id AND g.subject_id = $1
      WHERE n.name = $2 AND c.connection_id = $3`,
   namespace: `SELECT n.id, n.account_id AS "ownerId", n.name AS namespace, n.name AS title, n.name AS label,
-           false AS "isPublic", NULL AS granted
+           false AS "isPublic", NULL AS granted, NULL AS "rightId"
       FROM namespaces n WHERE n.name = $2 AND $1::uuid IS NOT NULL`,
   server: `SELECT s.id, n.account_id AS "ownerId", n.name AS namespace, coalesce(nullif(s.display_name, ''), nullif(s.name, ''), n.name) AS title,
-           n.name || coalesce('/' || nullif(s.name, ''), '') AS label, s.visibility = 'public' AS "isPublic", g.level AS granted
+           n.name || coalesce('/' || nullif(s.name, ''), '') AS label, s.visibility = 'public' AS "isPublic", g.level AS granted, g.id AS "rightId"
       FROM servers s JOIN namespaces n ON n.id = s.namespace_id
       LEFT JOIN grants g ON g.server_id = s.id AND g.subject_id = $1
      WHERE lower(s.slug) = $2`,
@@ -92,11 +129,11 @@ export class AuthorizationServerRepository {
     return TOKEN.findOne(this.database, [hash]);
   }
 
-  /** Those of these grants that exist, of accounts that are enabled. */
+  /** Those of these grants that are good. */
   async grantsAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT g.id FROM as_grants g JOIN accounts a ON a.id = g.account_id
-        WHERE g.id = ANY($1::uuid[]) AND g.expires_at > now() AND a.disabled_at IS NULL`,
+        WHERE g.id = ANY($1::uuid[]) AND ${IS_GOOD}`,
       [ids],
     );
     return new Set(rows.map(({ id }) => id));
@@ -117,28 +154,54 @@ export class AuthorizationServerRepository {
     return RECORD.findOne(this.database, [kind, hash]);
   }
 
+  /**
+   * Stores a record, or its payload and end anew.
+   *
+   * @returns false for a used assertion that is stored already
+   */
   async saveRecord(
     kind: string,
     hash: Buffer,
+    { grantId, predecessor, sealed, lifeSeconds }: NewRecord,
+  ): Promise<boolean> {
+    const again =
+      kind === 'ReplayDetection' ? 'NOTHING' : 'UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at';
+    const rows = await this.database.query<unknown[]>(
+      `INSERT INTO as_records (kind, id_hash, grant_id, predecessor, sealed, expires_at)
+       VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))
+       ON CONFLICT (kind, id_hash) DO ${again} RETURNING kind`,
+      [kind, hash, grantId, predecessor, sealed, lifeSeconds],
+    );
+    return rows.length > 0;
+  }
+
+  /** Stores an authorization that waits for its person. Those beyond the limits of address, client and all end, oldest first. */
+  async saveInteraction(
+    hash: Buffer,
     {
-      grantId,
-      family,
-      rotation,
+      address,
+      clientId,
       sealed,
       lifeSeconds,
-    }: {
-      grantId: string | null;
-      family: string | null;
-      rotation: number;
-      sealed: string;
-      lifeSeconds: number;
-    },
+    }: { address: string; clientId: string; sealed: string; lifeSeconds: number },
   ): Promise<void> {
     await this.database.query(
-      `INSERT INTO as_records (kind, id_hash, grant_id, family, rotation, sealed, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+      `INSERT INTO as_records (kind, id_hash, address, client_id, sealed, expires_at)
+       VALUES ('Interaction', $1, $2, $3, $4, now() + make_interval(secs => $5))
        ON CONFLICT (kind, id_hash) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at`,
-      [kind, hash, grantId, family, rotation, sealed, lifeSeconds],
+      [hash, address, clientId, sealed, lifeSeconds],
+    );
+    const beyond = (max: number, where = '') =>
+      `(SELECT id_hash FROM as_records WHERE kind = 'Interaction' ${where} ORDER BY created_at DESC OFFSET ${max})`;
+    // After the insertion, so that insertions at the same moment count each other. Skipped: what another one deletes.
+    await this.database.query(
+      `DELETE FROM as_records WHERE kind = 'Interaction' AND id_hash IN (
+         SELECT id_hash FROM as_records WHERE kind = 'Interaction' AND id_hash = ANY (ARRAY(
+           ${beyond(WAITING_MAX.ofClient, 'AND address = $1 AND client_id = $2')}
+           UNION ALL ${beyond(WAITING_MAX.ofAddress, 'AND address = $1')}
+           UNION ALL ${beyond(WAITING_MAX.ofAll)}))
+         FOR UPDATE SKIP LOCKED)`,
+      [address, clientId],
     );
   }
 
@@ -147,23 +210,45 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Marks a code or token as used. The use of a refresh token ends those of its family (of one login) before it, and others of
-   * its own rotation (which a second use of their predecessor made), after 60 s.
+   * Marks a code or token as used. The use of a refresh token ends the one before it after 60 s. Rows are locked from the
+   * successor to its predecessor, so two uses never wait for each other.
    *
    * @returns false when it had been used before, or is gone
    */
   async consume(kind: string, hash: Buffer): Promise<boolean> {
     const rows = await this.database.query<{ isFirst: boolean }[]>(
-      `WITH old AS (SELECT grant_id, family, rotation, consumed_at FROM as_records WHERE kind = $1 AND id_hash = $2 FOR UPDATE),
-         used AS (UPDATE as_records SET consumed_at = coalesce(consumed_at, now()) WHERE kind = $1 AND id_hash = $2),
-         ended AS (
-           UPDATE as_records r SET grace_until = least(r.grace_until, now() + make_interval(secs => $3)) FROM old
-            WHERE r.kind = 'RefreshToken' AND $1 = 'RefreshToken' AND r.grant_id = old.grant_id AND r.id_hash <> $2
-              AND r.family IS NOT DISTINCT FROM old.family AND r.rotation <= old.rotation)
+      `WITH old AS (SELECT predecessor, consumed_at FROM as_records WHERE kind = $1 AND id_hash = $2 FOR UPDATE),
+         used AS (UPDATE as_records SET consumed_at = now() FROM old
+                   WHERE kind = $1 AND id_hash = $2 AND old.consumed_at IS NULL),
+         ended AS (UPDATE as_records r SET grace_until = now() + make_interval(secs => $3) FROM old
+                    WHERE r.kind = 'RefreshToken' AND r.id_hash = old.predecessor AND r.grace_until IS NULL)
        SELECT consumed_at IS NULL AS "isFirst" FROM old`,
       [kind, hash, GRACE_SECONDS],
     );
     return rows[0]?.isFirst ?? false;
+  }
+
+  /** Deletes the records of a grant beyond the newest ones. Skipped: what another refresh deletes. */
+  async dropOlderRecords(grantId: string): Promise<void> {
+    await this.database.query(
+      `DELETE FROM as_records WHERE (kind, id_hash) IN (
+         SELECT kind, id_hash FROM as_records WHERE grant_id = $1 AND id_hash IN (
+           SELECT id_hash FROM (
+             SELECT id_hash, row_number() OVER (PARTITION BY kind = 'RefreshToken' ORDER BY created_at DESC) AS rank
+               FROM as_records WHERE grant_id = $1) ranked
+            WHERE rank > ${RECORDS_OF_GRANT_MAX})
+         FOR UPDATE SKIP LOCKED)`,
+      [grantId],
+    );
+  }
+
+  /** True if a refresh token of this grant whose row has gone was replaced long ago: so was one that still has its row. */
+  async isLongReplaced(grantId: string): Promise<boolean> {
+    const rows = await this.database.query<unknown[]>(
+      `SELECT 1 FROM as_records WHERE grant_id = $1 AND kind = 'RefreshToken' AND grace_until <= now() LIMIT 1`,
+      [grantId],
+    );
+    return rows.length > 0;
   }
 
   /** Ends codes and tokens of a grant; the grant stays. */
@@ -177,6 +262,7 @@ export class AuthorizationServerRepository {
       endpoint.kind === 'connection'
         ? [endpoint.namespace, endpoint.connectionId]
         : [endpoint.kind === 'server' ? endpoint.slug : endpoint.namespace];
+    if (!names.every((name) => STORABLE.test(name))) return null;
     const [row] = await this.database.query<Omit<EndpointTarget, 'kind'>[]>(TARGETS[endpoint.kind], [
       accountId,
       ...names,
@@ -184,19 +270,13 @@ export class AuthorizationServerRepository {
     return row ? { kind: endpoint.kind, ...row } : null;
   }
 
-  /** Stores a consent. @returns the id of the grant, which is an older one's for the same account, client, redirect and target */
-  async saveGrant(grant: NewGrant): Promise<string> {
-    const column = GRANT_COLUMNS[grant.target.kind];
-    const rows = await this.database.query<{ id: string }[]>(
+  /** Stores a consent. The account's grants beyond its limits end, least recently used first. @returns the ids of those */
+  async saveGrant(grant: NewGrant): Promise<string[]> {
+    await this.database.query(
       `WITH client AS (UPDATE as_clients SET first_used_at = coalesce(first_used_at, now()), last_used_at = now() WHERE id = $3)
        INSERT INTO as_grants (id, account_id, client_id, client_name, client_host, redirect_key, redirects_hash, resource,
-                              is_remembered, expires_at, ${column})
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => $10), $11)
-       ON CONFLICT (account_id, client_id, redirect_key, coalesce(connection_id, namespace_id, server_id))
-       DO UPDATE SET client_name = excluded.client_name, client_host = excluded.client_host, resource = excluded.resource,
-                     redirects_hash = excluded.redirects_hash, is_remembered = excluded.is_remembered,
-                     expires_at = excluded.expires_at
-       RETURNING id`,
+                              is_remembered, expires_at, key_id, right_id, logins_epoch, address, ${GRANT_COLUMNS[grant.target.kind]})
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => $10), $11, $12, $13, $14, $15)`,
       [
         grant.id,
         grant.accountId,
@@ -208,70 +288,103 @@ export class AuthorizationServerRepository {
         grant.resource,
         grant.isRemembered,
         grant.lifeSeconds,
+        grant.keyId,
+        grant.target.rightId,
+        grant.loginsEpoch,
+        grant.address,
         grant.target.id,
       ],
     );
-    return rows[0]?.id ?? grant.id;
+    // After the insertion, so that consents at the same moment count each other.
+    const [ended] = await this.database.query<[{ id: string }[]]>(
+      `DELETE FROM as_grants WHERE id IN (
+         SELECT id FROM as_grants WHERE id = ANY (ARRAY(
+           SELECT id FROM (
+             SELECT id, last_used_at IS NULL AS unused,
+                    row_number() OVER (PARTITION BY last_used_at IS NULL ORDER BY coalesce(last_used_at, created_at) DESC, id) AS rank
+               FROM as_grants WHERE account_id = $1) ranked
+            WHERE rank > CASE WHEN unused THEN ${UNUSED_GRANTS_MAX} ELSE ${GRANTS_MAX - UNUSED_GRANTS_MAX} END))
+         FOR UPDATE SKIP LOCKED)
+       RETURNING id`,
+      [grant.accountId],
+    );
+    return ended.map(({ id }) => id);
   }
 
-  /** True if the person allowed exactly this before and asked not to be asked again. */
-  async isRemembered({
-    accountId,
-    clientId,
-    redirectKey,
-    redirectsHash,
-    target,
-  }: Omit<NewGrant, 'resource'>): Promise<boolean> {
-    const rows = await this.database.query<unknown[]>(
-      `SELECT 1 FROM as_grants WHERE account_id = $1 AND client_id = $2 AND redirect_key = $3 AND redirects_hash = $4
-          AND is_remembered AND ${GRANT_COLUMNS[target.kind]} = $5 AND expires_at > now()`,
+  /** True if the person's last consent to exactly this, of those that are good, asked not to be asked again. */
+  async isRemembered({ accountId, clientId, redirectKey, redirectsHash, target }: NewGrant): Promise<boolean> {
+    const [last] = await this.database.query<{ isRemembered: boolean }[]>(
+      `SELECT g.is_remembered AND g.redirects_hash = $4 AS "isRemembered"
+         FROM as_grants g JOIN accounts a ON a.id = g.account_id
+        WHERE g.account_id = $1 AND g.client_id = $2 AND g.redirect_key = $3 AND g.${GRANT_COLUMNS[target.kind]} = $5 AND ${IS_GOOD}
+        ORDER BY g.created_at DESC, g.id LIMIT 1`,
       [accountId, clientId, redirectKey, redirectsHash, target.id],
     );
-    return rows.length > 0;
+    return last?.isRemembered ?? false;
   }
 
-  /** The account, client and endpoint of a grant of an enabled account; null for none. */
+  /** The account, client and endpoint of a grant that is good; null for none. */
   async findGrant(id: string): Promise<{ accountId: string; clientId: string; resource: string } | null> {
     const [row] = await this.database.query<{ accountId: string; clientId: string; resource: string }[]>(
       `SELECT g.account_id AS "accountId", g.client_id AS "clientId", g.resource
          FROM as_grants g JOIN accounts a ON a.id = g.account_id
-        WHERE g.id = $1 AND g.expires_at > now() AND a.disabled_at IS NULL`,
+        WHERE g.id = $1 AND ${IS_GOOD}`,
       [id],
     );
     return row ?? null;
   }
 
-  /** Moves the end of a grant on, with each refresh. */
+  /** Moves the end of a grant on with a refresh, at most once an hour. */
   async extendGrant(id: string, lifeSeconds: number): Promise<void> {
     await this.database.query(
-      'UPDATE as_grants SET expires_at = greatest(expires_at, now() + make_interval(secs => $2)) WHERE id = $1',
+      `UPDATE as_grants SET expires_at = now() + make_interval(secs => $2)
+        WHERE id = $1 AND expires_at < now() + make_interval(secs => $2) - interval '1 hour'`,
       [id, lifeSeconds],
     );
   }
 
-  /** The grants of an account, newest first. */
-  grantsOf(accountId: string): Promise<ShownGrant[]> {
+  /** The grants of an account that are good, newest first. */
+  grantsOf(accountId: string, { offset, limit }: { offset: number; limit: number }): Promise<ShownGrant[]> {
     return this.database.query<ShownGrant[]>(
-      `SELECT g.id, g.client_name AS "clientName", g.client_host AS "clientHost", g.resource, g.created_at AS "createdAt",
-              g.last_used_at AS "lastUsedAt", coalesce(c.name, nullif(s.display_name, ''), s.slug, n.name) AS title
-         FROM as_grants g LEFT JOIN connections c ON c.id = g.connection_id
+      `SELECT g.id, g.client_name AS "clientName", g.client_host AS "clientHost", g.redirect_key AS "redirectKey", g.address,
+              g.resource, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt",
+              coalesce(c.name, nullif(s.display_name, ''), s.slug, n.name) AS title
+         FROM as_grants g JOIN accounts a ON a.id = g.account_id LEFT JOIN connections c ON c.id = g.connection_id
          LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN namespaces n ON n.id = g.namespace_id
-        WHERE g.account_id = $1 AND g.expires_at > now() ORDER BY g.created_at DESC, g.id`,
-      [accountId],
+        WHERE g.account_id = $1 AND ${IS_GOOD} ORDER BY g.created_at DESC, g.id OFFSET $2 LIMIT $3`,
+      [accountId, offset, limit],
     );
   }
 
-  /** Deletes a grant with its tokens. @returns false when it is gone, or of another account */
-  async deleteGrant(id: string, accountId: string | null = null): Promise<boolean> {
-    const [rows] = await this.database.query<[unknown[], number]>(
-      'DELETE FROM as_grants WHERE id = $1 AND ($2::uuid IS NULL OR account_id = $2) RETURNING id',
+  /** Deletes a grant with its tokens. @returns false when it is gone */
+  async deleteGrant(id: string): Promise<boolean> {
+    const [rows] = await this.database.query<[unknown[]]>('DELETE FROM as_grants WHERE id = $1 RETURNING id', [id]);
+    return rows.length > 0;
+  }
+
+  /**
+   * Deletes a grant as its person: a consent to the same is not remembered any more.
+   *
+   * @returns false when it is gone, or of another account
+   */
+  async deleteOwnGrant(id: string, accountId: string): Promise<boolean> {
+    const [[ended]] = await this.database.query<[{ clientId: string; redirectKey: string }[]]>(
+      `DELETE FROM as_grants WHERE id = $1 AND account_id = $2 RETURNING client_id AS "clientId", redirect_key AS "redirectKey"`,
       [id, accountId],
     );
-    return rows.length > 0;
+    if (!ended) return false;
+    await this.database.query(
+      `UPDATE as_grants SET is_remembered = false WHERE id IN (
+         SELECT id FROM as_grants WHERE account_id = $1 AND client_id = $2 AND redirect_key = $3 AND is_remembered
+          ORDER BY id FOR UPDATE)`,
+      [accountId, ended.clientId, ended.redirectKey],
+    );
+    return true;
   }
 
   /** The sealed metadata of a registered client; null for none. */
   async findClient(id: string): Promise<string | null> {
+    if (!STORABLE.test(id)) return null;
     const [row] = await this.database.query<{ sealed: string | null }[]>(
       'SELECT sealed FROM as_clients WHERE id = $1',
       [id],
@@ -279,23 +392,17 @@ export class AuthorizationServerRepository {
     return row?.sealed ?? null;
   }
 
-  async saveClient(id: string, sealed: string, address: string | null): Promise<void> {
-    await this.database.query(
-      `INSERT INTO as_clients (id, sealed, address) VALUES ($1, $2, $3)
-       ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed`,
+  /** Stores a registration. @returns false when its address has made as many in this hour as it may */
+  async saveClient(id: string, sealed: string, address: string): Promise<boolean> {
+    const rows = await this.database.query<unknown[]>(
+      `INSERT INTO as_clients (id, sealed, address) SELECT $1, $2, $3
+        WHERE (SELECT count(*) FROM as_clients WHERE address = $3 AND first_used_at IS NULL
+                 AND created_at > now() - interval '1 hour') < ${UNFINISHED_PER_ADDRESS_MAX}
+       RETURNING id`,
       [id, sealed, address],
     );
-  }
-
-  /** Registrations that nobody has allowed anything yet: of an address in the last hour, and of all. */
-  async unfinished(address: string): Promise<{ ofAddress: number; all: number }> {
-    const [row] = await this.database.query<{ ofAddress: number; all: number }[]>(
-      `SELECT count(*) FILTER (WHERE address = $1 AND created_at > now() - interval '1 hour')::int AS "ofAddress",
-              count(*)::int AS "all"
-         FROM as_clients WHERE first_used_at IS NULL AND sealed IS NOT NULL`,
-      [address],
-    );
-    return row ?? { ofAddress: 0, all: 0 };
+    await this.dropOlderClients();
+    return rows.length > 0;
   }
 
   /** The last good copy of a client id metadata document; null for none. */
@@ -307,33 +414,50 @@ export class AuthorizationServerRepository {
     return row?.document ?? null;
   }
 
-  /** Stores a copy, unless so many are of clients that nobody has allowed anything yet. */
-  async saveDocument(url: string, document: string, unfinishedMax: number): Promise<void> {
+  /** Stores the last good copy of a client id metadata document. */
+  async saveDocument(url: string, document: string): Promise<void> {
     await this.database.query(
-      `INSERT INTO as_clients (id, document) SELECT $1, $2
-        WHERE (SELECT count(*) FROM as_clients WHERE first_used_at IS NULL AND id <> $1) < $3
-       ON CONFLICT (id) DO UPDATE SET document = excluded.document`,
-      [url, document, unfinishedMax],
+      `INSERT INTO as_clients (id, document) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET document = excluded.document`,
+      [url, document],
+    );
+    await this.dropOlderClients();
+  }
+
+  /** Deletes clients that nobody allowed anything, beyond the newest ones. Skipped: what another process deletes. */
+  private async dropOlderClients(): Promise<void> {
+    await this.database.query(
+      `DELETE FROM as_clients WHERE id IN (
+         SELECT id FROM as_clients WHERE first_used_at IS NULL AND id = ANY (ARRAY(
+           SELECT id FROM as_clients WHERE first_used_at IS NULL ORDER BY created_at DESC OFFSET ${UNFINISHED_MAX}))
+         FOR UPDATE SKIP LOCKED)`,
     );
   }
 
   /**
-   * Removes what is over: expired records and grants, registrations that were not used for a day, and clients that were not
-   * used for 90 days.
+   * Removes what is over, in portions: expired records and grants, registrations that were not used for a day, and clients that
+   * were not used for 90 days.
    *
    * @returns how many rows
    */
   async sweep(): Promise<number> {
-    const counts = await Promise.all(
+    let sum = 0;
+    for (const [table, where] of [
+      ['as_records', `expires_at < now() AND kind <> 'AuthorizationCode'`],
+      ['as_grants', 'expires_at < now()'],
+      ['as_clients', `first_used_at IS NULL AND created_at < now() - interval '1 day'`],
       [
-        `DELETE FROM as_records WHERE expires_at < now() AND kind <> 'AuthorizationCode'`,
-        `DELETE FROM as_grants WHERE expires_at < now()`,
-        `DELETE FROM as_clients WHERE first_used_at IS NULL AND created_at < now() - interval '1 day'`,
-        `DELETE FROM as_clients c WHERE coalesce(last_used_at, created_at) < now() - interval '90 days'
-            AND NOT EXISTS (SELECT 1 FROM as_grants g WHERE g.client_id = c.id)`,
-      ].map((text) => this.database.query<[unknown, number]>(text).then(([, count]) => count)),
-    );
-    return counts.reduce((sum, count) => sum + count, 0);
+        'as_clients',
+        `coalesce(last_used_at, created_at) < now() - interval '90 days'
+           AND NOT EXISTS (SELECT 1 FROM as_grants g WHERE g.client_id = as_clients.id)`,
+      ],
+    ]) {
+      for (let count = SWEEP_ROWS; count === SWEEP_ROWS; sum += count) {
+        [, count] = await this.database.query<[unknown, number]>(
+          `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} WHERE ${where} LIMIT ${SWEEP_ROWS}))`,
+        );
+      }
+    }
+    return sum;
   }
 
   /** Removes expired codes. @returns the names of the clients that did not redeem theirs */

@@ -23,21 +23,22 @@ import type {
 import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
-import { DomainError, statusOf, TooManyError } from '../../platform/errors/domain-error.js';
+import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { logFailure } from '../../platform/errors/error.filter.js';
-import { clientAddress } from '../../platform/http/client-address.js';
+import { clientAddress, peerOf } from '../../platform/http/client-address.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
-import { keysFor } from '../../platform/http/secrets.js';
+import { hashSecret, keysFor } from '../../platform/http/secrets.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { messagePage, PageError } from '../../platform/pages/page.js';
+import { messagePage, PageError, PlainPageError } from '../../platform/pages/page.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { TOKEN_PREFIX } from '../auth/mcp-endpoint.access.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
-import { AuthorizationServerRepository } from './authorization-server.repository.js';
+import { AuthorizationServerRepository, UNFINISHED_PER_ADDRESS_MAX } from './authorization-server.repository.js';
 import { MCP_SCOPE, paths } from './authorization-server.types.js';
 import { CLIENT_DOCUMENT_BYTES_MAX, ClientDocumentError, ClientDocuments } from './client-documents.js';
 import { allowLoopbackPorts, clientMetadataExtension } from './client-metadata.js';
+import { RefreshTokens } from './refresh-tokens.js';
 import { endpointOfResource, issuerOf, resourceOf, wellKnown } from './protected-resource.js';
 import { adapterOf, type ModelStore } from './stored-models.js';
 import { TokensService } from './tokens.service.js';
@@ -54,18 +55,22 @@ const CODE_SECONDS = 60;
 /** Time for a person to sign in and decide. */
 const INTERACTION_SECONDS = 60 * 60;
 
-/** Registrations that nobody allowed anything yet: of one address in an hour, and of all. */
-const UNFINISHED_PER_ADDRESS_MAX = 100;
-export const UNFINISHED_MAX = 10_000;
+/** Characters of `state`, which clients get back as it is. Theirs have less than 500. */
+const STATE_LENGTH_MAX = 2_048;
 
-/** Parameters of OpenID Connect, and answers by other ways than the query: a form would run a script on our origin. */
-const IGNORED_PARAMETERS = 'nonce max_age acr_values claims claims_locales id_token_hint response_mode'.split(' ');
+/**
+ * Parameters of OpenID Connect, of which nothing is stored, and answers by other ways than the query: a form would run a script
+ * on our origin.
+ */
+const IGNORED_PARAMETERS =
+  'nonce max_age acr_values claims claims_locales id_token_hint login_hint display ui_locales response_mode'.split(' ');
 
 /** `oidc-provider` with our policy, and its place in front of the routes. */
 @Injectable()
 export class AuthorizationServerService {
   private readonly logger = new Logger('login');
-  private readonly addresses = new AsyncLocalStorage<string>();
+  private readonly peers = new AsyncLocalStorage<string>();
+  private readonly refreshTokens: RefreshTokens;
   private provider: Provider | null = null;
   private callback: (request: IncomingMessage, response: ServerResponse) => Promise<void> = () => Promise.resolve();
 
@@ -78,7 +83,9 @@ export class AuthorizationServerService {
     private readonly bodies: BodyBudget,
     private readonly schedule: Schedule,
     private readonly env: Env,
-  ) {}
+  ) {
+    this.refreshTokens = new RefreshTokens(keysFor(env, 'slipway refresh tokens'));
+  }
 
   /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link take} takes nothing. */
   async start(): Promise<void> {
@@ -93,11 +100,18 @@ export class AuthorizationServerService {
     const library = await import('oidc-provider').finally(() => (output.warn = warn));
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
     provider.proxy = true;
-    const token = provider.AccessToken.prototype as unknown as { generateTokenId(this: object): string };
-    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with the token
-    const { generateTokenId } = token;
-    token.generateTokenId = function () {
-      return TOKEN_PREFIX + generateTokenId.call(this);
+    const { refreshTokens } = this;
+    const used = () => library.default.ctx?.oidc.entities.RotatedRefreshToken?.jti ?? null;
+    const access = idsOf(provider.AccessToken);
+    const { generateTokenId } = access;
+    access.generateTokenId = function () {
+      // It also sets the format of the token.
+      const random = generateTokenId.call(this);
+      const presented = used();
+      return TOKEN_PREFIX + (presented === null ? random : refreshTokens.accessSecret(presented));
+    };
+    idsOf(provider.RefreshToken).generateTokenId = function () {
+      return refreshTokens.next(this.grantId, used());
     };
     allowLoopbackPorts(provider.Client as unknown as Parameters<typeof allowLoopbackPorts>[0]);
     provider.on('server_error', (_context: unknown, error: Error) => this.logger.error(error));
@@ -133,16 +147,22 @@ export class AuthorizationServerService {
     const isClientPath = path === paths.token || path === paths.register || path === paths.revoke;
     const isPersonPath = path === paths.authorize || path.startsWith(`${paths.authorize}/`);
     if (!this.provider || !(isClientPath || isPersonPath)) return false;
-    this.answering(request, response, async () => {
-      if (isPersonPath) return this.authorize(request, response);
-      if (openToPages(request, response)) return;
-      if (path === paths.register) return this.register(request, response);
-      const form = new URLSearchParams(await this.bodyOf(request, response));
-      // Refreshes have no limit for their address: one office may have many.
-      if (form.get('grant_type') !== 'refresh_token') this.limits.admitStranger(request, response);
-      this.spellResources(form);
-      await this.serve(request, response, { body: form.toString() });
-    });
+    const peer = peerOf(clientAddress(request, this.env.trustProxy));
+    this.answering(request, response, () =>
+      this.peers.run(peer, async () => {
+        if (isPersonPath) return this.authorize(request, response);
+        if (openToPages(request, response)) return;
+        if (path === paths.register) return this.register(request, response);
+        const form = new URLSearchParams(await this.bodyOf(request, response));
+        const grantId =
+          form.get('grant_type') === 'refresh_token' ? await this.grantOf(form.get('refresh_token')) : null;
+        // Refreshes have no limit for their address, but one for their login: one office may have many.
+        if (grantId === null) this.limits.admitStranger(request, response);
+        else this.limits.admitRefresh(grantId);
+        this.spellResources(form);
+        await this.serve(request, response, { body: form.toString() });
+      }),
+    );
     return true;
   }
 
@@ -172,6 +192,14 @@ export class AuthorizationServerService {
     return this.started.interactionResult(this.forLibrary(request), response, result);
   }
 
+  /** The grant of a refresh token; null for a token that this service did not issue or has ended. */
+  private async grantOf(token: string | null): Promise<string | null> {
+    if (token === null) return null;
+    const grantId = this.refreshTokens.grantOf(token);
+    if (grantId !== null) return grantId;
+    return (await this.rows.findRecord('RefreshToken', hashSecret(token)))?.grantId ?? null;
+  }
+
   private get started(): Provider {
     if (!this.provider) throw new Error('The authorization server is off');
     return this.provider;
@@ -185,22 +213,21 @@ export class AuthorizationServerService {
     if (url.pathname !== paths.authorize) return this.serve(request, response);
     url.searchParams.set('scope', `${MCP_SCOPE} offline_access`);
     for (const name of IGNORED_PARAMETERS) url.searchParams.delete(name);
+    if ((url.searchParams.get('state')?.length ?? 0) > STATE_LENGTH_MAX) {
+      throw new PlainPageError(
+        'invalid',
+        'login',
+        'This login cannot go on',
+        `The app sent a "state" of more than ${STATE_LENGTH_MAX} characters. Begin again in your app; if that does not help, its makers must mend it.`,
+      );
+    }
     this.spellResources(url.searchParams);
     await this.serve(request, response, { url: url.pathname + url.search });
   }
 
   private async register(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.limits.admitStranger(request, response);
-    const address = clientAddress(request, this.env.trustProxy);
-    const { ofAddress, all } = await this.rows.unfinished(address);
-    if (ofAddress >= UNFINISHED_PER_ADDRESS_MAX || all >= UNFINISHED_MAX) {
-      throw new TooManyError(
-        'Too many clients registered and were never allowed anything. Try again in 3600 s.',
-        3_600,
-      );
-    }
-    const body = await this.bodyOf(request, response);
-    await this.addresses.run(address, () => this.serve(request, response, { body }));
+    await this.serve(request, response, { body: await this.bodyOf(request, response) });
   }
 
   /** The body of a request without a key, within the budget of such bodies. */
@@ -272,19 +299,30 @@ export class AuthorizationServerService {
     });
   }
 
-  private configuration({ errors, interactionPolicy }: Library): Configuration {
+  private configuration({ errors, interactionPolicy, default: Provider }: Library): Configuration {
     const { env } = this;
     const store: ModelStore = {
       rows: this.rows,
       vault: this.vault,
       logger: this.logger,
       grantSeconds: GRANT_SECONDS,
-      address: () => this.addresses.getStore() ?? null,
+      refreshTokens: this.refreshTokens,
+      peer: () => this.peers.getStore() ?? '',
+      used: () => Provider.ctx?.oidc.entities.RotatedRefreshToken?.jti ?? null,
       endGrant: async (id) => {
         await this.rows.deleteGrant(id);
         this.tokens.end([id]);
       },
       invalidGrant: (words) => new errors.InvalidGrant(words),
+      usedAssertion: () => new errors.InvalidClientAuth('client assertion tokens must only be used once'),
+      tooManyClients: () => {
+        Provider.ctx?.set('retry-after', '3600');
+        const error = new errors.CustomOIDCProviderError(
+          'temporarily_unavailable',
+          `${UNFINISHED_PER_ADDRESS_MAX} clients registered from this address within an hour and were never allowed anything. Try again in 3600 s.`,
+        );
+        return Object.assign(error, { status: 429, statusCode: 429 });
+      },
     };
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
@@ -455,4 +493,9 @@ function sendJson(response: ServerResponse, status: number, body: object, header
   response
     .writeHead(status, { 'cache-control': 'no-store', ...headers, 'content-type': JSON_TYPE })
     .end(JSON.stringify(body));
+}
+
+/** The method that makes the ids of a model's tokens, which is not in the types of the library. */
+function idsOf(model: unknown): { generateTokenId: (this: { grantId: string }) => string } {
+  return (model as { prototype: { generateTokenId: () => string } }).prototype;
 }

@@ -18,6 +18,8 @@ export interface EndpointTarget {
   isPublic: boolean;
   /** What its owner granted the account. */
   granted: 'call' | 'manage' | null;
+  /** The id of that grant. */
+  rightId: string | null;
 }
 
 /** What a person allowed a client, as lists show it. */
@@ -25,6 +27,10 @@ export interface ShownGrant {
   id: string;
   clientName: string;
   clientHost: string | null;
+  /** The redirect URI; of a loopback address without host and port. */
+  redirectKey: string;
+  /** The client address of the browser that consented. */
+  address: string | null;
   /** The name of the connection, namespace or server. */
   title: string;
   resource: string;

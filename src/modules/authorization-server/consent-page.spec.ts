@@ -14,6 +14,7 @@ const target = {
   label: `${HOSTILE}2`,
   isPublic: false,
   granted: null,
+  rightId: null,
 };
 const pages = {
   consent: consentPage(env, {
@@ -28,17 +29,22 @@ const pages = {
   nothing: nothingHerePage(env, { ...form, personName: HOSTILE, clientName: HOSTILE, resource: HOSTILE }),
   access: accessPage(
     env,
-    [
-      {
-        id: HOSTILE,
-        clientName: HOSTILE,
-        clientHost: HOSTILE,
-        title: HOSTILE,
-        resource: HOSTILE,
-        createdAt: new Date(0),
-        lastUsedAt: null,
-      },
-    ],
+    {
+      grants: [
+        {
+          id: HOSTILE,
+          clientName: HOSTILE,
+          clientHost: HOSTILE,
+          redirectKey: 'cursor://app/callback',
+          address: HOSTILE,
+          title: HOSTILE,
+          resource: HOSTILE,
+          createdAt: new Date(0),
+          lastUsedAt: null,
+        },
+      ],
+      older: 2,
+    },
     html``,
   ),
 };

@@ -82,13 +82,17 @@ export function nothingHerePage(
   );
 }
 
-/** The page of everything that a person let in. */
-export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html): Page {
+/** The page of everything that a person let in, newest first. `older` is the number of the next page; null for none. */
+export function accessPage(
+  env: PageEnv,
+  { grants, older }: { grants: ShownGrant[]; older: number | null },
+  formToken: Html,
+): Page {
   const rows = grants.map(
-    ({ id, clientName, clientHost, title, resource, createdAt, lastUsedAt }) => html`<div>
+    ({ id, clientName, clientHost, redirectKey, address, title, resource, createdAt, lastUsedAt }) => html`<div>
 <dt>${clientName} (${clientHost === null ? 'unverified' : clientHost}) may use</dt>
 <dd><strong>${title}</strong> <span class="hint">${resource}</span>
-<span class="hint">since ${dayOf(createdAt)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}</span>
+<span class="hint">let in on ${dayOf(createdAt)}${address !== null && ` from ${address}`}, answers to ${placeOf(redirectKey)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}</span>
 <form method="post" action="access">${formToken}<input type="hidden" name="grant" value="${id}">
 <p><button type="submit" class="plain">End access</button></p></form></dd></div>\n`,
   );
@@ -96,9 +100,16 @@ export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html):
     env,
     'Apps that may act for you',
     html`${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
+${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}
 <p class="soft">An app whose access ended must ask you again. Your API keys are not listed here: ask the API for them.</p>
 <p class="soft"><a href="../me">Your account</a></p>`,
   );
+}
+
+/** The host of a redirect URI, or the machine of the person. */
+function placeOf(redirectKey: string): string {
+  const { protocol, host } = new URL(redirectKey);
+  return protocol === 'https:' ? host : 'a program on your computer';
 }
 
 function dayOf(moment: Date): string {

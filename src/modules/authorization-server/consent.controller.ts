@@ -9,6 +9,7 @@ import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import { clientAddress } from '../../platform/http/client-address.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
@@ -23,6 +24,7 @@ import { AuthorizationServerService, GRANT_SECONDS } from './authorization-serve
 import { isExactHttps, redirectKey } from './client-metadata.js';
 import { consentPage, nothingHerePage } from './consent-page.js';
 import { endpointOfResource } from './protected-resource.js';
+import { TokensService } from './tokens.service.js';
 
 /** No authorization of this browser waits for a decision. */
 function expired(): PlainPageError {
@@ -46,6 +48,7 @@ export class ConsentController {
   constructor(
     private readonly server: AuthorizationServerService,
     private readonly rows: AuthorizationServerRepository,
+    private readonly tokens: TokensService,
     private readonly access: AccessService,
     private readonly sessions: SessionsService,
     private readonly forms: PageFormsService,
@@ -68,7 +71,7 @@ export class ConsentController {
     const personName = person.accountName;
     if (!target)
       return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName: client.name, resource }));
-    const grant = this.grantOf(asked, person, target);
+    const grant = this.grantOf(request, asked, person, target);
     const isAsked = prompts.some((prompt) => prompt !== 'none');
     if (!isAsked && isExactHttps(asked.redirectUri) && (await this.rows.isRemembered(grant))) {
       return this.allow(request, response, { ...grant, isRemembered: true });
@@ -112,7 +115,7 @@ export class ConsentController {
       );
     }
     const isRemembered = form.get('remember') === 'yes' && isExactHttps(asked.redirectUri);
-    await this.allow(request, response, { ...this.grantOf(asked, person, target), isRemembered });
+    await this.allow(request, response, { ...this.grantOf(request, asked, person, target), isRemembered });
   }
 
   /** @throws PageError when no authorization of this browser waits */
@@ -138,8 +141,9 @@ export class ConsentController {
   }
 
   private grantOf(
+    request: Request,
     { client, redirectUri, resource }: Asked,
-    { accountId }: SignedIn,
+    { accountId, keyId, loginsEpoch }: SignedIn,
     target: NewGrant['target'],
   ): NewGrant {
     return {
@@ -152,14 +156,17 @@ export class ConsentController {
       redirectsHash: createHash('sha256').update(JSON.stringify(client.redirectUris.toSorted())).digest(),
       resource,
       target,
+      keyId,
+      loginsEpoch,
+      address: clientAddress(request, this.env.trustProxy),
       isRemembered: false,
       lifeSeconds: GRANT_SECONDS,
     };
   }
 
   private async allow(request: Request, response: Response, grant: NewGrant): Promise<void> {
-    const grantId = await this.rows.saveGrant(grant);
-    const { accountId } = grant;
+    this.tokens.end(await this.rows.saveGrant(grant));
+    const { id: grantId, accountId } = grant;
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
     redirectTo(response, await this.server.finish(request, response, result));
   }

@@ -13,6 +13,9 @@ import { AuthorizationServerRepository } from './authorization-server.repository
 import { accessPage } from './consent-page.js';
 import { TokensService } from './tokens.service.js';
 
+/** Logins on a page. */
+const PAGE_GRANTS = 100;
+
 /** `/me/access`: what a person let in, its last use, and its end. */
 @ApiExcludeController()
 @Public()
@@ -32,8 +35,11 @@ export class GrantedAccessController {
     requireOwnHost(request, this.env);
     const person = await this.sessions.current(request);
     if (!person) return redirectTo(response, '../login?next=/me/access');
-    const grants = await this.rows.grantsOf(person.accountId);
-    sendPage(response, accessPage(this.env, grants, formToken(this.env, request, response)));
+    const page = /^[1-9]\d{0,3}$/.test(String(request.query.page)) ? Number(request.query.page) : 1;
+    const offset = (page - 1) * PAGE_GRANTS;
+    const grants = await this.rows.grantsOf(person.accountId, { offset, limit: PAGE_GRANTS + 1 });
+    const shown = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null };
+    sendPage(response, accessPage(this.env, shown, formToken(this.env, request, response)));
   }
 
   @Post()
@@ -42,7 +48,7 @@ export class GrantedAccessController {
     const person = await this.sessions.current(request);
     if (!person) return redirectTo(response, '../login?next=/me/access');
     const id = form.get('grant');
-    if (isUUID(id) && (await this.rows.deleteGrant(String(id), person.accountId))) this.tokens.end([String(id)]);
+    if (isUUID(id) && (await this.rows.deleteOwnGrant(String(id), person.accountId))) this.tokens.end([String(id)]);
     redirectTo(response, 'access');
   }
 }

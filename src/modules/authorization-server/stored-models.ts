@@ -3,8 +3,9 @@
  * the id of a token is the token. `Client` is a row of `as_clients`. `Grant` is made of a row of `as_grants`, which the consent page
  * writes. Sessions of the library are not stored: who is signed in is asked of our own session at each authorization.
  *
- * Refresh tokens (rule of the lost answer): a used one stays good until a later one of its family was used, and 60 s more. After
- * that its use is a replay, which ends the grant. Where one token was used twice, the use of one successor ends the other.
+ * Refresh tokens (rule of the lost answer): a used one stays good until its successor was used, and 60 s more. After that its use
+ * is a replay, which ends the grant, also when its row has gone. A token has one successor (`refresh-tokens.ts`), so a repeated
+ * refresh stores the same rows again.
  */
 import type { Logger } from '@nestjs/common';
 import type { Adapter, AdapterPayload } from 'oidc-provider';
@@ -13,6 +14,7 @@ import { hashSecret } from '../../platform/http/secrets.js';
 import type { Vault } from '../../platform/vault/vault.js';
 import type { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { MCP_SCOPE } from './authorization-server.types.js';
+import type { RefreshTokens } from './refresh-tokens.js';
 
 /** What the adapter of a model needs. */
 export interface ModelStore {
@@ -21,13 +23,22 @@ export interface ModelStore {
   logger: Logger;
   /** Seconds for which a grant lives after each refresh. */
   grantSeconds: number;
-  /** The client address of the running request, for registrations. */
-  address: () => string | null;
+  refreshTokens: RefreshTokens;
+  /** The peer (`peerOf`) that sent the running request. */
+  peer: () => string;
+  /** The refresh token that the running request has used; null for any other request. */
+  used: () => string | null;
   /** Ends a grant in all processes. */
   endGrant: (id: string) => Promise<void>;
   /** The error `invalid_grant` of the token endpoint. */
   invalidGrant: (words: string) => Error;
+  /** The error of a client assertion that was used before. */
+  usedAssertion: () => Error;
+  /** The error of a peer that registered too many clients. */
+  tooManyClients: () => Error;
 }
+
+const REPLAY = 'a refresh token was used again after its successor: the login of this client ends';
 
 /** The adapter of one model. @param name the name of the model, such as `RefreshToken` */
 export function adapterOf(name: string, store: ModelStore): Adapter {
@@ -60,45 +71,51 @@ class StoredRecords extends SimpleAdapter {
     super();
   }
 
-  override async upsert(id: string, { jti: _id, ...payload }: AdapterPayload, expiresIn: number): Promise<void> {
-    const { rows, vault, grantSeconds } = this.store;
+  override async upsert(id: string, { jti: _id, ...payload }: AdapterPayload, lifeSeconds: number): Promise<void> {
+    const { rows, vault, grantSeconds, peer, used, invalidGrant, usedAssertion } = this.store;
     const hash = hashSecret(id);
-    const { grantId = null } = payload;
-    const { rotations: rotation = 0, sessionUid: family = null } = payload as {
-      rotations?: number;
-      sessionUid?: string;
-    };
+    const { grantId = null, params } = payload;
     const sealed = vault.seal(JSON.stringify(payload), this.owner(hash));
+    if (this.kind === 'Interaction') {
+      const clientId = String((params as Record<string, unknown>).client_id);
+      return rows.saveInteraction(hash, { address: peer(), clientId, sealed, lifeSeconds });
+    }
+    const presented = used();
+    const predecessor = this.kind === 'RefreshToken' && presented !== null ? hashSecret(presented) : null;
     try {
-      await rows.saveRecord(this.kind, hash, { grantId, family, rotation, sealed, lifeSeconds: expiresIn });
+      const isSaved = await rows.saveRecord(this.kind, hash, { grantId, predecessor, sealed, lifeSeconds });
+      if (!isSaved) throw usedAssertion();
     } catch (error) {
       // The grant was ended since it was read, such as by another use of the same code.
-      throw isForeignKeyViolation(error) ? this.store.invalidGrant('the login has ended') : error;
+      throw isForeignKeyViolation(error) ? invalidGrant('the login has ended') : error;
     }
     if (this.kind === 'RefreshToken' && grantId !== null) await rows.extendGrant(grantId, grantSeconds);
+    // The library stores the access token of a refresh last.
+    if (this.kind === 'AccessToken' && grantId && presented !== null) await rows.dropOlderRecords(grantId);
   }
 
   async find(id: string): Promise<AdapterPayload | undefined> {
+    const { rows, vault, logger, refreshTokens, endGrant } = this.store;
     const hash = hashSecret(id);
-    const record = await this.store.rows.findRecord(this.kind, hash);
-    if (!record) return undefined;
-    const payload = JSON.parse(this.store.vault.open(record.sealed, this.owner(hash))) as AdapterPayload;
-    const consumed = record.consumedAt ? { consumed: Math.floor(record.consumedAt.getTime() / 1_000) } : {};
-    if (this.kind !== 'RefreshToken') return { ...payload, jti: id, ...consumed };
-    if (!record.isReplaced) return { ...payload, jti: id };
-    const details = { grant: record.grantId, client: payload.clientId };
-    if (!record.consumedAt) {
-      this.store.logger.warn({
-        ...details,
-        msg: 'a refresh token was refused: another one of the same origin was used since',
-      });
+    const record = await rows.findRecord(this.kind, hash);
+    if (!record) {
+      const grant = this.kind === 'RefreshToken' ? refreshTokens.grantOf(id) : null;
+      if (grant !== null && (await rows.isLongReplaced(grant))) {
+        logger.warn({ grant, msg: REPLAY });
+        await endGrant(grant);
+      }
       return undefined;
     }
-    this.store.logger.warn({
-      ...details,
-      msg: 'a refresh token was used again after its successor: the login of this client ends',
-    });
-    return { ...payload, jti: id, ...consumed };
+    const payload = JSON.parse(vault.open(record.sealed, this.owner(hash))) as AdapterPayload;
+    // The row knows the grant: a migration gave each login one of its own.
+    const grant = record.grantId === null ? {} : { grantId: record.grantId };
+    const found = { ...payload, ...grant, jti: id };
+    const isUsed = this.kind === 'RefreshToken' ? record.isReplaced : record.consumedAt !== null;
+    if (!isUsed) return found;
+    if (this.kind === 'RefreshToken') {
+      logger.warn({ grant: record.grantId, client: payload.clientId, msg: REPLAY });
+    }
+    return { ...found, consumed: Math.floor(Number(record.consumedAt) / 1_000) };
   }
 
   override async destroy(id: string): Promise<void> {
@@ -127,8 +144,8 @@ class StoredClients extends SimpleAdapter {
   }
 
   override async upsert(id: string, payload: AdapterPayload): Promise<void> {
-    const { rows, vault, address } = this.store;
-    await rows.saveClient(id, vault.seal(JSON.stringify(payload), id), address());
+    const { rows, vault, peer, tooManyClients } = this.store;
+    if (!(await rows.saveClient(id, vault.seal(JSON.stringify(payload), id), peer()))) throw tooManyClients();
   }
 
   async find(id: string): Promise<AdapterPayload | undefined> {

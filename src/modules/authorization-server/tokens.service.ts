@@ -81,6 +81,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 
   /** Ends grants that were deleted: at once in this process, within 5 s in every other. */
   end(grantIds: string[]): void {
+    if (grantIds.length === 0) return;
     grantIds.forEach((id) => this.forget(id));
     this.pubSub.publish('authorization-server.grants-ended', { grantIds });
   }

@@ -24,7 +24,7 @@ const SESSIONS_MAX = 100;
 
 const CURRENT = new PreparedStatement<SignedIn>(
   `WITH found AS (
-     SELECT s.hash, s.id, s.account_id, a.name, a.is_operator, s.last_used_at < now() - interval '1 hour' AS is_stale
+     SELECT s.hash, s.id, s.account_id, s.key_id, a.name, a.is_operator, a.logins_epoch, s.last_used_at < now() - interval '1 hour' AS is_stale
        FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
       WHERE s.hash = $1 AND s.expires_at > now() AND a.disabled_at IS NULL
         AND (k.expires_at IS NULL OR k.expires_at > now())
@@ -32,7 +32,8 @@ const CURRENT = new PreparedStatement<SignedIn>(
      UPDATE sessions s SET last_used_at = now(), expires_at = now() + ${LIFE}
        FROM found WHERE s.hash = found.hash AND found.is_stale
    )
-   SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "sessionId" FROM found`,
+   SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "sessionId", key_id AS "keyId",
+          logins_epoch AS "loginsEpoch" FROM found`,
 );
 
 /** SQL on the tables `people`, `sessions` and `invitations`. */

@@ -5,4 +5,8 @@ export interface SignedIn {
   isOperator: boolean;
   /** Id of the session's row. Each sign-in has a new one. */
   sessionId: string;
+  /** The API key that the session began with; null for a password. */
+  keyId: string | null;
+  /** `accounts.logins_epoch`: logins that the person makes carry it. */
+  loginsEpoch: number;
 }

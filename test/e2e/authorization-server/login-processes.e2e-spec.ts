@@ -21,6 +21,8 @@ import { verifies } from '../../support/verifies.js';
 const END_MS_MAX = 5_000;
 const REDIRECT = 'https://app.example/callback';
 const AT_ONCE = 200;
+/** Logins at once of a person that nobody has used yet. */
+const UNUSED_MAX = 20;
 
 const app = testApp();
 let second: TestApp;
@@ -60,9 +62,9 @@ async function registeredAt(of: TestApp): Promise<LoginClient> {
 }
 
 /** Allows what a browser has begun. @returns the code */
-async function allow(browser: BrowserSession, page: string): Promise<string> {
+async function allow(browser: BrowserSession, page: string, accountId = person.id): Promise<string> {
   const shown = await browser.get(page);
-  const fields = { 'form-token': formTokenIn(shown), account: person.id, answer: 'allow' };
+  const fields = { 'form-token': formTokenIn(shown), account: accountId, answer: 'allow' };
   const decided = await browser.post(page, fields);
   const { pathname } = new URL(String(decided.headers.location), app.url);
   const { headers } = await browser.get(pathname);
@@ -92,6 +94,19 @@ describe('a login', () => {
     }
     expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
   });
+
+  verifies(
+    'login:branches',
+    'has one successor of a refresh token, at whichever process it is used again',
+    async () => {
+      const client = await registeredAt(app);
+      const { refresh_token: first } = await client.login(await signedInBrowser(app, person));
+      const elsewhere = Object.assign(new LoginClient(second, client.resource), { id: client.id });
+      const answers = await Promise.all([client, elsewhere, client, elsewhere].map((each) => each.refresh(first)));
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      expect(new Set(answers.map(({ body }) => `${body.refresh_token} ${body.access_token}`)).size).toBe(1);
+    },
+  );
 
   verifies('login:processes', 'is redeemed once at two processes at the same moment', async () => {
     const client = await registeredAt(app);
@@ -135,15 +150,19 @@ describe('a login', () => {
     'login:processes',
     'succeeds for 200 at once, and the service answers meanwhile',
     async () => {
-      const client = await registeredAt(app);
-      const { cookies } = await signedInBrowser(app, person);
-      const one = async () => {
+      const friends = Array.from({ length: AT_ONCE / UNUSED_MAX }, async () => {
+        const friend = await app.account();
+        await app.as(person).post(`${path}/grants`, { account: friend.id, level: 'call' });
+        return { friend, client: await registeredAt(app), cookies: (await signedInBrowser(app, friend)).cookies };
+      });
+      const people = await Promise.all(friends);
+      const one = async ({ friend, client, cookies }: (typeof people)[number]) => {
         const browser = openBrowser(app, new Map(cookies));
         const begun = await browser.get(client.authorizePath());
-        const { status, body } = await client.redeem(await allow(browser, String(begun.headers.location)));
+        const { status, body } = await client.redeem(await allow(browser, String(begun.headers.location), friend.id));
         return status === 200 ? body.access_token : `${status}`;
       };
-      const logins = Promise.all(Array.from({ length: AT_ONCE }, one));
+      const logins = Promise.all(people.flatMap((each) => Array.from({ length: UNUSED_MAX }, () => one(each))));
       const health = await fetch(`${app.url}/health`);
       expect(health.status).toBe(200);
       const tokens = await logins;

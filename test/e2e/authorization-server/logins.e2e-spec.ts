@@ -125,20 +125,36 @@ describe('a refresh token', () => {
 
   verifies(
     'login:branches',
-    'that made two makes one in the end: the use of one ends the other after 60 s',
+    'that is used again and again has one successor, whose use it does not survive',
     async () => {
       const client = await clientOf();
       const first = await client.login(browser);
       const [one, two] = await Promise.all([client.refresh(first.refresh_token), client.refresh(first.refresh_token)]);
-      const good = await client.refresh(two.body.refresh_token);
-      expect(await passGrace(client)).toBe(2);
-      expect(await client.refresh(one.body.refresh_token)).toMatchObject(invalidGrant);
-      expect(warnings()).toEqual([expect.stringContaining('another one of the same origin')]);
-      const next = await client.refresh(good.body.refresh_token);
-      expect(next.status).toBe(200);
-      expect(await call(app, client.resource, next.body.access_token)).toBe(200);
+      expect(one.body).toEqual(two.body);
+      expect((await client.refresh(one.body.refresh_token)).status).toBe(200);
+      expect(await passGrace(client)).toBe(1);
+      expect(await client.refresh(first.refresh_token)).toMatchObject(invalidGrant);
+      expect(await grantsOf(client)).toEqual([]);
     },
   );
+
+  verifies('login:replay', 'ends its login long after its row has gone too', async () => {
+    const client = await clientOf();
+    let newest = await client.login(browser);
+    const { refresh_token: stolen } = newest;
+    for (let i = 0; i < 8; i += 1) newest = (await client.refresh(newest.refresh_token)).body;
+    const [{ count }] = await app.database.query<[{ count: number }]>(
+      'SELECT count(*)::int FROM as_records WHERE grant_id = ANY($1)',
+      [await grantsOf(client)],
+    );
+    expect(count).toBeLessThanOrEqual(6);
+    expect(await client.refresh(`${stolen.slice(0, -3)}AAA`)).toMatchObject(invalidGrant);
+    expect(await call(app, client.resource, newest.access_token)).toBe(200);
+    await passGrace(client);
+    expect(await client.refresh(stolen)).toMatchObject(invalidGrant);
+    expect(await grantsOf(client)).toEqual([]);
+    expect(await call(app, client.resource, newest.access_token)).toBe(401);
+  });
 
   verifies('login:two-logins', 'of one login lives beside those of another one of the same client', async () => {
     const client = await clientOf();
@@ -151,7 +167,9 @@ describe('a refresh token', () => {
     expect(two.status).toBe(200);
     expect((await client.refresh(one.refresh_token)).status).toBe(200);
     expect((await client.refresh(two.body.refresh_token)).status).toBe(200);
-    expect(await grantsOf(client)).toHaveLength(1);
+    expect(await grantsOf(client)).toHaveLength(2);
+    await client.revoke(one.refresh_token);
+    expect(await call(app, client.resource, two.body.access_token)).toBe(200);
   });
 
   verifies('login:two-connectors', 'of one connector leaves the other connector of the client alone', async () => {
