@@ -4,6 +4,7 @@
  *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth
  *   skills ─────► namespaces
  *   oauth ──────► people ─► auth
+ *   authorization-server ─► grants ─► connections
  *   modules ────► hosting, mcp ─► platform ─► config
  */
 
@@ -20,6 +21,8 @@ const uses = {
   connections: ['run', 'releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
   skills: ['namespaces', 'auth'],
   people: ['auth'],
+  grants: ['connections', 'servers', 'namespaces', 'auth'],
+  'authorization-server': ['grants', 'connections', 'servers', 'namespaces', 'people', 'auth'],
 };
 /** A module that is not in the table may import all of these, and is imported by none of them. */
 const newModuleUses = Object.keys(uses);

@@ -150,6 +150,34 @@ export const login = {
     behavior:
       'A refresh token has one successor: a repeated refresh answers with the same tokens, in every process, and a grant has at most six rows.',
   },
+  'login:refresh-storm': {
+    source: 'House',
+    behavior:
+      'Refreshes of one login from many programs at once answer 200 or, beyond 60 a minute, 429 with Retry-After, never 500, and leave at most six rows.',
+  },
+  'login:waiting': {
+    source: 'House',
+    behavior:
+      'At most 100 authorizations of one client and address wait for their person, and the oldest give way; a state of more than 2,048 characters is refused.',
+  },
+  'login:grants-budget': {
+    source: 'House',
+    behavior:
+      'An account has at most 20 logins that no client has used and 500 in all; the least recently used give way. `/me/access` shows 100 at a time.',
+  },
+  'login:roots': {
+    source: 'House',
+    behavior:
+      'A login ends for good with the API key of the session that made it, revoked or expired, with a withdrawn grant, a changed password, a used invitation and a disabled account: what is given anew does not revive it.',
+  },
+  'login:storable': {
+    source: 'House',
+    behavior: 'A NUL in a client id or a resource is answered like an unknown one.',
+  },
+  'login:assertion-once': {
+    source: 'House',
+    behavior: 'An assertion of a client that is presented twice at the same moment is taken once.',
+  },
   'login:two-connectors': {
     source: 'Field',
     behavior: 'The logins of one client to two endpoints are independent: a replay at one leaves the other alone.',

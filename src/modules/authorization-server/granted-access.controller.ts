@@ -35,7 +35,8 @@ export class GrantedAccessController {
     requireOwnHost(request, this.env);
     const person = await this.sessions.current(request);
     if (!person) return redirectTo(response, '../login?next=/me/access');
-    const page = /^[1-9]\d{0,3}$/.test(String(request.query.page)) ? Number(request.query.page) : 1;
+    const { page: asked } = request.query;
+    const page = typeof asked === 'string' && /^[1-9]\d{0,3}$/.test(asked) ? Number(asked) : 1;
     const offset = (page - 1) * PAGE_GRANTS;
     const grants = await this.rows.grantsOf(person.accountId, { offset, limit: PAGE_GRANTS + 1 });
     const shown = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null };
