@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Env } from '../../config/env.js';
+import { halfClose } from './body/unread-body.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
 
 /** Below this, unread bytes of a connection are not counted: streams with backpressure stay below it. */
@@ -68,13 +69,18 @@ export class ResponseBacklog {
     }
     this.full.add(socket);
     last.shouldKeepAlive = false;
-    // The head of that answer may be written already, without `Connection: close`.
-    last.once('finish', () => socket.destroySoon());
     // Requests that came in the same packet would take more memory than their bytes.
     const { parser } = socket as ParsedSocket;
     if (parser) parser.onIncoming = () => READ_NO_FURTHER;
     // Bodies of admitted requests that are read make the socket read on.
-    socket.on('resume', () => socket.pause()).pause();
+    const readNoFurther = () => socket.pause();
+    socket.on('resume', readNoFurther).pause();
+    socket.destroySoon = () => {
+      socket.off('resume', readNoFurther).removeAllListeners('data');
+      halfClose(socket);
+    };
+    // The head of that answer may be written already, without `Connection: close`: then Node does not call it.
+    last.once('finish', () => socket.destroySoon());
     return false;
   }
 

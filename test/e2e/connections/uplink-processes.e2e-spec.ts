@@ -213,6 +213,16 @@ describe('pairing in another process', () => {
     expect((await app.as(owner).get(path)).body.status.state).toBe('connected');
   });
 
+  verifies('uplink:pair:again', 'succeeds right after the close, in any process', async () => {
+    const path = await uplink();
+    for (const i of times(40, (n) => n)) {
+      const client = await openTunnel(i % 4 < 2 ? app : other, owner, path);
+      if (i % 2) client.socket.terminate();
+      else await client.close();
+    }
+    await untilState(app, owner, path, 'disconnected');
+  });
+
   verifies('uplink:deleted', 'of a connection that is deleted elsewhere ends', async () => {
     const path = await uplink();
     const client = await paired(other, path);
@@ -523,7 +533,7 @@ describe('a process that loses its lease and lives', () => {
     expect(BigInt(registry.epoch ?? 0)).toBeGreaterThan(BigInt(epoch ?? 0));
     expect((await send(other, owner, `${path}/.tools/echo`, { a: 1 })).body).toEqual(text('{"a":1}'));
     expect(client.socket.readyState).toBe(client.socket.OPEN);
-    const stale = await app.get(UplinkTunnelsRepository).claim(await rowOf(path), { id, epoch: epoch ?? '' }, true);
+    const stale = await app.get(UplinkTunnelsRepository).claim(await rowOf(path), { id, epoch: epoch ?? '' }, true, []);
     expect(stale).toEqual({ isCurrent: false, tunnel: null });
   });
 });
@@ -540,7 +550,7 @@ describe('a tunnel that cannot be released', () => {
     try {
       await client.close();
       await until(async () => (await send(app, owner, `${path}/.tools/echo`, {})).status === 503, 'it is gone');
-      expect(await refusalOf(app, path)).toBe(409);
+      expect(await refusalOf(other, path)).toBe(409);
     } finally {
       await app.database.query('DROP FUNCTION refuse CASCADE');
     }

@@ -74,6 +74,11 @@ export class TunnelSocket implements FramePort {
     this.socket.once('close', () => clearTimeout(timer));
   }
 
+  /** Ends the tunnel if its peer has asked to close it: ws reports that when the TCP connection has ended, too. */
+  endIfClosing(): void {
+    if (this.socket.readyState !== this.socket.OPEN) this.end();
+  }
+
   /** Sends a ping. A peer that did not answer the last two is disconnected. */
   ping(): void {
     if (this.socket.readyState !== this.socket.OPEN) return;

@@ -56,9 +56,15 @@ export class UplinkTunnelsRepository {
   /**
    * Makes a process the owner of the connection's tunnel, if none is open or `force` is set.
    *
+   * @param ended tunnels that are not open any more, although their rows are there
    * @throws ResourceNotFoundError when the connection was deleted
    */
-  async claim(connectionId: string, process: { id: string; epoch: string }, force: boolean): Promise<TunnelClaim> {
+  async claim(
+    connectionId: string,
+    process: { id: string; epoch: string },
+    force: boolean,
+    ended: TunnelName[],
+  ): Promise<TunnelClaim> {
     try {
       const [row] = await this.database.query<[TunnelClaim]>(
         `WITH own AS (SELECT id, epoch FROM processes WHERE id = $2 AND epoch = $3 AND lease_until > now()),
@@ -66,10 +72,10 @@ export class UplinkTunnelsRepository {
                 INSERT INTO uplink_tunnels AS held (connection_id, process_id, epoch) SELECT $1, id, epoch FROM own
                 ON CONFLICT (connection_id) DO UPDATE
                    SET process_id = EXCLUDED.process_id, epoch = EXCLUDED.epoch, tunnel = DEFAULT, created_at = now()
-                 WHERE $4 OR NOT ${ownerLives('held')}
+                 WHERE $4 OR held.tunnel = ANY($5::bigint[]) OR NOT ${ownerLives('held')}
                 RETURNING tunnel)
          SELECT EXISTS (SELECT 1 FROM own) AS "isCurrent", (SELECT tunnel FROM claimed) AS tunnel`,
-        [connectionId, process.id, process.epoch, force],
+        [connectionId, process.id, process.epoch, force, ended.map(({ tunnel }) => tunnel)],
       );
       return row;
     } catch (error) {

@@ -5,7 +5,8 @@
  * A pairing claims the row in `uplink_tunnels` for this process and the epoch of its lease, which gives the tunnel a
  * number; of two concurrent pairings the greater number stays. Topics: `uplinks.paired` closes an older tunnel,
  * `uplinks.moving` tells that a process stops and its local servers will pair with another one. A tunnel ends with its
- * key, its grant and its connection.
+ * key, its grant and its connection. The row of a tunnel that ended is deleted a moment later: this process takes it over
+ * for the next pairing, and one in another process waits for the deletion before it is refused.
  *
  * Close reasons: `replaced` and `deleted` end the published client for good; after `lease lost` and `restarting` it
  * connects again. Refused: ConflictError (use `force`), TooManyError for the share of the account, UnavailableError while
@@ -48,6 +49,10 @@ declare module '../../../platform/queue/pub-sub.js' {
 const FINISH_MS = 5_000;
 const FINISH_POLL_MS = 50;
 
+/** Time in which another process deletes the row of a tunnel that ended. */
+const RELEASE_MS = 1_000;
+const RELEASE_POLL_MS = 50;
+
 /** A request to pair a local server with a connection. */
 export interface Pairing {
   /** `connections.id` */
@@ -80,7 +85,7 @@ const TAKEN = 'Another local server is paired with this connection: stop it, or 
 export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('uplink');
   private readonly held = new Map<string, HeldTunnel>();
-  /** Tunnels that ended and could not be released yet, with the status of their connections. */
+  /** Tunnels that ended and are not released yet, with the status of their connections. */
   private readonly unreleased = new Map<TunnelName, ConnectionStatus>();
   private isStopping = false;
 
@@ -186,13 +191,22 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   /** @returns the number of the new tunnel @throws ConflictError, UnavailableError, ResourceNotFoundError */
   private async claim({ connectionId, force }: Pairing): Promise<string> {
     const { id } = this.registry;
-    for (const isRetry of [false, true]) {
-      if (isRetry) await this.registry.beatNow();
+    const deadline = performance.now() + RELEASE_MS;
+    let isRenewed = false;
+    for (;;) {
+      this.held.get(connectionId)?.socket.endIfClosing();
+      const ended = [...this.unreleased.keys()].filter((name) => name.connectionId === connectionId);
       const { epoch } = this.registry;
-      if (epoch === null) continue;
-      const { isCurrent, tunnel } = await this.tunnels.claim(connectionId, { id, epoch }, force);
-      if (tunnel !== null) return tunnel;
-      if (isCurrent) throw new ConflictError(TAKEN);
+      const claim = epoch === null ? null : await this.tunnels.claim(connectionId, { id, epoch }, force, ended);
+      if (claim?.isCurrent) {
+        if (claim.tunnel !== null) return claim.tunnel;
+        if (this.held.has(connectionId) || performance.now() > deadline) throw new ConflictError(TAKEN);
+        await wait(RELEASE_POLL_MS);
+      } else {
+        if (isRenewed) break;
+        isRenewed = true;
+        await this.registry.beatNow();
+      }
     }
     throw new UnavailableError('The database did not answer this process in time: try again in a few seconds', 5);
   }
@@ -235,12 +249,15 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.held.delete(held.connectionId);
     const { fault } = held.socket;
     const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
-    this.release(held, status).catch(async (error: unknown) => {
-      // This process and its lease live on, so no other process would release the tunnel.
-      this.unreleased.set(held, status);
-      const msg = 'a tunnel that ended was not released; the next maintenance tries again';
-      this.logger.warn({ msg, ...(await this.tunnels.namesOf(held)), err: error });
-    });
+    // This process and its lease live on, so no other process would release the tunnel.
+    this.unreleased.set(held, status);
+    this.release(held, status).then(
+      () => this.unreleased.delete(held),
+      async (error: unknown) => {
+        const msg = 'a tunnel that ended was not released; the next maintenance tries again';
+        this.logger.warn({ msg, ...(await this.tunnels.namesOf(held)), err: error });
+      },
+    );
   }
 
   private async release(held: TunnelName, status: ConnectionStatus): Promise<void> {

@@ -1,7 +1,7 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 
-/** Bytes of an unread body that are discarded after its answer, and the time before the connection is cut. */
+/** Bytes of input that are discarded after the last answer of a connection, and the time before it is cut. */
 const DISCARDED_BYTES_MAX = 64 * 1024;
 const DISCARD_MS_MAX = 1_000;
 
@@ -35,10 +35,16 @@ function writeHead(this: ServerResponse, ...given: never[]): ServerResponse {
 
 /** Closes the connection of a request whose answer is sent. */
 function close(request: IncomingMessage, socket: Socket): void {
-  if (request.complete) {
-    Socket.prototype.destroySoon.call(socket);
-    return;
-  }
+  if (request.complete) Socket.prototype.destroySoon.call(socket);
+  else halfClose(socket);
+}
+
+/**
+ * Closes a connection after its last answer. Input that was not read would make the kernel reset it, and a client that still
+ * sends would lose the answer: the connection is half-closed, at most 64 KB are discarded, and after 1 s it is cut.
+ */
+export function halfClose(socket: Socket): void {
+  if (socket.writableEnded) return;
   let bytes = 0;
   // Listening here also takes the socket back from the HTTP parser, which reads without limit.
   socket.on('data', (chunk: Buffer) => {
@@ -47,5 +53,5 @@ function close(request: IncomingMessage, socket: Socket): void {
   });
   const timer = setTimeout(() => socket.destroy(), DISCARD_MS_MAX);
   socket.once('close', () => clearTimeout(timer));
-  socket.end();
+  socket.resume().end();
 }
