@@ -223,6 +223,12 @@ export const access = {
       'changes their level by granting again, and withdraws them.',
   },
   'grants:gone': { source: 'House', behavior: 'A grant goes with its account, its server or its connection.' },
+  'grants:setup': {
+    source: 'House',
+    behavior:
+      'Setup links go to the owner and who manages a connection, and others read who has to log in; a link for an account, its ' +
+      'form and the authorization that began with it end with its right, its logins and a change of grants.',
+  },
   'grants:withdrawn': {
     source: 'House',
     behavior:

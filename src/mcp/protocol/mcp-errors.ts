@@ -81,8 +81,8 @@ export class UpstreamAuthRequiredError extends failureOf('conflict', 'auth_requi
   }
 
   /** This error with a setup page that opens only for people signed in as this account; itself without a setup page. */
-  boundTo(_accountId: string): UpstreamAuthRequiredError {
-    return this;
+  boundTo(_accountId: string): Promise<UpstreamAuthRequiredError> {
+    return Promise.resolve(this);
   }
 }
 

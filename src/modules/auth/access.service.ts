@@ -16,6 +16,8 @@ import {
   type GrantedThing,
   type GrantSource,
   type NamespaceOwners,
+  type OwnedThing,
+  type Person,
   type Target,
   type TokenSource,
 } from './access.types.js';
@@ -87,6 +89,19 @@ export class AccessService {
     const decision = decide(caller, action, target);
     if (decision === 'scope') throw new KeyScopeError(action, target.namespace);
     return decision === 'yes';
+  }
+
+  /** The caller of what the person of an account does on a page, at most 5 s old; null for a disabled account. */
+  callerOf(accountId: string): Promise<Person | null> {
+    return this.keys.callerOf(accountId);
+  }
+
+  /** {@link may} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
+  async mayUse(caller: Caller, action: Action, thing: OwnedThing): Promise<boolean> {
+    const { ownerId, namespace } = thing;
+    if (this.may(caller, action, { ownerId, namespace })) return true;
+    const found = await this.grants?.find(caller.accountId, thing);
+    return this.may(caller, action, { ownerId, namespace, granted: found?.level });
   }
 
   /** True for the caller's own account, whatever the key may do: for filters of lists and for names. */

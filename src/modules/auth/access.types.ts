@@ -60,6 +60,12 @@ export function callerFor(accountId: string): Caller {
   return { accountId, keyId: ANONYMOUS.keyId, isOperator: false, scopes: null };
 }
 
+/** The caller of what a person does on a page, as an account and with all its rights. */
+export interface Person extends Caller {
+  /** Counts what ended the logins of the account: what was made with a smaller one is over. */
+  loginsEpoch: number;
+}
+
 /** The caller without a key on routes that need none: owns nothing. */
 export const ANONYMOUS: Caller = {
   accountId: '00000000-0000-0000-0000-000000000000',
@@ -183,6 +189,9 @@ export interface FoundGrant extends GrantRef {
   namespaceId: string;
   ownerId: string;
 }
+
+/** A server or a connection, with the account that owns its namespace. */
+export type OwnedThing = GrantedThing & { ownerId: string };
 
 /** Finds grants. The grants module passes its implementation to {@link AccessService}. */
 export interface GrantSource {

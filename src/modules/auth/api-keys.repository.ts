@@ -24,6 +24,10 @@ interface KeyRow {
   overrides: Partial<AccountLimits> | null;
 }
 
+const LOGINS_EPOCH = new PreparedStatement<{ loginsEpoch: number }>(
+  'SELECT logins_epoch AS "loginsEpoch" FROM accounts WHERE id = $1 AND disabled_at IS NULL',
+);
+
 /** One use of a key, with the client's address. */
 interface KeyUse {
   at: Date;
@@ -108,6 +112,11 @@ export class ApiKeysRepository {
       }
       return true;
     });
+  }
+
+  /** The epoch of the logins of an account; null for a disabled one, and when there is none. */
+  async loginsEpochOf(accountId: string): Promise<number | null> {
+    return (await LOGINS_EPOCH.findOne(this.database, [accountId]))?.loginsEpoch ?? null;
   }
 
   /** The key of this hash; null when there is none. */

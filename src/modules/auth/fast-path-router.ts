@@ -19,7 +19,7 @@ import { knownQuery, requireNoQuery, KnownQueryGuard } from '../../platform/http
 import { matchPath, type Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
 import { declarationOf, type AccessService } from './access.service.js';
-import type { AccessRule } from './access.types.js';
+import type { AccessRule, Grant } from './access.types.js';
 import type { RequestLimits } from './request-limits.service.js';
 import { UnauthenticatedError } from './auth.errors.js';
 import { FAST_PATH, type FastPathRequest } from './access.decorator.js';
@@ -144,6 +144,7 @@ export class FastPathRouter {
     path: string,
     query: string,
   ): Promise<void> {
+    let granted: Grant | undefined;
     try {
       const { rule } = route;
       const authenticated = this.access.authenticate(request, rule);
@@ -152,7 +153,8 @@ export class FastPathRouter {
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
       const connectionId = request.params.connectionId as string | undefined;
       const authorized = this.access.authorize(caller, rule, { owner, connectionId });
-      request.grant = authorized instanceof Promise ? await authorized : authorized;
+      granted = authorized instanceof Promise ? await authorized : authorized;
+      request.grant = granted;
       requireNoQuery(query);
       if (route.method !== 'GET') {
         this.bodies.admit(request, response, caller.accountId);
@@ -164,7 +166,7 @@ export class FastPathRouter {
         thrown instanceof UnauthenticatedError ? await this.limits.refusal(thrown, request, response) : thrown;
       logFailure(this.logger, error, request);
       if (response.headersSent) return void response.destroy();
-      const { status, headers, body } = errorAnswer(error, familyOf(path));
+      const { status, headers, body } = errorAnswer(error, familyOf(path), granted?.caller.grant);
       // A failed call may have had effects; published clients retry without this header.
       const all = {
         ...(request.method === 'POST' && { 'x-should-retry': 'false' }),

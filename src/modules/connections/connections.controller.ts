@@ -3,6 +3,7 @@ import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags
 import type { Response } from 'express';
 import { ErrorForm } from '../../platform/errors/error-form.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { isGuest } from '../../platform/http/held-by-keys.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
@@ -124,14 +125,18 @@ export class ConnectionsController {
     return this.reader.list(namespace, query, metadata);
   }
 
-  /** Get a connection with its last known status. */
+  /** Get a connection with its last known status. Accounts that were granted only calls read who has to log in, without a link. */
   @Get(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:read', callableConnections)
   @ApiOkResponse({ type: ConnectionDto, example: connectionExample })
   @ApiErrors(404)
-  get(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<ConnectionDto> {
-    return this.reader.get(namespace, id);
+  get(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() { grant }: Caller,
+    @Param('connectionId') id: string,
+  ): Promise<ConnectionDto> {
+    return isGuest(grant) ? this.reader.getForGuest(namespace, id) : this.reader.get(namespace, id);
   }
 
   /** Delete a connection and end its MCP session. Spec 4.4. */

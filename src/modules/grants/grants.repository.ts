@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { isUUID } from 'class-validator';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { FoundGrant, GrantedThing, GrantLevel } from '../auth/access.types.js';
 import type { GrantedRow, GrantRow, GrantTarget } from './grant.types.js';
@@ -71,7 +71,7 @@ export class GrantsRepository {
   }
 
   /**
-   * Grants a target to an account, or changes the level that it was granted at.
+   * Grants a target to an account, or changes the level that it was granted at, which ends the setup links of the target.
    *
    * @param max number of grants that a target may have
    * @returns `full` when it has them, `missing` when there is no such target
@@ -86,11 +86,16 @@ export class GrantsRepository {
       // Locked, so that two grants at the same moment cannot pass the maximum.
       const locked = await tx.query<unknown[]>(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
       if (locked.length === 0) return 'missing';
-      const [[changed]] = await tx.query<[{ id: string; createdAt: Date }[]]>(
-        `UPDATE grants SET level = $3 WHERE ${column} = $1 AND subject_id = $2 RETURNING id, created_at AS "createdAt"`,
+      const [[changed]] = await tx.query<[{ id: string; createdAt: Date; isNew: boolean }[]]>(
+        `UPDATE grants g SET level = $3 FROM grants before
+          WHERE g.${column} = $1 AND g.subject_id = $2 AND before.id = g.id
+         RETURNING g.id, g.created_at AS "createdAt", before.level <> $3 AS "isNew"`,
         [id, subjectId, level],
       );
-      if (changed) return { created: false, ...changed };
+      if (changed) {
+        if (changed.isNew) await endSetup(tx, { kind, id });
+        return { created: false, id: changed.id, createdAt: changed.createdAt };
+      }
       const [created] = await tx.query<{ id: string; createdAt: Date }[]>(
         `INSERT INTO grants (${column}, subject_id, level, created_by)
          SELECT $1, $2, $3, $4 WHERE (SELECT count(*) FROM grants WHERE ${column} = $1) < $5
@@ -101,13 +106,19 @@ export class GrantsRepository {
     });
   }
 
-  /** Deletes a grant of a target. @returns false when there is none of this id */
-  async delete({ kind, id: targetId }: GrantTarget, id: string): Promise<boolean> {
-    const [deleted] = await this.database.query<[unknown[]]>(
-      `DELETE FROM grants WHERE id = $1 AND ${places[kind].column} = $2 RETURNING id`,
-      [id, targetId],
-    );
-    return deleted.length > 0;
+  /** Deletes a grant of a target, and ends the setup links of the target. @returns false when there is none of this id */
+  delete(target: GrantTarget, id: string): Promise<boolean> {
+    const { table, column } = places[target.kind];
+    return this.database.transaction(async (tx) => {
+      // Locked first, as by what adds and changes grants.
+      await tx.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [target.id]);
+      const [deleted] = await tx.query<[unknown[]]>(
+        `DELETE FROM grants WHERE id = $1 AND ${column} = $2 RETURNING id`,
+        [id, target.id],
+      );
+      if (deleted.length > 0) await endSetup(tx, target);
+      return deleted.length > 0;
+    });
   }
 
   async count({ kind, id }: GrantTarget): Promise<number> {
@@ -147,4 +158,14 @@ export class GrantsRepository {
     );
     return row?.count ?? 0;
   }
+}
+
+/** Ends the setup links of a target, and the authorizations that began with them. */
+async function endSetup(tx: EntityManager, { kind, id }: GrantTarget): Promise<void> {
+  if (kind === 'connection') await tx.query('UPDATE connections SET setup_epoch = setup_epoch + 1 WHERE id = $1', [id]);
+  await tx.query(
+    `UPDATE pending_authorizations SET completed_at = now(), state_hash = NULL, sealed_verifier = NULL
+      WHERE owner_kind = $1 AND owner_id = $2 AND completed_at IS NULL`,
+    [kind, id],
+  );
 }

@@ -17,6 +17,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { DataSource, MoreThan, Not, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
+import type { Person } from '../auth/access.types.js';
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { authorizationUrl, isFromServer } from '../../mcp/oauth/client.js';
 import { discoverTarget, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
@@ -52,6 +53,7 @@ import {
   authorizeView,
   knownName,
   participantsOf,
+  type LinkPerson,
   type PageServer,
   type SetupAnswer,
   type SetupLink,
@@ -116,6 +118,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
    *
    * @param client a client that the person entered; it is stored for this owner, and used from now on
    * @param cookie identifies the browser, which must come back with it
+   * @param person whose link it begins with, and who must still have the right to it when the answer comes
    * @throws OAuthClientNeededError, also if that client is for another authorization server than the present one
    */
   async start(
@@ -123,8 +126,9 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     request: BeginAuthorization,
     client: PreregisteredClient | null,
     cookie: string,
+    person?: LinkPerson,
   ): Promise<SetupAnswer> {
-    const { pending, clientRow } = await this.prepare(owner, request, client);
+    const { pending, clientRow } = await this.prepare(owner, request, client, person);
     return { redirect: await this.redirectFor(pending, clientRow, cookie), linkId: pending.id };
   }
 
@@ -152,6 +156,10 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
     if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     return pending;
+  }
+
+  mayUse(pending: PendingAuthorization, person: Person): Promise<boolean> {
+    return this.credentials.mayAuthorize(ownerOf(pending), person);
   }
 
   async view(pending: PendingAuthorization): Promise<SetupView> {
@@ -183,6 +191,11 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     // One guarded statement uses up the state: of two answers with it, only one continues.
     const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
     if (!isClaimed) throw SetupPageError.unknownState();
+    const { accountId, loginsEpoch } = pending;
+    const isOpen =
+      accountId === null ||
+      (await this.links.isOpenTo({ accountId, loginsEpoch }, (person) => this.mayUse(pending, person)));
+    if (!isOpen) throw SetupPageError.usedLink();
     if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     const { server } = pending;
     // Behind an adapter any issuer may answer: state and PKCE bind the answer.
@@ -198,7 +211,12 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
   }
 
-  private async prepare(owner: CredentialOwner, request: BeginAuthorization, client: PreregisteredClient | null) {
+  private async prepare(
+    owner: CredentialOwner,
+    request: BeginAuthorization,
+    client: PreregisteredClient | null,
+    person?: LinkPerson,
+  ) {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const key = JSON.stringify([owner, request]);
     const cached = this.discovered.get(key);
@@ -224,6 +242,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       resource,
       resourceName,
       scopes,
+      ...person,
       expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
     };
     const { ownerKind, ownerId } = pending;

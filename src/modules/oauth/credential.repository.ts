@@ -44,9 +44,12 @@ export class CredentialRepository {
     await tx.query(`DELETE FROM pending_authorizations WHERE expires_at < now() - $1::interval`, [KEPT_AFTER_EXPIRY]);
   }
 
-  /** Locks a pending authorization. @returns false if it was deleted */
+  /** Locks a pending authorization. @returns false if it was deleted or ended */
   async lockPending(id: string, tx: EntityManager): Promise<boolean> {
-    const rows = await tx.query<object[]>('SELECT 1 FROM pending_authorizations WHERE id = $1 FOR UPDATE', [id]);
+    const rows = await tx.query<object[]>(
+      'SELECT 1 FROM pending_authorizations WHERE id = $1 AND completed_at IS NULL FOR UPDATE',
+      [id],
+    );
     return rows.length > 0;
   }
 

@@ -3,8 +3,8 @@
  *
  * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth
  * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only. Modules
- * that have the owners register three things by kind: a step after an authorization (a release resumes), the test that
- * something still waits, and the names for the page.
+ * that have the owners register four things by kind: a step after an authorization (a release resumes), the tests that
+ * something still waits and that a person may authorize it, and the names for the page.
  *
  * Fails: AuthorizationRequiredError when the authorization has ended, CredentialUnavailableError when no new token can
  * be had now. Removal also revokes the tokens (RFC 7009), in the background and if the server can be reached.
@@ -18,6 +18,7 @@ import { Egress } from '../../platform/egress/egress.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
+import type { Person } from '../auth/access.types.js';
 import { CredentialRepository } from './credential.repository.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
 import { upstreamAddress, type CredentialOwner } from './credentials.types.js';
@@ -64,6 +65,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }));
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
   private readonly pendingChecks = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
+  private readonly rights = new Map<CredentialOwner['kind'], (ownerId: string, person: Person) => Promise<boolean>>();
   private readonly describers = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
 
   constructor(
@@ -188,6 +190,16 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
   async isAuthorizationPending({ kind, id }: CredentialOwner): Promise<boolean> {
     return (await this.pendingChecks.get(kind)?.(id)) ?? true;
+  }
+
+  /** Sets the test that a person may authorize owners of this kind. Without one nobody may by a link for a person. */
+  registerRight(kind: CredentialOwner['kind'], test: (ownerId: string, person: Person) => Promise<boolean>): void {
+    this.rights.set(kind, test);
+  }
+
+  /** True if a person may authorize this owner. */
+  async mayAuthorize({ kind, id }: CredentialOwner, person: Person): Promise<boolean> {
+    return (await this.rights.get(kind)?.(id, person)) ?? false;
   }
 
   /** Sets how people know the owners of this kind. */

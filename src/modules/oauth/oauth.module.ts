@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
+import { AuthModule } from '../auth/auth.module.js';
 import { PeopleModule } from '../people/people.module.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { ClientDocumentController } from './client-document.controller.js';
@@ -29,7 +30,10 @@ export class OAuthModule {
   static readonly forRoles = roleModule((env) => ({
     module: OAuthModule,
     'api or worker': {
-      imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
+      imports: [
+        TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization]),
+        AuthModule.forRoles(env),
+      ],
       providers: [...services, TokenRefresherService],
       exports: services,
     },

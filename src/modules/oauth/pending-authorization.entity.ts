@@ -47,6 +47,14 @@ export class PendingAuthorization {
   @Column('text', { nullable: true })
   scopes: string | null;
 
+  /** The person whose link it began with; null for one that whoever had it could use. No foreign key: checked at each use. */
+  @Column('uuid', { name: 'account_id', nullable: true })
+  accountId: string | null;
+
+  /** The epoch of the person's logins at which the link was made. */
+  @Column('integer', { name: 'logins_epoch', default: 0 })
+  loginsEpoch: number;
+
   /** The end of the link. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
@@ -67,7 +75,7 @@ export class PendingAuthorization {
   @Column('text', { name: 'sealed_verifier', nullable: true })
   sealedVerifier: string | null;
 
-  /** The time at which tokens were stored, which ends the link. */
+  /** The time at which tokens were stored, or the link was ended. */
   @Column({ type: 'timestamptz', name: 'completed_at', precision: 3, nullable: true })
   completedAt: Date | null;
 

@@ -70,6 +70,11 @@ export abstract class DomainError extends Error {
     super(message);
     this.name = new.target.name;
   }
+
+  /** This error without what only the owner of a target and its managers may read, for callers who may just call it. */
+  forGuest(): DomainError {
+    return this;
+  }
 }
 
 /** Base class of the errors of one kind; `code` is the word that clients match on. */

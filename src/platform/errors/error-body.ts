@@ -1,5 +1,6 @@
 import { isStorageFull, StorageFullError } from '../blobs/storage-space.js';
 import { codeOf, DatabaseUnreachableError, isDatabaseUnreachable } from '../database/postgres-errors.js';
+import { isGuest, type HoldingGrant } from '../http/held-by-keys.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 import type { ErrorFamily } from './error-form.decorator.js';
 
@@ -47,9 +48,12 @@ export function domainErrorOf(error: unknown): DomainError | null {
  *
  * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,
  * a tool call too, unless told not to.
+ *
+ * @param grant the grant that let the caller in, if one did
  */
-export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
-  const known = domainErrorOf(error);
+export function errorAnswer(error: unknown, family: ErrorFamily, grant?: HoldingGrant): ErrorAnswer {
+  const all = domainErrorOf(error);
+  const known = isGuest(grant) ? all?.forGuest() : all;
   const kind = known?.kind ?? 'internal';
   const code = known?.code ?? 'internal_error';
   const message = known?.message ?? 'Internal server error';

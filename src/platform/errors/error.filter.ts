@@ -4,6 +4,7 @@ import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter 
 import { ModulesContainer } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { DatabaseUnreachableError } from '../database/postgres-errors.js';
+import type { HoldingGrant } from '../http/held-by-keys.js';
 import { methodsOf, routeTable, type Route } from '../http/route-table.js';
 import { DomainError, InvalidInputError, MethodNotAllowedError, routeNotFound, statusOf } from './domain-error.js';
 import { domainErrorOf, errorAnswer } from './error-body.js';
@@ -59,6 +60,9 @@ function brief(detail: unknown): unknown {
   return [code, message].filter(Boolean).join(': ');
 }
 
+/** A request, with its caller behind the access guard. */
+type GrantedRequest = Request & { grant?: { caller: { grant?: HoldingGrant } } };
+
 /** The one exit for errors: domain error in, status and one of the two bodies out. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -69,7 +73,7 @@ export class ErrorFilter implements ExceptionFilter {
   constructor(private readonly modules: ModulesContainer) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
-    const request = host.switchToHttp().getRequest<Request>();
+    const request = host.switchToHttp().getRequest<GrantedRequest>();
     const response = host.switchToHttp().getResponse<Response>();
     const error = asDomainError(thrown, request, (this.routes ??= routeTable(this.modules)));
     if (error instanceof MethodNotAllowedError && request.method === 'OPTIONS') {
@@ -81,7 +85,8 @@ export class ErrorFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
-    const { status, headers, body } = errorAnswer(error, familyOf(request.path, request.method));
+    const family = familyOf(request.path, request.method);
+    const { status, headers, body } = errorAnswer(error, family, request.grant?.caller.grant);
     // A route may have said already of what type its success is.
     response.status(status).type('json').set(headers).json(body);
   }

@@ -6,6 +6,11 @@ export interface HoldingGrant {
   level: string;
 }
 
+/** True for the grant of somebody who may call a thing, and not manage it. */
+export function isGuest(grant: HoldingGrant | undefined): boolean {
+  return grant?.level === 'call';
+}
+
 /** Streams and tunnels that are open in this process, by the key and the grant that opened them: they end with either. */
 @Injectable()
 export class HeldByKeys {

@@ -265,7 +265,7 @@ describe('an elicited link', () => {
 
   verifies('connection:elicitation:person', 'names who calls, not who owns the connection', async () => {
     const { url, path } = await connect();
-    const granted = await app.as(owner).post(`${path}/grants`, { account: other.id, level: 'call' });
+    const granted = await app.as(owner).post(`${path}/grants`, { account: other.id, level: 'manage' });
     expect(granted.status).toBe(201);
     const link = await elicited(url, other);
     expect(link).toContain(`/${other.id}?`);

@@ -8,7 +8,7 @@
  *
  * The outcome of each call goes to the status (`status-recorder.ts`), except a timeout of one slow tool; the status of
  * an uplink follows its tunnel. Errors that a person can settle (authorization, missing values) leave with the set-up
- * link. A call whose connection is deleted meanwhile fails with a sentence that says so.
+ * link, which callers who may not manage the connection do not see. A call whose connection is deleted meanwhile fails with a sentence that says so.
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
@@ -94,8 +94,12 @@ class ConnectionOwner implements HandleOwner {
     const status = isSlowTool ? null : statusAfter(error);
     if (status) this.observer.failed(status);
     // A person authorizes the connection or enters missing values there.
-    const { id, setupEpoch } = this.target;
-    return withSetupUrl(error, (accountId) => this.urls.setup(id, setupEpoch, accountId));
+    const { id, setupEpoch, ownerName } = this.target;
+    return withSetupUrl(error, {
+      url: () => this.urls.setup(id, setupEpoch),
+      urlFor: (accountId) => this.urls.setupFor(id, setupEpoch, accountId),
+      ownerName,
+    });
   }
 }
 
@@ -136,6 +140,10 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
         ),
     });
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
+    // Without a new revision: the setup links of the connection have ended.
+    await this.pubSub.subscribe('grants.changed', (changed) => {
+      if ('connectionId' in changed) this.targets.dropWhere(({ id }) => id === changed.connectionId);
+    });
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       this.handles.dropWhere(({ owner }) => owner.target.namespaceId === id, true);

@@ -7,7 +7,7 @@ import { isConnectionId } from './connection-target.js';
 import type { TargetKind } from './connection.entity.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
-import { ResourceNotFoundError } from './connections.errors.js';
+import { ownerMust, ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 import { TargetResolver } from './target-resolver.js';
@@ -32,6 +32,16 @@ export class ConnectionReader {
       : null;
     if (!row) throw await this.connections.missing(namespace, connectionId);
     return toConnectionDto(row, this.urls);
+  }
+
+  /** {@link get} for people who may only call the connection: who has to set it up, instead of the way to do so. */
+  async getForGuest(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
+    const connection = await this.get(namespace, connectionId);
+    const { setupUrl: _url, authorizationUrl: _older, ...status } = connection.status;
+    const { state } = status;
+    if (state !== 'auth_required' && state !== 'input_required') return connection;
+    const message = ownerMust(await this.connections.ownerName(namespace.id), state);
+    return { ...connection, status: { ...status, message, nextStep: message } };
   }
 
   /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */

@@ -28,9 +28,10 @@ export class ConnectionTargets implements OnModuleInit {
   async read(where: ByIds): Promise<ConnectionTarget | null> {
     const row = await this.repository.findTarget(where);
     if (!row) return null;
-    const { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil } = row;
+    const { id, revision, namespaceId, namespace, accountId, ownerName, connectionId, setupEpoch, recordingUntil } =
+      row;
     const { serverId, mock, tools, callTimeoutMs } = row;
-    const owner = { namespaceId, namespace, accountId };
+    const owner = { namespaceId, namespace, accountId, ownerName };
     const ref = { id, revision, ...owner, connectionId, setupEpoch, recordingUntil, tools, callTimeoutMs };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };

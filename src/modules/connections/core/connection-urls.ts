@@ -18,11 +18,13 @@ export class ConnectionUrls {
     return this.servers.run(slug);
   }
 
-  /**
-   * The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch, and
-   * with an account only for people signed in as it.
-   */
-  setup(id: string, epoch: number, accountId?: string): string {
-    return this.links.url({ kind: CONNECTION_LINKS, id, epoch, accountId });
+  /** The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch. */
+  setup(id: string, epoch: number): string {
+    return this.links.url({ kind: CONNECTION_LINKS, id, epoch });
+  }
+
+  /** {@link setup} for people signed in as this account only, while it may manage the connection. */
+  setupFor(id: string, epoch: number, accountId: string): Promise<string> {
+    return this.links.urlFor({ kind: CONNECTION_LINKS, id, epoch }, accountId);
   }
 }

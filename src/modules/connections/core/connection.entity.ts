@@ -29,6 +29,8 @@ interface ConnectionRef {
   namespaceId: string;
   /** The account that owns the namespace. */
   accountId: string;
+  /** The name of that account. */
+  ownerName: string;
   namespace: string;
   /** Unique in its namespace, unlike `id`, which is the row's. */
   connectionId: string;

@@ -43,7 +43,7 @@ export const shownColumns = [
 export type ShownConnection = Pick<Connection, (typeof shownColumns)[number]> & { slug: string | null };
 
 /** The columns that a target is made from, some of them sealed, and the owner of the connection. */
-export type TargetRow = { namespace: string; accountId: string } & Pick<
+export type TargetRow = { namespace: string; accountId: string; ownerName: string } & Pick<
   Connection,
   | 'id'
   | 'revision'
@@ -67,11 +67,12 @@ export type TargetRow = { namespace: string; accountId: string } & Pick<
 const targetWhere = (condition: string) =>
   new PreparedStatement<TargetRow>(
     `SELECT c.id, c.revision, c.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "accountId",
-            c.connection_id AS "connectionId", c.setup_epoch AS "setupEpoch", c.target_kind AS "targetKind",
+            a.name AS "ownerName", c.connection_id AS "connectionId", c.setup_epoch AS "setupEpoch", c.target_kind AS "targetKind",
             c.is_stateful AS "isStateful", c.mcp_url AS "mcpUrl", c.server_id AS "serverId", c.server_name AS "serverName",
             c.mock, c.sealed_url AS "sealedUrl", c.sealed_headers AS "sealedHeaders", c.sealed_query AS "sealedQuery",
             c.recording_until AS "recordingUntil", c.tools, c.call_timeout_ms AS "callTimeoutMs"
-       FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE ${condition}`,
+       FROM connections c JOIN namespaces n ON n.id = c.namespace_id JOIN accounts a ON a.id = n.account_id
+      WHERE ${condition}`,
   );
 const TARGET_BY_ID = targetWhere('c.id = $1');
 const TARGET_BY_NAME = targetWhere('c.namespace_id = $1 AND c.connection_id = $2');
@@ -129,6 +130,15 @@ export class ConnectionRepository {
   /** The columns that the API shows. */
   async findShown(where: ByIds): Promise<ShownConnection | null> {
     return (await this.shown().where(where).getRawOne<ShownConnection>()) ?? null;
+  }
+
+  /** The name of the account that owns a namespace. */
+  async ownerName(namespaceId: string): Promise<string> {
+    const [row] = await this.connections.query<{ name: string }[]>(
+      'SELECT a.name FROM namespaces n JOIN accounts a ON a.id = n.account_id WHERE n.id = $1',
+      [namespaceId],
+    );
+    return row?.name ?? '';
   }
 
   /** Newest first. An index is read, whatever the depth of the page. */

@@ -6,13 +6,30 @@ import { didYouMean } from '../../../platform/text/nearest.js';
 import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../../run/run.errors.js';
 
+/** Where the person can settle a failure who may set a connection up, and the name of that person for all others. */
+export interface SetupWays {
+  /** The setup page, for whoever has the link. */
+  url: () => string;
+  /** The page for people signed in as this account only. */
+  urlFor: (accountId: string) => Promise<string>;
+  /** The name of the account that owns the connection. */
+  ownerName: string;
+}
+
+/** Who has to settle a state of a connection, for people who may only call it. */
+export function ownerMust(ownerName: string, state: 'auth_required' | 'input_required'): string {
+  return state === 'auth_required'
+    ? `The MCP server wants authorization. The owner of this connection, ${ownerName}, has to log in.`
+    : `The MCP server needs values. The owner of this connection, ${ownerName}, has to enter them.`;
+}
+
 /** A person must authorize: the upstream refused the credentials, or the stored authorization has ended. */
 class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(
     readonly original: UpstreamAuthRequiredError | AuthorizationRequiredError,
-    private readonly setupUrlFor: (accountId?: string) => string,
+    private readonly ways: SetupWays,
+    setupUrl = ways.url(),
   ) {
-    const setupUrl = setupUrlFor();
     const isUpstream = original instanceof UpstreamAuthRequiredError;
     const message = original.message.includes(SETUP_PAGE)
       ? original.message.replace(SETUP_PAGE, () => setupUrl)
@@ -20,8 +37,12 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
     super(message, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
   }
 
-  override boundTo(accountId: string): UpstreamAuthRequiredError {
-    return new ConnectionAuthRequiredError(this.original, () => this.setupUrlFor(accountId));
+  override async boundTo(accountId: string): Promise<UpstreamAuthRequiredError> {
+    return new ConnectionAuthRequiredError(this.original, this.ways, await this.ways.urlFor(accountId));
+  }
+
+  override forGuest(): DomainError {
+    return new UpstreamAuthRequiredError(ownerMust(this.ways.ownerName, 'auth_required'));
   }
 }
 
@@ -34,11 +55,15 @@ export class ConnectionInputError extends McpRefusal {
 
   constructor(
     readonly original: InputRequiredError | InputInvalidError,
-    setupUrl: string,
+    private readonly ways: SetupWays,
   ) {
     super(original.message);
     const inputs = original instanceof InputRequiredError ? original.data : original.inputs;
-    this.data = { ...inputs, setupUrl };
+    this.data = { ...inputs, setupUrl: ways.url() };
+  }
+
+  override forGuest(): DomainError {
+    return new GuestInputError(ownerMust(this.ways.ownerName, 'input_required'));
   }
 
   /** The message with the content of `data`, for clients that do not read it. */
@@ -49,15 +74,26 @@ export class ConnectionInputError extends McpRefusal {
   }
 }
 
+/** Values are missing or invalid that only others may enter. */
+class GuestInputError extends McpRefusal {
+  readonly kind = 'conflict';
+  readonly code = 'input_required';
+  readonly rpcCode = rpcCode.inputRequired;
+}
+
 /** {@link ConnectionInputError} for clients that do not read `data`: the message names the values and the setup page. */
 export class ConnectionInputRequiredError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'input_required';
   readonly original: Error;
 
-  constructor({ sentence, original }: ConnectionInputError) {
-    super(sentence);
-    this.original = original;
+  constructor(private readonly full: ConnectionInputError) {
+    super(full.sentence);
+    this.original = full.original;
+  }
+
+  override forGuest(): DomainError {
+    return this.full.forGuest();
   }
 }
 
@@ -136,17 +172,13 @@ export function missingText({ data: { missing } }: InputRequiredError): string {
   return `Input required: ${names.join(', ')}.`;
 }
 
-/**
- * Adds the setup page to a failure that a person can end there.
- *
- * @param setupUrl the page; with an account the one that opens only for people signed in as it
- */
-export function withSetupUrl(failure: Error, setupUrl: (accountId?: string) => string): Error {
+/** Adds the setup page to a failure that a person can end there. */
+export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
-    return new ConnectionAuthRequiredError(failure, setupUrl);
+    return new ConnectionAuthRequiredError(failure, ways);
   }
   if (failure instanceof InputRequiredError || failure instanceof InputInvalidError) {
-    return new ConnectionInputError(failure, setupUrl());
+    return new ConnectionInputError(failure, ways);
   }
   return failure;
 }

@@ -2,6 +2,8 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { withoutWords } from '../../../mcp/protocol/mcp-errors.js';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
+import { AccessService } from '../../auth/access.service.js';
+import type { Person } from '../../auth/access.types.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import { SetupPageError } from '../../oauth/credentials.errors.js';
 import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
@@ -9,6 +11,7 @@ import { SetupPageService, type AuthorizationOffer } from '../../oauth/setup/set
 import {
   knownName,
   type FormView,
+  type LinkPerson,
   type PageServer,
   type SetupAnswer,
   type SetupField,
@@ -63,6 +66,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     private readonly credentials: CredentialsService,
     private readonly links: SetupLinksService,
     private readonly pages: SetupPageService,
+    private readonly access: AccessService,
   ) {}
 
   onModuleInit(): void {
@@ -73,6 +77,10 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
       const { name, title, description, iconUrl } = (await this.targetOf(row)) ?? namesOf(row);
       return { name, title, description, iconUrl };
     });
+    this.credentials.registerRight('connection', async (id, person) => {
+      const row = await this.repository.findForSetup(id);
+      return row !== null && this.mayUse(row, person);
+    });
     this.credentials.onAuthorized('connection', (id) => this.authorized(id));
   }
 
@@ -81,6 +89,11 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     if (!row) throw SetupPageError.unknownLink();
     if (row.setupEpoch !== epoch) throw SetupPageError.usedLink();
     return row;
+  }
+
+  mayUse({ namespace, connectionId }: Connection, person: Person): Promise<boolean> {
+    const { accountId: ownerId, name } = namespace;
+    return this.access.mayUse(person, 'manage', { ownerId, namespace: name, kind: 'connection', name: connectionId });
   }
 
   async view(row: Connection): Promise<SetupView> {
@@ -100,7 +113,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     };
   }
 
-  async submit(row: Connection, form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
+  async submit(row: Connection, form: URLSearchParams, cookie: string, person?: LinkPerson): Promise<SetupAnswer> {
     const target = await this.targetOf(row);
     const isOpen = row.statusState === 'auth_required' || row.statusState === 'input_required';
     if (!target || !isOpen) return { view: await this.view(row), status: 200 };
@@ -109,7 +122,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
       row.statusState === 'input_required' || (this.pages.hasValues(form) && !this.pages.isForClient(form));
     return isForValues
       ? this.save(row, target, form)
-      : this.pages.submit(this.authorization(row, target), form, cookie);
+      : this.pages.submit(this.authorization(row, target), form, cookie, person);
   }
 
   /** After an authorization was stored: ends older links and checks the connection. Does nothing for a deleted one. */

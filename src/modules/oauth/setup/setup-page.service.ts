@@ -5,7 +5,14 @@ import { OAuthClientNeededError, OAuthSetupError } from '../credentials.errors.j
 import type { BeginAuthorization, CredentialOwner, PreregisteredClient } from '../credentials.types.js';
 import { OAuthClientsService } from '../oauth-clients.service.js';
 import { isForClient, isValue, readClient } from './setup-page.js';
-import { authorizeView, type ClientRequest, type FormView, type SetupAnswer, type SetupView } from './setup.types.js';
+import {
+  authorizeView,
+  type ClientRequest,
+  type FormView,
+  type LinkPerson,
+  type SetupAnswer,
+  type SetupView,
+} from './setup.types.js';
 
 /** An owner that needs authorization, and the form for values with which it may do without. */
 export interface AuthorizationOffer {
@@ -44,9 +51,15 @@ export class SetupPageService {
    * Begins an authorization as the submitted client, if there is one, and redirects to the authorization server.
    *
    * @param cookie identifies the browser, which must come back with it
+   * @param person whom the link of the page is for
    * @throws SetupPageError
    */
-  async submit(offer: AuthorizationOffer, body: URLSearchParams, cookie: string): Promise<SetupAnswer> {
+  async submit(
+    offer: AuthorizationOffer,
+    body: URLSearchParams,
+    cookie: string,
+    person?: LinkPerson,
+  ): Promise<SetupAnswer> {
     const { owner, request, form } = offer;
     if (!request) return { view: this.valuesForm(form), status: 200 };
     try {
@@ -60,7 +73,7 @@ export class SetupPageService {
         }
         client = submitted.client;
       }
-      return await this.authorizations.start(owner, request, client, cookie);
+      return await this.authorizations.start(owner, request, client, cookie, person);
     } catch (error) {
       return { view: await this.formAfter(offer, error), status: 200 };
     }

@@ -3,7 +3,8 @@
  * with a signature, and `/oauth/callback`.
  *
  * The signed link gives access; one that names an account opens only in a browser that is signed in as it, and leads to
- * the sign-in otherwise. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
+ * the sign-in otherwise. It ends with the account's logins and with its right to set the thing up, which GET, POST and the
+ * callback ask for anew. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
  * the form token and our own page as its origin. `returnUrl` (origins of `SETUP_RETURN_ORIGINS`) leads back to an app
  * after success, and after a refusal at the authorization server; a second cookie keeps it on the way.
  *
@@ -29,7 +30,7 @@ import { AuthorizationsService } from '../authorizations.service.js';
 import { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
 import { setupPage, withEntered } from './setup-page.js';
-import type { SetupAnswer, SetupLink, SetupView } from './setup.types.js';
+import type { SetupAnswer, SetupLink, SetupPageOwner, SetupView } from './setup.types.js';
 
 /** Pages of set-up links, and the answer of authorization servers. */
 @ApiExcludeController()
@@ -56,8 +57,9 @@ export class SetupController {
   ): Promise<void> {
     requireOwnHost(request, this.env);
     const [pageOwner, link] = this.links.verify(path.join('/'), query);
+    const row = await this.open(pageOwner, link);
     if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
-    const view = await pageOwner.view(await pageOwner.open(link));
+    const view = await pageOwner.view(row);
     bindBrowser(this.env, request, response, link.id);
     if (query.returnUrl !== undefined) {
       const returnUrl = allowedReturn(this.env, query.returnUrl);
@@ -79,14 +81,14 @@ export class SetupController {
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
     const [pageOwner, link] = this.links.verify(path.join('/'), query);
-    if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
     this.bodies.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
-    const row = await pageOwner.open(link);
+    const row = await this.open(pageOwner, link);
+    if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
     requireFormToken(this.env, request, form, () => SetupPageError.otherBrowser());
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
-    const answer = await pageOwner.submit(row, form, cookie);
+    const answer = await pageOwner.submit(row, form, cookie, link.person);
     if ('view' in answer) {
       const { view, status } = answer;
       return this.finish(request, response, link, { view: withEntered(view, form), status });
@@ -113,17 +115,25 @@ export class SetupController {
     }
   }
 
+  /** What a link is for. @throws SetupPageError also if the person of the link may no longer use it */
+  private async open(pageOwner: SetupPageOwner<unknown>, link: SetupLink): Promise<unknown> {
+    const row = await pageOwner.open(link);
+    const isOpen = !link.person || (await this.links.isOpenTo(link.person, (person) => pageOwner.mayUse(row, person)));
+    if (!isOpen) throw SetupPageError.usedLink();
+    return row;
+  }
+
   /**
    * True if the browser may use a link: one without an account, or one of the account that it is signed in as. False for a
    * browser that has to sign in.
    *
    * @throws SetupPageError if it is signed in as another account
    */
-  private async isPersonOf({ accountId }: SetupLink, request: Request): Promise<boolean> {
-    if (accountId === undefined) return true;
+  private async isPersonOf({ person: asked }: SetupLink, request: Request): Promise<boolean> {
+    if (!asked) return true;
     const person = await this.sessions.current(request);
     // eslint-disable-next-line no-restricted-syntax -- The account that was asked: it has no right to a thing by that.
-    if (person && person.accountId !== accountId) throw SetupPageError.otherPerson(person, this.env);
+    if (person && person.accountId !== asked.accountId) throw SetupPageError.otherPerson(person, this.env);
     return person !== null;
   }
 

@@ -1,3 +1,4 @@
+import type { Person } from '../../auth/access.types.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../../mcp/oauth/discovery.js';
 
 /** The owner of a setup link, and the state of that owner for which it was made. */
@@ -8,14 +9,19 @@ export interface SetupLink {
   id: string;
   /** A change that ends the earlier links of the owner counts it up. Starts at 1. */
   epoch: number;
-  /** The account of the only person who may use the link; absent for a link that whoever has it may use. */
-  accountId?: string;
+  /** The only person who may use the link; absent for a link that whoever has it may use. */
+  person?: LinkPerson;
 }
 
-/** An owner of setup links. `Row` is what {@link open} reads and the other two use. */
+/** The person that a link is for, and the epoch of the person's logins at which it was made. */
+export type LinkPerson = Pick<Person, 'accountId' | 'loginsEpoch'>;
+
+/** An owner of setup links. `Row` is what {@link open} reads and the others use. */
 export interface SetupPageOwner<Row> {
   /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or is gone */
   open(link: Pick<SetupLink, 'id' | 'epoch'>): Promise<Row>;
+  /** True if a person may set up what the link is for. Asked for links that are for a person only. */
+  mayUse(row: Row, person: Person): Promise<boolean>;
   /** Changes nothing: programs follow links too. @throws SetupPageError */
   view(row: Row): Promise<SetupView>;
   /**
@@ -23,9 +29,10 @@ export interface SetupPageOwner<Row> {
    *
    * @param form empty for a page with a button only
    * @param cookie identifies the browser
+   * @param person whom the link is for; an authorization that begins is for the same
    * @throws SetupPageError
    */
-  submit(row: Row, form: URLSearchParams, cookie: string): Promise<SetupAnswer>;
+  submit(row: Row, form: URLSearchParams, cookie: string, person?: LinkPerson): Promise<SetupAnswer>;
 }
 
 /** The answer to a form: a page (422 where nothing was stored, for a fault of the form), or a redirect to an authorization server, whose answer needs the cookie for `linkId`. */
