@@ -238,7 +238,7 @@ const settings = {
     'HTTP_FORMS_MB',
     integer(1, 1_024),
     '4',
-    'Such bodies held in memory; one address may cause a quarter.',
+    'Such bodies held in memory; one address may cause a sixteenth, or one body. `/token` has as much of its own.',
   ),
   ownAccountLimits: optional(
     'ACCOUNT_LIMITS',

@@ -136,6 +136,11 @@ export const login = {
     behavior:
       'Broken, huge and wrongly typed bodies of registration, token and revocation are answered with 400 or 413 in the form of OAuth.',
   },
+  'login:slow-bodies': {
+    source: 'House',
+    behavior:
+      'Bodies without a key that arrive slowly are charged by their bytes and given up with 408; sign-in and tokens of others are answered meanwhile.',
+  },
   'login:grace': {
     source: 'Field',
     behavior: 'A used refresh token stays good for its client until its successor was used, and for 60 s more.',

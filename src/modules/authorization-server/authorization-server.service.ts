@@ -232,7 +232,7 @@ export class AuthorizationServerService {
 
   /** The body of a request without a key, within the budget of such bodies. */
   private bodyOf(request: IncomingMessage, response: ServerResponse): Promise<string> {
-    this.bodies.admitStranger(request, response);
+    this.bodies.admitStranger(request, response, request.url?.startsWith(paths.token) ? 'tokens' : 'forms');
     return readBody(request, Infinity);
   }
 

@@ -8,6 +8,7 @@ export type ErrorKind =
   | 'forbidden'
   | 'not_found'
   | 'method_not_allowed'
+  | 'too_slow'
   | 'conflict'
   | 'gone'
   | 'too_large'
@@ -26,6 +27,7 @@ export const statusOf: Record<ErrorKind, number> = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  too_slow: 408,
   conflict: 409,
   gone: 410,
   too_large: 413,
@@ -116,6 +118,13 @@ export class MethodNotAllowedError extends errorOf('method_not_allowed') {
 
 /** The request brings more bytes than are accepted. */
 export class TooLargeError extends errorOf('too_large', 'validation_error') {}
+
+/** The request did not arrive in its time. */
+export class TooSlowError extends errorOf('too_slow') {
+  constructor(msMax: number) {
+    super(`The request did not arrive within ${msMax / 1_000} s.`);
+  }
+}
 
 /** The caller, or all callers together, have as many as they may. */
 export class TooManyError extends errorOf('rate_limited') {

@@ -3,8 +3,10 @@
  * forms, frames, sessions, enumeration, forged hosts, machine clients, registrations. `logins.e2e-spec.ts` has those on refresh
  * tokens and on the end of a login, `login-processes.e2e-spec.ts` those with two processes.
  */
+import { connect } from 'node:net';
 import { beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
+import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { startApp, testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { openTunnel } from '../../support/mcp/uplink-client.js';
@@ -20,6 +22,7 @@ import {
 } from '../../support/people/browser-session.js';
 import { externalServer, type SeededServer } from '../../support/releases/current-releases.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
 const REDIRECT = 'https://app.example/callback';
@@ -670,6 +673,37 @@ describe('a client that registered itself', () => {
       const answer = await fetch(`${app.url}/token`, { method });
       expect(answer.status).toBeGreaterThanOrEqual(400);
       expect(answer.status).toBeLessThan(500);
+    }
+  });
+
+  verifies('login:slow-bodies', 'holds 256 forms open in vain', async () => {
+    const client = new LoginClient(app, resource, REDIRECT);
+    const { refresh_token: refreshToken } = await client.login(browser);
+    const bodies = app.get(BodyBudget);
+    const { hostname, port } = new URL(app.url);
+    bodies.formMsMax = 3_000;
+    const slow = Array.from({ length: 256 }, (_, i) => {
+      const socket = connect({ host: hostname, port: Number(port), localAddress: `127.0.0.${2 + (i % 4)}` });
+      const at = (['/token', '/register', '/login', '/revoke'] as const)[i >> 6];
+      const type = 'application/x-www-form-urlencoded';
+      socket.write(
+        `POST ${at} HTTP/1.1\r\nhost: ${hostname}:${port}\r\ncontent-type: ${type}\r\ncontent-length: 60000\r\n\r\na`,
+      );
+      const slowly = { socket, text: '' };
+      socket.on('error', () => undefined).on('data', (chunk: Buffer) => (slowly.text += chunk.toString()));
+      return slowly;
+    });
+    try {
+      await until(() => slow.every(({ socket }) => !socket.connecting), 'all are connected');
+      for (const { socket } of slow) socket.write('b');
+      expect((await client.refresh(refreshToken)).status).toBe(200);
+      expect((await openBrowser(app).submit('/login', { key: person.key })).status).toBe(303);
+      expect((await registered()).id).not.toBe('');
+      await until(() => slow.every(({ text }) => /^HTTP\/1.1 4\d\d .*\r\n\r\n/s.test(text)), 'all are answered');
+      expect(slow.filter(({ text }) => text.startsWith('HTTP/1.1 408')).length).toBe(256);
+    } finally {
+      bodies.formMsMax = 10_000;
+      for (const { socket } of slow) socket.destroy();
     }
   });
 

@@ -64,10 +64,11 @@ describe('the budget of request bodies', () => {
       const one = request('198.51.100.1', forwarded);
       bodies.admitStranger(one.message, one.response);
       const lease = bodyLeaseOf(one.message);
-      expect(lease.bytesMax).toBe(64 * KB);
+      expect(lease.form).toEqual({ bytesMax: 64 * KB, msMax: 10_000 });
       lease.begin();
+      lease.add(16 * KB);
     };
-    for (let n = 0; n < 16; n += 1) form(`203.0.113.${n}`);
+    for (let n = 0; n < 4; n += 1) form(`203.0.113.${n}`);
     expect(() => form('203.0.113.99')).toThrow(UnavailableError);
     const other = request('198.51.100.2');
     bodies.admitStranger(other.message, other.response);
@@ -77,15 +78,18 @@ describe('the budget of request bodies', () => {
 
   it('counts callers without a key behind a trusted proxy by the address it names; the proxy itself counts only in total', () => {
     const bodies = new BodyBudget(loadEnv({ HTTP_FORMS_MB: '1', TRUST_PROXY: '10.0.0.1' }));
-    const form = (forwarded?: string) => {
+    const form = (forwarded?: string, pool?: 'tokens') => {
       const one = request('10.0.0.1', forwarded);
-      bodies.admitStranger(one.message, one.response);
-      bodyLeaseOf(one.message).begin();
+      bodies.admitStranger(one.message, one.response, pool);
+      const lease = bodyLeaseOf(one.message);
+      lease.begin();
+      lease.add(16 * KB);
     };
-    for (let n = 0; n < 16; n += 1) form('203.0.113.1');
+    for (let n = 0; n < 4; n += 1) form('203.0.113.1');
     expect(() => form('203.0.113.1')).toThrow(UnavailableError);
     form('203.0.113.2');
-    for (let n = 0; n < 47; n += 1) form();
+    for (let n = 0; n < 59; n += 1) form();
     expect(() => form()).toThrow(UnavailableError);
+    form('203.0.113.1', 'tokens');
   });
 });

@@ -4,8 +4,11 @@ import { Env } from '../../../config/env.js';
 import { UnavailableError } from '../../errors/domain-error.js';
 import { clientAddress, isTrusted, peerOf } from '../client-address.js';
 
-/** Charge of a body while it arrives, which bounds the number of slow ones. */
+/** Charge of a body of an account while it arrives, which bounds the number of slow ones. */
 const ARRIVING_BYTES_MIN = 16 * 1024;
+
+/** Time in which a body without a key has to arrive: browsers and clients send these forms at once. */
+const FORM_MS_MAX = 10_000;
 
 const MB = 1024 * 1024;
 
@@ -14,10 +17,13 @@ class BodyPool {
   private bytes = 0;
   private readonly bytesOf = new Map<string, number>();
 
-  constructor(private readonly bytesMax: number) {}
+  constructor(
+    private readonly bytesMax: number,
+    private readonly ownerBytesMax: number,
+  ) {}
 
   /**
-   * Charges bytes to an owner. An owner without other bodies may exceed its quarter, so that a body of the largest size a
+   * Charges bytes to an owner. An owner without other bodies may exceed its share, so that a body of the largest size a
    * route takes can always be sent.
    *
    * @param owner null where only the bound of all applies
@@ -27,7 +33,7 @@ class BodyPool {
    */
   add(owner: string | null, bytes: number, held: number): void {
     const own = owner === null ? 0 : (this.bytesOf.get(owner) ?? 0);
-    if (this.bytes + bytes > this.bytesMax || (own > held && own + bytes > this.bytesMax / 4)) {
+    if (this.bytes + bytes > this.bytesMax || (own > held && own + bytes > this.ownerBytesMax)) {
       const message = 'Too many bytes of requests are being received: try again in a moment';
       throw Object.assign(new UnavailableError(message, 1), { noRetry: true });
     }
@@ -50,19 +56,19 @@ export class BodyLease {
   private bytes = 0;
   private isOver = false;
 
-  /** @param bytesMax size limit of the body where the caller is not known; null for the route's own limit */
+  /** @param form bounds of a body whose caller is not known; null for the route's own size limit, and that of the request's time */
   constructor(
     private readonly pool: BodyPool,
     private readonly owner: string | null,
     private readonly response: ServerResponse,
-    readonly bytesMax: number | null,
+    readonly form: { bytesMax: number; msMax: number } | null,
   ) {}
 
   /** Called before the first byte is read. @throws UnavailableError */
   begin(): void {
     // A response whose client has left emits no further event.
     this.isOver = this.response.destroyed;
-    this.charge(ARRIVING_BYTES_MIN);
+    this.charge(this.form ? 0 : ARRIVING_BYTES_MIN);
     this.response.once('close', () => {
       this.charge(0);
       this.isOver = true;
@@ -94,16 +100,22 @@ type LeasedRequest = IncomingMessage & { [LEASE]?: BodyLease };
 
 /**
  * Lets requests read their bodies. No body can be read before its caller was admitted here, which happens after
- * authorization; requests without a key are admitted on listed routes, with small bodies and a budget of their own.
+ * authorization; requests without a key are admitted on listed routes, with small bodies that arrive within 10 s, charged by
+ * their bytes to a budget of their own. `/token` has another one: forms on pages never keep clients from their tokens.
  */
 @Injectable()
 export class BodyBudget {
+  /** Time in which the body of a request without a key has to arrive. */
+  formMsMax = FORM_MS_MAX;
+
   private readonly accounts: BodyPool;
-  private readonly strangers: BodyPool;
+  private readonly strangers: Record<'forms' | 'tokens', BodyPool>;
 
   constructor(private readonly env: Env) {
-    this.accounts = new BodyPool(env.httpBodiesBytes);
-    this.strangers = new BodyPool(env.httpFormsMb * MB);
+    this.accounts = new BodyPool(env.httpBodiesBytes, env.httpBodiesBytes / 4);
+    // A sixteenth: few addresses must not fill the pool.
+    const pool = () => new BodyPool(env.httpFormsMb * MB, (env.httpFormsMb * MB) / 16);
+    this.strangers = { forms: pool(), tokens: pool() };
   }
 
   /** Admits the body of an authorized request. */
@@ -111,12 +123,13 @@ export class BodyBudget {
     (request as LeasedRequest)[LEASE] = new BodyLease(this.accounts, accountId, response, null);
   }
 
-  /** Admits the body of a request without a key, up to `HTTP_FORM_KB`. */
-  admitStranger(request: IncomingMessage, response: ServerResponse): void {
+  /** Admits the body of a request without a key, up to `HTTP_FORM_KB`. @param pool `tokens` for requests of `/token` */
+  admitStranger(request: IncomingMessage, response: ServerResponse, pool: 'forms' | 'tokens' = 'forms'): void {
     const { trustProxy } = this.env;
     const address = clientAddress(request, trustProxy);
     const owner = isTrusted(address, trustProxy) ? null : peerOf(address);
-    const lease = new BodyLease(this.strangers, owner, response, this.env.httpFormKb * 1024);
+    const form = { bytesMax: this.env.httpFormKb * 1024, msMax: this.formMsMax };
+    const lease = new BodyLease(this.strangers[pool], owner, response, form);
     (request as LeasedRequest)[LEASE] = lease;
   }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { InvalidInputError, TooLargeError } from '../../errors/domain-error.js';
+import { InvalidInputError, TooLargeError, TooSlowError } from '../../errors/domain-error.js';
 import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
 import { hasBody } from './unread-body.js';
@@ -27,7 +27,8 @@ export interface BodyFormat {
  * was read before is an error at once: its end would never come.
  *
  * @throws TooLargeError, UnavailableError or InvalidInputError (beyond a bound of JSON), before more is read;
- * InvalidInputError for a coding that is not taken and for a body that breaks off
+ * TooSlowError for a body without a key that takes longer than its time; InvalidInputError for a coding that is not taken and
+ * for a body that breaks off
  */
 export function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
   return new Promise((resolve, reject) => receive(request, format, resolve, reject));
@@ -52,7 +53,7 @@ function receive(
   reject: (error: Error) => void,
 ): void {
   const lease = bodyLeaseOf(request);
-  const bytesMax = Math.min(format.bytesMax, lease.bytesMax ?? Infinity);
+  const bytesMax = Math.min(format.bytesMax, lease.form?.bytesMax ?? Infinity);
   if (request.readableEnded) throw new Error('The body was read before');
   const coding = request.headers['content-encoding'] ?? 'identity';
   const isPacked = coding !== 'identity';
@@ -65,7 +66,11 @@ function receive(
   const scanner = format.isJson ? new JsonScanner() : null;
   const chunks: Buffer[] = [];
   let bytes = 0;
+  const { form } = lease;
+  const late = form && setTimeout(() => refuse(new TooSlowError(form.msMax)), form.msMax);
+  const stop = () => clearTimeout(late ?? undefined);
   const refuse = (error: Error) => {
+    stop();
     source.off('data', onData).off('end', onEnd);
     if (isPacked) request.unpipe();
     request.pause();
@@ -84,6 +89,7 @@ function receive(
     chunks.push(chunk);
   };
   const onEnd = () => {
+    stop();
     lease.complete();
     const [only] = chunks;
     resolve(chunks.length === 1 && only ? only : Buffer.concat(chunks));
