@@ -31,7 +31,9 @@ const exceptions: Record<string, string> = {
   'modules/auth grants': visibility,
   'modules/auth namespaces': visibility,
   'modules/servers grants': visibility,
-  'modules/auth sessions': 'disabling an account ends its sessions in the same transaction',
+  'modules/auth as_grants': 'the rotation of a key moves its logins in the same transaction',
+  'modules/auth sessions':
+    'disabling an account ends its sessions, and the rotation of a key moves them, in the same transaction',
   'modules/auth invitations': 'disabling an account ends its invitations in the same transaction',
   'modules/logs as_grants': 'the name of the app behind a credential, in the statement that reads a page of the log',
   'modules/logs connections': 'a row is stored only while its connection exists, which the statement locks',

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { OVERRIDES } from './account-limits.access.js';
@@ -117,6 +117,15 @@ export class ApiKeysRepository {
   /** The epoch of the logins of an account; null for a disabled one, and when there is none. */
   async loginsEpochOf(accountId: string): Promise<number | null> {
     return (await LOGINS_EPOCH.findOne(this.database, [accountId]))?.loginsEpoch ?? null;
+  }
+
+  /**
+   * Lets the browsers and OAuth logins that began with a key hang on another one, in tables of the modules `people` and
+   * `authorization-server`, which import this one.
+   */
+  async moveLogins(tx: EntityManager, from: string, to: string): Promise<void> {
+    await tx.query('UPDATE sessions SET key_id = $2 WHERE key_id = $1', [from, to]);
+    await tx.query('UPDATE as_grants SET key_id = $2 WHERE key_id = $1', [from, to]);
   }
 
   /** The key of this hash; null when there is none. */

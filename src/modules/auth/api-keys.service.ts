@@ -173,6 +173,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
         const end = new Date(Date.now() + overlapSeconds * 1_000);
         const expiry = old.expiresAt && old.expiresAt < end ? old.expiresAt : end;
         await tx.update(ApiKey, { id: keyId }, { replacedBy: row.id, expiresAt: expiry });
+        await this.rows.moveLogins(tx, keyId, row.id);
         return { row, key };
       }),
     );

@@ -12,6 +12,8 @@ import { AuthorizationServerService } from './authorization-server.service.js';
 import { ClientDocuments, ClientDocumentStore } from './client-documents.js';
 import { ConsentController } from './consent.controller.js';
 import { GrantedAccessController } from './granted-access.controller.js';
+import { LoginsController } from './logins.controller.js';
+import { LoginsService } from './logins.service.js';
 import { TokensService } from './tokens.service.js';
 
 /** Login of MCP clients by URL: the OAuth authorization server, its tokens, and the pages on which people let clients in. */
@@ -25,10 +27,11 @@ export class AuthorizationServerModule {
     },
     api: {
       imports: [AuthModule.forRoles(env), PeopleModule.forRoles(env)],
-      controllers: [ConsentController, GrantedAccessController],
+      controllers: [ConsentController, GrantedAccessController, LoginsController],
       providers: [
         AuthorizationServerService,
         TokensService,
+        LoginsService,
         ClientDocuments,
         {
           provide: ClientDocumentStore,

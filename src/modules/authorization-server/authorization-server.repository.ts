@@ -53,6 +53,22 @@ export interface StoredRecord {
   isReplaced: boolean;
 }
 
+/** A browser that is signed in, the password, or an OAuth login of an account. */
+export interface LoginRow {
+  /** Of the session or grant; `password`. */
+  id: string;
+  kind: 'browser' | 'password' | 'oauth';
+  /** The `User-Agent` of a browser, the name of an OAuth client. */
+  name: string | null;
+  redirectKey: string | null;
+  resource: string | null;
+  address: string | null;
+  keyId: string | null;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+  expiresAt: Date | null;
+}
+
 /** A record to be stored. */
 interface NewRecord {
   grantId: string | null;
@@ -354,6 +370,34 @@ export class AuthorizationServerRepository {
         WHERE g.account_id = $1 AND ${IS_GOOD} ORDER BY g.created_at DESC, g.id OFFSET $2 LIMIT $3`,
       [accountId, offset, limit],
     );
+  }
+
+  /** Browsers, password and OAuth logins of an account, newest first: some 600 at most, by the limits of each kind. */
+  loginsOf(accountId: string): Promise<LoginRow[]> {
+    return this.database.query<LoginRow[]>(
+      `SELECT s.id::text, 'browser' AS kind, s.agent AS name, NULL AS "redirectKey", NULL AS resource, s.address,
+                s.key_id AS "keyId", s.created_at AS "createdAt", s.last_used_at AS "lastUsedAt", s.expires_at AS "expiresAt"
+           FROM sessions s LEFT JOIN api_keys k ON k.id = s.key_id
+          WHERE s.account_id = $1 AND s.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())
+         UNION ALL
+         SELECT 'password', 'password', NULL, NULL, NULL, NULL, NULL, password_at, NULL, NULL
+           FROM people WHERE account_id = $1 AND password_hash IS NOT NULL
+         UNION ALL
+         SELECT g.id::text, 'oauth', g.client_name, g.redirect_key, g.resource, g.address, g.key_id, g.created_at, g.last_used_at,
+                g.expires_at
+           FROM as_grants g JOIN accounts a ON a.id = g.account_id WHERE g.account_id = $1 AND ${IS_GOOD}
+        ORDER BY "createdAt" DESC, id`,
+      [accountId],
+    );
+  }
+
+  /** Deletes all grants of an account with their tokens. @returns their ids */
+  async deleteGrantsOf(accountId: string): Promise<string[]> {
+    const [rows] = await this.database.query<[{ id: string }[]]>(
+      'DELETE FROM as_grants WHERE account_id = $1 RETURNING id',
+      [accountId],
+    );
+    return rows.map(({ id }) => id);
   }
 
   /** Deletes a grant with its tokens. @returns false when it is gone */

@@ -107,7 +107,7 @@ ${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}
 }
 
 /** The host of a redirect URI, or the machine of the person. */
-function placeOf(redirectKey: string): string {
+export function placeOf(redirectKey: string): string {
   const { protocol, host } = new URL(redirectKey);
   return protocol === 'https:' ? host : 'a program on your computer';
 }

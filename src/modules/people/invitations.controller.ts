@@ -15,7 +15,7 @@ export class InvitationsController {
 
   /**
    * Make a link by which a person chooses the password of an account (operator). Older links of the account that were not used
-   * end. It may also replace a forgotten password.
+   * end. It may also replace a forgotten password. A key makes none for its own account (403): whoever has it would keep it.
    */
   @Post(':accountId/invitations')
   @Header('cache-control', 'no-store')
@@ -30,6 +30,6 @@ export class InvitationsController {
     @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
   ): Promise<InvitationDto> {
-    return this.invitations.create(id, caller.accountId);
+    return this.invitations.create(id, caller);
   }
 }

@@ -5,8 +5,9 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { ConflictError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { ConflictError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
+import type { Caller } from '../auth/access.types.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
 import { invitationEnded } from './people.errors.js';
@@ -41,9 +42,15 @@ export class InvitationsService {
     private readonly env: Env,
   ) {}
 
-  /** @throws as {@link makeInvitation} */
-  create(accountId: string, createdBy: string): Promise<InvitationDto> {
-    return makeInvitation(this.rows, this.env, accountId, createdBy);
+  /** @throws ForbiddenError for the caller's own account, and as {@link makeInvitation} */
+  async create(accountId: string, caller: Caller): Promise<InvitationDto> {
+    // eslint-disable-next-line no-restricted-syntax -- A password outlives the key that invited.
+    if (accountId === caller.accountId) {
+      throw new ForbiddenError(
+        'Forbidden: an API key makes no invitation for its own account. Run npm run keys -- --invite operator on the machine of the service',
+      );
+    }
+    return makeInvitation(this.rows, this.env, accountId, caller.accountId);
   }
 
   /** Name of the account that a link is for. @throws PageError */

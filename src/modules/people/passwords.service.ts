@@ -69,32 +69,33 @@ export class PasswordsService {
     return { accountId: account.accountId, passwordHash: account.passwordHash };
   }
 
-  /** True if a person can sign in with a password as the account. */
-  async has(accountId: string): Promise<boolean> {
-    return (await this.rows.passwordOf(accountId)) !== null;
-  }
-
   /**
-   * Sets a new password by the form of `/me`: `old`, if there is a password, `password` and `repeated`. Ends all other sessions.
+   * Sets a new password by the form of `/me`: `old`, `password` and `repeated`. Ends all other sessions. A session that began with
+   * an API key sets none.
    *
    * @returns null; or why it was refused, with the status of the answer
    * @throws PageError while too many are checked
    */
   async change(
     request: IncomingMessage,
-    { accountId, accountName, sessionId }: SignedIn,
+    { accountId, accountName, sessionId, keyId }: SignedIn,
     form: URLSearchParams,
   ): Promise<{ status: number; fault: string } | null> {
+    // A password outlives the key: whoever has a key for a moment would sign in for ever.
+    if (keyId !== null) return { status: 403, fault: 'Who signed in with an API key sets no password.' };
     const password = form.get('password') ?? '';
     const fault = this.faultOf(password, form.get('repeated') ?? '');
     if (fault !== null) return { status: 400, fault };
-    if (await this.has(accountId)) {
-      const checked = await this.check(request, accountName, form.get('old') ?? '');
-      if (checked === 'too-many') return { status: 429, fault: 'Too many attempts. Wait 15 minutes.' };
-      if (checked === 'wrong') return { status: 403, fault: 'The present password is wrong.' };
-    }
+    const checked = await this.check(request, accountName, form.get('old') ?? '');
+    if (checked === 'too-many') return { status: 429, fault: 'Too many attempts. Wait 15 minutes.' };
+    if (checked === 'wrong') return { status: 403, fault: 'The present password is wrong.' };
     await this.rows.setPassword(accountId, await this.hash(password), sessionId);
     return null;
+  }
+
+  /** Removes the password of an account, and ends its sessions, its logins and its unused invitations. @returns false without one */
+  remove(accountId: string): Promise<boolean> {
+    return this.rows.removePassword(accountId);
   }
 
   /** The fault of a new password, in words for the person; null when it may be used. */

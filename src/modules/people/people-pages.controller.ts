@@ -119,8 +119,7 @@ export class PeoplePagesController {
     { status = 200, notice = null, fault = null }: { status?: number; notice?: string | null; fault?: string | null },
   ): Promise<void> {
     const sessions = await this.sessions.count(person.accountId);
-    const hasPassword = await this.passwords.has(person.accountId);
     const token = formToken(this.env, request, response);
-    sendPage(response, mePage(this.env, { token, ...person, sessions, hasPassword, notice, fault }), status);
+    sendPage(response, mePage(this.env, { token, ...person, sessions, notice, fault }), status);
   }
 }

@@ -86,17 +86,15 @@ export interface MeView {
   isOperator: boolean;
   /** Browsers that are signed in. */
   sessions: number;
-  hasPassword: boolean;
+  /** The API key that the session began with; null for a password. */
+  keyId: string | null;
   /** What was done just now. */
   notice: string | null;
   fault: string | null;
 }
 
 /** A person's own page. */
-export function mePage(
-  env: PageEnv,
-  { token, accountName, isOperator, sessions, hasPassword, notice, fault }: MeView,
-): Page {
+export function mePage(env: PageEnv, { token, accountName, isOperator, keyId, sessions, notice, fault }: MeView): Page {
   const browsers = sessions === 1 ? 'this one only' : `${sessions}, this one included`;
   return page(
     env,
@@ -110,19 +108,28 @@ export function mePage(
 <form method="post" action="logout">${token}<p><button type="submit">Sign out</button></p></form>
 <form method="post" action="logout">${token}<input type="hidden" name="everywhere" value="yes">
 <button type="submit">Sign out in all browsers</button></form>
-<h2>${hasPassword ? 'Change your password' : 'Choose a password'}</h2>
+<h2>Password</h2>
 ${faultOf(fault)}
-<form method="post" action="me">${token}
-<input type="hidden" value="${accountName}" autocomplete="username">
-${
-  hasPassword &&
-  html`<p><label for="old">Present password</label>
-<input id="old" name="old" type="password" autocomplete="current-password" required></p>`
-}
-${newPasswordInputs()}
-<p class="hint">All other browsers are signed out.</p>
-<button type="submit">Save</button></form>`,
+${keyId === null ? passwordForm(token, accountName) : inviteHint(isOperator)}`,
   );
+}
+
+function inviteHint(isOperator: boolean): Html {
+  return isOperator
+    ? html`<p>You signed in with an API key, which sets no password. For a link to choose one, run
+<code>npm run keys -- --invite operator</code> on the machine of the service.</p>`
+    : html`<p>You signed in with an API key, which sets no password. For a link to choose one, ask the operator of this service for an
+invitation.</p>`;
+}
+
+function passwordForm(token: Html, accountName: string): Html {
+  return html`<form method="post" action="me">${token}
+<input type="hidden" value="${accountName}" autocomplete="username">
+<p><label for="old">Present password</label>
+<input id="old" name="old" type="password" autocomplete="current-password" required></p>
+${newPasswordInputs()}
+<p class="hint">All other browsers are signed out, and the apps that may act for you ask you again.</p>
+<button type="submit">Save</button></form>`;
 }
 
 function newPasswordInputs(): Html {

@@ -23,7 +23,7 @@ export class PeopleModule {
       imports: [AuthModule.forRoles(env)],
       controllers: [PeoplePagesController, InvitationsController],
       providers: [SessionsService, PasswordsService, SignInService, InvitationsService, PageFormsService],
-      exports: [SessionsService, PageFormsService],
+      exports: [SessionsService, PasswordsService, PageFormsService],
     },
     worker: {
       providers: [

@@ -85,6 +85,15 @@ export class PeopleRepository {
     await this.database.query('DELETE FROM sessions WHERE hash = $1', [hash]);
   }
 
+  /** Ends a session by its id. @returns false when it is gone, or of another account */
+  async endSessionById(id: string, accountId: string): Promise<boolean> {
+    const [ended] = await this.database.query<[unknown[]]>(
+      'DELETE FROM sessions WHERE id = $1 AND account_id = $2 RETURNING id',
+      [id, accountId],
+    );
+    return ended.length > 0;
+  }
+
   async endSessionsOf(accountId: string): Promise<void> {
     await this.database.query('DELETE FROM sessions WHERE account_id = $1', [accountId]);
   }
@@ -109,15 +118,6 @@ export class PeopleRepository {
     return row ?? null;
   }
 
-  /** The password of an account; null without one. */
-  async passwordOf(accountId: string): Promise<string | null> {
-    const [row] = await this.database.query<{ passwordHash: string | null }[]>(
-      'SELECT password_hash AS "passwordHash" FROM people WHERE account_id = $1',
-      [accountId],
-    );
-    return row?.passwordHash ?? null;
-  }
-
   /**
    * Sets a password, and ends the sessions of the account and its unused invitations.
    *
@@ -127,6 +127,24 @@ export class PeopleRepository {
     return this.database.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       await storePassword(tx, accountId, passwordHash, kept);
+    });
+  }
+
+  /**
+   * Removes the password of an account, and ends its sessions, logins and unused invitations.
+   *
+   * @returns false when it has none
+   */
+  removePassword(accountId: string): Promise<boolean> {
+    return this.database.transaction(async (tx) => {
+      await lockAccount(tx, accountId);
+      const [removed] = await tx.query<[unknown[]]>(
+        `UPDATE people SET password_hash = NULL, password_at = NULL WHERE account_id = $1 AND password_hash IS NOT NULL
+         RETURNING account_id`,
+        [accountId],
+      );
+      if (removed.length > 0) await endLogins(tx, accountId, null);
+      return removed.length > 0;
     });
   }
 
@@ -208,6 +226,11 @@ async function storePassword(
      ON CONFLICT (account_id) DO UPDATE SET password_hash = $2, password_at = now()`,
     [accountId, passwordHash],
   );
+  await endLogins(tx, accountId, kept);
+}
+
+/** Ends the sessions, logins and unused invitations of an account. @param kept id of the session that goes on; null for none */
+async function endLogins(tx: EntityManager, accountId: string, kept: string | null): Promise<void> {
   await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, kept]);
   await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
   await tx.query('UPDATE accounts SET logins_epoch = logins_epoch + 1 WHERE id = $1', [accountId]);

@@ -73,6 +73,16 @@ export class SessionsService {
     await this.end(request, response);
   }
 
+  /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */
+  endById(id: string, accountId: string): Promise<boolean> {
+    return this.rows.endSessionById(id, accountId);
+  }
+
+  /** Signs all browsers of an account out. */
+  endAllOf(accountId: string): Promise<void> {
+    return this.rows.endSessionsOf(accountId);
+  }
+
   /** Number of browsers that are signed in as an account. */
   count(accountId: string): Promise<number> {
     return this.rows.countSessions(accountId);

@@ -1,0 +1,71 @@
+import { Injectable } from '@nestjs/common';
+import { isUUID } from 'class-validator';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
+import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { PasswordsService } from '../people/passwords.service.js';
+import { SessionsService } from '../people/sessions.service.js';
+import { AuthorizationServerRepository, type LoginRow } from './authorization-server.repository.js';
+import { placeOf } from './consent-page.js';
+import type { LoginDto, LoginListDto } from './login.dto.js';
+import { TokensService } from './tokens.service.js';
+
+/** The ways in to an account besides its API keys: browsers, the password, OAuth logins of MCP clients. */
+@Injectable()
+export class LoginsService {
+  constructor(
+    private readonly rows: AuthorizationServerRepository,
+    private readonly tokens: TokensService,
+    private readonly sessions: SessionsService,
+    private readonly passwords: PasswordsService,
+  ) {}
+
+  /** Newest first. */
+  async list(accountId: string, query: PageQueryDto): Promise<LoginListDto> {
+    const rows = await this.rows.loginsOf(accountId);
+    const { offset, pagination } = pageOf(query, rows.length);
+    const page = offset === null ? [] : rows.slice(offset, offset + pagination.pageSize);
+    return { logins: page.map(toLoginDto), pagination };
+  }
+
+  /**
+   * Ends one login: its tokens and streams within 5 s in every process. The password takes all sessions and logins with it.
+   *
+   * @throws NotFoundError
+   */
+  async end(accountId: string, id: string): Promise<void> {
+    const isEnded =
+      id === 'password'
+        ? await this.passwords.remove(accountId)
+        : isUUID(id) && ((await this.sessions.endById(id, accountId)) || (await this.endGrant(id, accountId)));
+    if (!isEnded) throw new NotFoundError('Login not found');
+  }
+
+  /** Ends all logins of an account. Its API keys stay. */
+  async endAll(accountId: string): Promise<void> {
+    await this.passwords.remove(accountId);
+    await this.sessions.endAllOf(accountId);
+    this.tokens.end(await this.rows.deleteGrantsOf(accountId));
+  }
+
+  private async endGrant(id: string, accountId: string): Promise<boolean> {
+    if (!(await this.rows.deleteOwnGrant(id, accountId))) return false;
+    this.tokens.end([id]);
+    return true;
+  }
+}
+
+function toLoginDto(row: LoginRow): LoginDto {
+  const { id, kind, name, redirectKey, resource, address, keyId, createdAt, lastUsedAt, expiresAt } = row;
+  return {
+    id,
+    kind,
+    name,
+    host: redirectKey === null ? null : placeOf(redirectKey),
+    resource,
+    address,
+    keyId,
+    createdAt: createdAt.toISOString(),
+    lastUsedAt: lastUsedAt?.toISOString() ?? null,
+    expiresAt: expiresAt?.toISOString() ?? null,
+  };
+}
