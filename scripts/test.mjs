@@ -1,5 +1,6 @@
 /**
- * Everything a contribution must pass, stopping at the first failure.
+ * Everything a contribution must pass. Every step runs, also when one has failed; without a build, the steps that need one
+ * are `not run`.
  *
  *   npm test              format, lint, boundaries, types, build, drift, and all tests but the long ones
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
@@ -7,9 +8,10 @@
  *   npm run test:long     what takes minutes: kills, published programs, documentation, generated module, soak, conformance
  *   npm test -- --all     npm test and then test:long, with one count at the end
  *
- * Each step prints one line with its time; a failing step prints its output, of Jest only what failed. The last line
- * counts tests: `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one
- * failure.
+ * Each step prints one line with its time; a failing step prints its output, of Jest only what failed. A test file that
+ * failed runs once more, alone: where it passes then, `FLAKY <file>` stands before the last line, and it counts as passed.
+ * The last line counts tests: `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test
+ * counts as one failure.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -23,7 +25,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { createServer } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -49,6 +51,8 @@ const temp = mkdtempSync(join(tmpdir(), 'slipway-test-'));
 const children = new Set();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const notes = [];
+/** The outcome of the build; undefined before it begins. */
+let built;
 const started = Date.now();
 let finished = false;
 
@@ -113,16 +117,15 @@ async function runSome(args) {
   const projects = args.some((arg) => /\b(docs|extension|long|soak)\b/.test(arg))
     ? ['unit', 'e2e', 'long']
     : ['unit', 'e2e'];
-  await runJest('tests', args.includes('--selectProjects') ? args : [...args, '--selectProjects', ...projects]);
+  await runJest('tests', args.includes('--selectProjects') ? [] : projects, args);
 }
 
 /** The tests begin as soon as there is a build; the checks use the processors while tests wait. */
 async function runAll() {
-  const built = runSteps(steps.build);
   await Promise.all([
-    built.then(() => runJestOn('redis', 'tests', 'unit', 'e2e')),
+    withBuild('tests', () => runJestOn('redis', 'tests', 'unit', 'e2e')),
     runSteps(steps.types, steps.lint, steps.boundaries, steps.format),
-    built.then(() => runSteps(steps.openapi, steps.migrations)),
+    withBuild('OpenAPI and migration drift', () => runSteps(steps.openapi, steps.migrations)),
   ]);
 }
 
@@ -134,29 +137,36 @@ async function runQuick() {
   const services = filesUnder('test')
     .map(repoPath)
     .filter((file) => file.endsWith('.e2e-spec.ts') && isWanted(file));
-  const unit = ['--selectProjects', 'unit', `--maxWorkers=${cpus().length}`];
-  const e2e = ['--selectProjects', 'e2e', '--runTestsByPath', ...services];
   await Promise.all([
-    runJest('unit tests', unit),
-    runSteps(steps.build).then(() => services.length > 0 && runJest('e2e tests', e2e)),
+    runJest('unit tests', ['unit'], [`--maxWorkers=${cpus().length}`]),
+    withBuild(
+      'e2e tests',
+      () => services.length > 0 && runJest('e2e tests', ['e2e'], ['--runTestsByPath', ...services]),
+    ),
   ]);
 }
 
 async function runLong() {
-  await runSteps(steps.build);
   if (!hasNginx()) notes.push('skipped: the nginx sample, a rolling restart (no nginx)');
-  await runJestOn('redis-long', 'long tests', 'long');
-  await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
-  await runJest('e2e tests with files in S3', ['--selectProjects', 'e2e', '--', ...filesTests], { TEST_FILES: 's3' });
-  await runScript('image', 'scripts/test-image.mjs');
-  await runScript('tests of the last release', 'scripts/previous-release.mjs');
-  await runScript('conformance', 'scripts/conformance.mjs');
+  const all = { RANDOM_RUNS: 'all' };
+  await withBuild('long tests', () => runJestOn('redis-long', 'long tests', 'long'));
+  await withBuild('unit tests, with all random cases', (name) => runJest(name, ['unit'], [], all));
+  await withBuild('e2e tests with files in S3', (name) => runJest(name, ['e2e'], filesTests, { TEST_FILES: 's3' }));
+  await withBuild('image', (name) => runScript(name, 'scripts/test-image.mjs'));
+  await withBuild('tests of the last release', (name) => runScript(name, 'scripts/previous-release.mjs'));
+  await withBuild('conformance', (name) => runScript(name, 'scripts/conformance.mjs'));
+}
+
+/** Runs what needs a build, which is made once. */
+async function withBuild(name, run) {
+  built ??= runSteps(steps.build);
+  if (await built) await run(name);
+  else process.stdout.write(`not run  ${name}: the build failed\n`);
 }
 
 /** Runs a script as a step; a line of it that begins with `skipped: ` is repeated at the end. */
 async function runScript(name, file) {
   const result = await timed(() => command(process.execPath, [join(root, file)]));
-  if (!result.ok) stop(name, result);
   report(name, result);
   notes.push(...(result.output.match(/^skipped: .*/m) ?? []));
 }
@@ -172,13 +182,15 @@ function changedFiles() {
   ];
 }
 
-/** Runs the steps in order. */
+/** Runs the steps in order. @returns true when none failed */
 async function runSteps(...steps) {
+  let isOk = true;
   for (const step of steps) {
     const result = await timed(step.run);
-    if (!result.ok) stop(step.name, result);
     report(step.name, result);
+    isOk &&= result.ok;
   }
+  return isOk;
 }
 
 /**
@@ -234,62 +246,90 @@ function importsOf(path, text) {
 
 /** Runs Jest as a step, with these projects and, where there is a Redis, the project that needs one. */
 async function runJestOn(redisProject, name, ...projects) {
-  const env = {};
-  if (onPath('redis-server')) {
-    env.REDIS_FOR_TESTS = await startRedis();
-    projects.push(redisProject);
-  } else {
+  if (!onPath('redis-server')) {
     notes.push('skipped: e2e on Redis (no redis-server)');
+    return runJest(name, projects);
   }
-  await runJest(name, ['--selectProjects', ...projects], env);
+  const redis = await startRedis();
+  await runJest(name, [...projects, redisProject], [], { REDIS_FOR_TESTS: redis.url });
+  kill(redis.child);
 }
 
-/** Runs Jest as a step, and counts its tests. */
-async function runJest(name, args, env = {}) {
-  const outputFile = join(temp, `${name.replaceAll(/\W+/g, '-')}.json`);
+/** Runs Jest as a step, and counts its tests. Without projects, nothing that failed is repeated. */
+async function runJest(name, projects, args = [], env = {}) {
+  const begin = Date.now();
+  const first = await jest(projects, args, env);
+  const failed = projects.length === 0 ? [] : [...new Set(first.files.filter(isFailed).map((file) => file.name))];
+  let files = first.files;
+  const flaky = [];
+  for (const path of failed) {
+    const again = await jest(projects, ['--runTestsByPath', path], env);
+    if (!again.ok || again.files.length === 0) continue;
+    files = [...files.filter((file) => file.name !== path), ...again.files];
+    flaky.push(path);
+    notes.push(`FLAKY ${repoPath(path)}`);
+  }
+  const count = (status) => files.flatMap((file) => file.assertionResults).filter((test) => status(test.status)).length;
+  const passed = count((status) => status === 'passed');
+  counts.passed += passed;
+  counts.skipped += count((status) => status !== 'passed' && status !== 'failed');
+  // A file that does not load has no tests to count, and Jest can end without a result: neither must look like success.
+  const isOk = first.ok || (failed.length > 0 && !files.some(isFailed));
+  const failedTests = ({ assertionResults }) => assertionResults.filter(({ status }) => status === 'failed').length;
+  const failures = files.filter(isFailed).reduce((sum, file) => sum + Math.max(failedTests(file), 1), 0);
+  const seconds = ((Date.now() - begin) / 1000).toFixed(1);
+  if (flaky.length > 0) {
+    process.stdout.write(`${failuresOf(first.files.filter((file) => flaky.includes(file.name)))}\n\n`);
+  }
+  report(
+    name,
+    { ok: isOk, seconds, output: failuresOf(files) || first.output },
+    `${passed} tests`,
+    Math.max(failures, 1),
+  );
+}
+
+function isFailed(file) {
+  return file.status === 'failed';
+}
+
+/** Runs Jest. @returns `files`: the results of each file, for each project */
+async function jest(projects, args, env) {
+  const outputFile = join(temp, `${randomUUID()}.json`);
   const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : [`--maxWorkers=${jestWorkers}`];
   const options = ['--json', `--outputFile=${outputFile}`, ...workers, '--passWithNoTests'];
   const ignored = ['/node_modules/'];
+  const note = (text) => notes.includes(text) || notes.push(text);
   if (chromium()) {
-    env.CHROMIUM_PATH = chromium();
+    env = { ...env, CHROMIUM_PATH: chromium() };
   } else {
     ignored.push('/test/browser/');
-    if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
+    if (projects.some((project) => project !== 'unit')) note('skipped: browser tests (no chromium)');
   }
   if (!hasNginx()) ignored.push('/test/long/nginx', '/test/long/rolling');
   if (!onPath('promtool')) {
     ignored.push('/test/promtool');
-    if (args.includes('unit')) notes.push('skipped: the expressions of dashboard and alerts (no promtool)');
+    if (projects.includes('unit')) note('skipped: the expressions of dashboard and alerts (no promtool)');
   }
   if (!onPath('kubectl')) {
     ignored.push('/test/e2e/platform/kubernetes');
-    if (args.includes('e2e')) notes.push('skipped: the rendered kustomization (no kubectl)');
+    if (projects.includes('e2e')) note('skipped: the rendered kustomization (no kubectl)');
   }
   // First: an option that may be repeated takes the paths that follow it, too.
   if (ignored.length > 1) options.unshift(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
-  const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...options, ...args];
-  const result = await timed(() => command(process.execPath, jestArgs, env));
-  // Null when Jest itself could not run.
-  const summary = JSON.parse(readText(outputFile) ?? 'null');
-  const passed = summary?.numPassedTests ?? 0;
-  counts.passed += passed;
-  counts.skipped += (summary?.numPendingTests ?? 0) + (summary?.numTodoTests ?? 0);
-  // A file that does not load has no tests to count, and must not look like success.
-  const failed = (summary?.numFailedTests ?? 0) + (summary?.numRuntimeErrorTestSuites ?? 0);
-  if (!result.ok || summary === null) {
-    const output = failuresOf(summary) || result.output;
-    stop(name, { ...result, output }, Math.max(failed, 1));
-  }
-  report(name, result, `${passed} tests`);
+  if (projects.length > 0) options.unshift('--selectProjects', ...projects);
+  const jestArgs = [bin('jest/bin/jest.js'), ...options, `--cacheDirectory=${join(cache, 'jest')}`, ...args];
+  const result = await command(process.execPath, jestArgs, env);
+  return { ...result, files: JSON.parse(readText(outputFile) ?? 'null')?.testResults ?? [] };
 }
 
 /**
- * The failed files with the messages of their failed tests, from a summary of Jest. Jest's own output begins with the
+ * The failed files with the messages of their failed tests. Jest's own output begins with the
  * files that passed, which hides the failures where only the first lines of a run are shown.
  */
-function failuresOf(summary) {
-  return (summary?.testResults ?? [])
-    .filter(({ status }) => status === 'failed')
+function failuresOf(files) {
+  return files
+    .filter(isFailed)
     .map(({ name, message }) => `FAIL ${repoPath(name)}\n\n${stripVTControlCharacters(message).trim()}`)
     .join('\n\n');
 }
@@ -352,16 +392,15 @@ async function timed(run) {
   return { ...result, seconds: ((Date.now() - begin) / 1000).toFixed(1) };
 }
 
-function report(name, { seconds }, extra = '') {
-  process.stdout.write(`ok    ${name.padEnd(22)} ${seconds.padStart(6)} s  ${extra}`.trimEnd() + '\n');
-}
-
-/** Prints a failed step and ends the run. */
-function stop(name, { output, seconds }, failures = 1) {
+/** Prints a step, and counts its failures if it failed. */
+function report(name, { ok, output, seconds }, extra = '', failures = 1) {
+  process.stdout.write(
+    `${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(22)} ${seconds.padStart(6)} s  ${extra}`.trimEnd() + '\n',
+  );
+  if (ok) return;
   counts.failed += failures;
-  process.stdout.write(`FAIL  ${name.padEnd(22)} ${seconds.padStart(6)} s\n\n${output.trim()}\n\n`);
-  notes.push(`stopped at: ${name}`);
-  finish();
+  process.stdout.write(`\n${output.trim()}\n\n`);
+  notes.push(`failed: ${name}`);
 }
 
 function finish() {
@@ -397,8 +436,8 @@ function isExecutable(path) {
 }
 
 /**
- * A real Redis on a free port, in memory, set up the way production must be (`noeviction`). Answers its URL.
- * Redis ends with this process.
+ * A real Redis on a free port, in memory, set up the way production must be (`noeviction`). Tests fail where it does not
+ * start. Redis ends with this process at the latest.
  */
 async function startRedis() {
   const port = await freePort();
@@ -409,8 +448,13 @@ async function startRedis() {
   let output = '';
   await new Promise((resolve) => {
     const timer = setTimeout(() => child.kill(), 10_000);
-    child.on('close', () => stop('redis-server', { output: `Redis ended or did not start.\n${output}`, seconds: '' }));
     child.on('error', (error) => (output += error.message));
+    child.on('close', () => {
+      clearTimeout(timer);
+      children.delete(child);
+      if (!output.includes('Ready to accept connections')) process.stdout.write(`Redis did not start.\n${output}\n`);
+      resolve();
+    });
     child.stdout.setEncoding('utf8').on('data', (chunk) => {
       output += chunk;
       if (!output.includes('Ready to accept connections')) return;
@@ -418,7 +462,7 @@ async function startRedis() {
       resolve();
     });
   });
-  return `redis://127.0.0.1:${port}`;
+  return { url: `redis://127.0.0.1:${port}`, child };
 }
 
 function freePort() {

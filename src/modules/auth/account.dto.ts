@@ -49,7 +49,11 @@ export class CreateAccountDto {
 }
 
 export class UpdateAccountDto {
-  /** True refuses the API keys of the account and ends its sessions and invitations; false lets the keys work again. */
+  /**
+   * True refuses the API keys of the account and ends its sessions and invitations; false lets the keys work again.
+   *
+   * @example false
+   */
   @IsBoolean()
   disabled: boolean;
 }

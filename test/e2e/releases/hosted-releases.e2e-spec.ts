@@ -322,7 +322,7 @@ describe('a module that does not work', () => {
       };
       const server = await publishHosted(app, owner, weather, { serverCard, stateful: true });
       expect(logOf(server)).toMatch(/deploy warning It was published with stateful true, but the module says false/);
-      expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
+      expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "refuse", "fail" besides/);
     },
   );
 

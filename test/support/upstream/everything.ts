@@ -3,13 +3,14 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { endAfterFile } from '../jest/leftovers.mjs';
 import { freePort } from './upstream-net.js';
 
 /** The running reference server. */
 export interface EverythingServer {
   /** The MCP endpoint, `http://127.0.0.1:<port>/mcp`. */
   url: string;
-  /** Kills the server's process group and waits for its end. */
+  /** Kills the server's process group and waits for its end. Called when the test file is over, too. */
   close(): Promise<void>;
 }
 
@@ -22,12 +23,14 @@ export async function startEverything(): Promise<EverythingServer> {
     env: { ...process.env, PORT: String(port), NODE_OPTIONS: '' },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  const kill = (): void => {
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-    process.kill(-child.pid, 'SIGKILL');
-  };
-  process.once('exit', kill);
   const exited = once(child, 'exit');
+  const close = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
+      process.kill(-child.pid, 'SIGKILL');
+    }
+    await exited;
+  };
+  endAfterFile(close);
 
   const lines: string[] = [];
   await new Promise<void>((resolve, reject) => {
@@ -37,12 +40,5 @@ export async function startEverything(): Promise<EverythingServer> {
     });
     exited.then(() => reject(new Error(`server-everything exited:\n${lines.join('\n')}`)), reject);
   });
-  return {
-    url: `http://127.0.0.1:${port}/mcp`,
-    close: async () => {
-      process.off('exit', kill);
-      kill();
-      await exited;
-    },
-  };
+  return { url: `http://127.0.0.1:${port}/mcp`, close };
 }
