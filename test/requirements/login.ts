@@ -136,6 +136,15 @@ export const login = {
     behavior:
       'Broken, huge and wrongly typed bodies of registration, token and revocation are answered with 400 or 413 in the form of OAuth.',
   },
+  'login:document-askers': {
+    source: 'House',
+    behavior:
+      'Documents of clients are fetched 30 times a minute for an address and 5 at once from a host; a refusal for that is not remembered.',
+  },
+  'login:document-egress': {
+    source: 'House',
+    behavior: 'A document of a client is not read from an internal host, also where `EGRESS_ALLOW` lists it.',
+  },
   'login:slow-bodies': {
     source: 'House',
     behavior:

@@ -34,10 +34,14 @@ export const people = {
     source: 'House',
     behavior: 'The cookie of a session opens pages only: REST, MCP and run endpoints answer 401.',
   },
+  'people:turns': {
+    source: 'House',
+    behavior: 'Passwords are checked for 4 attempts of an address and of a name at once, so that others can sign in.',
+  },
   'people:csrf': {
     source: 'House',
     behavior:
-      'A form of a page changes nothing without the token of its browser, with that of another, and with headers of another site.',
+      'A form of a page changes nothing without the token of its browser and session, with that of another, and with headers of another site.',
   },
   'people:host': {
     source: 'House',

@@ -28,7 +28,7 @@ export class AuthModule {
     },
     api: {
       controllers: [AccountsController],
-      exports: [RequestLimits],
+      exports: [RateCounter, RequestLimits],
       providers: [
         RateCounter,
         RequestLimits,

@@ -141,8 +141,8 @@ export class RequestLimits {
     };
   }
 
-  /** The client's address; null for a trusted proxy that names no client. */
-  private addressOf(request: IncomingMessage): string | null {
+  /** Key of the client's address ({@link peerOf}); null for a trusted proxy that names no client. */
+  addressOf(request: IncomingMessage): string | null {
     const { trustProxy } = this.env;
     const address = clientAddress(request, trustProxy);
     return isTrusted(address, trustProxy) ? null : peerOf(address);

@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
+import { AddressPolicy } from '../../platform/egress/address-policy.js';
+import { ownPorts } from '../../platform/egress/egress.module.js';
 import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { PeopleModule } from '../people/people.module.js';
@@ -9,7 +11,7 @@ import { AsGrant } from './as-grant.entity.js';
 import { AsRecord } from './as-record.entity.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { AuthorizationServerService } from './authorization-server.service.js';
-import { ClientDocuments, ClientDocumentStore } from './client-documents.js';
+import { ClientDocuments, ClientDocumentStore, DocumentEgress } from './client-documents.js';
 import { ConsentController } from './consent.controller.js';
 import { GrantedAccessController } from './granted-access.controller.js';
 import { LoginsController } from './logins.controller.js';
@@ -33,6 +35,14 @@ export class AuthorizationServerModule {
         TokensService,
         LoginsService,
         ClientDocuments,
+        {
+          provide: DocumentEgress,
+          useFactory: () =>
+            new DocumentEgress(new AddressPolicy([]), undefined, {
+              closedPorts: ownPorts(env),
+              proxy: env.egressProxy,
+            }),
+        },
         {
           provide: ClientDocumentStore,
           inject: [AuthorizationServerRepository],

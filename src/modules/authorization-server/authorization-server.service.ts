@@ -247,7 +247,9 @@ export class AuthorizationServerService {
   }
 
   private serve(request: IncomingMessage, response: ServerResponse, changes: Changes = {}): Promise<void> {
-    return this.callback(this.forLibrary(request, changes), response);
+    return this.documents.askedBy(this.limits.addressOf(request), () =>
+      this.callback(this.forLibrary(request, changes), response),
+    );
   }
 
   /** The request as the library reads it: host and protocol of `PUBLIC_URL`, and no `Origin`, since CORS is answered here. */

@@ -12,8 +12,16 @@ import { until } from '../../../test/support/until.js';
 import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import { verifies } from '../../../test/support/verifies.js';
 import { AddressPolicy } from '../../platform/egress/address-policy.js';
-import { Egress } from '../../platform/egress/egress.js';
-import { ClientDocumentError, ClientDocuments, FETCHES_MAX, type ClientDocumentStore } from './client-documents.js';
+import { loadEnv } from '../../config/env.js';
+import { RateCounter } from '../../platform/limits/rate-counter.js';
+import {
+  ASKER_FETCHES_MAX,
+  ClientDocumentError,
+  ClientDocuments,
+  DocumentEgress,
+  FETCHES_EACH_MAX,
+  type ClientDocumentStore,
+} from './client-documents.js';
 
 const HOST = 'docs.example.test';
 const INTERNAL = 'internal.example.test';
@@ -25,7 +33,7 @@ const closing: (() => Promise<unknown>)[] = [];
 let answer: RequestListener;
 let asked: string[];
 let now: number;
-let egress: Egress;
+let egress: DocumentEgress;
 /** A new path for each test, since documents are remembered. */
 let url: string;
 let tests = 0;
@@ -50,7 +58,7 @@ beforeAll(async () => {
     callback(null, [{ address: hostname === INTERNAL ? '10.0.0.7' : '93.184.216.34', family: 4 }]);
   };
   const through = `http://127.0.0.1:${await listen(proxy)}`;
-  egress = new Egress(new AddressPolicy([]), resolve, { proxy: through, ca: certificate.ca });
+  egress = new DocumentEgress(new AddressPolicy([]), resolve, { proxy: through, ca: certificate.ca });
   closing.push(
     () => egress.close(),
     async () => {
@@ -93,7 +101,7 @@ class MemoryStore implements ClientDocumentStore {
 }
 
 function open(store = new MemoryStore()): { documents: ClientDocuments; store: MemoryStore } {
-  return { documents: new ClientDocuments(egress, store), store };
+  return { documents: new ClientDocuments(egress, store, new RateCounter(loadEnv({}))), store };
 }
 
 async function refusal(work: Promise<unknown>): Promise<string> {
@@ -130,12 +138,29 @@ describe('a document', () => {
     answer = ({ url: path }, response) => void waiting.push(() => response.end(documentOf(`https://${HOST}${path}`)));
     const { documents } = open();
     const same = Array.from({ length: 5 }, () => documents.fetch(url));
-    const others = Array.from({ length: FETCHES_MAX - 1 }, (_, i) => documents.fetch(`https://${HOST}/${i}`));
-    expect(await refusal(documents.fetch(`https://${HOST}/surplus`))).toContain('too many are being read');
-    await until(() => waiting.length === FETCHES_MAX, 'all requests have arrived');
-    waiting.forEach((end) => end());
+    const others = Array.from({ length: FETCHES_EACH_MAX - 1 }, (_, i) => documents.fetch(`https://${HOST}/${i}`));
+    const surplus = `https://${HOST}/surplus`;
+    expect(await refusal(documents.fetch(surplus))).toContain('too many are being read');
+    await until(() => waiting.length === FETCHES_EACH_MAX, 'all requests have arrived');
+    const elsewhere = documents.fetch(`https://claude.ai/${tests}`);
+    await until(() => asked.length > FETCHES_EACH_MAX, 'another host is asked');
+    waiting.splice(0).forEach((end) => end());
     expect((await Promise.all([...same, ...others])).map(({ status }) => status)).not.toContain(500);
-    expect(asked).toHaveLength(FETCHES_MAX);
+    await refusal(elsewhere);
+    answer = (_, response) => void response.end(documentOf(surplus));
+    expect((await documents.fetch(surplus)).status).toBe(200);
+  });
+
+  verifies('login:document-askers', 'is fetched 30 times a minute for an asker, and then for others', async () => {
+    const { documents } = open();
+    answer = ({ url: path }, response) => void response.end(documentOf(`https://${HOST}${path}`));
+    const ask = (asker: string, i: number) =>
+      documents.askedBy(asker, () => documents.fetch(`https://${HOST}/${asker}/${i}`));
+    for (let i = 0; i < ASKER_FETCHES_MAX; i += 1) await ask('a', i);
+    expect(await refusal(ask('a', 99))).toContain('too many are being read');
+    expect((await ask('a', 0)).status).toBe(200);
+    const other = documents.askedBy('b', () => documents.fetch(`https://${HOST}/a/99`));
+    expect((await other).status).toBe(200);
   });
 });
 

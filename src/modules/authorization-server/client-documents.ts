@@ -2,20 +2,24 @@
  * Fetches what clients publish: client id metadata documents (draft-ietf-oauth-client-id-metadata-document) and the keys of
  * their `jwks_uri`. `ClientDocuments.fetch` is the option `fetch` of oidc-provider.
  *
- * A URL comes from anybody, so requests go through the egress policy: https on port 443, no private address, no redirect, at
- * most 64 KB and 5 s. A good copy counts for 5 minutes.
+ * A URL comes from anybody, so requests go through an egress policy of their own: https on port 443, no private address, those
+ * of `EGRESS_ALLOW` included, no redirect, at most 64 KB and 5 s. A good copy counts for 5 minutes.
  * A failure counts for 60 s. Meanwhile the last good copy is used, which the store keeps for all processes, then a pinned
  * document. After 404 or 410 no copy is used: the client withdrew its document.
  *
- * Anybody can name a URL, so one URL is fetched once at a time, and a few at once: this service is no tool to flood others.
+ * Anybody can name a URL, so one URL is fetched once at a time, 5 of a host and 5 for an asker at once, and 30 for an asker in
+ * a minute: this service is no tool to flood others. What is refused for that is not remembered.
  *
  * What fails is a ClientDocumentError, which oidc-provider makes the `cause` of its own error (`invalid_client`). Its words do not
  * say why a host cannot be reached: strangers would learn which names exist in the network of the service. The log does (debug).
  */
-import { Injectable, Logger } from '@nestjs/common';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { growingLru } from '../../platform/limits/growing-lru.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { boundExceeded, jsonIn } from '../../platform/text/json-bounds.js';
 import { pinnedClients } from './pinned-clients.js';
 
@@ -28,8 +32,19 @@ const FAILED_S = 60;
 /** Documents of which a process remembers the last answer: at most 64 KB each. */
 const REMEMBERED_MAX = 200;
 
-/** Documents that a process fetches at once. */
+/** Documents that a process fetches at once: in all, and of one host or for one asker. */
 export const FETCHES_MAX = 20;
+export const FETCHES_EACH_MAX = 5;
+
+/** Documents that are fetched for one asker in a minute. */
+export const ASKER_FETCHES_MAX = 30;
+
+/** Requests to the hosts of documents: no rule of `EGRESS_ALLOW` counts, since strangers choose the host. */
+export class DocumentEgress extends Egress implements OnApplicationShutdown {
+  onApplicationShutdown(): Promise<void> {
+    return this.close();
+  }
+}
 
 /** The last good copies of documents, for all processes. */
 export abstract class ClientDocumentStore {
@@ -60,11 +75,19 @@ export class ClientDocuments {
   private readonly logger = new Logger('login');
   private readonly remembered = growingLru<Remembered>(REMEMBERED_MAX);
   private readonly loading = new Map<string, Promise<Remembered>>();
+  private readonly fetches = new KeyedLimiter(FETCHES_EACH_MAX, FETCHES_MAX);
+  private readonly askers = new AsyncLocalStorage<string | null>();
 
   constructor(
-    private readonly egress: Egress,
+    private readonly egress: DocumentEgress,
     private readonly store: ClientDocumentStore,
+    private readonly counter: RateCounter,
   ) {}
+
+  /** Runs work for an asker, by the key of its address; null for one that is not known. Its fetches count as the asker's. */
+  askedBy<T>(asker: string | null, work: () => T): T {
+    return this.askers.run(asker, work);
+  }
 
   /**
    * The document at a URL, with status 200 and a `Cache-Control` that says how long this copy counts. The second parameter,
@@ -78,11 +101,15 @@ export class ClientDocuments {
     if (!last || last.until <= Date.now()) {
       let loading = this.loading.get(url);
       if (!loading) {
-        loading = this.load(url).finally(() => this.loading.delete(url));
-        this.loading.set(url, loading);
+        const leave = this.enter(url);
+        loading = (leave ? this.load(url) : this.withoutRoom(url)).finally(() => {
+          leave?.();
+          this.loading.delete(url);
+        });
+        if (leave) this.loading.set(url, loading);
       }
       last = await loading;
-      this.remembered.set(url, last);
+      if (last.until > Date.now()) this.remembered.set(url, last);
     }
     if (typeof last.outcome !== 'string') throw last.outcome;
     const seconds = Math.max(1, Math.ceil((last.until - Date.now()) / 1000));
@@ -97,19 +124,40 @@ export class ClientDocuments {
       return { outcome: body, until: Date.now() + FRESH_S * 1000 };
     } catch (error) {
       if (!(error instanceof ClientDocumentError)) throw error;
-      const copy = error.isWithdrawn ? null : ((await this.store.read(url)) ?? pinnedClients.get(url));
+      const copy = error.isWithdrawn ? null : await this.copyOf(url);
       return { outcome: copy ?? error, until: Date.now() + FAILED_S * 1000 };
     }
+  }
+
+  /** Takes a place for a fetch. @returns the function to call at its end; null when host, asker or process have no room */
+  private enter(address: string): (() => void) | null {
+    const asker = this.askers.getStore() ?? null;
+    const host = `host:${new URL(address).host}`;
+    const leave = this.fetches.enter(asker === null ? host : [host, asker]);
+    if (!leave || asker === null || this.counter.add(`documents:${asker}`) <= ASKER_FETCHES_MAX) return leave;
+    leave();
+    return null;
+  }
+
+  /** The copy of a document that may not be fetched now. The refusal is the asker's: nobody else gets it. */
+  private async withoutRoom(url: string): Promise<Remembered> {
+    return {
+      outcome: (await this.copyOf(url)) ?? refused(url, 'too many are being read. Try again in a minute.'),
+      until: 0,
+    };
+  }
+
+  /** The last good copy of a document, or the pinned one. */
+  private async copyOf(url: string): Promise<string | undefined> {
+    return (await this.store.read(url)) ?? pinnedClients.get(url);
   }
 
   /** @throws ClientDocumentError for anything but a good document */
   private async request(address: string): Promise<string> {
     const url = new URL(address);
-    const shown = `${url.origin}${url.pathname}`.slice(0, 200);
-    const refuse = (why: string) => new ClientDocumentError(`The client's document ${shown} cannot be used: ${why}`);
+    const refuse = (why: string) => refused(address, why);
     // A default port is no part of a URL.
     if (url.protocol !== 'https:' || url.port !== '') throw refuse('only https on port 443 is read.');
-    if (this.loading.size >= FETCHES_MAX) throw refuse('too many are being read. Try again in a minute.');
     const headers = { accept: 'application/json', 'user-agent': 'Slipway' };
     const signal = AbortSignal.timeout(this.fetchMsMax);
     let status: number;
@@ -120,7 +168,7 @@ export class ClientDocuments {
       bytes = await readWithin(answer.body, CLIENT_DOCUMENT_BYTES_MAX);
     } catch (error) {
       if (error instanceof RedirectRefusedError) throw refuse('it redirects, and redirects are not followed.');
-      this.logger.debug({ msg: `The client's document ${shown} could not be read`, err: error });
+      this.logger.debug({ msg: `The client's document ${address.slice(0, 200)} could not be read`, err: error });
       const { name } = error as { name?: string };
       if (name === 'TimeoutError') throw refuse(`${url.host} did not answer within ${this.fetchMsMax / 1000} s.`);
       throw refuse(`${url.host} cannot be reached.`);
@@ -139,4 +187,11 @@ export class ClientDocuments {
     }
     return body;
   }
+}
+
+function refused(address: string, why: string): ClientDocumentError {
+  const { origin, pathname } = new URL(address);
+  return new ClientDocumentError(
+    `The client's document ${`${origin}${pathname}`.slice(0, 200)} cannot be used: ${why}`,
+  );
 }

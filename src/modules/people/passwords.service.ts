@@ -1,6 +1,7 @@
 /**
  * Passwords of people, as scrypt hashes (RFC 7914) in the form `scrypt$15$8$1$salt$hash`: log2 of N, r, p, and 16 and 32 bytes
  * in base64url. A hash takes 32 MB and about 120 ms of a core, so two are computed at once, a few wait, and the rest is refused.
+ * An address and a name have a few of the places each, so that one that guesses does not take those of others.
  *
  * An unknown account, one without a password and a wrong password take the same work and have the same answer. Attempts are
  * counted by address and by the name that was typed, before they are checked.
@@ -22,6 +23,8 @@ const P = 1;
 const AT_ONCE = 2;
 /** About a second of work, with a limit of its time. */
 const WAITING_MAX = 20;
+/** Passwords at work or waiting of one address, and for one name. */
+const EACH_MAX = 4;
 const WAIT_MS_MAX = 60_000;
 
 const scryptOf = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
@@ -40,7 +43,7 @@ export interface RightPassword {
 export class PasswordsService {
   /** A hash of no password: checked where there is none. */
   private readonly dummy = format(randomBytes(16), randomBytes(32));
-  private readonly accepted = new KeyedLimiter(Infinity, AT_ONCE + WAITING_MAX);
+  private readonly accepted = new KeyedLimiter(EACH_MAX, AT_ONCE + WAITING_MAX);
   private readonly slots = new KeyedLimiter(Infinity, AT_ONCE, WAIT_MS_MAX);
 
   constructor(
@@ -62,7 +65,9 @@ export class PasswordsService {
     const [, logN, r, p, salt = '', expected = ''] = (account?.passwordHash ?? this.dummy).split('$');
     // Longer ones are never stored: no work for them.
     const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
-    const derived = await this.derive(text, Buffer.from(salt, 'base64url'), Number(logN), Number(r), Number(p));
+    const numbers = [logN, r, p].map(Number) as [number, number, number];
+    const owners = [this.limits.addressOf(request) ?? [], `name:${name}`].flat();
+    const derived = await this.derive(text, Buffer.from(salt, 'base64url'), numbers, owners);
     const isRight = timingSafeEqual(derived, Buffer.from(expected, 'base64url')) && text === password;
     if (!isRight || !account?.passwordHash) return 'wrong';
     await wasRight();
@@ -109,11 +114,17 @@ export class PasswordsService {
   /** The stored form of a new password. @throws PageError while too many are checked */
   async hash(password: string): Promise<string> {
     const salt = randomBytes(16);
-    return format(salt, await this.derive(password, salt, LOG_N, R, P));
+    return format(salt, await this.derive(password, salt, [LOG_N, R, P]));
   }
 
-  private async derive(password: string, salt: Buffer, logN: number, r: number, p: number): Promise<Buffer> {
-    const leave = this.accepted.enter([]);
+  /** @param owners address and name that take a place */
+  private async derive(
+    password: string,
+    salt: Buffer,
+    [logN, r, p]: [number, number, number],
+    owners: string[] = [],
+  ): Promise<Buffer> {
+    const leave = this.accepted.enter(owners);
     if (!leave) throw passwordsBusy();
     try {
       const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };

@@ -12,11 +12,11 @@ import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { clientAddress } from '../../platform/http/client-address.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
-import { readOwnCookie, sendOwnCookie } from '../../platform/pages/browser-cookie.js';
+import { readOwnCookie, sendOwnCookie, SESSION_COOKIE } from '../../platform/pages/browser-cookie.js';
 import { PeopleRepository, type NewSession } from './people.repository.js';
 import type { SignedIn } from './people.types.js';
 
-const COOKIE = 'session';
+const AGENT_CHARS_MAX = 200;
 
 /** Chromium keeps no cookie for longer. */
 const COOKIE_SECONDS = 400 * 24 * 60 * 60;
@@ -52,10 +52,10 @@ export class SessionsService {
   ): Promise<boolean> {
     const secret = newSecret();
     const address = clientAddress(request, this.env.trustProxy);
-    const agent = request.headers['user-agent'] ?? '';
+    const agent = (request.headers['user-agent'] ?? '').slice(0, AGENT_CHARS_MAX);
     const session = { hash: hashSecret(secret), accountId, keyId, passwordHash, address, agent };
     if (!(await this.rows.addSession(session, this.hashOf(request)))) return false;
-    sendOwnCookie(this.env, response, COOKIE, secret, { seconds: COOKIE_SECONDS });
+    sendOwnCookie(this.env, response, SESSION_COOKIE, secret, { seconds: COOKIE_SECONDS });
     return true;
   }
 
@@ -63,7 +63,7 @@ export class SessionsService {
   async end(request: Request, response: Response): Promise<void> {
     const hash = this.hashOf(request);
     if (hash) await this.rows.endSession(hash);
-    sendOwnCookie(this.env, response, COOKIE, '', { seconds: 0 });
+    sendOwnCookie(this.env, response, SESSION_COOKIE, '', { seconds: 0 });
   }
 
   /** Signs all browsers of this browser's person out. */
@@ -89,7 +89,7 @@ export class SessionsService {
   }
 
   private hashOf({ headers }: IncomingMessage): Buffer | null {
-    const secret = readOwnCookie(this.env, headers.cookie, COOKIE);
+    const secret = readOwnCookie(this.env, headers.cookie, SESSION_COOKIE);
     return isSecret(secret) ? hashSecret(secret) : null;
   }
 }

@@ -5,6 +5,9 @@ import { isSecret, newSecret } from '../http/secrets.js';
 /** Longer than the lifetime of a link and the time for its answer together. */
 const COOKIE_SECONDS = 25 * 60 * 60;
 
+/** Name of the cookie of a person's session, for the functions of this file. */
+export const SESSION_COOKIE = 'session';
+
 /** Attributes of a cookie of ours. */
 interface CookieLife {
   /** Null: until the browser closes. */

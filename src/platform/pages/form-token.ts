@@ -4,8 +4,9 @@
  * but the page cannot read or compute the value.
  *
  * Cookie: `__Host-slipway-form` over https, `slipway-form` over http; HttpOnly, SameSite=Lax, until the browser closes. Hidden
- * field: `form-token`, HMAC-SHA256 of a fixed text by the secret. Nothing is stored, so every process checks the forms of every
- * other. A form fails without the cookie or with a value of another browser.
+ * field: `form-token`, HMAC-SHA256 of the session cookie, which may be none, by the secret. Nothing is stored, so every process
+ * checks the forms of every other. A form fails without the cookie, with a value of another browser, and when the person signed
+ * in or out since. Over http another port of the same host can set the cookie; it does not know that of the session.
  *
  * Use both functions in every form that changes something, in addition to `requireOwnPage` and `requireOwnHost`.
  */
@@ -14,7 +15,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
 import type { Env } from '../../config/env.js';
 import { isSameSignature, isSecret, newSecret } from '../http/secrets.js';
-import { readOwnCookie, sendOwnCookie } from './browser-cookie.js';
+import { readOwnCookie, sendOwnCookie, SESSION_COOKIE } from './browser-cookie.js';
 import { html, type Html } from './html.js';
 
 const COOKIE = 'form';
@@ -27,7 +28,7 @@ export function formToken(env: Env, request: IncomingMessage, response: Response
     secret = newSecret();
     sendOwnCookie(env, response, COOKIE, secret, { seconds: null });
   }
-  return html`<input type="hidden" name="${FIELD}" value="${tokenOf(secret)}">`;
+  return html`<input type="hidden" name="${FIELD}" value="${tokenOf(env, request, secret)}">`;
 }
 
 /** Refuses a form that no page of ours made for this browser. @throws the error that `refusal` makes */
@@ -38,9 +39,10 @@ export function requireFormToken(
   refusal: () => Error,
 ): void {
   const secret = readOwnCookie(env, request.headers.cookie, COOKIE);
-  if (!isSecret(secret) || !isSameSignature(form.get(FIELD) ?? '', tokenOf(secret))) throw refusal();
+  if (!isSecret(secret) || !isSameSignature(form.get(FIELD) ?? '', tokenOf(env, request, secret))) throw refusal();
 }
 
-function tokenOf(secret: string): string {
-  return createHmac('sha256', secret).update('slipway form').digest('base64url');
+function tokenOf(env: Env, { headers }: IncomingMessage, secret: string): string {
+  const session = readOwnCookie(env, headers.cookie, SESSION_COOKIE) ?? '';
+  return createHmac('sha256', secret).update(`slipway form ${session}`).digest('base64url');
 }

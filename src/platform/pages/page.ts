@@ -110,8 +110,9 @@ a { color: var(--button); }
 `;
 
 /**
- * No scripts, no external content, icons of this service only, no frames, and no Referer with the link. `form-action` is
- * left out: Chromium also applies it to the redirect after the form, which may lead to any authorization server.
+ * No scripts, no external content, icons of this service only, no frames, and no Referer with the link for other origins; for
+ * our own one, since browsers then name the origin of a form over http. `form-action` is left out: Chromium also applies it to
+ * the redirect after the form, which may lead to any authorization server.
  */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
@@ -119,7 +120,7 @@ const HEADERS = {
     `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; ` +
     "img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
-  'referrer-policy': 'no-referrer',
+  'referrer-policy': 'same-origin',
   'cache-control': 'no-store',
   'x-robots-tag': 'noindex',
 };
@@ -173,8 +174,7 @@ ${body}
 
 /**
  * Refuses forms of other origins, also of a neighboring host, in addition to the SameSite cookie. Browsers send
- * `Sec-Fetch-Site` over https and to loopback; elsewhere `Origin` decides, which is `null` for the forms of our own pages,
- * since they send no Referer.
+ * `Sec-Fetch-Site` over https and to loopback; elsewhere `Origin` decides. Programs send neither.
  *
  * @throws the error that `refusal` makes
  */
@@ -182,10 +182,7 @@ export function requireOwnPage({ headers }: IncomingMessage, { baseUrl }: Env, r
   const { 'sec-fetch-site': site, origin, host } = headers;
   const isOwn =
     site === undefined
-      ? origin === undefined ||
-        origin === 'null' ||
-        origin === new URL(baseUrl).origin ||
-        parseUrl(origin)?.host === host
+      ? origin === undefined || origin === new URL(baseUrl).origin || parseUrl(origin)?.host === host
       : site === 'same-origin';
   if (!isOwn) throw refusal();
 }

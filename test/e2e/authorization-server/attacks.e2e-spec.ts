@@ -6,6 +6,8 @@
 import { connect } from 'node:net';
 import { beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
+import { DocumentEgress } from '../../../src/modules/authorization-server/client-documents.js';
+import { EgressRefusedError } from '../../../src/platform/egress/egress.errors.js';
 import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { startApp, testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
@@ -674,6 +676,16 @@ describe('a client that registered itself', () => {
       expect(answer.status).toBeGreaterThanOrEqual(400);
       expect(answer.status).toBeLessThan(500);
     }
+  });
+
+  verifies('login:document-egress', 'reads no internal host through its client id', async () => {
+    const client = new LoginClient(app, resource, REDIRECT);
+    client.id = 'https://127.0.0.9/any/path';
+    const answer = await browser.get(client.authorizePath());
+    expect(answer.text).toContain('127.0.0.9 cannot be reached');
+    await expect(app.get(DocumentEgress).request(new URL(client.id), { method: 'GET', headers: {} })).rejects.toThrow(
+      EgressRefusedError,
+    );
   });
 
   verifies('login:slow-bodies', 'holds 256 forms open in vain', async () => {

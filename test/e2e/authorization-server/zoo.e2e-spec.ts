@@ -3,7 +3,7 @@
  * the MCP endpoint between. Documents of clients are answered in the place of the hosts that publish them.
  */
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { Egress } from '../../../src/platform/egress/egress.js';
+import { DocumentEgress } from '../../../src/modules/authorization-server/client-documents.js';
 import { testAccount, testApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { clients, machineClient, refusedClients } from '../../support/oauth-clients/clients.js';
@@ -19,7 +19,7 @@ let upstream: Awaited<ReturnType<typeof startUpstream>>;
 let resource: string;
 
 beforeAll(async () => {
-  publishDocuments(app.get(Egress));
+  publishDocuments(app.get(DocumentEgress));
   upstream = await startUpstream();
   browser = await signedInBrowser(app, person);
   resource = `${app.url}${(await createConnection(app, person, { mcpUrl: upstream.url })).path}/mcp`;

@@ -423,7 +423,7 @@ describe('a setup link', () => {
       const { headers } = await person.open((await read(path)).status.setupUrl ?? '');
       expect(headers).toMatchObject({
         'x-frame-options': 'DENY',
-        'referrer-policy': 'no-referrer',
+        'referrer-policy': 'same-origin',
         'cache-control': 'no-store',
         'content-security-policy': expect.stringMatching(/^default-src 'none'; .*frame-ancestors 'none'$/),
       });

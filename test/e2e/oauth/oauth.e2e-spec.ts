@@ -189,7 +189,7 @@ describe('a link', () => {
     expect(headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
       'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
+      'referrer-policy': 'same-origin',
       'x-frame-options': 'DENY',
     });
     expect(headers['content-security-policy']).toMatch(
