@@ -10,6 +10,9 @@
 //   n5  8 callers of an MCP server that answers with 3 MB, 20 answers a second in all
 //   w4  24 callers of a tenant whose quotas and rates are used up, and of wrong keys: namespaces, keys, servers, releases,
 //       connections, log records, calls at once, requests a minute. --unlimited lifts these limits, for comparison.
+//   l1  64 sockets refresh one login and wait as they are told   l3  1,000 authorizations of a stranger with a state of 2,000
+//   l2  the same, and do not wait: compared with plain reads     l4  256 slow forms of four addresses, and a refresh of another
+//   l5  443 consents of a client with a long name, and the page that lists them, 9 at once
 //
 // Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms (beside n5 100), whichever is more; peak
 // RSS at most 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
@@ -24,9 +27,10 @@ import { setPriority } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { logIn, loginKinds } from './hostile-logins.mjs';
 import { freePort, integerOption, loadAverage, rssMbOf, runBench, shown, startEcho, startService } from './run.mjs';
 
-const kinds = ['n1', 'n2', 'n5', 's1', 's2', 's3', 's4', 's5', 'w4', 'w7'];
+const kinds = ['n1', 'n2', 'n5', 's1', 's2', 's3', 's4', 's5', 'w4', 'w7', 'l1', 'l2', 'l3', 'l4', 'l5'];
 const self = fileURLToPath(import.meta.url);
 const MB = 1024 * 1024;
 const readsPerSecond = 50;
@@ -185,6 +189,7 @@ const hostile = {
   w7({ url, key, flood }) {
     forever(6, () => send(`${url}${flood}/.tools`, { method: 'GET', key }));
   },
+  ...loginKinds,
 };
 
 // ---- The neighbour: requests leave at a fixed rate, whether or not earlier ones were answered.
@@ -370,17 +375,27 @@ async function main() {
   for (const { status, text } of made) if (status !== 201) throw new Error(`not connected: ${status} ${text}`);
   tenant.startFlooding();
 
+  const logins = {
+    login: await logIn({ url: service.url, key }, paths.connection),
+    slowLogin: await logIn({ url: service.url, key }, paths.connection),
+  };
   const job = { url: service.url, key: service.key, seconds };
   await measured(service, { ...job, seconds: 2 }); // lets the code get compiled
   const before = await measured(service, job);
-  let refusals = '';
-  for (const kind of chosen) {
-    const child = run(kind, { url: service.url, key, ...paths, ...tenants });
-    child.stdout.on('data', (line) => (refusals = String(line).trim().split('\n').at(-1)));
-  }
-  await wait(1000);
-  const beside = await measured(service, job);
-  for (const child of running) child.kill('SIGKILL');
+  const seen = {};
+  const besideKinds = async (kinds) => {
+    for (const kind of kinds) {
+      const child = run(kind, { url: service.url, key, ...paths, ...tenants, ...logins });
+      child.stdout.on('data', (line) => (seen[kind] = String(line).trim().split('\n').at(-1)));
+    }
+    await wait(1000);
+    const figures = await measured(service, job);
+    for (const child of running) child.kill('SIGKILL');
+    return figures;
+  };
+  // Refreshes that do not wait are compared with reads: the same number of sockets, no mechanism of logins.
+  const plain = chosen.includes('l2') ? await besideKinds(['plain']) : null;
+  const beside = await besideKinds(chosen);
 
   const cells = ({ reads, calls, failed, rssMb }) =>
     [reads.p50, reads.p95, calls.p50, calls.p95].map((ms) => shown(ms, 1)).concat(String(failed), shown(rssMb, 0));
@@ -395,6 +410,7 @@ async function main() {
   );
   for (const [label, figures] of [
     ['alone', before],
+    ...(plain ? [['beside 64 sockets of reads', plain]] : []),
     [`beside ${chosen.join(' ')}`, beside],
   ]) {
     const [first, ...others] = cells(figures);
@@ -402,12 +418,17 @@ async function main() {
     const rest = others.map((cell, n) => cell.padStart(widths[n]));
     console.log(`| ${label.padEnd(26)} | ${first.padStart(12)} | ${rest.join(' | ')} |`);
   }
-  if (refusals) {
-    const counts = Object.entries(JSON.parse(refusals));
+  const { w4, ...others } = seen;
+  if (w4) {
+    const counts = Object.entries(JSON.parse(w4));
     const shownCounts = counts.map(([kind, { refused, others }]) => `${kind} ${refused} (others ${others})`);
     console.log(`\nw4, answers of 429: ${shownCounts.join(', ')}`);
   }
-  const boundMs = Math.max(...chosen.map((kind) => p95MsMinOf[kind] ?? p95MsMin));
+  for (const [kind, line] of Object.entries(others)) console.log(`\n${kind}: ${line}`);
+  const boundMs = Math.max(
+    ...chosen.map((kind) => p95MsMinOf[kind] ?? p95MsMin),
+    ...(plain ? [plain.reads.p95, plain.calls.p95] : []),
+  );
   const faults = [
     ...['reads', 'calls']
       .filter((kind) => beside[kind].p95 > Math.max(boundMs, 2 * before[kind].p95))
