@@ -60,6 +60,7 @@ describe('POST /accounts/{id}/api-keys', () => {
         expiresAt: null,
         scopes: null,
         replacedBy: null,
+        madeBy: expect.any(String),
       });
       const me = await app.as(withKey(response.body)).get('/accounts/me');
       expect([me.status, me.body.id]).toEqual([200, owner.id]);
@@ -269,7 +270,7 @@ describe('GET /accounts/{id}/api-keys', () => {
     const response = await app.as(account).get(`/accounts/${account.id}/api-keys`);
     expect(response.status).toBe(200);
     const unused = { createdAt: moment, lastUsedAt: null, lastAddress: null };
-    const same = { ...unused, scopes: null, replacedBy: null };
+    const same = { ...unused, scopes: null, replacedBy: null, madeBy: expect.any(String) };
     expect(response.body).toEqual({
       apiKeys: [
         { ...same, id: second.id, name: 'second', prefix: second.key.slice(0, 12), expiresAt: null },
