@@ -118,6 +118,25 @@ const RECORD = new PreparedStatement<StoredRecord>(
      FROM as_records WHERE kind = $1 AND id_hash = $2 AND expires_at > now()`,
 );
 
+const NEW_INTERACTION = new PreparedStatement<object>(
+  `INSERT INTO as_records (kind, id_hash, address, client_id, sealed, expires_at)
+   VALUES ('Interaction', $1, $2, $3, $4, now() + make_interval(secs => $5))
+   ON CONFLICT (kind, id_hash) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at`,
+);
+
+const beyond = (max: number, where = '') =>
+  `(SELECT id_hash FROM as_records WHERE kind = 'Interaction' ${where} ORDER BY created_at DESC OFFSET ${max})`;
+
+/** Deletes the oldest beyond the limits of address `$1` and client `$2`. Skipped: what another one deletes. */
+const OLDER_INTERACTIONS = new PreparedStatement<object>(
+  `DELETE FROM as_records WHERE kind = 'Interaction' AND id_hash IN (
+     SELECT id_hash FROM as_records WHERE kind = 'Interaction' AND id_hash = ANY (ARRAY(
+       ${beyond(WAITING_MAX.ofClient, 'AND address = $1 AND client_id = $2')}
+       UNION ALL ${beyond(WAITING_MAX.ofAddress, 'AND address = $1')}
+       UNION ALL ${beyond(WAITING_MAX.ofAll)}))
+     FOR UPDATE SKIP LOCKED)`,
+);
+
 /** Target of an endpoint for account `$1`. */
 const TARGETS = {
   connection: `SELECT c.id, n.account_id AS "ownerId", n.name AS namespace, c.name AS title,
@@ -203,24 +222,9 @@ export class AuthorizationServerRepository {
       lifeSeconds,
     }: { address: string; clientId: string; sealed: string; lifeSeconds: number },
   ): Promise<void> {
-    await this.database.query(
-      `INSERT INTO as_records (kind, id_hash, address, client_id, sealed, expires_at)
-       VALUES ('Interaction', $1, $2, $3, $4, now() + make_interval(secs => $5))
-       ON CONFLICT (kind, id_hash) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at`,
-      [hash, address, clientId, sealed, lifeSeconds],
-    );
-    const beyond = (max: number, where = '') =>
-      `(SELECT id_hash FROM as_records WHERE kind = 'Interaction' ${where} ORDER BY created_at DESC OFFSET ${max})`;
-    // After the insertion, so that insertions at the same moment count each other. Skipped: what another one deletes.
-    await this.database.query(
-      `DELETE FROM as_records WHERE kind = 'Interaction' AND id_hash IN (
-         SELECT id_hash FROM as_records WHERE kind = 'Interaction' AND id_hash = ANY (ARRAY(
-           ${beyond(WAITING_MAX.ofClient, 'AND address = $1 AND client_id = $2')}
-           UNION ALL ${beyond(WAITING_MAX.ofAddress, 'AND address = $1')}
-           UNION ALL ${beyond(WAITING_MAX.ofAll)}))
-         FOR UPDATE SKIP LOCKED)`,
-      [address, clientId],
-    );
+    await NEW_INTERACTION.findOne(this.database, [hash, address, clientId, sealed, lifeSeconds]);
+    // After the insertion, so that insertions at the same moment count each other.
+    await OLDER_INTERACTIONS.findOne(this.database, [address, clientId]);
   }
 
   async deleteRecord(kind: string, hash: Buffer): Promise<void> {
