@@ -6,7 +6,7 @@ import {
   isExactHttps,
   isLoopbackRedirect,
   normaliseClientMetadata,
-  RedirectRefusedError,
+  ClientRefusedError,
   redirectKey,
   type ClientMetadata,
 } from './client-metadata.js';
@@ -24,7 +24,7 @@ function refusal(redirectUris: unknown, redirectHosts: string[] | null = null): 
     normalised({ redirect_uris: redirectUris }, redirectHosts);
     return 'accepted';
   } catch (error) {
-    expect(error).toBeInstanceOf(RedirectRefusedError);
+    expect(error).toBeInstanceOf(ClientRefusedError);
     return (error as Error).message;
   }
 }
@@ -111,6 +111,23 @@ describe('normalised metadata', () => {
     };
     expect(normalised(metadata)).toEqual(expected);
     expect(normalised(normalised(metadata))).toEqual(expected);
+  });
+
+  it.each([
+    ['  Acme\n\u202egnp.exe\u200b\u0007 app ', 'Acme gnp.exe app'],
+    ['\u2066\u200d', undefined],
+    ['a'.repeat(500), 'a'.repeat(100)],
+    [`${'a'.repeat(99)}😀😀`, `${'a'.repeat(99)}😀`],
+    ['e\u0301\u0301\u0301\u0301', 'e\u0301\u0301'],
+  ])('name %j as %j', (client_name, expected) => {
+    expect(normalised({ client_name }).client_name).toBe(expected);
+    expect(normalised(normalised({ client_name })).client_name).toBe(expected);
+  });
+
+  it('have at most 8 KB', () => {
+    const redirects = (count: number) => Array.from({ length: count }, (_, i) => `${REDIRECT}/${i}`);
+    expect(refusal(redirects(180))).toBe('accepted');
+    expect(refusal(redirects(300))).toContain('it has more than 8 KB');
   });
 });
 
