@@ -22,9 +22,18 @@ type OidcErrorClass = new (error: string, description: string) => Error;
 /** Names of this machine in redirect URIs, as `URL` spells them. */
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Schemes that a browser, or the system, runs or opens itself: no app receives a code through them. */
-const FORBIDDEN_SCHEMES: ReadonlySet<string> = new Set(
-  'javascript vbscript data blob file filesystem about view-source jar intent ws wss ftp mailto tel sms'
+/**
+ * Schemes without a dot that belong to editors and MCP clients. Any other private scheme needs a dot (RFC 8252 section 7.1:
+ * `com.example.app:`): browsers and systems open too many schemes themselves to list those, and no list of them stays complete.
+ */
+const APP_SCHEMES: ReadonlySet<string> = new Set(
+  (
+    'cursor cursor-nightly vscode vscode-insiders vscodium vscodium-insiders code-oss windsurf windsurf-next windsurf-insiders ' +
+    'trae trae-cn kiro qoder antigravity positron void pearai codebuddy zed zed-preview jetbrains idea fleet nova ' +
+    'claude claude-desktop chatgpt codex goose opencode gemini lechat perplexity poe raycast warp warppreview warpdev ' +
+    'lmstudio jan msty boltai chatwise chatbox cherrystudio cherry-studio deepchat librechat witsy 5ire enconvo ' +
+    'postman insomnia factory factory-desktop devin amp augment mcp-inspector x-github-client ghcp copilot'
+  )
     .split(' ')
     .map((scheme) => `${scheme}:`),
 );
@@ -159,6 +168,7 @@ export function allowLoopbackPorts(Client: { prototype: RedirectingClient }): vo
   const { prototype } = Client;
   const allowed = Reflect.get<RedirectingClient, 'redirectUriAllowed'>(prototype, 'redirectUriAllowed');
   prototype.redirectUriAllowed = function (this: RedirectingClient, uri: string): boolean {
+    if (redirectUrl(uri) === null) return false;
     if (allowed.call(this, uri)) return true;
     return isLoopbackRedirect(uri) && this.redirectUris.some((each) => redirectKey(each) === redirectKey(uri));
   };
@@ -172,7 +182,7 @@ interface RedirectingClient {
 
 /** True for `http` to this machine (`localhost`, `127.0.0.1`, `[::1]`), with any port and path, without user and fragment. */
 export function isLoopbackRedirect(uri: string): boolean {
-  const url = AMBIGUOUS.test(uri) || uri.includes('#') ? null : parseUrl(uri);
+  const url = uri.includes('#') ? null : redirectUrl(uri);
   return url?.protocol === 'http:' && LOOPBACK_NAMES.has(url.hostname) && url.username === '' && url.password === '';
 }
 
@@ -181,7 +191,7 @@ export function isLoopbackRedirect(uri: string): boolean {
  * machine can receive what is sent to loopback or to a custom scheme.
  */
 export function isExactHttps(uri: string): boolean {
-  const url = AMBIGUOUS.test(uri) || uri.includes('#') ? null : parseUrl(uri);
+  const url = uri.includes('#') ? null : redirectUrl(uri);
   return url?.protocol === 'https:' && !LOOPBACK_NAMES.has(url.hostname) && url.username === '' && url.password === '';
 }
 
@@ -195,9 +205,16 @@ export function redirectKey(uri: string): string {
   return `http://loopback${pathname}${search}`;
 }
 
+/** A redirect URI that all parsers read alike; null for any other. Browsers read `https:host` as a path of this service. */
+function redirectUrl(uri: string): URL | null {
+  const url = AMBIGUOUS.test(uri) ? null : parseUrl(uri);
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+  return isHttp && !/^https?:\/\/[^/]/i.test(uri) ? null : url;
+}
+
 /** @throws ClientRefusedError */
 function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null): asserts uri is string {
-  const url = typeof uri === 'string' && !AMBIGUOUS.test(uri) ? parseUrl(uri) : null;
+  const url = typeof uri === 'string' ? redirectUrl(uri) : null;
   const shown = JSON.stringify(String(uri).slice(0, 200));
   const refuse = (why: string): never => {
     throw new ClientRefusedError('invalid_redirect_uri', `The redirect address ${shown} is refused: ${why}`);
@@ -205,7 +222,6 @@ function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null):
   if (url === null) return refuse('it is not a valid URL.');
   if (url.href.includes('#')) return refuse('it has a fragment (#).');
   if (url.username !== '' || url.password !== '') return refuse('it contains a user name or password.');
-  if (FORBIDDEN_SCHEMES.has(url.protocol)) return refuse(`the scheme ${url.protocol} leads to no app.`);
   if (url.protocol === 'http:' && !LOOPBACK_NAMES.has(url.hostname)) {
     return refuse('http is allowed to localhost, 127.0.0.1 and [::1] only; use https.');
   }
@@ -213,6 +229,11 @@ function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null):
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
   const host = LOOPBACK_NAMES.has(url.hostname) ? 'loopback' : url.hostname;
   const entry = isHttp ? host : url.protocol;
+  if (!isHttp && !url.protocol.includes('.') && !APP_SCHEMES.has(entry) && !redirectHosts?.includes(entry)) {
+    refuse(
+      `the scheme ${entry} leads to no app that is known here. Use https, a loopback address, or a scheme with a dot such as com.example.app:.`,
+    );
+  }
   if (redirectHosts !== null && !redirectHosts.includes(entry)) {
     refuse(`the operator lists the allowed ones in OAUTH_REDIRECT_HOSTS, and ${entry} is not among them.`);
   }
