@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { LessThan, Repository } from 'typeorm';
+import { LessThan, Repository, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
@@ -129,8 +129,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * Creates a key. Only this answer holds it in clear text.
    *
    * @param caller whose key makes it
-   * @throws NotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future and an
-   * unknown scope, ForbiddenError
+   * @throws NotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future or later than that of
+   * the caller's key, and an unknown scope, ForbiddenError
    */
   async create(
     caller: Caller,
@@ -139,7 +139,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const distinct = scopes ? [...new Set(scopes)] : null;
     requireWithin(caller, distinct);
-    const { row, key } = this.make({ accountId, name, scopes: distinct }, expiresAt);
+    const end = await this.endBy(caller, expiresAt, this.keys.manager);
+    const { row, key } = this.make({ accountId, name, scopes: distinct, expiresAt: end });
     await this.limits
       .within({ accountId }, { apiKeys: 1 }, () => this.keys.insert(row))
       .catch(onViolation({ foreignKey: () => new NotFoundError('Account not found') }));
@@ -152,7 +153,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    *
    * @param caller whose key rotates it
    * @throws NotFoundError, QuotaExceededError, ForbiddenError, InvalidInputError for an expiry that is not in the
-   * future, ConflictError for a key that has been replaced
+   * future or later than that of the caller's key, ConflictError for a key that has been replaced
    */
   async rotate(
     caller: Caller,
@@ -168,7 +169,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
         if (old.replacedBy !== null) {
           throw new ConflictError(`This API key was replaced by ${old.replacedBy}: rotate that one`);
         }
-        const { row, key } = this.make({ accountId, name: old.name, scopes: old.scopes }, expiresAt);
+        const endsAt = await this.endBy(caller, expiresAt, tx);
+        const { row, key } = this.make({ accountId, name: old.name, scopes: old.scopes, expiresAt: endsAt });
         await tx.insert(ApiKey, row);
         const end = new Date(Date.now() + overlapSeconds * 1_000);
         const expiry = old.expiresAt && old.expiresAt < end ? old.expiresAt : end;
@@ -241,19 +243,32 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return affected ?? 0;
   }
 
-  /** A new row with its key. @throws InvalidInputError */
-  private make(
-    of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
-    expiresAt: string | null = null,
-  ): { row: ApiKey; key: string } {
-    const end = expiresAt === null ? null : new Date(expiresAt);
+  /** A new row with its key. */
+  private make(of: Pick<ApiKey, 'accountId' | 'name' | 'scopes' | 'expiresAt'>): { row: ApiKey; key: string } {
+    const key = generateApiKey();
+    return { row: this.keys.create({ ...of, prefix: prefixOf(key), hash: hashApiKey(key) }), key };
+  }
+
+  /**
+   * The expiry of a key that a caller makes, that of the caller's own key where none is wanted: a leaked key that expires makes
+   * none that outlives it.
+   *
+   * @throws InvalidInputError for an expiry that is not in the future, or later than that of the caller's key
+   */
+  private async endBy({ keyId }: Caller, wanted: string | undefined, tx: EntityManager): Promise<Date | null> {
+    const end = wanted === undefined ? null : new Date(wanted);
     // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
     if (end && !(end.getTime() > Date.now())) {
       throw new InvalidInputError('expiresAt must be a date and time in the future');
     }
-    const key = generateApiKey();
-    const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
-    return { row: this.keys.create({ ...of, ...secret, expiresAt: end }), key };
+    const maker = await tx.findOne(ApiKey, { where: { id: keyId }, select: { id: true, expiresAt: true } });
+    const own = maker?.expiresAt ?? null;
+    if (own && end && end > own) {
+      throw new InvalidInputError(
+        `expiresAt must not be later than ${own.toISOString()}, when the key of this request expires`,
+      );
+    }
+    return end ?? own;
   }
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
