@@ -21,7 +21,7 @@ const uses = {
   connections: ['run', 'releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
   skills: ['namespaces', 'auth'],
   people: ['auth'],
-  grants: ['connections', 'servers', 'namespaces', 'auth'],
+  grants: ['connections', 'oauth', 'servers', 'namespaces', 'auth'],
   'authorization-server': ['grants', 'connections', 'servers', 'namespaces', 'people', 'auth'],
 };
 /** A module that is not in the table may import all of these, and is imported by none of them. */

@@ -64,6 +64,18 @@ cache drops the entry that was used longest ago.
 | a process    | memory, sockets, programs, database connections        | \`HTTP_…\`, \`DATABASE_POOL_MAX\`, \`RUNTIME_LIVE_MAX\`    |
 | a message    | size and time of one answer of a server or hosted code | \`UPSTREAM_…\`, \`MCP_CALL_TIMEOUT_MS\`, \`RUNTIME_…\`     |
 | a list       | entries of a page (100) and of a cache (50,000)        | none                                                 |
+
+What strangers and people make of logins belongs to a connection or an account, and the oldest that nobody used gives way:
+
+| Rows                                      | At most                                                                        |
+| ----------------------------------------- | ------------------------------------------------------------------------------ |
+| authorizations that wait for their person | 100 of an address and client, 1,000 of an address, 10,000 in all               |
+| clients that nobody allowed anything      | 100 registrations of an address in an hour (then 429), 10,000 in all           |
+| logins of MCP clients                     | 500 of an account, 20 of them unused; 6 tokens and codes of a login            |
+| refreshes                                 | 60 a minute of a login (then 429); one that is no token counts for the address |
+| documents of clients                      | 30 fetches a minute for an address (then refused), 5 at once from a host       |
+| browsers that are signed in               | 100 of an account                                                              |
+| levels of logs of MCP sessions            | 500 of a key                                                                   |
 `;
 
 function groupOf(name) {

@@ -88,6 +88,16 @@ export const access = {
     behavior:
       'A key with scopes does what its levels include, in all namespaces or in the named one: anything else answers 403 with the missing scope, foreign things look missing, and it makes no key with more rights. Without scopes a key has all rights.',
   },
+  'key:made-by': {
+    source: 'House',
+    behavior:
+      'A key names the key that made it. `DELETE …/api-keys/{keyId}?made=true` revokes a key and all that it made, directly or by keys that are gone, of other accounts for the operator only, and answers their ids.',
+  },
+  'key:revoked-now': {
+    source: 'House',
+    behavior:
+      'Calls that run at the revocation of their key are answered; with `?now=true` they are cut in each process, and logged as `canceled`.',
+  },
   'key:access': {
     source: 'House',
     behavior: '`GET /accounts/me/access` says in words what the key may do, to every key.',
@@ -228,6 +238,11 @@ export const access = {
       'changes their level by granting again, and withdraws them.',
   },
   'grants:gone': { source: 'House', behavior: 'A grant goes with its account, its server or its connection.' },
+  'grants:withdrawn-now': {
+    source: 'House',
+    behavior:
+      'Calls that run at the withdrawal of their grant are answered; with `?now=true` they are cut in each process, and logged as `canceled`.',
+  },
   'grants:setup': {
     source: 'House',
     behavior:

@@ -26,6 +26,16 @@ export const people = {
     behavior:
       "`/me` shows who is signed in and in how many browsers; a person ends all of their sessions, and nobody else's.",
   },
+  'people:key-sets-none': {
+    source: 'House',
+    behavior:
+      'A session that began with an API key sets no password, and a key makes no invitation for its own account; both say who does.',
+  },
+  'people:logins': {
+    source: 'House',
+    behavior:
+      '`GET /accounts/{accountId}/logins` shows the account and the operator its browsers, its password and its MCP clients; `DELETE` ends one of them, or all, in every process. The rotation of a key moves its logins.',
+  },
   'people:key-ends': {
     source: 'House',
     behavior: 'A session that began with an API key ends when the key is revoked or expires.',

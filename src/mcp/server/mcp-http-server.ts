@@ -137,7 +137,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const cancellation = new DisconnectCancellation(response, sink);
     let release: () => void = () => undefined;
     // A call without an answer yet may have had effects: it is answered.
-    sink.opened = () => (release = this.streams.endWithKey(target.principal, () => cancellation.cancel()));
+    sink.opened = () => {
+      release = this.streams.endWithKey(target.principal, () => cancellation.cancel(), target.grant);
+    };
     try {
       const stream = sseStreamOf(request);
       if (stream !== null) await this.sse.post(stream, callerOf(target), text, response, observer);

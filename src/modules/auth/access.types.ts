@@ -38,6 +38,8 @@ export interface Caller {
   accountId: string;
   /** Id of the API key; of an OAuth token the id of what its person allowed, which outlives the token. */
   keyId: string;
+  /** Of an OAuth token whose login a session of a key made: the id of that key. */
+  rootKeyId?: string;
   /** For an OAuth token: the path of the only MCP endpoint that it opens (`pathOfEndpoint`). */
   endpoint?: string;
   isOperator: boolean;

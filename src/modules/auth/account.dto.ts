@@ -13,7 +13,7 @@ import {
   Min,
 } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { IsPrintable } from '../../platform/http/input-values.js';
+import { IsFlag, IsPrintable } from '../../platform/http/input-values.js';
 import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
 
 /** A user or an organization: owns namespaces and API keys. */
@@ -97,6 +97,11 @@ export class ApiKeyDto {
    * @example '7c9e6679-7425-40de-944b-e07fc1f90ae7'
    */
   replacedBy: string | null;
+  /**
+   * Id of the key by which it was made or rotated, also after that one was revoked; null for one that the service made.
+   * @example '2c1d8a52-0f4e-4b0f-8a53-6f6d1f4a9c21'
+   */
+  madeBy: string | null;
 }
 
 export class CreatedApiKeyDto extends ApiKeyDto {
@@ -154,6 +159,27 @@ export class RotateApiKeyDto {
   @Min(0)
   @Max(7 * 24 * 60 * 60)
   overlapSeconds?: number = 24 * 60 * 60;
+}
+
+export class RevokeApiKeyQueryDto {
+  /** Revokes also every key that was made by it, directly or by keys that it made: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  made?: boolean;
+
+  /** Also cuts the calls that run with these keys, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  now?: boolean;
+}
+
+export class RevokedApiKeysDto {
+  success: boolean;
+  /**
+   * Ids of the revoked keys.
+   * @example ['0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10']
+   */
+  revoked: string[];
 }
 
 /** The API key of a request. */
@@ -233,5 +259,6 @@ export function toApiKeyDto(row: ApiKey): ApiKeyDto {
     expiresAt: row.expiresAt?.toISOString() ?? null,
     scopes: row.scopes,
     replacedBy: row.replacedBy ?? null,
+    madeBy: row.madeBy.at(-1) ?? null,
   };
 }

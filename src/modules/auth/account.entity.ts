@@ -64,6 +64,13 @@ export class ApiKey {
   @ForeignKey(() => ApiKey, { name: 'api_keys_replaced_by_fk', onDelete: 'SET NULL' })
   @Column('uuid', { name: 'replaced_by', nullable: true })
   replacedBy: string | null;
+
+  /**
+   * Ids of the keys by which it was made, with those by which these were made; the nearest is last. No foreign keys: they stay
+   * known when they are revoked.
+   */
+  @Column('uuid', { name: 'made_by', array: true, default: '{}' })
+  madeBy: string[];
 }
 
 /** A user or an organization: owns namespaces and API keys. */

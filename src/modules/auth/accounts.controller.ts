@@ -1,7 +1,6 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { SuccessDto } from '../../platform/http/success.dto.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from './access.decorator.js';
@@ -15,6 +14,8 @@ import {
   CreateAccountDto,
   CreateApiKeyDto,
   CreatedApiKeyDto,
+  RevokeApiKeyQueryDto,
+  RevokedApiKeysDto,
   RotateApiKeyDto,
   SetAccountLimitsDto,
   UpdateAccountDto,
@@ -165,18 +166,22 @@ export class AccountsController {
     return this.keys.rotate(caller, id, keyId, body);
   }
 
-  /** Revoke an API key: it stops working everywhere within 5 seconds. */
+  /**
+   * Revoke an API key: it stops working everywhere within 5 seconds. With `made=true` also the keys that were made by it, those
+   * of other accounts only for the operator: also when it is gone itself, and the key of the request if it is one of them.
+   */
   @Delete(':accountId/api-keys/:keyId')
   @HttpCode(200)
   @ApiParam(accountIdParam)
   @ApiParam(keyIdParam)
   @Access('accounts:write', { account: 'accountId' })
-  @ApiErrors({ status: 404, message: 'API key not found' })
+  @ApiErrors(400, { status: 404, message: 'API key not found' })
   async revokeKey(
+    @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Param('keyId', UuidOr404('API key not found')) keyId: string,
-  ): Promise<SuccessDto> {
-    await this.keys.revoke(id, keyId);
-    return { success: true };
+    @Query() query: RevokeApiKeyQueryDto,
+  ): Promise<RevokedApiKeysDto> {
+    return { success: true, revoked: await this.keys.revoke(caller, id, keyId, query) };
   }
 }

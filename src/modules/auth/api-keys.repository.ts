@@ -143,6 +143,35 @@ export class ApiKeysRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
+  /**
+   * Revokes a key, and with `made` those that were made by it, also when it is gone itself.
+   *
+   * @param ofOthers counts keys of other accounts that were made by it
+   * @returns the ids of the revoked keys
+   */
+  revoke(
+    accountId: string,
+    keyId: string,
+    { made, ofOthers }: { made: boolean; ofOthers: boolean },
+  ): Promise<string[]> {
+    return this.database.transaction(async (tx) => {
+      const revoked: string[] = [];
+      for (;;) {
+        // A key of another account ends nothing of this one, whoever asks.
+        const [rows] = await tx.query<[{ id: string }[]]>(
+          `DELETE FROM api_keys WHERE account_id = $1 AND id = $2
+              OR $3 AND (account_id = $1 OR $4) AND $2 = ANY(made_by)
+                 AND NOT EXISTS (SELECT 1 FROM api_keys root WHERE root.id = $2 AND root.account_id <> $1)
+           RETURNING id`,
+          [accountId, keyId, made, ofOthers],
+        );
+        revoked.push(...rows.map(({ id }) => id));
+        // Again: a key of the chain may have made one that this statement did not see, and waited for. It makes none now.
+        if (rows.length === 0 || !made) return revoked;
+      }
+    });
+  }
+
   /** Sets the last use of keys, by id. */
   async saveLastUses(ids: string[], uses: KeyUse[]): Promise<void> {
     await this.database.query(

@@ -25,14 +25,15 @@ import {
   type ApiKeyListDto,
   type CreateApiKeyDto,
   type CreatedApiKeyDto,
+  type RevokeApiKeyQueryDto,
   type RotateApiKeyDto,
 } from './account.dto.js';
 import { UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when an API key was revoked. */
-    'auth.key-revoked': { keyId: string };
+    /** Published when an API key was revoked. `now`: its calls are cut. */
+    'auth.key-revoked': { keyId: string; now?: boolean };
     /** Published when an account was disabled or enabled. */
     'auth.account-changed': { accountId: string };
   }
@@ -46,6 +47,12 @@ const HELD_CHECK_MS = 3_000;
 
 /** Expired keys stay listed for this long, so that their owners see why requests fail. */
 const EXPIRED_KEPT_DAYS = 30;
+
+/**
+ * Stored makers of a key: of a longer chain of rotations the first and the newest half, so that a leaked key among the first
+ * cannot be pushed out by making many.
+ */
+const MAKERS_MAX = 1_000;
 
 interface KnownKey {
   caller: Caller;
@@ -91,7 +98,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('auth.key-revoked', ({ keyId }) => this.forget(keyId));
+    await this.pubSub.subscribe('auth.key-revoked', ({ keyId, now }) => this.forget(keyId, now));
     await this.pubSub.subscribe('auth.account-changed', ({ accountId }) => {
       // A failed check is repeated by the schedule.
       this.forgetAccount(accountId).catch(() => undefined);
@@ -139,10 +146,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const distinct = scopes ? [...new Set(scopes)] : null;
     requireWithin(caller, distinct);
-    const end = await this.endBy(caller, expiresAt, this.keys.manager);
-    const { row, key } = this.make({ accountId, name, scopes: distinct, expiresAt: end });
-    await this.limits
-      .within({ accountId }, { apiKeys: 1 }, () => this.keys.insert(row))
+    const { row, key } = await this.limits
+      .within({ accountId }, { apiKeys: 1 }, () =>
+        this.keys.manager.transaction(async (tx) => {
+          const made = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
+          await tx.insert(ApiKey, made.row);
+          return made;
+        }),
+      )
       .catch(onViolation({ foreignKey: () => new NotFoundError('Account not found') }));
     return { ...toApiKeyDto(row), key };
   }
@@ -163,14 +174,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const made = await this.limits.within({ accountId }, { apiKeys: 1 }, () =>
       this.keys.manager.transaction(async (tx) => {
-        const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'pessimistic_write' } });
+        const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'for_no_key_update' } });
         if (!old) throw new NotFoundError('API key not found');
         requireWithin(caller, old.scopes);
         if (old.replacedBy !== null) {
           throw new ConflictError(`This API key was replaced by ${old.replacedBy}: rotate that one`);
         }
-        const endsAt = await this.endBy(caller, expiresAt, tx);
-        const { row, key } = this.make({ accountId, name: old.name, scopes: old.scopes, expiresAt: endsAt });
+        const { row, key } = await this.make(caller, { accountId, name: old.name, scopes: old.scopes }, expiresAt, tx);
         await tx.insert(ApiKey, row);
         const end = new Date(Date.now() + overlapSeconds * 1_000);
         const expiry = old.expiresAt && old.expiresAt < end ? old.expiresAt : end;
@@ -217,12 +227,21 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /**
    * Revokes a key, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
-   * @throws NotFoundError
+   * @param made also revokes what was made by it; of other accounts only for the operator
+   * @param now cuts the calls that run with these keys; otherwise they are answered
+   * @returns the ids of the revoked keys
+   * @throws NotFoundError when none was revoked
    */
-  async revoke(accountId: string, keyId: string): Promise<void> {
-    const { affected } = await this.keys.delete({ id: keyId, accountId });
-    if (!affected) throw new NotFoundError('API key not found');
-    this.end(keyId);
+  async revoke(
+    { isOperator }: Caller,
+    accountId: string,
+    keyId: string,
+    { made = false, now = false }: RevokeApiKeyQueryDto,
+  ): Promise<string[]> {
+    const revoked = await this.rows.revoke(accountId, keyId, { made, ofOthers: isOperator });
+    if (revoked.length === 0) throw new NotFoundError('API key not found');
+    for (const id of revoked) this.end(id, now);
+    return revoked;
   }
 
   /** The person of an account, at most 5 s old; null for a disabled account, and when there is none. */
@@ -243,32 +262,37 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return affected ?? 0;
   }
 
-  /** A new row with its key. */
-  private make(of: Pick<ApiKey, 'accountId' | 'name' | 'scopes' | 'expiresAt'>): { row: ApiKey; key: string } {
-    const key = generateApiKey();
-    return { row: this.keys.create({ ...of, prefix: prefixOf(key), hash: hashApiKey(key) }), key };
-  }
-
   /**
-   * The expiry of a key that a caller makes, that of the caller's own key where none is wanted: a leaked key that expires makes
-   * none that outlives it.
+   * A new row with its key, with the caller's key among its makers. Expires with the caller's key where no expiry is wanted: a
+   * leaked key that expires makes none that outlives it. Locks the caller's key, so that its revocation either misses no key that
+   * it made, or comes before it makes one.
    *
-   * @throws InvalidInputError for an expiry that is not in the future, or later than that of the caller's key
+   * @throws UnauthenticatedError when the caller's key was revoked, InvalidInputError for an expiry that is not in the future, or
+   * later than that of the caller's key
    */
-  private async endBy({ keyId }: Caller, wanted: string | undefined, tx: EntityManager): Promise<Date | null> {
+  private async make(
+    { keyId }: Caller,
+    of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
+    wanted: string | undefined,
+    tx: EntityManager,
+  ): Promise<{ row: ApiKey; key: string }> {
     const end = wanted === undefined ? null : new Date(wanted);
     // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
     if (end && !(end.getTime() > Date.now())) {
       throw new InvalidInputError('expiresAt must be a date and time in the future');
     }
-    const maker = await tx.findOne(ApiKey, { where: { id: keyId }, select: { id: true, expiresAt: true } });
-    const own = maker?.expiresAt ?? null;
-    if (own && end && end > own) {
+    const maker = await tx.findOne(ApiKey, { where: { id: keyId }, lock: { mode: 'for_key_share' } });
+    if (!maker) throw UnauthenticatedError.invalid();
+    if (end && maker.expiresAt && end > maker.expiresAt) {
       throw new InvalidInputError(
-        `expiresAt must not be later than ${own.toISOString()}, when the key of this request expires`,
+        `expiresAt must not be later than ${maker.expiresAt.toISOString()}, when the key of this request expires`,
       );
     }
-    return end ?? own;
+    const makers = [...maker.madeBy, keyId];
+    const madeBy = makers.toSpliced(MAKERS_MAX / 2, makers.length - MAKERS_MAX);
+    const key = generateApiKey();
+    const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
+    return { row: this.keys.create({ ...of, ...secret, madeBy, expiresAt: end ?? maker.expiresAt }), key };
   }
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
@@ -309,9 +333,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /** Ends a key: at once in this process, within 5 s in every other. */
-  private end(keyId: string): void {
-    this.forget(keyId);
-    this.pubSub.publish('auth.key-revoked', { keyId });
+  private end(keyId: string, now = false): void {
+    this.forget(keyId, now);
+    this.pubSub.publish('auth.key-revoked', { keyId, now });
   }
 
   private async forgetAccount(accountId: string): Promise<void> {
@@ -321,8 +345,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     await this.checkHeld();
   }
 
-  private forget(keyId: string): void {
+  private forget(keyId: string, now = false): void {
     this.held.end(keyId);
+    if (now) this.held.cut(keyId);
     this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }

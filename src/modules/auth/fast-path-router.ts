@@ -159,7 +159,7 @@ export class FastPathRouter {
       requireNoQuery(query);
       if (route.method !== 'GET') {
         this.bodies.admit(request, response, caller.accountId);
-        this.limits.beginCall(caller, response);
+        this.limits.beginCall(granted.caller, response);
       }
       await route.handle(request, response);
     } catch (thrown) {

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { connect, type AddressInfo } from 'node:net';
 import { describe, expect, jest } from '@jest/globals';
 import { loadEnv } from '../../config/env.js';
+import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { times } from '../../../test/support/mcp/calls.js';
 import { verifies } from '../../../test/support/verifies.js';
@@ -16,7 +17,7 @@ describe('the requests of a minute', () => {
     jest.useFakeTimers({ now: 0 });
     try {
       const env = loadEnv({ ACCOUNT_LIMITS: 'keyRequestsPerMinute=3,requestsPerMinute=5', REQUESTS_PER_ADDRESS: '2' });
-      const limits = new RequestLimits(env, new RateCounter(env));
+      const limits = new RequestLimits(env, new RateCounter(env), new HeldByKeys());
       const request = { socket: { remoteAddress: '203.0.113.1' }, headers: {} } as IncomingMessage;
       const isAdmitted = (admit: () => void) => {
         try {
@@ -45,7 +46,7 @@ describe('the requests of a minute', () => {
 describe('a call whose client left before it began', () => {
   verifies('limits:calls-at-once', 'is not counted, since its end would not be reported', async () => {
     const env = loadEnv({ ACCOUNT_LIMITS: 'callsAtOnce=1' });
-    const limits = new RequestLimits(env, new RateCounter(env));
+    const limits = new RequestLimits(env, new RateCounter(env), new HeldByKeys());
     const caller = { accountId: 'a', keyId: 'k', isOperator: false, scopes: null };
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -4,6 +4,7 @@ import { Injectable } from '@nestjs/common';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { Env } from '../../config/env.js';
 import { clientAddress, isTrusted, peerOf } from '../../platform/http/client-address.js';
+import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RateCounter, WINDOW_SECONDS } from '../../platform/limits/rate-counter.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
@@ -32,6 +33,7 @@ export class RequestLimits {
   constructor(
     private readonly env: Env,
     private readonly counter: RateCounter,
+    private readonly held: HeldByKeys,
   ) {}
 
   /**
@@ -81,8 +83,15 @@ export class RequestLimits {
     }
   }
 
-  /** Counts a call among those that its account has at work, until it is answered. @throws TooManyError */
-  beginCall({ accountId, limits = this.env.accountLimits }: Caller, response: ServerResponse): void {
+  /**
+   * Counts a call among those that its account has at work, until it is answered. It can be cut by its key and its grant.
+   *
+   * @throws TooManyError
+   */
+  beginCall(
+    { accountId, keyId, rootKeyId, grant, limits = this.env.accountLimits }: Caller,
+    response: ServerResponse,
+  ): void {
     const end = this.calls.enter(accountId, limits.callsAtOnce);
     if (!end) {
       throw new TooManyError(
@@ -91,8 +100,12 @@ export class RequestLimits {
       );
     }
     // A response whose client has left emits no further event.
-    if (response.destroyed) end();
-    else response.once('close', end);
+    if (response.destroyed) return end();
+    const forget = this.held.addCall(response, [keyId, rootKeyId, grant?.id]);
+    response.once('close', () => {
+      forget();
+      end();
+    });
   }
 
   /**

@@ -35,6 +35,8 @@ const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.logins_epo
 /** An access token with what requests need of its grant and account. */
 export interface TokenRow {
   grantId: string;
+  /** The key whose session made the login; null for none. */
+  rootKeyId: string | null;
   accountId: string;
   expiresAt: Date;
   overrides: Partial<AccountLimits> | null;
@@ -100,7 +102,7 @@ export interface NewGrant {
 }
 
 const TOKEN = new PreparedStatement<TokenRow>(
-  `SELECT r.grant_id AS "grantId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES},
+  `SELECT r.grant_id AS "grantId", g.key_id AS "rootKeyId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES},
           c.connection_id AS "connectionId", n.name AS namespace, s.slug
      FROM as_records r
      JOIN as_grants g ON g.id = r.grant_id

@@ -15,7 +15,6 @@ import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
 import { PageFilter, PlainPageError, redirectTo, sendPage } from '../../platform/pages/page.js';
 import { AccessService } from '../auth/access.service.js';
-import { callerFor } from '../auth/access.types.js';
 import { PageFormsService } from '../people/page-forms.service.js';
 import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
@@ -137,7 +136,8 @@ export class ConsentController {
     const endpoint = endpointOfResource(resource, this.env);
     const target = endpoint && (await this.rows.findTarget(endpoint, accountId));
     // A missing target and one that the account may not call look alike.
-    return target && this.access.may(callerFor(accountId), 'call', target) ? target : null;
+    const caller = await this.access.callerOf(accountId);
+    return target && caller && this.access.may(caller, 'call', target) ? target : null;
   }
 
   private grantOf(

@@ -112,11 +112,12 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
         : connectionId === null
           ? { kind: 'namespace', namespace: String(namespace) }
           : { kind: 'connection', namespace: String(namespace), connectionId };
-    const { accountId, grantId, expiresAt, overrides } = row;
+    const { accountId, grantId, rootKeyId, expiresAt, overrides } = row;
     const limits = this.limits.of(overrides);
     const caller = {
       accountId,
       keyId: grantId,
+      rootKeyId: rootKeyId ?? undefined,
       endpoint: pathOfEndpoint(endpoint),
       isOperator: false,
       scopes: null,

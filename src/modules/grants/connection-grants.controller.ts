@@ -9,7 +9,7 @@ import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorato
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { ConnectionController, ownConnectionsOnly } from '../connections/core/connections.access.js';
 import { ResourceNotFoundError } from '../connections/core/connections.errors.js';
-import { GrantDto, GrantListDto, SetGrantDto } from './grant.dto.js';
+import { GrantDto, GrantListDto, SetGrantDto, WithdrawGrantQueryDto } from './grant.dto.js';
 import type { GrantTarget } from './grant.types.js';
 import { grantIdParam, setGrantErrors } from './grants.docs.js';
 import { GrantsService } from './grants.service.js';
@@ -56,13 +56,14 @@ export class ConnectionGrantsController {
   @Delete(':grantId')
   @ApiParam(grantIdParam)
   @Access('connections:write', ownConnectionsOnly)
-  @ApiErrors({ status: 404, message: 'Grant not found' })
+  @ApiErrors(400, { status: 404, message: 'Grant not found' })
   async remove(
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') connectionId: string,
     @Param('grantId', UuidOr404('Grant not found')) id: string,
+    @Query() query: WithdrawGrantQueryDto,
   ): Promise<SuccessDto> {
-    return this.grants.remove(await this.target(namespace, connectionId), id);
+    return this.grants.remove(await this.target(namespace, connectionId), id, query);
   }
 
   private async target(namespace: OwnedNamespace, connectionId: string): Promise<GrantTarget> {

@@ -45,6 +45,7 @@ export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBoots
     await this.pubSub.subscribe('grants.changed', (changed) => {
       const id = 'serverId' in changed ? changed.serverId : changed.connectionId;
       this.forget(({ targetId }) => targetId === id);
+      if (changed.cut !== undefined) this.held.cut(changed.cut);
     });
     await this.pubSub.subscribe('servers.deleted', ({ id }) => this.forget(({ targetId }) => targetId === id));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.forget((grant) => grant.namespaceId === id));
@@ -60,10 +61,15 @@ export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBoots
     return this.known.get(JSON.stringify([accountId, kind, namespace, name]));
   }
 
-  /** Makes a change of the grants of a target hold: at once in this process, and by a message in every other. */
-  announce({ kind, id }: GrantTarget): void {
+  /**
+   * Makes a change of the grants of a target hold: at once in this process, and by a message in every other.
+   *
+   * @param cut the withdrawn grant whose calls are cut
+   */
+  announce({ kind, id }: GrantTarget, cut?: string): void {
     this.forget(({ targetId }) => targetId === id);
-    this.pubSub.publish('grants.changed', kind === 'server' ? { serverId: id } : { connectionId: id });
+    if (cut !== undefined) this.held.cut(cut);
+    this.pubSub.publish('grants.changed', { ...(kind === 'server' ? { serverId: id } : { connectionId: id }), cut });
   }
 
   private load(key: string): Promise<TargetedGrant | null> {

@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { IsIn } from 'class-validator';
-import { IsPrintable } from '../../platform/http/input-values.js';
+import { IsIn, IsOptional } from 'class-validator';
+import { IsFlag, IsPrintable } from '../../platform/http/input-values.js';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { grantLevels, type GrantLevel } from '../auth/access.types.js';
@@ -19,6 +19,13 @@ export class SetGrantDto {
   @ApiProperty({ enum: grantLevels })
   @IsIn(grantLevels)
   level: GrantLevel;
+}
+
+export class WithdrawGrantQueryDto {
+  /** Also cuts the calls that run by the grant, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  now?: boolean;
 }
 
 /** An account, as grants name it. */

@@ -12,6 +12,7 @@ import {
   type GrantListDto,
   type ReceivedGrantListDto,
   type SetGrantDto,
+  type WithdrawGrantQueryDto,
 } from './grant.dto.js';
 import type { GrantTarget } from './grant.types.js';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
@@ -75,11 +76,12 @@ export class GrantsService {
   /**
    * Withdraws a grant, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
+   * @param now cuts the calls that run by it; otherwise they are answered
    * @throws NotFoundError
    */
-  async remove(target: GrantTarget, id: string): Promise<SuccessDto> {
+  async remove(target: GrantTarget, id: string, { now = false }: WithdrawGrantQueryDto): Promise<SuccessDto> {
     if (!(await this.rows.delete(target, id))) throw new NotFoundError('Grant not found');
-    this.cache.announce(target);
+    this.cache.announce(target, now ? id : undefined);
     return { success: true };
   }
 

@@ -10,7 +10,7 @@ import type { Caller } from '../auth/access.types.js';
 import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
-import { GrantDto, GrantListDto, SetGrantDto } from './grant.dto.js';
+import { GrantDto, GrantListDto, SetGrantDto, WithdrawGrantQueryDto } from './grant.dto.js';
 import { grantIdParam, setGrantErrors } from './grants.docs.js';
 import { GrantsService } from './grants.service.js';
 
@@ -55,11 +55,12 @@ export class ServerGrantsController {
   @Delete(':grantId')
   @ApiParam(grantIdParam)
   @Access('servers:write', ownersOnly)
-  @ApiErrors({ status: 404, message: 'Grant not found' })
+  @ApiErrors(400, { status: 404, message: 'Grant not found' })
   remove(
     @TargetServer() server: ServerRef,
     @Param('grantId', UuidOr404('Grant not found')) id: string,
+    @Query() query: WithdrawGrantQueryDto,
   ): Promise<SuccessDto> {
-    return this.grants.remove(targetOf(server), id);
+    return this.grants.remove(targetOf(server), id, query);
   }
 }

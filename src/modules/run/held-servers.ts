@@ -11,8 +11,8 @@ const CHECK_MS = 3_000;
 export interface ServerHolder {
   /** What is open now. */
   uses(): Iterable<ServerUse>;
-  /** Ends all that the account holds of the server. */
-  end(use: ServerUse): void;
+  /** Ends all that the account holds of the server. @param now cuts calls that are not answered yet */
+  end(use: ServerUse, now: boolean): void;
 }
 
 /**
@@ -33,7 +33,7 @@ export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.checkSoon(id));
     await this.pubSub.subscribe('grants.changed', (changed) => {
-      if ('serverId' in changed) this.checkSoon(changed.serverId);
+      if ('serverId' in changed) this.checkSoon(changed.serverId, changed.cut !== undefined);
     });
   }
 
@@ -46,14 +46,14 @@ export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
     this.holders.push(holder);
   }
 
-  private checkSoon(serverId: string): void {
-    this.check(serverId).catch((error: unknown) =>
+  private checkSoon(serverId: string, now = false): void {
+    this.check(serverId, now).catch((error: unknown) =>
       this.logger.warn({ msg: 'streams of a private server end at the next check', err: error }),
     );
   }
 
   /** @param only the server to check; all of them if undefined */
-  private async check(only?: string): Promise<void> {
+  private async check(only?: string, now = false): Promise<void> {
     const uses = new Map<string, ServerUse>();
     for (const holder of this.holders) {
       for (const use of holder.uses()) {
@@ -62,6 +62,6 @@ export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
     }
     if (uses.size === 0) return;
     const lost = await this.access.lostAmong([...uses.values()]);
-    for (const use of lost) for (const holder of this.holders) holder.end(use);
+    for (const use of lost) for (const holder of this.holders) holder.end(use, now);
   }
 }

@@ -74,6 +74,7 @@ export class HostedHttpProxy {
   ): Promise<void> {
     const leave = this.limiter.enter(accountId);
     if (!leave) throw tooManyOpen('requests');
+    const forget = this.keys.addCall(response, [keyId]);
     // A call without an answer yet may have had effects: it is answered.
     const release = this.keys.add(keyId, () => {
       if (response.headersSent) response.destroy();
@@ -105,6 +106,7 @@ export class HostedHttpProxy {
         );
       });
     } finally {
+      forget();
       release();
       leave();
     }

@@ -71,15 +71,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     );
     this.resolver.held.register({
       uses: () => this.uses(),
-      end: ({ serverId, accountId }) => {
+      end: ({ serverId, accountId }, now) => {
         this.handles.dropWhere(
           // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
           ({ owner: { target } }) => target.serverId === serverId && target.accountId === accountId,
           true,
         );
         for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
-          // A call without an answer yet may have had effects: it is answered.
-          if (response.headersSent) response.destroy();
+          // A call without an answer yet may have had effects: it is answered, unless it shall be cut.
+          if (now || response.headersSent) response.destroy();
         }
       },
     });

@@ -21,8 +21,11 @@ import { ServersRepository } from './servers.repository.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when a server or a connection was granted to an account, or a grant was changed or withdrawn. */
-    'grants.changed': { serverId: string } | { connectionId: string };
+    /**
+     * Published when a server or a connection was granted to an account, or a grant was changed or withdrawn. `cut`: the
+     * withdrawn grant whose calls are cut.
+     */
+    'grants.changed': ({ serverId: string } | { connectionId: string }) & { cut?: string };
   }
 }
 

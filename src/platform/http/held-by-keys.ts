@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 
 /** A grant of a server or a connection, at the level that it had when something was opened by it. */
@@ -11,11 +12,16 @@ export function isGuest(grant: HoldingGrant | undefined): boolean {
   return grant?.level === 'call';
 }
 
-/** Streams and tunnels that are open in this process, by the key and the grant that opened them: they end with either. */
+/**
+ * Streams and tunnels that are open in this process, by the key and the grant that opened them: they end with either. Running
+ * calls are answered, unless they are cut.
+ */
 @Injectable()
 export class HeldByKeys {
   private readonly byKey = new Map<string, Set<() => void>>();
   private readonly byGrant = new Map<string, Set<() => void>>();
+  /** Responses of running calls, by the ids of their keys and grants. */
+  private readonly calls = new Map<string, Set<ServerResponse>>();
 
   /** Keys that hold something open. */
   get keyIds(): string[] {
@@ -44,6 +50,22 @@ export class HeldByKeys {
     };
   }
 
+  /**
+   * @param ids of the key and the grant that the call runs with
+   * @returns function to call when the call has ended
+   */
+  addCall(response: ServerResponse, ids: readonly (string | undefined)[]): () => void {
+    const forgets = ids.map((id) => id !== undefined && enter(this.calls, id, response));
+    return () => {
+      for (const forget of forgets) if (forget) forget();
+    };
+  }
+
+  /** Cuts the calls of a key or a grant, by its id, as if their clients had left. */
+  cut(id: string): void {
+    for (const response of [...(this.calls.get(id) ?? [])]) response.destroy();
+  }
+
   /** Ends everything that a key holds. */
   end(keyId: string): void {
     endAll(this.byKey, keyId);
@@ -59,11 +81,11 @@ function nameOf({ id, level }: HoldingGrant): string {
   return `${id} ${level}`;
 }
 
-function enter(holders: Map<string, Set<() => void>>, name: string, end: () => void): () => void {
-  const ends = holders.get(name) ?? new Set();
-  holders.set(name, ends.add(end));
+function enter<T>(holders: Map<string, Set<T>>, name: string, thing: T): () => void {
+  const things = holders.get(name) ?? new Set();
+  holders.set(name, things.add(thing));
   return () => {
-    if (ends.delete(end) && ends.size === 0) holders.delete(name);
+    if (things.delete(thing) && things.size === 0) holders.delete(name);
   };
 }
 

@@ -41,6 +41,8 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('PATCH /accounts/{accountId}/limits', 400, { accountId }, { limits: { none: 1 } });
   await walk.ask('PATCH /accounts/{accountId}/limits', 403, { accountId }, { limits: {} }, other);
   await walk.ask('PATCH /accounts/{accountId}/limits', 404, { accountId: made.id }, { limits: { skills: 1 } });
-  await walk.ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 200, { accountId, keyId: made.id });
-  await walk.ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 404, { accountId, keyId: made.id });
+  const revoke = 'DELETE /accounts/{accountId}/api-keys/{keyId}';
+  await walk.ask(revoke, 400, { accountId, keyId: made.id }, undefined, { query: '?made=maybe' });
+  await walk.ask(revoke, 200, { accountId, keyId: made.id });
+  await walk.ask(revoke, 404, { accountId, keyId: made.id });
 }

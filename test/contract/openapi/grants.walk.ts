@@ -29,8 +29,10 @@ export default async function (walk: ApiWalk): Promise<void> {
     await walk.ask(`GET ${grants}`, 400, parameters, undefined, { query: '?page=0' });
     await walk.ask(`GET ${grants}`, 404, parameters, undefined, other);
     await walk.ask('GET /accounts/{accountId}/grants', 200, { accountId: id });
-    await walk.ask(`DELETE ${grants}/{grantId}`, 200, { ...parameters, grantId: granted.id });
-    await walk.ask(`DELETE ${grants}/{grantId}`, 404, { ...parameters, grantId: granted.id });
+    const one = { ...parameters, grantId: granted.id };
+    await walk.ask(`DELETE ${grants}/{grantId}`, 400, one, undefined, { query: '?now=maybe' });
+    await walk.ask(`DELETE ${grants}/{grantId}`, 200, one);
+    await walk.ask(`DELETE ${grants}/{grantId}`, 404, one);
   }
   await walk.ask('GET /accounts/{accountId}/grants', 400, { accountId: 'me' }, undefined, { query: '?pageSize=999' });
   await walk.ask('GET /accounts/{accountId}/grants', 404, { accountId: id }, undefined, other);

@@ -15,7 +15,7 @@ export const undocumented = [
 /** Bodies of routes that take no empty one. */
 export const bodies = { 'PATCH /accounts/{accountId}': { disabled: false } };
 
-/** People: invitations, and accounts that are disabled. */
+/** People: invitations, logins, and accounts that are disabled. */
 export default async function (walk: ApiWalk): Promise<void> {
   const { id: accountId } = await walk.ask('POST /accounts', 201, {}, { name: uniqueName('person'), kind: 'user' });
   const key = await walk.ask('POST /accounts/{accountId}/api-keys', 201, { accountId }, { name: 'laptop' });
@@ -24,6 +24,13 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(invite, 201, { accountId });
   await walk.ask(invite, 404, { accountId: key.id });
   await walk.ask(invite, 403, { accountId: 'me' }, undefined, other);
+  const logins = '/accounts/{accountId}/logins';
+  await walk.ask(`GET ${logins}`, 200, { accountId });
+  await walk.ask(`GET ${logins}`, 400, { accountId, page: '0' });
+  await walk.ask(`GET ${logins}`, 404, { accountId: 'nobody' });
+  await walk.ask(`DELETE ${logins}`, 200, { accountId });
+  await walk.ask(`DELETE ${logins}`, 404, { accountId: 'nobody' });
+  await walk.ask(`DELETE ${logins}/{loginId}`, 404, { accountId, loginId: 'password' });
   const change = 'PATCH /accounts/{accountId}';
   await walk.ask(change, 403, { accountId: 'me' }, { disabled: true }, other);
   await walk.ask(change, 200, { accountId }, { disabled: true });

@@ -297,7 +297,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
     };
     expect(await doors(doomed)).toEqual([200, 200, 200, 200]);
     const response = await app.as(account).delete(`/accounts/me/api-keys/${doomed.id}`);
-    expect([response.status, response.body]).toEqual([200, { success: true }]);
+    expect([response.status, response.body]).toEqual([200, { success: true, revoked: [doomed.id] }]);
     expect(await doors(doomed)).toEqual([401, 401, 401, 401]);
     expect(await doors(kept)).toEqual([200, 200, 200, 200]);
     const again = await app.as(account).delete(`/accounts/me/api-keys/${doomed.id}`);

@@ -5,10 +5,16 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { AuthorizationServerRepository } from '../../../src/modules/authorization-server/authorization-server.repository.js';
+import type { LoginListDto } from '../../../src/modules/authorization-server/login.dto.js';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { LoginClient, type Tokens } from '../../support/oauth-clients/login.js';
-import { openBrowser, signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
+import {
+  accountWithPassword,
+  openBrowser,
+  signedInBrowser,
+  type BrowserSession,
+} from '../../support/people/browser-session.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
@@ -211,6 +217,47 @@ const roots: Record<string, () => Promise<Root>> = {
     return { who, of: await signedInBrowser(app, who), end };
   },
 };
+
+describe('the logins of an account', () => {
+  verifies('people:logins', 'are listed and ended, one or all, in every process', async () => {
+    const who = await accountWithPassword(app, 'a long password of a person');
+    await app.as(person).post(`${path}/grants`, { account: who.id, level: 'call' });
+    const made = (await app.as(who).post('/accounts/me/api-keys', { name: 'other' })).body as {
+      id: string;
+      key: string;
+    };
+    const of = await signedInBrowser(app, { ...who, key: made.key });
+    const [one, two] = [await registered(), await registered()];
+    const [first, second] = [await one.login(of), await two.login(of)];
+    const list = async (as: TestAccount, account = 'me') =>
+      (await app.as(as).get(`/accounts/${account}/logins`)).body as LoginListDto;
+    const { logins, pagination } = await list(who);
+    expect(logins.map(({ kind }) => kind)).toEqual(['oauth', 'oauth', 'browser', 'password']);
+    expect(logins[0]).toMatchObject({
+      name: 'Test client',
+      host: 'app.example',
+      resource: two.resource,
+      keyId: made.id,
+    });
+    expect(pagination.totalCount).toBe(4);
+    expect((await list(app.operator, who.id)).logins).toEqual(logins);
+    const rotated = await app.as(who).post(`/accounts/me/api-keys/${made.id}/rotate`, { overlapSeconds: 0 });
+    const { id: keyId } = rotated.body as { id: string };
+    expect((await list(who)).logins.map((each) => each.keyId)).toEqual([keyId, keyId, keyId, null]);
+    expect(await calls(second.access_token)).toEqual([200, 200]);
+    const end = (id: string, as: TestAccount = who) => app.as(as).delete(`/accounts/${who.id}/logins/${id}`);
+    expect((await end(logins[0].id, friend)).status).toBe(404);
+    expect((await end(logins[0].id)).status).toBe(200);
+    expect((await end(logins[2].id, app.operator)).status).toBe(200);
+    expect((await of.get('/me')).status).toBe(303);
+    await until(async () => (await calls(second.access_token)).every((status) => status === 401), 'the login ends');
+    expect(await calls(first.access_token)).toEqual([200, 200]);
+    expect((await app.as(who).delete('/accounts/me/logins')).status).toBe(200);
+    expect((await list(who)).logins).toEqual([]);
+    await until(async () => (await calls(first.access_token)).every((status) => status === 401), 'all logins end');
+    for (const id of ['password', logins[0].id, 'nonsense']) expect((await end(id)).status).toBe(404);
+  });
+});
 
 describe('a login', () => {
   verifies('login:roots', 'ends with what it hangs on, in every process, and does not come back', async () => {

@@ -97,13 +97,18 @@ describe('a login', () => {
 
   verifies(
     'login:branches',
-    'has one successor of a refresh token, at whichever process it is used again',
+    'has one successor of a refresh token, in every process and after a restart',
     async () => {
-      const client = await registeredAt(app);
-      const { refresh_token: first } = await client.login(await signedInBrowser(app, person));
-      const elsewhere = Object.assign(new LoginClient(second, client.resource), { id: client.id });
-      const answers = await Promise.all([client, elsewhere, client, elsewhere].map((each) => each.refresh(first)));
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      const before = await sibling();
+      const client = await registeredAt(before);
+      const { refresh_token: first } = await client.login(await signedInBrowser(before, person));
+      const at = (of: TestApp) => Object.assign(new LoginClient(of, client.resource), { id: client.id });
+      const answers = await Promise.all([before, app, second, before].map((each) => at(each).refresh(first)));
+      await before.close();
+      const after = await sibling();
+      answers.push(await at(after).refresh(first));
+      await after.close();
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
       expect(new Set(answers.map(({ body }) => `${body.refresh_token} ${body.access_token}`)).size).toBe(1);
     },
   );

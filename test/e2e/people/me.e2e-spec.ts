@@ -68,12 +68,17 @@ describe('/me', () => {
     expect(await signIn(name, NEW)).not.toBeNull();
   });
 
-  it('lets who signed in with a key choose a first password', async () => {
-    const account = await app.account();
-    const browser = await signedInBrowser(app, account);
-    expect((await browser.submit('/me', { password: NEW, repeated: NEW })).status).toBe(303);
-    expect(await signIn(account.name, NEW)).not.toBeNull();
-    expect((await browser.get('/me')).text).toContain('Present password');
+  verifies('people:key-sets-none', 'a session of a key sets no password, with or without the present one', async () => {
+    const account = await accountWithPassword(app, PASSWORD);
+    for (const who of [account, await app.account(), app.operator]) {
+      const browser = await signedInBrowser(app, who);
+      const { status, text } = await browser.submit('/me', { old: PASSWORD, password: NEW, repeated: NEW });
+      expect([status, text]).toEqual([403, expect.stringContaining('signed in with an API key')]);
+      expect(text).toContain(who === app.operator ? 'npm run keys -- --invite operator' : 'ask the operator');
+      expect(await signIn(who.name, NEW)).toBeNull();
+    }
+    const own = await app.as(app.operator).post('/accounts/me/invitations');
+    expect([own.status, own.body]).toEqual([403, { error: expect.stringContaining('--invite operator') }]);
   });
 
   it('limits guesses of the present password', async () => {
@@ -87,7 +92,7 @@ describe('/me', () => {
   it('changes nothing without a session or the token of the form', async () => {
     const account = await app.account();
     const browser = await signedInBrowser(app, account);
-    expect((await browser.post('/me', { password: NEW, repeated: NEW })).status).toBe(403);
+    expect((await browser.post('/me', { old: PASSWORD, password: NEW, repeated: NEW })).status).toBe(403);
     const stranger = openBrowser(app);
     const answer = await stranger.submit('/me', { password: NEW, repeated: NEW }, '/login');
     expect(answer.headers.location).toBe('./login?next=/me');

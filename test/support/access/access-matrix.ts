@@ -28,8 +28,15 @@ type Rows = [row: string, routes: string[]][];
                 n o p v r a l b n s e i n e
                 e n i o a d l l a e s e e r   */
 const publicServer: Rows = [
-  // Revoking a key.
-  ['----xfffyfxxyy', ['DELETE /accounts/{accountId}/api-keys/{keyId}']],
+  // Revoking a key, and ending logins.
+  [
+    '----xfffyfxxyy',
+    [
+      'DELETE /accounts/{accountId}/api-keys/{keyId}',
+      'DELETE /accounts/{accountId}/logins',
+      'DELETE /accounts/{accountId}/logins/{loginId}',
+    ],
+  ],
   // Calling through a namespace, which is not granted.
   [
     '----xfyfyfxxyx',
@@ -150,7 +157,12 @@ const publicServer: Rows = [
   // Reading of an account, its own or the operator.
   [
     '----xyyyyfxxyy',
-    ['GET /accounts/{accountId}/api-keys', 'GET /accounts/{accountId}/grants', 'GET /accounts/{accountId}/usage'],
+    [
+      'GET /accounts/{accountId}/api-keys',
+      'GET /accounts/{accountId}/grants',
+      'GET /accounts/{accountId}/logins',
+      'GET /accounts/{accountId}/usage',
+    ],
   ],
   // Lists of a namespace, which is not granted.
   [

@@ -49,9 +49,9 @@ export class StreamLimiter {
     };
   }
 
-  /** Calls `end` when the key of a call ends. @returns function to call when the call has ended */
-  endWithKey(principal: string, end: () => void): () => void {
-    return this.held.add(principal, end);
+  /** Calls `end` when the key or the grant of a call ends. @returns function to call when the call has ended */
+  endWithKey(principal: string, end: () => void, grant?: HoldingGrant): () => void {
+    return this.held.add(principal, end, grant);
   }
 
   /** Ends all streams and refuses new ones. */

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { testAccount, testApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { pathOf } from '../../support/database/server-rows.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { modern, post } from '../../support/mcp/mcp-calls.js';
+import { publishExternal } from '../../support/releases/releases.js';
+import { sendJson, startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+const app = testApp();
+const owner = testAccount(app);
+const guest = testAccount(app);
+/** Another process of the service. */
+let elsewhere: TestApp;
+
+interface Key extends TestAccount {
+  madeBy: string | null;
+}
+
+/** A new key that another one makes, as an account whose id is that of the key. */
+async function makeKey(by: TestAccount, account = 'me'): Promise<Key> {
+  const { status, body } = await app.as(by).post(`/accounts/${account}/api-keys`, { name: 'made' });
+  expect(status).toBe(201);
+  return body as Key;
+}
+
+const revoke = (by: TestAccount, key: Key, query = '', account = 'me') =>
+  app.as(by).delete(`/accounts/${account}/api-keys/${key.id}${query}`);
+
+const isRefused = (key: TestAccount, of = elsewhere) =>
+  until(async () => (await of.as(key).get('/accounts/me')).status === 401, 'the key is refused');
+
+beforeAll(async () => {
+  elsewhere = await app.sibling();
+});
+
+describe('DELETE /accounts/{id}/api-keys/{keyId}?made=true', () => {
+  verifies('key:made-by', 'ends what a key made, through keys that are gone, in each process', async () => {
+    const leaked = await makeKey(owner);
+    const second = await makeKey(leaked);
+    const rotated = await app.as(second).post(`/accounts/me/api-keys/${second.id}/rotate`, {});
+    const third = rotated.body as Key;
+    const fourth = await makeKey(third);
+    expect([second, third, fourth].map(({ madeBy }) => madeBy)).toEqual([leaked.id, second.id, third.id]);
+    for (const gone of [second, third]) expect((await revoke(leaked, gone)).body.revoked).toEqual([gone.id]);
+    expect((await elsewhere.as(fourth).get('/accounts/me')).status).toBe(200);
+    const { body } = await app.as(owner).get('/accounts/me/api-keys');
+    expect(body.apiKeys).toContainEqual(expect.objectContaining({ id: fourth.id, madeBy: third.id }));
+    expect((await revoke(owner, second, '?made=maybe')).status).toBe(400);
+    expect((await revoke(owner, second, '?made=0')).status).toBe(404);
+    const fifth = await makeKey(fourth);
+    expect((await revoke(owner, third, '?made=true')).body.revoked.toSorted()).toEqual(
+      [fourth.id, fifth.id].toSorted(),
+    );
+    await isRefused(fourth);
+    expect((await revoke(leaked, leaked, '?made=true')).body).toEqual({ success: true, revoked: [leaked.id] });
+    expect((await revoke(owner, leaked, '?made=true')).status).toBe(404);
+  });
+
+  verifies('key:made-by', 'ends keys of other accounts for the operator only', async () => {
+    const leaked = await makeKey(app.operator);
+    const given = await makeKey(leaked, owner.id);
+    expect((await revoke(owner, leaked, '?made=true')).status).toBe(404);
+    expect((await revoke(app.operator, leaked, '?made=true', owner.id)).status).toBe(404);
+    expect((await elsewhere.as(given).get('/accounts/me')).status).toBe(200);
+    const { body } = await revoke(app.operator, leaked, '?made=true');
+    expect(body.revoked.toSorted()).toEqual([leaked.id, given.id].toSorted());
+    await isRefused(given);
+  });
+
+  verifies(
+    'key:made-by',
+    'misses no key that is made at the same moment, nor one at the end of a long chain',
+    async () => {
+      const leaked = await makeKey(owner);
+      await app.database.query(
+        'UPDATE api_keys SET made_by = array_prepend($2::uuid, array_fill($3::uuid, ARRAY[999])) WHERE id = $1',
+        [(await makeKey(owner)).id, leaked.id, randomUUID()],
+      );
+      const key = await makeKey(leaked);
+      await app.database.query(
+        'UPDATE api_keys SET made_by = array_prepend($2::uuid, array_fill($3::uuid, ARRAY[999])) WHERE id = $1',
+        [key.id, leaked.id, randomUUID()],
+      );
+      const long = await makeKey(key);
+      const making = Array.from({ length: 8 }, (_, i) =>
+        (i % 2 ? app : elsewhere)
+          .as(i < 4 ? leaked : long)
+          .post('/accounts/me/api-keys', { name: 'at the same moment' }),
+      );
+      const [revoked, ...made] = await Promise.all([revoke(owner, leaked, '?made=true'), ...making]);
+      expect(revoked.body.revoked).toEqual(expect.arrayContaining([leaked.id, key.id, long.id]));
+      for (const { status } of made) expect([201, 401]).toContain(status);
+      const { body } = await app.as(owner).get('/accounts/me/api-keys');
+      expect(body.apiKeys.filter(({ name }: { name: string }) => name === 'at the same moment')).toEqual([]);
+    },
+  );
+});
+
+describe('running calls', () => {
+  let upstream: ScriptedUpstream;
+  /** Answers the calls that the upstream holds. */
+  let answers: (() => void)[];
+  let connection: string;
+  let server: string;
+
+  beforeAll(async () => {
+    upstream = await startScripted(({ method, id }, res) => {
+      if (method !== 'tools/call') return '{"tools":[{"name":"hold","inputSchema":{"type":"object"}}]}';
+      answers.push(() => sendJson(res, `{"jsonrpc":"2.0","id":${id},"result":{"content":[]}}`));
+    });
+    const namespace = await createNamespace(app, owner);
+    connection = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path;
+    server = await createServer(app, owner, { namespace });
+    await publishExternal(app, owner, server, { upstreamUrl: upstream.url });
+    await app.as(owner).patch(pathOf(server), { visibility: 'private' });
+  });
+
+  const call = modern('tools/call', { name: 'hold', arguments: {} });
+  /** Where calls go, what they send, and the path below which are the logs and the grants. */
+  const targets = () => [
+    { of: `${connection}/.tools/hold`, at: connection, send: { body: {}, headers: {} } },
+    { of: `${connection}/mcp`, at: connection, send: call },
+    { of: `/run/${server.replace('/', '--')}`, at: pathOf(server), send: call },
+  ];
+
+  /** The status of a call; `cut` for one without an answer. */
+  const begin = (url: string, { body, headers }: typeof call, { key }: TestAccount) =>
+    post(url, body, { ...headers, authorization: `Bearer ${key}` }).then(
+      ({ status }) => status,
+      () => 'cut',
+    );
+
+  const newestOutcomes = async (at: string): Promise<string[]> => {
+    const { body } = await app.as(owner).get(`${at}/logs`);
+    return body.invocations.slice(0, 2).map(({ response }: { response: { outcome: string } }) => response.outcome);
+  };
+
+  /** Cuts the calls to each target by `end('?now=true')` and lets those be answered that run at `end('')`. */
+  async function areCut(
+    prepare: (at: string) => Promise<{ account: TestAccount; end: (query: string) => Promise<{ status: number }> }>,
+    isOver: (account: TestAccount, at: string) => Promise<unknown>,
+  ) {
+    for (const target of targets()) {
+      for (const [query, status, outcome] of [
+        ['', 200, 'ok'],
+        ['?now=1', 'cut', 'canceled'],
+      ] as const) {
+        answers = [];
+        const { account, end } = await prepare(target.at);
+        const statuses: unknown[] = [];
+        const calls = [app, elsewhere].map(async ({ url }) => {
+          statuses.push(await begin(`${url}${target.of}`, target.send, account));
+        });
+        await until(() => answers.length === 2, 'the calls have arrived');
+        expect((await end(query)).status).toBe(200);
+        await isOver(account, target.at);
+        if (query === '') {
+          expect(statuses).toEqual([]);
+          answers.forEach((answer) => answer());
+        }
+        await Promise.all(calls);
+        expect([target.of, query, statuses]).toEqual([target.of, query, [status, status]]);
+        const logged = async () => (await newestOutcomes(target.at)).join() === [outcome, outcome].join();
+        await until(logged, `the log of ${target.of} says ${outcome}`);
+      }
+    }
+  }
+
+  verifies('key:revoked-now', 'of a revoked key are answered, and cut by now=true', async () => {
+    await areCut(
+      async () => {
+        const key = await makeKey(owner);
+        return { account: key, end: (query) => revoke(owner, key, query) };
+      },
+      (key) => isRefused(key),
+    );
+  });
+
+  verifies('grants:withdrawn-now', 'by a withdrawn grant are answered, and cut by now=true', async () => {
+    await areCut(
+      async (at) => {
+        const { body } = await app.as(owner).post(`${at}/grants`, { account: guest.id, level: 'call' });
+        return { account: guest, end: (query) => app.as(owner).delete(`${at}/grants/${body.id}${query}`) };
+      },
+      (account, at) => until(async () => (await elsewhere.as(account).get(at)).status === 404, 'the grant is gone'),
+    );
+  });
+});
