@@ -385,7 +385,8 @@ const settings = {
     'OAUTH_REDIRECT_HOSTS',
     redirectHosts,
     'Where MCP clients that log in by URL may be redirected, comma-separated: hosts such as `claude.ai`, `loopback` for programs ' +
-      "on the user's machine, schemes of apps such as `cursor:`. A client with another redirect address is refused. Default: any.",
+      "on the user's machine, schemes of apps such as `cursor:`. A client with another redirect address is refused. " +
+      'Default: any host by https, loopback, schemes with a dot (`com.example.app:`), and those of known editors and MCP clients.',
   ),
   setupReturnOrigins: optional(
     'SETUP_RETURN_ORIGINS',

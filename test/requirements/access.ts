@@ -73,6 +73,11 @@ export const access = {
     behavior:
       'A request with a key updates its last-used time and the address of its client, which `TRUST_PROXY` lets a proxy name.',
   },
+  'key:expiry-of-maker': {
+    source: 'House',
+    behavior:
+      'A key with an expiry makes and rotates only keys that end with it or before, and without `expiresAt` with it.',
+  },
   'key:rotate': {
     source: 'House',
     behavior:

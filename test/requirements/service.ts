@@ -125,6 +125,10 @@ export const service = {
     behavior:
       'A request of a legacy server outside of calls reaches the GET stream of the client whose session it is, in any process, else its running call; without either, or if the client did not declare the capability, it is refused with -32601. Notifications of a client reach its upstream sessions in every process, except those about its session here, its calls and progress.',
   },
+  'mcp:session-marks': {
+    source: 'House',
+    behavior: 'Of the sessions of a key 500 at most are stored, the newest.',
+  },
   'mcp:session-restart': {
     source: 'House',
     behavior:

@@ -237,13 +237,19 @@ function checkedServer(
   };
 }
 
-/** Requires https or a loopback host, since credentials and people are sent there. */
+/** Requires https or a loopback host without user info, since credentials and people are sent there. */
 function checkedEndpoint(endpoint: string, issuer: string): string {
   try {
     sdk().assertSecureTokenEndpoint(endpoint);
   } catch {
     throw new OAuthSetupError(
       `The authorization server ${quoted(issuer, 200)} names the endpoint ${quoted(endpoint, 200)}, which is not https.`,
+    );
+  }
+  const { username, password } = new URL(endpoint);
+  if (username !== '' || password !== '') {
+    throw new OAuthSetupError(
+      `The authorization server ${quoted(issuer, 200)} names the endpoint ${quoted(endpoint, 200)}, which carries a user name or password.`,
     );
   }
   return checkedText(endpoint, 'endpoint');

@@ -25,7 +25,13 @@ import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
-import { originOf, type CallObserver, type McpRequestContext, type McpResponseSink } from './mcp-request.js';
+import {
+  originOf,
+  type CallObserver,
+  type CountedRequest,
+  type McpRequestContext,
+  type McpResponseSink,
+} from './mcp-request.js';
 import { ClientInput } from './pending-client-requests.js';
 import { closed, DisconnectCancellation, ResponseSink } from './response-sink.js';
 import {
@@ -352,6 +358,7 @@ function contextOf(
       observer?.origin ?? originOf({ accountId: target.account, keyId: target.principal, endpoint: target.endpoint }),
     cancellation,
     observer,
+    countMore: (request as CountedRequest).countMore,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Cancellation } from '../protocol/cancellation.js';
 import type { CallOrigin, CallTiming, Channel, McpReply } from '../protocol/channel.js';
 import type { McpRequestHeaders } from './classify.js';
@@ -6,6 +7,12 @@ import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
+
+/** A request that was counted once where it came in. */
+export interface CountedRequest extends IncomingMessage {
+  /** Counts the further messages of a batch as requests of the caller; absent where nothing is counted. @throws TooManyError */
+  countMore?: (requests: number) => void;
+}
 
 /** One POST to an MCP endpoint. */
 export interface McpRequestContext {
@@ -36,6 +43,7 @@ export interface McpRequestContext {
   cancellation: Cancellation;
   /** Observer of the request's outcome. */
   observer?: CallObserver;
+  countMore: CountedRequest['countMore'];
 }
 
 /** The holder of a credential, before the name of its client is known. @param endpoint set for OAuth tokens */

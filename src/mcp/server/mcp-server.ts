@@ -53,7 +53,7 @@ export class McpServer {
    * Answers one POST. Failures of the upstream become JSON-RPC answers.
    *
    * @param channel upstream channel, or the reason why there is none
-   * @throws McpSessionNotFoundError
+   * @throws McpSessionNotFoundError, TooManyError for a batch with more messages than the caller may send in this minute
    */
   async serve(channel: Channel | McpRefusal, request: McpRequestContext, sink: McpResponseSink): Promise<void> {
     let message: unknown;
@@ -70,6 +70,7 @@ export class McpServer {
     if (Array.isArray(message)) {
       const fault = batchFault(message, request);
       if (fault) return refuse(sink, fault);
+      request.countMore?.(message.length - 1);
       return serveBatch(request, sink, async (part, partSink) => {
         const partMessage = JSON.parse(part.text) as RpcHead;
         if (partMessage.method === 'initialize') refuse(partSink, invalid('initialize must not be part of a batch'));

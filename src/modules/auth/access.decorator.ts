@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import { applyDecorators, createParamDecorator, SetMetadata, type ExecutionContext } from '@nestjs/common';
 import { ApiBearerAuth, ApiExtension } from '@nestjs/swagger';
+import type { CountedRequest } from '../../mcp/server/mcp-request.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import type { AccessRule, Caller, Grant, OwnedNamespace, Scope } from './access.types.js';
 
@@ -8,7 +8,7 @@ import type { AccessRule, Caller, Grant, OwnedNamespace, Scope } from './access.
 export const FAST_PATH = 'slipway:fast-path';
 
 /** The request of a {@link FastPath} handler. `*name` parameters are arrays of decoded segments. */
-export type FastPathRequest = IncomingMessage & GrantedRequest & { params: Record<string, string | string[]> };
+export type FastPathRequest = CountedRequest & GrantedRequest & { params: Record<string, string | string[]> };
 
 /** A request after the guard. */
 export interface GrantedRequest {

@@ -125,7 +125,7 @@ export class CreateApiKeyDto {
   name: string;
 
   /**
-   * Expiry, in the future. Omitted: the key does not expire.
+   * Expiry, in the future and not later than that of the key of this request. Omitted: the same as that.
    * @example '2027-11-20T00:00:00.000Z'
    */
   @IsOptional()
@@ -146,7 +146,7 @@ export class CreateApiKeyDto {
 
 export class RotateApiKeyDto {
   /**
-   * Expiry of the new key, in the future. Omitted: it does not expire.
+   * Expiry of the new key, in the future and not later than that of the key of this request. Omitted: the same as that.
    * @example '2027-11-20T00:00:00.000Z'
    */
   @IsOptional()

@@ -136,8 +136,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * Creates a key. Only this answer holds it in clear text.
    *
    * @param caller whose key makes it
-   * @throws NotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future and an
-   * unknown scope, ForbiddenError
+   * @throws NotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future or later than that of
+   * the caller's key, and an unknown scope, ForbiddenError
    */
   async create(
     caller: Caller,
@@ -146,12 +146,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const distinct = scopes ? [...new Set(scopes)] : null;
     requireWithin(caller, distinct);
-    const { row, key } = this.make({ accountId, name, scopes: distinct }, expiresAt);
-    await this.limits
+    const { row, key } = await this.limits
       .within({ accountId }, { apiKeys: 1 }, () =>
         this.keys.manager.transaction(async (tx) => {
-          row.madeBy = await this.makersBy(caller, tx);
-          await tx.insert(ApiKey, row);
+          const made = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
+          await tx.insert(ApiKey, made.row);
+          return made;
         }),
       )
       .catch(onViolation({ foreignKey: () => new NotFoundError('Account not found') }));
@@ -164,7 +164,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    *
    * @param caller whose key rotates it
    * @throws NotFoundError, QuotaExceededError, ForbiddenError, InvalidInputError for an expiry that is not in the
-   * future, ConflictError for a key that has been replaced
+   * future or later than that of the caller's key, ConflictError for a key that has been replaced
    */
   async rotate(
     caller: Caller,
@@ -180,8 +180,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
         if (old.replacedBy !== null) {
           throw new ConflictError(`This API key was replaced by ${old.replacedBy}: rotate that one`);
         }
-        const { row, key } = this.make({ accountId, name: old.name, scopes: old.scopes }, expiresAt);
-        row.madeBy = await this.makersBy(caller, tx);
+        const { row, key } = await this.make(caller, { accountId, name: old.name, scopes: old.scopes }, expiresAt, tx);
         await tx.insert(ApiKey, row);
         const end = new Date(Date.now() + overlapSeconds * 1_000);
         const expiry = old.expiresAt && old.expiresAt < end ? old.expiresAt : end;
@@ -263,32 +262,37 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return affected ?? 0;
   }
 
-  /** A new row with its key. @throws InvalidInputError */
-  private make(
+  /**
+   * A new row with its key, with the caller's key among its makers. Expires with the caller's key where no expiry is wanted: a
+   * leaked key that expires makes none that outlives it. Locks the caller's key, so that its revocation either misses no key that
+   * it made, or comes before it makes one.
+   *
+   * @throws UnauthenticatedError when the caller's key was revoked, InvalidInputError for an expiry that is not in the future, or
+   * later than that of the caller's key
+   */
+  private async make(
+    { keyId }: Caller,
     of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
-    expiresAt: string | null = null,
-  ): { row: ApiKey; key: string } {
-    const end = expiresAt === null ? null : new Date(expiresAt);
+    wanted: string | undefined,
+    tx: EntityManager,
+  ): Promise<{ row: ApiKey; key: string }> {
+    const end = wanted === undefined ? null : new Date(wanted);
     // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
     if (end && !(end.getTime() > Date.now())) {
       throw new InvalidInputError('expiresAt must be a date and time in the future');
     }
-    const key = generateApiKey();
-    const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
-    return { row: this.keys.create({ ...of, ...secret, expiresAt: end }), key };
-  }
-
-  /**
-   * The makers of a key that a caller makes. Locks the caller's key, so that its revocation either misses no key that it made, or
-   * comes before it makes one.
-   *
-   * @throws UnauthenticatedError when the caller's key was revoked
-   */
-  private async makersBy({ keyId }: Caller, tx: EntityManager): Promise<string[]> {
     const maker = await tx.findOne(ApiKey, { where: { id: keyId }, lock: { mode: 'for_key_share' } });
     if (!maker) throw UnauthenticatedError.invalid();
+    if (end && maker.expiresAt && end > maker.expiresAt) {
+      throw new InvalidInputError(
+        `expiresAt must not be later than ${maker.expiresAt.toISOString()}, when the key of this request expires`,
+      );
+    }
     const makers = [...maker.madeBy, keyId];
-    return makers.toSpliced(MAKERS_MAX / 2, makers.length - MAKERS_MAX);
+    const madeBy = makers.toSpliced(MAKERS_MAX / 2, makers.length - MAKERS_MAX);
+    const key = generateApiKey();
+    const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
+    return { row: this.keys.create({ ...of, ...secret, madeBy, expiresAt: end ?? maker.expiresAt }), key };
   }
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */

@@ -150,6 +150,7 @@ export class FastPathRouter {
       const authenticated = this.access.authenticate(request, rule);
       const caller = authenticated instanceof Promise ? await authenticated : authenticated;
       this.limits.admit(request, caller, response);
+      request.countMore = (requests) => this.limits.admit(request, caller, undefined, requests);
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
       const connectionId = request.params.connectionId as string | undefined;
       const authorized = this.access.authorize(caller, rule, { owner, connectionId });

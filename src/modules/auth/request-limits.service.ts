@@ -39,15 +39,16 @@ export class RequestLimits {
   /**
    * Counts a request whose caller is known, and sets its `RateLimit` headers.
    *
-   * @param response absent for a WebSocket handshake
+   * @param response absent for a WebSocket handshake, and where its headers are set already
+   * @param requests more than one for the further messages of a batch
    * @throws TooManyError
    */
-  admit(request: IncomingMessage, caller: Caller, response?: ServerResponse): void {
-    if (caller === ANONYMOUS) return this.admitStranger(request, response);
+  admit(request: IncomingMessage, caller: Caller, response?: ServerResponse, requests = 1): void {
+    if (caller === ANONYMOUS) return this.admitStranger(request, response, requests);
     const { keyId, accountId, limits = this.env.accountLimits } = caller;
     const { keyRequestsPerMinute: keyMax, requestsPerMinute: accountMax } = limits;
-    const ofKey = this.counter.add(keyId);
-    const ofAccount = this.counter.add(accountId);
+    const ofKey = this.counter.add(keyId, requests);
+    const ofAccount = this.counter.add(accountId, requests);
     if (response) {
       let policy = this.policies.get(limits);
       if (policy === undefined) {
@@ -65,10 +66,10 @@ export class RequestLimits {
   }
 
   /** Counts a request without a key by its address. @throws TooManyError */
-  admitStranger(request: IncomingMessage, response?: ServerResponse): void {
+  admitStranger(request: IncomingMessage, response?: ServerResponse, requests = 1): void {
     const address = this.addressOf(request);
     if (address === null) return;
-    const count = this.counter.add(address);
+    const count = this.counter.add(address, requests);
     const max = this.env.requestsPerAddress;
     response?.setHeader('ratelimit-policy', policyOf('address', max));
     response?.setHeader('ratelimit', this.stateOf('address', count, max));

@@ -6,7 +6,7 @@ import {
   isExactHttps,
   isLoopbackRedirect,
   normaliseClientMetadata,
-  RedirectRefusedError,
+  ClientRefusedError,
   redirectKey,
   type ClientMetadata,
 } from './client-metadata.js';
@@ -24,7 +24,7 @@ function refusal(redirectUris: unknown, redirectHosts: string[] | null = null): 
     normalised({ redirect_uris: redirectUris }, redirectHosts);
     return 'accepted';
   } catch (error) {
-    expect(error).toBeInstanceOf(RedirectRefusedError);
+    expect(error).toBeInstanceOf(ClientRefusedError);
     return (error as Error).message;
   }
 }
@@ -36,7 +36,7 @@ describe('normalised metadata', () => {
     [['http://localhost/callback'], 'native'],
     [['http://127.0.0.1:1/', 'https://app.example/callback'], 'native'],
     [['http://[::1]:1/'], 'native'],
-    [['cursor://anysphere/callback'], 'native'],
+    [['cursor://anysphere/callback', 'vscode-insiders://x', 'windsurf://x', 'raycast://oauth'], 'native'],
     [['com.example.app:/callback'], 'native'],
   ])('with %j are of a %s client, whatever they say', (redirect_uris, type) => {
     for (const application_type of ['web', 'native', 'other', null]) {
@@ -112,6 +112,23 @@ describe('normalised metadata', () => {
     expect(normalised(metadata)).toEqual(expected);
     expect(normalised(normalised(metadata))).toEqual(expected);
   });
+
+  it.each([
+    ['  Acme\n\u202egnp.exe\u200b\u0007 app ', 'Acme gnp.exe app'],
+    ['\u2066\u200d', undefined],
+    ['a'.repeat(500), 'a'.repeat(100)],
+    [`${'a'.repeat(99)}😀😀`, `${'a'.repeat(99)}😀`],
+    ['e\u0301\u0301\u0301\u0301', 'e\u0301\u0301'],
+  ])('name %j as %j', (client_name, expected) => {
+    expect(normalised({ client_name }).client_name).toBe(expected);
+    expect(normalised(normalised({ client_name })).client_name).toBe(expected);
+  });
+
+  it('have at most 8 KB', () => {
+    const redirects = (count: number) => Array.from({ length: count }, (_, i) => `${REDIRECT}/${i}`);
+    expect(refusal(redirects(180))).toBe('accepted');
+    expect(refusal(redirects(300))).toContain('it has more than 8 KB');
+  });
 });
 
 describe('a redirect URI', () => {
@@ -127,22 +144,22 @@ describe('a redirect URI', () => {
     ['https://app.example/a b', 'not a valid URL'],
     ['/callback', 'not a valid URL'],
     ['', 'not a valid URL'],
+    ['https:evil/cb', 'not a valid URL'],
+    ['HTTPS:/evil/cb', 'not a valid URL'],
+    ['http:127.0.0.1:9/cb', 'not a valid URL'],
+    ['https:///evil/cb', 'not a valid URL'],
     [null, 'not a valid URL'],
-    ...[
-      'javascript:alert(1)',
-      'JavaScript:alert(1)',
-      'data:text/html,x',
-      'vbscript:x',
-      'blob:x',
-      'file:///etc/passwd',
-    ].map((uri) => [uri, 'leads to no app'] as [string, string]),
-    ...[
-      'about:blank',
-      'view-source:https://a.example',
-      'intent://x#Intent',
-      'ws://a.example',
-      'mailto:a@b.example',
-    ].map((uri) => [uri, uri.includes('#') ? 'fragment' : 'leads to no app'] as [string, string]),
+    ['intent://x#Intent', 'fragment'],
+    ['JavaScript:alert(1)', 'leads to no app'],
+    ['data:text/html,x', 'leads to no app'],
+    ['file:///etc/passwd', 'leads to no app'],
+    ['mailto:a@b.example', 'leads to no app'],
+    ...(
+      'javascript vbscript blob about view-source ws chrome chrome-extension res ms-msdt search-ms ms-appinstaller mhtml feed ' +
+      'livescript android-app made-up'
+    )
+      .split(' ')
+      .map((scheme) => [`${scheme}://x/cb`, 'leads to no app'] as [string, string]),
   ])('%j is refused: %s', (uri, words) => {
     expect(refusal([uri])).toContain(words);
     expect(refusal(['https://app.example/callback', uri])).toContain(words);
@@ -167,13 +184,15 @@ describe('a redirect URI', () => {
     ['https://u@claude.ai/', false, false, 'https://u@claude.ai/'],
     ['cursor://callback', false, false, 'cursor://callback'],
     ['nonsense', false, false, 'nonsense'],
+    ['http:127.0.0.1:9/cb', false, false, 'http:127.0.0.1:9/cb'],
+    ['https:claude.ai/cb', false, false, 'https:claude.ai/cb'],
   ])('%s: loopback %p, exact https %p, key %s', (uri, isLoopback, isHttps, key) => {
     expect([isLoopbackRedirect(uri), isExactHttps(uri), redirectKey(uri)]).toEqual([isLoopback, isHttps, key]);
   });
 });
 
 describe('OAUTH_REDIRECT_HOSTS', () => {
-  const rules = loadEnv({ OAUTH_REDIRECT_HOSTS: 'Claude.ai, loopback,cursor:' }).oauthRedirectHosts;
+  const rules = loadEnv({ OAUTH_REDIRECT_HOSTS: 'Claude.ai, loopback,cursor:,house-app:' }).oauthRedirectHosts;
 
   it.each([
     ['https://claude.ai/callback', 'accepted'],
@@ -181,10 +200,11 @@ describe('OAUTH_REDIRECT_HOSTS', () => {
     ['http://[::1]:9/', 'accepted'],
     ['https://localhost/', 'accepted'],
     ['cursor://x/callback', 'accepted'],
+    ['house-app://x/callback', 'accepted'],
     ['https://evil.claude.ai/', 'and evil.claude.ai is not among them'],
     ['https://claude.ai.evil.example/', 'and claude.ai.evil.example is not among them'],
     ['vscode://x', 'lists the allowed ones in OAUTH_REDIRECT_HOSTS, and vscode: is not among them'],
-  ])('of claude.ai, loopback and cursor: – %s: %s', (uri, words) => {
+  ])('of claude.ai, loopback, cursor: and house-app: – %s: %s', (uri, words) => {
     expect(refusal([uri], rules)).toContain(words);
   });
 

@@ -4,13 +4,14 @@
  * `clientMetadataExtension` is the value of `extraClientMetadata` of oidc-provider. The library calls its validator for
  * registrations (`POST /register`), for client id metadata documents, and when it loads a stored client, each time before its
  * own checks. The validator changes the metadata in place: it derives `application_type` from the redirect URIs, sets grants,
- * response types and the authentication method, and deletes every member that is not used here. So a client is refused for its
- * redirect URIs only, with `invalid_redirect_uri` and a sentence.
+ * response types and the authentication method, shortens the name, and deletes every member that is not used here. So a client is
+ * refused for its redirect URIs (`invalid_redirect_uri`), and for more than 8 KB (`invalid_client_metadata`), with a sentence.
  *
  * `allowLoopbackPorts` lets a client that registered one loopback address use another port and another name of loopback at the
  * authorization request (RFC 8252 section 7.3). Setting: OAUTH_REDIRECT_HOSTS.
  */
 import { parseUrl } from '../../config/parse-url.js';
+import { displayName } from '../../platform/text/quoted.js';
 
 /** Metadata of a client by the member names of RFC 7591. */
 export type ClientMetadata = Record<string, unknown>;
@@ -21,9 +22,18 @@ type OidcErrorClass = new (error: string, description: string) => Error;
 /** Names of this machine in redirect URIs, as `URL` spells them. */
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Schemes that a browser, or the system, runs or opens itself: no app receives a code through them. */
-const FORBIDDEN_SCHEMES: ReadonlySet<string> = new Set(
-  'javascript vbscript data blob file filesystem about view-source jar intent ws wss ftp mailto tel sms'
+/**
+ * Schemes without a dot that belong to editors and MCP clients. Any other private scheme needs a dot (RFC 8252 section 7.1:
+ * `com.example.app:`): browsers and systems open too many schemes themselves to list those, and no list of them stays complete.
+ */
+const APP_SCHEMES: ReadonlySet<string> = new Set(
+  (
+    'cursor cursor-nightly vscode vscode-insiders vscodium vscodium-insiders code-oss windsurf windsurf-next windsurf-insiders ' +
+    'trae trae-cn kiro qoder antigravity positron void pearai codebuddy zed zed-preview jetbrains idea fleet nova ' +
+    'claude claude-desktop chatgpt codex goose opencode gemini lechat perplexity poe raycast warp warppreview warpdev ' +
+    'lmstudio jan msty boltai chatwise chatbox cherrystudio cherry-studio deepchat librechat witsy 5ire enconvo ' +
+    'postman insomnia factory factory-desktop devin amp augment mcp-inspector x-github-client ghcp copilot'
+  )
     .split(' ')
     .map((scheme) => `${scheme}:`),
 );
@@ -37,8 +47,22 @@ const TEXT_MEMBERS = ['client_id', 'client_name', 'client_secret', 'token_endpoi
 const LINK_MEMBERS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'];
 const NUMBER_MEMBERS = ['client_id_issued_at', 'client_secret_expires_at'];
 
-/** A redirect URI that no client may have. `message` is for the client's developer, and for the operator. */
-export class RedirectRefusedError extends Error {}
+/** Length limit of `client_name`, in characters: consent, lists and logs show it. */
+const CLIENT_NAME_MAX = 100;
+
+/** Size limit of what is kept of a client, as JSON. Real clients have less than 1 KB. */
+const METADATA_BYTES_MAX = 8 * 1024;
+
+/** Metadata that no client may have. `message` is for the client's developer, and for the operator. */
+export class ClientRefusedError extends Error {
+  /** @param code of RFC 7591 section 3.2.2 */
+  constructor(
+    readonly code: 'invalid_redirect_uri' | 'invalid_client_metadata',
+    message: string,
+  ) {
+    super(message);
+  }
+}
 
 /**
  * The value of `extraClientMetadata` of oidc-provider.
@@ -55,8 +79,8 @@ export function clientMetadataExtension(ErrorClass: OidcErrorClass, redirectHost
       try {
         normaliseClientMetadata(metadata, redirectHosts);
       } catch (error) {
-        if (!(error instanceof RedirectRefusedError)) throw error;
-        throw new ErrorClass('invalid_redirect_uri', error.message);
+        if (!(error instanceof ClientRefusedError)) throw error;
+        throw new ErrorClass(error.code, error.message);
       }
     },
   };
@@ -73,12 +97,15 @@ export function clientMetadataExtension(ErrorClass: OidcErrorClass, redirectHost
  *   a `jwks_uri`; methods with a secret are for registered clients, which have one.
  * - members that are null, of a wrong type or unknown: deleted
  *
- * @throws RedirectRefusedError for redirect URIs that are missing, dangerous, or outside of `redirectHosts`
+ * - `client_name`: at most 100 characters, none of them invisible
+ *
+ * @throws ClientRefusedError for redirect URIs that are missing, dangerous, or outside of `redirectHosts`, and for more than 8 KB
  */
 export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts: readonly string[] | null): void {
   const { redirect_uris: redirectUris } = metadata;
   if (!Array.isArray(redirectUris) || redirectUris.length === 0) {
-    throw new RedirectRefusedError(
+    throw new ClientRefusedError(
+      'invalid_redirect_uri',
       'redirect_uris is missing or empty: list the addresses to which the client is redirected.',
     );
   }
@@ -99,6 +126,9 @@ export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts:
   for (const member of TEXT_MEMBERS) {
     if (typeof metadata[member] === 'string' && metadata[member] !== '') keep.set(member, metadata[member]);
   }
+  const name = displayName(typeof metadata.client_name === 'string' ? metadata.client_name : '', CLIENT_NAME_MAX);
+  if (name === '') keep.delete('client_name');
+  else keep.set('client_name', name);
   for (const member of LINK_MEMBERS) {
     const link = typeof metadata[member] === 'string' ? parseUrl(metadata[member]) : null;
     if (link?.protocol === 'https:' || link?.protocol === 'http:') keep.set(member, metadata[member]);
@@ -118,6 +148,12 @@ export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts:
     response_types: ['code'],
     token_endpoint_auth_method: method,
   });
+  if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
+    throw new ClientRefusedError(
+      'invalid_client_metadata',
+      'The metadata of the client is refused: it has more than 8 KB. List fewer and shorter redirect addresses.',
+    );
+  }
 }
 
 /**
@@ -132,6 +168,7 @@ export function allowLoopbackPorts(Client: { prototype: RedirectingClient }): vo
   const { prototype } = Client;
   const allowed = Reflect.get<RedirectingClient, 'redirectUriAllowed'>(prototype, 'redirectUriAllowed');
   prototype.redirectUriAllowed = function (this: RedirectingClient, uri: string): boolean {
+    if (redirectUrl(uri) === null) return false;
     if (allowed.call(this, uri)) return true;
     return isLoopbackRedirect(uri) && this.redirectUris.some((each) => redirectKey(each) === redirectKey(uri));
   };
@@ -145,7 +182,7 @@ interface RedirectingClient {
 
 /** True for `http` to this machine (`localhost`, `127.0.0.1`, `[::1]`), with any port and path, without user and fragment. */
 export function isLoopbackRedirect(uri: string): boolean {
-  const url = AMBIGUOUS.test(uri) || uri.includes('#') ? null : parseUrl(uri);
+  const url = uri.includes('#') ? null : redirectUrl(uri);
   return url?.protocol === 'http:' && LOOPBACK_NAMES.has(url.hostname) && url.username === '' && url.password === '';
 }
 
@@ -154,7 +191,7 @@ export function isLoopbackRedirect(uri: string): boolean {
  * machine can receive what is sent to loopback or to a custom scheme.
  */
 export function isExactHttps(uri: string): boolean {
-  const url = AMBIGUOUS.test(uri) || uri.includes('#') ? null : parseUrl(uri);
+  const url = uri.includes('#') ? null : redirectUrl(uri);
   return url?.protocol === 'https:' && !LOOPBACK_NAMES.has(url.hostname) && url.username === '' && url.password === '';
 }
 
@@ -168,17 +205,23 @@ export function redirectKey(uri: string): string {
   return `http://loopback${pathname}${search}`;
 }
 
-/** @throws RedirectRefusedError */
+/** A redirect URI that all parsers read alike; null for any other. Browsers read `https:host` as a path of this service. */
+function redirectUrl(uri: string): URL | null {
+  const url = AMBIGUOUS.test(uri) ? null : parseUrl(uri);
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+  return isHttp && !/^https?:\/\/[^/]/i.test(uri) ? null : url;
+}
+
+/** @throws ClientRefusedError */
 function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null): asserts uri is string {
-  const url = typeof uri === 'string' && !AMBIGUOUS.test(uri) ? parseUrl(uri) : null;
+  const url = typeof uri === 'string' ? redirectUrl(uri) : null;
   const shown = JSON.stringify(String(uri).slice(0, 200));
   const refuse = (why: string): never => {
-    throw new RedirectRefusedError(`The redirect address ${shown} is refused: ${why}`);
+    throw new ClientRefusedError('invalid_redirect_uri', `The redirect address ${shown} is refused: ${why}`);
   };
   if (url === null) return refuse('it is not a valid URL.');
   if (url.href.includes('#')) return refuse('it has a fragment (#).');
   if (url.username !== '' || url.password !== '') return refuse('it contains a user name or password.');
-  if (FORBIDDEN_SCHEMES.has(url.protocol)) return refuse(`the scheme ${url.protocol} leads to no app.`);
   if (url.protocol === 'http:' && !LOOPBACK_NAMES.has(url.hostname)) {
     return refuse('http is allowed to localhost, 127.0.0.1 and [::1] only; use https.');
   }
@@ -186,6 +229,11 @@ function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null):
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
   const host = LOOPBACK_NAMES.has(url.hostname) ? 'loopback' : url.hostname;
   const entry = isHttp ? host : url.protocol;
+  if (!isHttp && !url.protocol.includes('.') && !APP_SCHEMES.has(entry) && !redirectHosts?.includes(entry)) {
+    refuse(
+      `the scheme ${entry} leads to no app that is known here. Use https, a loopback address, or a scheme with a dot such as com.example.app:.`,
+    );
+  }
   if (redirectHosts !== null && !redirectHosts.includes(entry)) {
     refuse(`the operator lists the allowed ones in OAUTH_REDIRECT_HOSTS, and ${entry} is not among them.`);
   }

@@ -46,6 +46,15 @@ describe('a skill of a repository', () => {
     await expect(skillOf(files(10))).rejects.toBeInstanceOf(TooLargeError);
   });
 
+  it.each([
+    [['a.txt', 'A.txt'], 'are one file on systems'],
+    [['docs/\u00e9.md', 'docs/e\u0301.md'], 'are one file on systems'],
+    [['gnp\u202ecod.md'], 'turns the direction of text'],
+    [['a\u0085.md'], 'control character'],
+  ])('holds no files %j', async (paths, words) => {
+    await expect(skillOf(Object.fromEntries(paths.map((path) => [path, 'x'])))).rejects.toThrow(words);
+  });
+
   it('contains no file over 5 MB', async () => {
     const refused = skillOf({ 'large.bin': Buffer.concat([randomBytes(MB / 8), Buffer.alloc(5 * MB)]) });
     await expect(refused).rejects.toThrow('"large.bin" is larger than 5 MB');

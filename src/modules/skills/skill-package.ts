@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { InvalidArchiveError, openZip, type ZipLimits } from '../../platform/zip/zip-archive.js';
+import { quoted } from '../../platform/text/quoted.js';
 import { parseSkillMd, type SkillMd } from './skill-md.js';
 import { TooLargeError } from '../../platform/errors/domain-error.js';
 import { SkillPublishError } from './skills.errors.js';
@@ -36,6 +37,9 @@ export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax:
 
 const SKILL_MD = 'SKILL.md';
 
+/** Control characters, and those of bidirectional text, which show a name as another one. */
+const HIDDEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+
 /**
  * Reads a skill from a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
  *
@@ -55,6 +59,7 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
     if (selected.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
       throw new TooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
     }
+    requireDistinctNames(selected.map(({ path }) => path));
     const large = selected.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
     if (large) {
       const limit = `${FILE_BYTES_MAX / MB} MB, the most a file may have`;
@@ -72,6 +77,30 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
     return { ...parseSkillMd(skillMd.content), files, contentHash: hash.digest('hex') };
   } finally {
     zip.close();
+  }
+}
+
+/**
+ * Requires paths that stay different files on every system, and that are shown as they are.
+ *
+ * @throws InvalidArchiveError
+ */
+function requireDistinctNames(paths: string[]): void {
+  const seen = new Map<string, string>();
+  for (const path of paths) {
+    if (HIDDEN.test(path)) {
+      throw new InvalidArchiveError(
+        `The name ${quoted(path)} has a control character, or one that turns the direction of text`,
+      );
+    }
+    const folded = path.normalize('NFC').toLowerCase();
+    const other = seen.get(folded);
+    if (other !== undefined) {
+      throw new InvalidArchiveError(
+        `${quoted(other)} and ${quoted(path)} are one file on systems that ignore case or Unicode forms: rename one`,
+      );
+    }
+    seen.set(folded, path);
   }
 }
 

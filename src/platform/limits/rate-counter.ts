@@ -53,17 +53,17 @@ export class RateCounter implements OnApplicationShutdown {
     return WINDOW_SECONDS - (Math.floor(Date.now() / 1000) % WINDOW_SECONDS);
   }
 
-  /** Counts a request. @returns requests of the key in this window, this one included */
-  add(key: string): number {
+  /** Counts requests. @returns requests of the key in this window, these included */
+  add(key: string, requests = 1): number {
     const window = Math.floor(Date.now() / 1000 / WINDOW_SECONDS);
     if (window !== this.window) {
       this.window = window;
       this.counts.clear();
       this.unsent.clear();
     }
-    const count = (this.counts.get(key) ?? 0) + 1;
+    const count = (this.counts.get(key) ?? 0) + requests;
     this.counts.set(key, count);
-    if (this.requests) this.unsent.set(key, (this.unsent.get(key) ?? 0) + 1);
+    if (this.requests) this.unsent.set(key, (this.unsent.get(key) ?? 0) + requests);
     return count;
   }
 

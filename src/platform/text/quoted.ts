@@ -23,6 +23,12 @@ export function visible(text: string, charsMax: number): string {
   return written(shown) + (isCut ? '…' : '');
 }
 
+/** Foreign text as a name to show: one line, nothing invisible, at most `charsMax` characters. A second time changes nothing. */
+export function displayName(text: string, charsMax: number): string {
+  const plain = text.replace(UNSEEN, ' ').replace(STACKED_MARKS, '$1').replace(/ +/g, ' ').trim();
+  return cut(plain, charsMax).shown.trim();
+}
+
 function written(text: string): string {
   const names: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
   return text

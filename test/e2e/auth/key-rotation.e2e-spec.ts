@@ -86,6 +86,24 @@ describe('POST /accounts/{id}/api-keys/{keyId}/rotate', () => {
     expect((await rotate(old.id, {}, { ...owner, key: old.key })).status).toBe(201);
   });
 
+  verifies('key:expiry-of-maker', 'a key that expires makes and rotates none that outlives it', async () => {
+    const expiresAt = new Date(Date.now() + 60 * 60_000).toISOString();
+    const later = '2099-01-01T00:00:00.000Z';
+    const short = await makeKey({ expiresAt, scopes: ['manage'] });
+    const by = { ...owner, key: short.key };
+    const make = (body: object) => app.as(by).post('/accounts/me/api-keys', { name: 'b', scopes: ['read'], ...body });
+    const sooner = new Date(Date.now() + 60_000).toISOString();
+    expect([(await make({})).body.expiresAt, (await make({ expiresAt: sooner })).body.expiresAt]).toEqual([
+      expiresAt,
+      sooner,
+    ]);
+    for (const refused of [await make({ expiresAt: later }), await rotate(short.id, { expiresAt: later }, by)]) {
+      expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining(`later than ${expiresAt}`)]);
+    }
+    const rotated = await rotate(short.id, {}, by);
+    expect([rotated.status, rotated.body.expiresAt]).toEqual([201, expiresAt]);
+  });
+
   verifies('key:rotate', 'refuses wrong values, keys of others, and a key that has been replaced', async () => {
     const { id } = await makeKey();
     for (const overlapSeconds of [-1, 604_801, 1.5, 'long']) {

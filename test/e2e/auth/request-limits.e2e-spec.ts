@@ -99,6 +99,26 @@ describe('requests beyond the limit', () => {
     expect((await send('/servers')).headers.get('ratelimit-policy')).toBe('"address";q=25;w=60');
   });
 
+  verifies('limits:requests', 'are the messages of a batch, one by one', async () => {
+    const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
+    const post = (messages: number) =>
+      fetch(`${app.url}${path}/mcp`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${account.key}`,
+          'content-type': 'application/json',
+          'mcp-protocol-version': '2025-03-26',
+        },
+        body: JSON.stringify(times(messages, (id) => ({ jsonrpc: '2.0', id, method: 'ping' }))),
+      });
+    expect((await post(8)).status).toBe(200);
+    const refused = await exhaust(() => post(8), 20);
+    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect(await refused.json()).toEqual({ jsonrpc: '2.0', id: null, error: { code: -33429, message: ofRest.error } });
+    const { headers } = await send('/accounts/me', account.key);
+    expect(headers.get('ratelimit')).toContain('"key";r=0;');
+  });
+
   verifies('limits:requests', 'in another process count where Redis holds the counts', async () => {
     const sibling = await app.sibling();
     await exhaust(() => send('/accounts/me', account.key), 20);

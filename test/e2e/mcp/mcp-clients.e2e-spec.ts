@@ -3,6 +3,8 @@ import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { DataSource } from 'typeorm';
+import { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
 import { testAccount, testApp } from '../../support/app.js';
 import { times, type Json } from '../../support/mcp/calls.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
@@ -100,6 +102,22 @@ verifies(
     }
   },
 );
+
+verifies('mcp:session-marks', 'the marks of one key are 500 at most, and those of another stay', async () => {
+  const { manager } = app.get(DataSource);
+  await manager.query(
+    `INSERT INTO session_marks SELECT key || n, now() + n * interval '1 s', key FROM generate_series(1, 519) n, unnest('{a,b}'::text[]) key`,
+  );
+  await app.get(SessionMarkRepository).add('newest', 'a', Date.now() + 86_400_000);
+  const rows = await manager.query(
+    `SELECT principal, count(*)::int AS count, bool_or(session IN ('a519', 'newest')) AS "hasNew", bool_or(session = 'a19') AS "hasOld"
+       FROM session_marks GROUP BY 1 ORDER BY 1`,
+  );
+  expect(rows).toEqual([
+    { principal: 'a', count: 500, hasNew: true, hasOld: false },
+    { principal: 'b', count: 519, hasNew: false, hasOld: false },
+  ]);
+});
 
 describe.each(clients)('the official client %s', (_, connect) => {
   for (const options of [{}, { sse: true }, { sessions: true, sse: true }, { modernOnly: true }]) {

@@ -474,6 +474,8 @@ describe('addresses in metadata', () => {
       const plain = await ownSite(() => ({ [endpoint]: 'http://as.example/x' }));
       expect(await refusal(plain.origin)).toContain('"http://as.example/x", which is not https');
     }
+    const named = await ownSite((origin) => ({ authorization_endpoint: origin.replace('//', '//bank.example@') }));
+    expect(await refusal(named.origin)).toContain('which carries a user name or password');
     const script = await ownSite(() => ({ authorization_endpoint: 'javascript:alert(1)' }));
     expect(await refusal(script.origin)).toContain('no valid metadata document');
   });

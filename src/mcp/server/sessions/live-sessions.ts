@@ -20,7 +20,7 @@ import type { Channel } from '../../protocol/channel.js';
 import type { Era } from '../../protocol/protocol.js';
 import { MessageBudget } from '../../client/message-budget.js';
 import { beganAt, type ClientSession, SESSIONS_MAX } from './session-ids.js';
-import { SessionMarkRepository } from './session-mark.repository.js';
+import { MARKS_EACH_MAX, SessionMarkRepository } from './session-mark.repository.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -31,9 +31,6 @@ declare module '../../../platform/queue/pub-sub.js' {
 /** Idle timeout of remembered session state; the session id stays valid until its expiry. */
 export const IDLE_MS = 30 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
-
-/** Limit of remembered sessions per caller; above it the oldest is forgotten. */
-const REMEMBERED_EACH_MAX = 500;
 
 /** Limits of resource subscriptions of a client and of their URIs together: 500 sessions then hold 32 MB at most. */
 const SUBSCRIPTIONS_MAX = 100;
@@ -215,7 +212,7 @@ export class LiveSessions implements OnModuleInit {
   private async mark({ key, expiresAt }: ClientSession, principal: string): Promise<void> {
     const memory = this.memory(principal, key);
     if (memory.level !== null || memory.uris.size > 0) return;
-    await this.marks.add(key, expiresAt).catch((error: unknown) => this.warn(error));
+    await this.marks.add(key, principal, expiresAt).catch((error: unknown) => this.warn(error));
   }
 
   /** A database failure costs the notice that state was lost, not the request. */
@@ -278,7 +275,7 @@ export class LiveSessions implements OnModuleInit {
     const memory = this.find(principal, key);
     if (memory) return memory;
     const others = this.memories.get(principal);
-    if (others && others.size >= REMEMBERED_EACH_MAX) this.forget(principal, others.keys().next().value as string);
+    if (others && others.size >= MARKS_EACH_MAX) this.forget(principal, others.keys().next().value as string);
     const sessions = others ?? new Map<string, Memory>();
     if (!others) {
       // The sessions of a key end with it.

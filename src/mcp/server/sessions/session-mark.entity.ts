@@ -3,10 +3,15 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 /** A session in which a client set a log level or subscribed, which only the processes of that time know. */
 @Entity('session_marks')
 @Index('session_marks_expiry', ['expiresAt'])
+@Index('session_marks_principal', ['principal', 'expiresAt', 'session'])
 export class SessionMark {
   /** `ClientSession.key`. */
   @PrimaryColumn('text')
   session: string;
+
+  /** Of whom the session is: the id of a key, or of what an OAuth token is given for. */
+  @Column('text', { default: '' })
+  principal: string;
 
   @Column('timestamptz', { name: 'expires_at' })
   expiresAt: Date;

@@ -6,6 +6,9 @@ import { SessionMark } from './session-mark.entity.js';
 /** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
 
+/** Limit of marks of a principal, that of its sessions whose state a process remembers. */
+export const MARKS_EACH_MAX = 500;
+
 /** Marks of sessions with state in the database, which outlive the processes that know the state. */
 @Injectable()
 export class SessionMarkRepository {
@@ -17,8 +20,17 @@ export class SessionMarkRepository {
     return this.marks.existsBy({ session });
   }
 
-  async add(session: string, expiresAt: number): Promise<void> {
-    await this.marks.upsert({ session, expiresAt: new Date(expiresAt) }, ['session']);
+  /** Marks a session. Of more than {@link MARKS_EACH_MAX} of a principal the oldest go. */
+  async add(session: string, principal: string, expiresAt: number): Promise<void> {
+    await this.marks.upsert({ session, principal, expiresAt: new Date(expiresAt) }, ['session']);
+    // After the insertion, so that insertions at the same moment count each other. Skipped: what another one deletes.
+    await this.marks.query(
+      `DELETE FROM session_marks WHERE session IN (
+         SELECT session FROM session_marks WHERE session = ANY (ARRAY(
+           SELECT session FROM session_marks WHERE principal = $1 ORDER BY expires_at DESC, session DESC OFFSET ${MARKS_EACH_MAX}))
+         FOR UPDATE SKIP LOCKED)`,
+      [principal],
+    );
     if (Date.now() - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = Date.now();
     await this.marks.delete({ expiresAt: LessThan(new Date()) });
