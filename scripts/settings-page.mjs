@@ -71,6 +71,7 @@ What strangers and people make of logins belongs to a connection or an account, 
 | ----------------------------------------- | ------------------------------------------------------------------------------ |
 | authorizations that wait for their person | 100 of an address and client, 1,000 of an address, 10,000 in all               |
 | clients that nobody allowed anything      | 100 registrations of an address in an hour (then 429), 10,000 in all           |
+| what a client says of itself              | 8 KB, and a name of 100 visible characters                                     |
 | logins of MCP clients                     | 500 of an account, 20 of them unused; 6 tokens and codes of a login            |
 | refreshes                                 | 60 a minute of a login (then 429); one that is no token counts for the address |
 | documents of clients                      | 30 fetches a minute for an address (then refused), 5 at once from a host       |

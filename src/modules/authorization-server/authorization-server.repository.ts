@@ -232,14 +232,17 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Marks a code or token as used. The use of a refresh token ends the one before it after 60 s. Rows are locked from the
-   * successor to its predecessor, so two uses never wait for each other.
+   * Marks a code or token as used. The use of a refresh token ends the one before it after 60 s. The grant is locked first, as by
+   * its deletion, then rows from the successor to its predecessor, so two statements never wait for each other.
    *
    * @returns false when it had been used before, or is gone
    */
   async consume(kind: string, hash: Buffer): Promise<boolean> {
     const rows = await this.database.query<{ isFirst: boolean }[]>(
-      `WITH old AS (SELECT predecessor, consumed_at FROM as_records WHERE kind = $1 AND id_hash = $2 FOR UPDATE),
+      `WITH login AS MATERIALIZED (
+           SELECT g.id FROM as_grants g JOIN as_records r ON r.grant_id = g.id WHERE r.kind = $1 AND r.id_hash = $2 FOR KEY SHARE OF g),
+         old AS (SELECT r.predecessor, r.consumed_at FROM login JOIN as_records r ON r.grant_id = login.id
+                  WHERE r.kind = $1 AND r.id_hash = $2 FOR UPDATE OF r),
          used AS (UPDATE as_records SET consumed_at = now() FROM old
                    WHERE kind = $1 AND id_hash = $2 AND old.consumed_at IS NULL),
          ended AS (UPDATE as_records r SET grace_until = now() + make_interval(secs => $3) FROM old
@@ -271,11 +274,6 @@ export class AuthorizationServerRepository {
       [grantId],
     );
     return rows.length > 0;
-  }
-
-  /** Ends codes and tokens of a grant; the grant stays. */
-  async deleteRecordsOf(kind: string, grantId: string): Promise<void> {
-    await this.database.query('DELETE FROM as_records WHERE kind = $1 AND grant_id = $2', [kind, grantId]);
   }
 
   /** The target of an endpoint, with what its owner granted this account; null when there is none. */

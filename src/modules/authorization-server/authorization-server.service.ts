@@ -8,7 +8,6 @@
  * each authorization asks our consent page, which knows who is signed in. Errors are those of RFC 6749 section 5.2 as JSON, or a
  * page for people.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
@@ -25,7 +24,6 @@ import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { logFailure } from '../../platform/errors/error.filter.js';
-import { clientAddress, peerOf } from '../../platform/http/client-address.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { hashSecret, keysFor } from '../../platform/http/secrets.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
@@ -69,7 +67,6 @@ const IGNORED_PARAMETERS =
 @Injectable()
 export class AuthorizationServerService {
   private readonly logger = new Logger('login');
-  private readonly peers = new AsyncLocalStorage<string>();
   private readonly refreshTokens: RefreshTokens;
   private provider: Provider | null = null;
   private callback: (request: IncomingMessage, response: ServerResponse) => Promise<void> = () => Promise.resolve();
@@ -147,22 +144,18 @@ export class AuthorizationServerService {
     const isClientPath = path === paths.token || path === paths.register || path === paths.revoke;
     const isPersonPath = path === paths.authorize || path.startsWith(`${paths.authorize}/`);
     if (!this.provider || !(isClientPath || isPersonPath)) return false;
-    const peer = peerOf(clientAddress(request, this.env.trustProxy));
-    this.answering(request, response, () =>
-      this.peers.run(peer, async () => {
-        if (isPersonPath) return this.authorize(request, response);
-        if (openToPages(request, response)) return;
-        if (path === paths.register) return this.register(request, response);
-        const form = new URLSearchParams(await this.bodyOf(request, response));
-        const grantId =
-          form.get('grant_type') === 'refresh_token' ? await this.grantOf(form.get('refresh_token')) : null;
-        // Refreshes have no limit for their address, but one for their login: one office may have many.
-        if (grantId === null) this.limits.admitStranger(request, response);
-        else this.limits.admitRefresh(grantId);
-        this.spellResources(form);
-        await this.serve(request, response, { body: form.toString() });
-      }),
-    );
+    this.answering(request, response, async () => {
+      if (isPersonPath) return this.authorize(request, response);
+      if (openToPages(request, response)) return;
+      if (path === paths.register) return this.register(request, response);
+      const form = new URLSearchParams(await this.bodyOf(request, response));
+      const grantId = form.get('grant_type') === 'refresh_token' ? await this.grantOf(form.get('refresh_token')) : null;
+      // Refreshes have no limit for their address, but one for their login: one office may have many.
+      if (grantId === null) this.limits.admitStranger(request, response);
+      else this.limits.admitRefresh(grantId);
+      this.spellResources(form);
+      await this.serve(request, response, { body: form.toString() });
+    });
     return true;
   }
 
@@ -309,7 +302,7 @@ export class AuthorizationServerService {
       logger: this.logger,
       grantSeconds: GRANT_SECONDS,
       refreshTokens: this.refreshTokens,
-      peer: () => this.peers.getStore() ?? '',
+      asker: () => this.documents.asker ?? '',
       used: () => Provider.ctx?.oidc.entities.RotatedRefreshToken?.jti ?? null,
       endGrant: async (id) => {
         await this.rows.deleteGrant(id);

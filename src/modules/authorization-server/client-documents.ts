@@ -89,6 +89,11 @@ export class ClientDocuments {
     return this.askers.run(asker, work);
   }
 
+  /** The asker of the work that runs; null for one that is not known. */
+  get asker(): string | null {
+    return this.askers.getStore() ?? null;
+  }
+
   /**
    * The document at a URL, with status 200 and a `Cache-Control` that says how long this copy counts. The second parameter,
    * in which oidc-provider passes a signal of 2.5 s and a dispatcher of its own, is not used.
@@ -131,7 +136,7 @@ export class ClientDocuments {
 
   /** Takes a place for a fetch. @returns the function to call at its end; null when host, asker or process have no room */
   private enter(address: string): (() => void) | null {
-    const asker = this.askers.getStore() ?? null;
+    const { asker } = this;
     const host = `host:${new URL(address).host}`;
     const leave = this.fetches.enter(asker === null ? host : [host, asker]);
     if (!leave || asker === null || this.counter.add(`documents:${asker}`) <= ASKER_FETCHES_MAX) return leave;

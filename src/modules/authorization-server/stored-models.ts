@@ -24,8 +24,8 @@ export interface ModelStore {
   /** Seconds for which a grant lives after each refresh. */
   grantSeconds: number;
   refreshTokens: RefreshTokens;
-  /** The peer (`peerOf`) that sent the running request. */
-  peer: () => string;
+  /** The key for limits of the address that sent the running request; empty for a proxy that names no client. */
+  asker: () => string;
   /** The refresh token that the running request has used; null for any other request. */
   used: () => string | null;
   /** Ends a grant in all processes. */
@@ -47,7 +47,7 @@ export function adapterOf(name: string, store: ModelStore): Adapter {
   return name === 'Grant' ? new StoredGrants(store) : new StoredRecords(name, store);
 }
 
-/** Models that are neither found by other ids nor ended by themselves. */
+/** Models that are neither found by other ids nor ended by themselves: what is of a grant goes with its row. */
 abstract class SimpleAdapter implements Adapter {
   abstract find(id: string): Promise<AdapterPayload | undefined>;
 
@@ -72,13 +72,13 @@ class StoredRecords extends SimpleAdapter {
   }
 
   override async upsert(id: string, { jti: _id, ...payload }: AdapterPayload, lifeSeconds: number): Promise<void> {
-    const { rows, vault, grantSeconds, peer, used, invalidGrant, usedAssertion } = this.store;
+    const { rows, vault, grantSeconds, asker, used, invalidGrant, usedAssertion } = this.store;
     const hash = hashSecret(id);
     const { grantId = null, params } = payload;
     const sealed = vault.seal(JSON.stringify(payload), this.owner(hash));
     if (this.kind === 'Interaction') {
       const clientId = String((params as Record<string, unknown>).client_id);
-      return rows.saveInteraction(hash, { address: peer(), clientId, sealed, lifeSeconds });
+      return rows.saveInteraction(hash, { address: asker(), clientId, sealed, lifeSeconds });
     }
     const presented = used();
     const predecessor = this.kind === 'RefreshToken' && presented !== null ? hashSecret(presented) : null;
@@ -128,11 +128,6 @@ class StoredRecords extends SimpleAdapter {
       throw this.store.invalidGrant('authorization code already consumed');
   }
 
-  /** oidc-provider ends each kind of a grant by itself, and the grant last. */
-  override async revokeByGrantId(grantId: string): Promise<void> {
-    await this.store.rows.deleteRecordsOf(this.kind, grantId);
-  }
-
   private owner(hash: Buffer): string {
     return `${this.kind} ${hash.toString('hex')}`;
   }
@@ -144,8 +139,8 @@ class StoredClients extends SimpleAdapter {
   }
 
   override async upsert(id: string, payload: AdapterPayload): Promise<void> {
-    const { rows, vault, peer, tooManyClients } = this.store;
-    if (!(await rows.saveClient(id, vault.seal(JSON.stringify(payload), id), peer()))) throw tooManyClients();
+    const { rows, vault, asker, tooManyClients } = this.store;
+    if (!(await rows.saveClient(id, vault.seal(JSON.stringify(payload), id), asker()))) throw tooManyClients();
   }
 
   async find(id: string): Promise<AdapterPayload | undefined> {

@@ -167,7 +167,7 @@ function addErrors(path: string, method: string, operation: Operation): void {
   }
 }
 
-/** The OpenAPI document of everything the app serves; the same text in `openapi.json` and at `/openapi.json`. */
+/** The OpenAPI document of everything the app serves; `openapi.json` and `/openapi.json` hold equal data. */
 export function createOpenApi(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
     .setTitle('Slipway')
