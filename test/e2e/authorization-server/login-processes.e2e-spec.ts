@@ -95,23 +95,19 @@ describe('a login', () => {
     expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
   });
 
-  verifies(
-    'login:branches',
-    'has one successor of a refresh token, in every process and after a restart',
-    async () => {
-      const before = await sibling();
-      const client = await registeredAt(before);
-      const { refresh_token: first } = await client.login(await signedInBrowser(before, person));
-      const at = (of: TestApp) => Object.assign(new LoginClient(of, client.resource), { id: client.id });
-      const answers = await Promise.all([before, app, second, before].map((each) => at(each).refresh(first)));
-      await before.close();
-      const after = await sibling();
-      answers.push(await at(after).refresh(first));
-      await after.close();
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
-      expect(new Set(answers.map(({ body }) => `${body.refresh_token} ${body.access_token}`)).size).toBe(1);
-    },
-  );
+  verifies('login:branches', 'has one successor of a refresh token, in every process and after a restart', async () => {
+    const before = await sibling();
+    const client = await registeredAt(before);
+    const { refresh_token: first } = await client.login(await signedInBrowser(before, person));
+    const at = (of: TestApp) => Object.assign(new LoginClient(of, client.resource), { id: client.id });
+    const answers = await Promise.all([before, app, second, before].map((each) => at(each).refresh(first)));
+    await before.close();
+    const after = await sibling();
+    answers.push(await at(after).refresh(first));
+    await after.close();
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(new Set(answers.map(({ body }) => `${body.refresh_token} ${body.access_token}`)).size).toBe(1);
+  });
 
   verifies('login:processes', 'is redeemed once at two processes at the same moment', async () => {
     const client = await registeredAt(app);
