@@ -159,9 +159,11 @@ export class ApiKeysRepository {
       for (;;) {
         // A key of another account ends nothing of this one, whoever asks.
         const [rows] = await tx.query<[{ id: string }[]]>(
-          `DELETE FROM api_keys WHERE account_id = $1 AND id = $2
-              OR $3 AND (account_id = $1 OR $4) AND $2 = ANY(made_by)
-                 AND NOT EXISTS (SELECT 1 FROM api_keys root WHERE root.id = $2 AND root.account_id <> $1)
+          `DELETE FROM api_keys WHERE id IN (
+             SELECT id FROM api_keys WHERE account_id = $1 AND id = $2
+                 OR $3 AND (account_id = $1 OR $4) AND $2 = ANY(made_by)
+                    AND NOT EXISTS (SELECT 1 FROM api_keys root WHERE root.id = $2 AND root.account_id <> $1)
+              ORDER BY id FOR UPDATE)
            RETURNING id`,
           [accountId, keyId, made, ofOthers],
         );
@@ -170,6 +172,11 @@ export class ApiKeysRepository {
         if (rows.length === 0 || !made) return revoked;
       }
     });
+  }
+
+  /** Locks keys against revocation and changes, in the order of {@link revoke}. */
+  async lock(tx: EntityManager, ids: string[]): Promise<void> {
+    await tx.query('SELECT 1 FROM api_keys WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE', [ids]);
   }
 
   /** Sets the last use of keys, by id. */

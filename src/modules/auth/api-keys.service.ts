@@ -52,7 +52,7 @@ const EXPIRED_KEPT_DAYS = 30;
  * Stored makers of a key: of a longer chain of rotations the first and the newest half, so that a leaked key among the first
  * cannot be pushed out by making many.
  */
-const MAKERS_MAX = 1_000;
+const MAKERS_MAX = 100;
 
 interface KnownKey {
   caller: Caller;
@@ -174,6 +174,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const made = await this.limits.within({ accountId }, { apiKeys: 1 }, () =>
       this.keys.manager.transaction(async (tx) => {
+        // Both in the order in which a revocation locks them.
+        await this.rows.lock(tx, [keyId, caller.keyId]);
         const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'for_no_key_update' } });
         if (!old) throw new NotFoundError('API key not found');
         requireWithin(caller, old.scopes);
@@ -273,10 +275,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private async make(
     { keyId }: Caller,
     of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
-    wanted: string | undefined,
+    wanted: string | null | undefined,
     tx: EntityManager,
   ): Promise<{ row: ApiKey; key: string }> {
-    const end = wanted === undefined ? null : new Date(wanted);
+    const end = wanted == null ? null : new Date(wanted);
     // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
     if (end && !(end.getTime() > Date.now())) {
       throw new InvalidInputError('expiresAt must be a date and time in the future');

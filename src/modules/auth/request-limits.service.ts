@@ -76,6 +76,12 @@ export class RequestLimits {
     if (count > max) throw this.exceeded('address', max);
   }
 
+  /** Counts a request that was answered with a refusal, by its address. */
+  countRefused(request: IncomingMessage): void {
+    const address = this.addressOf(request);
+    if (address !== null) this.counter.add(address);
+  }
+
   /** Counts a refresh of a login by its grant. @throws TooManyError */
   admitRefresh(grantId: string): void {
     if (this.counter.add(`refresh:${grantId}`) > REFRESHES_PER_MINUTE_MAX) {

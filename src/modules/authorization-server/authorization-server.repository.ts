@@ -416,18 +416,18 @@ export class AuthorizationServerRepository {
    * @returns false when it is gone, or of another account
    */
   async deleteOwnGrant(id: string, accountId: string): Promise<boolean> {
-    const [[ended]] = await this.database.query<[{ clientId: string; redirectKey: string }[]]>(
-      `DELETE FROM as_grants WHERE id = $1 AND account_id = $2 RETURNING client_id AS "clientId", redirect_key AS "redirectKey"`,
-      [id, accountId],
-    );
-    if (!ended) return false;
+    // Before the deletion, which may fail: then the login is there to be ended again.
     await this.database.query(
       `UPDATE as_grants SET is_remembered = false WHERE id IN (
-         SELECT id FROM as_grants WHERE account_id = $1 AND client_id = $2 AND redirect_key = $3 AND is_remembered
-          ORDER BY id FOR UPDATE)`,
-      [accountId, ended.clientId, ended.redirectKey],
+         SELECT other.id FROM as_grants g JOIN as_grants other USING (account_id, client_id, redirect_key)
+          WHERE g.id = $1 AND g.account_id = $2 AND other.is_remembered ORDER BY other.id FOR UPDATE OF other)`,
+      [id, accountId],
     );
-    return true;
+    const [ended] = await this.database.query<[unknown[]]>(
+      'DELETE FROM as_grants WHERE id = $1 AND account_id = $2 RETURNING id',
+      [id, accountId],
+    );
+    return ended.length > 0;
   }
 
   /** The sealed metadata of a registered client; null for none. */
@@ -449,7 +449,7 @@ export class AuthorizationServerRepository {
        RETURNING id`,
       [id, sealed, address],
     );
-    await this.dropOlderClients();
+    if (rows.length > 0) await this.dropOlderClients();
     return rows.length > 0;
   }
 
@@ -501,7 +501,8 @@ export class AuthorizationServerRepository {
     ]) {
       for (let count = SWEEP_ROWS; count === SWEEP_ROWS; sum += count) {
         [, count] = await this.database.query<[unknown, number]>(
-          `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} WHERE ${where} LIMIT ${SWEEP_ROWS}))`,
+          `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+             SELECT ctid FROM ${table} WHERE ${where} LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)) AND ${where}`,
         );
       }
     }

@@ -25,7 +25,7 @@ import { readBody } from '../../platform/http/body/request-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { logFailure } from '../../platform/errors/error.filter.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
-import { hashSecret, keysFor } from '../../platform/http/secrets.js';
+import { keysFor } from '../../platform/http/secrets.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
 import { messagePage, PageError, PlainPageError } from '../../platform/pages/page.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
@@ -149,12 +149,14 @@ export class AuthorizationServerService {
       if (openToPages(request, response)) return;
       if (path === paths.register) return this.register(request, response);
       const form = new URLSearchParams(await this.bodyOf(request, response));
-      const grantId = form.get('grant_type') === 'refresh_token' ? await this.grantOf(form.get('refresh_token')) : null;
+      const token = form.get('grant_type') === 'refresh_token' ? form.get('refresh_token') : null;
+      const grantId = token === null ? null : this.refreshTokens.grantOf(token);
       // Refreshes have no limit for their address, but one for their login: one office may have many.
       if (grantId === null) this.limits.admitStranger(request, response);
       else this.limits.admitRefresh(grantId);
       this.spellResources(form);
       await this.serve(request, response, { body: form.toString() });
+      if (grantId !== null && response.statusCode >= 400) this.limits.countRefused(request);
     });
     return true;
   }
@@ -183,14 +185,6 @@ export class AuthorizationServerService {
   /** Ends an authorization. @returns where the browser goes on */
   finish(request: IncomingMessage, response: ServerResponse, result: InteractionResults): Promise<string> {
     return this.started.interactionResult(this.forLibrary(request), response, result);
-  }
-
-  /** The grant of a refresh token; null for a token that this service did not issue or has ended. */
-  private async grantOf(token: string | null): Promise<string | null> {
-    if (token === null) return null;
-    const grantId = this.refreshTokens.grantOf(token);
-    if (grantId !== null) return grantId;
-    return (await this.rows.findRecord('RefreshToken', hashSecret(token)))?.grantId ?? null;
   }
 
   private get started(): Provider {

@@ -26,6 +26,9 @@ import { pinnedClients } from './pinned-clients.js';
 /** Size limit of a document. Real ones have less than 1 KB, key sets a few. */
 export const CLIENT_DOCUMENT_BYTES_MAX = 64 * 1024;
 
+/** Size limit of a copy. Strangers name documents, and 10,000 copies are kept. */
+const COPY_BYTES_MAX = 8 * 1024;
+
 const FRESH_S = 5 * 60;
 const FAILED_S = 60;
 
@@ -107,11 +110,14 @@ export class ClientDocuments {
       let loading = this.loading.get(url);
       if (!loading) {
         const leave = this.enter(url);
-        loading = (leave ? this.load(url) : this.withoutRoom(url)).finally(() => {
-          leave?.();
-          this.loading.delete(url);
-        });
-        if (leave) this.loading.set(url, loading);
+        if (!leave) loading = this.withoutRoom(url);
+        else {
+          loading = this.load(url).finally(() => {
+            leave();
+            this.loading.delete(url);
+          });
+          this.loading.set(url, loading);
+        }
       }
       last = await loading;
       if (last.until > Date.now()) this.remembered.set(url, last);
@@ -125,7 +131,7 @@ export class ClientDocuments {
   private async load(url: string): Promise<Remembered> {
     try {
       const body = await this.request(url);
-      await this.store.write(url, body);
+      if (Buffer.byteLength(body) <= COPY_BYTES_MAX) await this.store.write(url, body);
       return { outcome: body, until: Date.now() + FRESH_S * 1000 };
     } catch (error) {
       if (!(error instanceof ClientDocumentError)) throw error;

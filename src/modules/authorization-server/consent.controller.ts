@@ -10,6 +10,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { clientAddress } from '../../platform/http/client-address.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
@@ -32,6 +33,16 @@ function expired(): PlainPageError {
     'consent',
     'This login is over',
     'It was finished, took longer than an hour, or was begun in another browser. Go back to your app and connect again.',
+  );
+}
+
+/** The target, the person's right to it or the key of their session ended. */
+function nothingHere(): PlainPageError {
+  return new PlainPageError(
+    'not_found',
+    'consent',
+    'Nothing to let in here',
+    'The connection or server is gone, or your account may not use it any more. Check the address in your app.',
   );
 }
 
@@ -106,12 +117,7 @@ export class ConsentController {
     }
     const target = answer === 'allow' ? await this.targetOf(asked, person) : null;
     if (!target) {
-      throw new PlainPageError(
-        'not_found',
-        'consent',
-        'Nothing to let in here',
-        'The connection or server is gone, or your account may not use it any more. Check the address in your app.',
-      );
+      throw nothingHere();
     }
     const isRemembered = form.get('remember') === 'yes' && isExactHttps(asked.redirectUri);
     await this.allow(request, response, { ...this.grantOf(request, asked, person, target), isRemembered });
@@ -165,7 +171,8 @@ export class ConsentController {
   }
 
   private async allow(request: Request, response: Response, grant: NewGrant): Promise<void> {
-    this.tokens.end(await this.rows.saveGrant(grant));
+    const ended = await this.rows.saveGrant(grant).catch(onViolation({ foreignKey: nothingHere }));
+    this.tokens.end(ended);
     const { id: grantId, accountId } = grant;
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
     redirectTo(response, await this.server.finish(request, response, result));

@@ -15,7 +15,7 @@ import { LoginsService } from './logins.service.js';
 export class LoginsController {
   constructor(private readonly logins: LoginsService) {}
 
-  /** List the logins of an account: browsers that are signed in, the password, and MCP clients that a person let in. Newest first. */
+  /** List the logins of an account. Newest first: browsers that are signed in, the password, and MCP clients that were let in. */
   @Get()
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })

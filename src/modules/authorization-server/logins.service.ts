@@ -42,8 +42,7 @@ export class LoginsService {
 
   /** Ends all logins of an account. Its API keys stay. */
   async endAll(accountId: string): Promise<void> {
-    await this.passwords.remove(accountId);
-    await this.sessions.endAllOf(accountId);
+    await this.passwords.endLogins(accountId);
     this.tokens.end(await this.rows.deleteGrantsOf(accountId));
   }
 

@@ -89,7 +89,11 @@ class StoredRecords extends SimpleAdapter {
       // The grant was ended since it was read, such as by another use of the same code.
       throw isForeignKeyViolation(error) ? invalidGrant('the login has ended') : error;
     }
-    if (this.kind === 'RefreshToken' && grantId !== null) await rows.extendGrant(grantId, grantSeconds);
+    if (this.kind === 'RefreshToken' && grantId !== null) {
+      await rows.extendGrant(grantId, grantSeconds);
+      // A code that was redeemed is a login in use, before its first call is noted.
+      if (presented === null) await rows.saveLastUses([grantId], [new Date()]);
+    }
     // The library stores the access token of a refresh last.
     if (this.kind === 'AccessToken' && grantId && presented !== null) await rows.dropOlderRecords(grantId);
   }
@@ -115,7 +119,8 @@ class StoredRecords extends SimpleAdapter {
     if (this.kind === 'RefreshToken') {
       logger.warn({ grant: record.grantId, client: payload.clientId, msg: REPLAY });
     }
-    return { ...found, consumed: Math.floor(Number(record.consumedAt) / 1_000) };
+    // Any number but 0 says so to the library.
+    return { ...found, consumed: 1 };
   }
 
   override async destroy(id: string): Promise<void> {

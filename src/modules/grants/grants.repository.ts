@@ -165,7 +165,8 @@ async function endSetup(tx: EntityManager, { kind, id }: GrantTarget): Promise<v
   if (kind === 'connection') await tx.query('UPDATE connections SET setup_epoch = setup_epoch + 1 WHERE id = $1', [id]);
   await tx.query(
     `UPDATE pending_authorizations SET completed_at = now(), state_hash = NULL, sealed_verifier = NULL
-      WHERE owner_kind = $1 AND owner_id = $2 AND completed_at IS NULL`,
+      WHERE id IN (SELECT id FROM pending_authorizations WHERE owner_kind = $1 AND owner_id = $2 AND completed_at IS NULL
+                    ORDER BY id FOR UPDATE)`,
     [kind, id],
   );
 }

@@ -26,8 +26,8 @@ export class PageFormsService {
         'forbidden',
         'foreign_form',
         'This form is no longer valid',
-        'It was not opened in this browser, or the browser has lost its cookies. Nothing was changed. Open the page again, and ' +
-          'allow cookies for it.',
+        'You signed in or out since it was opened, in another tab perhaps; or it was not opened in this browser, or the browser has ' +
+          'lost its cookies. Nothing was changed. Open the page again, and allow cookies for it.',
       );
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, refusal);

@@ -103,6 +103,11 @@ export class PasswordsService {
     return this.rows.removePassword(accountId);
   }
 
+  /** Removes the password of an account, if it has one, and ends its sessions, its logins and its unused invitations. */
+  async endLogins(accountId: string): Promise<void> {
+    await this.rows.removePassword(accountId, true);
+  }
+
   /** The fault of a new password, in words for the person; null when it may be used. */
   faultOf(password: string, repeated: string): string | null {
     const chars = [...password].length;

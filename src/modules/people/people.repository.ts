@@ -133,9 +133,10 @@ export class PeopleRepository {
   /**
    * Removes the password of an account, and ends its sessions, logins and unused invitations.
    *
+   * @param always ends them also when it has no password
    * @returns false when it has none
    */
-  removePassword(accountId: string): Promise<boolean> {
+  removePassword(accountId: string, always = false): Promise<boolean> {
     return this.database.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       const [removed] = await tx.query<[unknown[]]>(
@@ -143,7 +144,7 @@ export class PeopleRepository {
          RETURNING account_id`,
         [accountId],
       );
-      if (removed.length > 0) await endLogins(tx, accountId, null);
+      if (always || removed.length > 0) await endLogins(tx, accountId, null);
       return removed.length > 0;
     });
   }

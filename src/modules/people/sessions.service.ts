@@ -78,11 +78,6 @@ export class SessionsService {
     return this.rows.endSessionById(id, accountId);
   }
 
-  /** Signs all browsers of an account out. */
-  endAllOf(accountId: string): Promise<void> {
-    return this.rows.endSessionsOf(accountId);
-  }
-
   /** Number of browsers that are signed in as an account. */
   count(accountId: string): Promise<number> {
     return this.rows.countSessions(accountId);

@@ -1,4 +1,5 @@
 import { uniqueName } from '../../support/app.js';
+import { signedInBrowser } from '../../support/people/browser-session.js';
 import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
 /** Pages for people in a browser. */
@@ -25,8 +26,11 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(invite, 404, { accountId: key.id });
   await walk.ask(invite, 403, { accountId: 'me' }, undefined, other);
   const logins = '/accounts/{accountId}/logins';
-  await walk.ask(`GET ${logins}`, 200, { accountId });
-  await walk.ask(`GET ${logins}`, 400, { accountId, page: '0' });
+  await signedInBrowser(walk, { key: key.key as string });
+  const { logins: found } = await walk.ask(`GET ${logins}`, 200, { accountId });
+  const [{ id: loginId }] = found as { id: string }[];
+  await walk.ask(`DELETE ${logins}/{loginId}`, 200, { accountId, loginId });
+  await walk.ask(`GET ${logins}`, 400, { accountId }, undefined, { query: '?page=0' });
   await walk.ask(`GET ${logins}`, 404, { accountId: 'nobody' });
   await walk.ask(`DELETE ${logins}`, 200, { accountId });
   await walk.ask(`DELETE ${logins}`, 404, { accountId: 'nobody' });

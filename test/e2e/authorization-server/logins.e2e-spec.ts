@@ -6,7 +6,8 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 
-import { Egress } from '../../../src/platform/egress/egress.js';
+import { DocumentEgress } from '../../../src/modules/authorization-server/client-documents.js';
+import type { Egress } from '../../../src/platform/egress/egress.js';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -388,7 +389,7 @@ describe('a remembered consent', () => {
 
   beforeAll(() => {
     for (const each of [app, deaf]) {
-      const egress = each.get(Egress);
+      const egress = each.get(DocumentEgress);
       const request = egress.request.bind(egress);
       egress.request = (url, options) => {
         if (url.href !== DOCUMENT) return request(url, options);

@@ -29,14 +29,9 @@ type Rows = [row: string, routes: string[]][];
                 e n i o a d l l a e s e e r   */
 const publicServer: Rows = [
   // Revoking a key, and ending logins.
-  [
-    '----xfffyfxxyy',
-    [
-      'DELETE /accounts/{accountId}/api-keys/{keyId}',
-      'DELETE /accounts/{accountId}/logins',
-      'DELETE /accounts/{accountId}/logins/{loginId}',
-    ],
-  ],
+  ['----xfffyfxxyy', ['DELETE /accounts/{accountId}/api-keys/{keyId}', 'DELETE /accounts/{accountId}/logins']],
+  // Its account has no password.
+  ['----xfffxfxxxx', ['DELETE /accounts/{accountId}/logins/{loginId}']],
   // Calling through a namespace, which is not granted.
   [
     '----xfyfyfxxyx',

@@ -86,6 +86,8 @@ export const unfit: Record<string, number> = {
   'GET /connect/:namespace/:connectionId/.triggers/:triggerName': 404,
   'POST /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
   'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
+  // Its account has no password.
+  'DELETE /accounts/:accountId/logins/:loginId': 404,
   // Paths of older tools.
   'POST /connect/:namespace/.subscriptions': 404,
   'DELETE /connect/:namespace/.subscriptions/:id': 404,
@@ -120,6 +122,7 @@ export function pathOf(route: Route, target: Estate): string {
     triggerName: 'page.updated',
     epoch: '1',
     uid: 'none',
+    loginId: 'password',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];

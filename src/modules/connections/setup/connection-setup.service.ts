@@ -120,9 +120,11 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     leaveDefaults(target.fields, form);
     const isForValues =
       row.statusState === 'input_required' || (this.pages.hasValues(form) && !this.pages.isForClient(form));
-    return isForValues
-      ? this.save(row, target, form)
-      : this.pages.submit(this.authorization(row, target), form, cookie, person);
+    if (isForValues) return this.save(row, target, form);
+    const answer = await this.pages.submit(this.authorization(row, target), form, cookie, person);
+    // A right that was withdrawn meanwhile ended the link: the browser does not learn where to go on.
+    if ((await this.repository.findForSetup(row.id))?.setupEpoch !== row.setupEpoch) throw SetupPageError.usedLink();
+    return answer;
   }
 
   /** After an authorization was stored: ends older links and checks the connection. Does nothing for a deleted one. */

@@ -3,9 +3,9 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 /**
  * Each consent is a grant of its own, with what it hangs on: the API key of the session, what the owner granted, the logins epoch
  * of the account. A grant of several logins becomes one for each. Refresh tokens know the one before them; those that were used
- * are good for another 60 s. Authorizations that wait know who began them.
+ * are good for another 60 s. A login whose right was withdrawn goes. Authorizations that wait know who began them.
  */
-export class OneConsentOneGrant1795461000000 implements MigrationInterface {
+export class OneConsentOneGrant1795461500000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`
       DROP INDEX as_grants_one;
@@ -17,6 +17,11 @@ export class OneConsentOneGrant1795461000000 implements MigrationInterface {
       UPDATE as_grants g SET logins_epoch = a.logins_epoch FROM accounts a WHERE a.id = g.account_id;
       UPDATE as_grants g SET right_id = r.id FROM grants r
        WHERE r.subject_id = g.account_id AND (r.connection_id = g.connection_id OR r.server_id = g.server_id);
+      DELETE FROM as_grants g USING namespaces n, connections c
+       WHERE c.id = g.connection_id AND n.id = c.namespace_id AND n.account_id <> g.account_id AND g.right_id IS NULL;
+      DELETE FROM as_grants g USING namespaces n, servers s
+       WHERE s.id = g.server_id AND n.id = s.namespace_id AND n.account_id <> g.account_id AND g.right_id IS NULL
+         AND s.visibility <> 'public';
       CREATE INDEX as_grants_account ON as_grants (account_id, created_at);
       CREATE INDEX as_grants_key ON as_grants (key_id) WHERE key_id IS NOT NULL;
       CREATE INDEX as_grants_right ON as_grants (right_id) WHERE right_id IS NOT NULL;
@@ -43,6 +48,7 @@ export class OneConsentOneGrant1795461000000 implements MigrationInterface {
         ADD COLUMN client_id text;
       UPDATE as_records SET grace_until = now() + interval '60 s'
        WHERE kind = 'RefreshToken' AND consumed_at IS NOT NULL AND grace_until IS NULL;
+      DELETE FROM as_records WHERE kind = 'RefreshToken' AND consumed_at IS NULL AND grace_until IS NOT NULL;
       CREATE INDEX as_records_interactions ON as_records (created_at) WHERE kind = 'Interaction';
       CREATE INDEX as_records_begun ON as_records (address, client_id, created_at) WHERE kind = 'Interaction';
     `);
@@ -50,6 +56,8 @@ export class OneConsentOneGrant1795461000000 implements MigrationInterface {
 
   async down(runner: QueryRunner): Promise<void> {
     await runner.query(`
+      DELETE FROM as_grants g USING accounts a WHERE a.id = g.account_id AND a.logins_epoch <> g.logins_epoch;
+      DELETE FROM as_grants g USING api_keys k WHERE k.id = g.key_id AND k.expires_at <= now();
       DELETE FROM as_grants g USING as_grants newer
        WHERE newer.account_id = g.account_id AND newer.client_id = g.client_id AND newer.redirect_key = g.redirect_key
          AND coalesce(newer.connection_id, newer.namespace_id, newer.server_id) = coalesce(g.connection_id, g.namespace_id, g.server_id)
