@@ -37,6 +37,9 @@ const stepTimeoutMs = 40 * 60_000;
 /** Two more than there are processors: tests wait for leases, caches and the processes that they start. */
 const jestWorkers = cpus().length + 2;
 
+/** Failed files that are repeated, each alone. */
+const repeatedFilesMax = 10;
+
 /** The e2e tests of everything that stores files. `npm run test:long` repeats them with the files in S3. */
 const filesTests = [
   'contract/(mcpb|publish-cli|skills)',
@@ -255,15 +258,13 @@ async function runJestOn(redisProject, name, ...projects) {
   kill(redis.child);
 }
 
-const REPEATED_FILES_MAX = 10;
-
 /** Runs Jest as a step, and counts its tests. Without projects, nothing that failed is repeated. */
 async function runJest(name, projects, args = [], env = {}) {
   const begin = Date.now();
   const first = await jest(projects, args, env);
   const broken = [...new Set(first.files.filter(isFailed).map((file) => file.name))];
   // More is no flaw of single files, such as a database that is gone: a repetition of all of them would take hours.
-  const failed = projects.length === 0 || broken.length > REPEATED_FILES_MAX ? [] : broken;
+  const failed = projects.length === 0 || broken.length > repeatedFilesMax ? [] : broken;
   let files = first.files;
   const flaky = [];
   for (const path of failed) {
