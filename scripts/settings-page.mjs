@@ -65,7 +65,7 @@ cache drops the entry that was used longest ago.
 | a message    | size and time of one answer of a server or hosted code | \`UPSTREAM_…\`, \`MCP_CALL_TIMEOUT_MS\`, \`RUNTIME_…\`     |
 | a list       | entries of a page (100) and of a cache (50,000)        | none                                                 |
 
-What strangers and people make of logins belongs to a connection or an account, and the oldest that nobody used gives way:
+Rows of logins belong to an address, a login, a key or an account. Where no refusal is named, the least recently used ones go:
 
 | Rows                                      | At most                                                                        |
 | ----------------------------------------- | ------------------------------------------------------------------------------ |

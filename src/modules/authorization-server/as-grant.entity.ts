@@ -34,7 +34,7 @@ export class AsGrant {
   @Column('uuid', { name: 'key_id', nullable: true })
   keyId: string | null;
 
-  /** What the owner of the target granted the account; null for an own or public target. CASCADE: the login ends with it. */
+  /** The row of `grants` that lets the account use the target; null for an own or public target. CASCADE: the login ends with it. */
   @ForeignKey(() => Grant, { name: 'as_grants_right_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'right_id', nullable: true })
   rightId: string | null;

@@ -166,7 +166,7 @@ export class AuthorizationServerRepository {
     return TOKEN.findOne(this.database, [hash]);
   }
 
-  /** Those of these grants that are good. */
+  /** The good ones among these grants. */
   async grantsAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT g.id FROM as_grants g JOIN accounts a ON a.id = g.account_id

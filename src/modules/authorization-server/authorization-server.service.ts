@@ -102,7 +102,7 @@ export class AuthorizationServerService {
     const access = idsOf(provider.AccessToken);
     const { generateTokenId } = access;
     access.generateTokenId = function () {
-      // It also sets the format of the token.
+      // The library's own method also sets the format of the token.
       const random = generateTokenId.call(this);
       const presented = used();
       return TOKEN_PREFIX + (presented === null ? random : refreshTokens.accessSecret(presented));

@@ -3,7 +3,7 @@
  * a refresh that is repeated, because its answer was lost or in another process, makes the same tokens again and stores the same
  * rows. A refresh token also proves of which grant it is, so that one whose row went long ago is known as a replay.
  *
- * What follows a token is made with the key that made the token, so it is the same after a rotation of `ENCRYPTION_KEYS`.
+ * The successor is made with the key that made the token, so it is the same after a rotation of `ENCRYPTION_KEYS`.
  *
  * On the wire: a refresh token is the base64url of grant id (16 bytes), secret (32) and MAC (16). Those issued before 2026-11-27
  * are 43 random characters.

@@ -1,6 +1,6 @@
 /*
- * What strangers, clients and people can make of logins, and how much of it: refreshes, authorizations that wait, registrations,
- * grants. And what a login hangs on.
+ * Budgets of logins: refreshes, authorizations that wait, grants of an account. The roots of a login, and the list of an account's
+ * logins.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect } from '@jest/globals';

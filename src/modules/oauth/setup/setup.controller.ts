@@ -115,7 +115,7 @@ export class SetupController {
     }
   }
 
-  /** What a link is for. @throws SetupPageError also if the person of the link may no longer use it */
+  /** The target of a link. @throws SetupPageError also if the person of the link may no longer use it */
   private async open(pageOwner: SetupPageOwner<unknown>, link: SetupLink): Promise<unknown> {
     const row = await pageOwner.open(link);
     const isOpen = !link.person || (await this.links.isOpenTo(link.person, (person) => pageOwner.mayUse(row, person)));
