@@ -4,7 +4,7 @@
  *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth
  *   skills ─────► namespaces
  *   oauth ──────► people ─► auth
- *   authorization-server ─► grants ─► connections
+ *   console ─► authorization-server ─► grants ─► connections
  *   modules ────► hosting, mcp ─► platform ─► config
  */
 
@@ -21,8 +21,23 @@ const uses = {
   connections: ['run', 'releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
   skills: ['namespaces', 'auth'],
   people: ['auth'],
-  grants: ['connections', 'oauth', 'servers', 'namespaces', 'auth'],
+  grants: ['connections', 'logs', 'oauth', 'servers', 'namespaces', 'auth'],
   'authorization-server': ['grants', 'connections', 'servers', 'namespaces', 'people', 'auth'],
+  console: [
+    ...[
+      'authorization-server',
+      'grants',
+      'connections',
+      'run',
+      'releases',
+      'logs',
+      'tool-schemas',
+      'oauth',
+      'skills',
+      'servers',
+    ],
+    ...['namespaces', 'people', 'auth'],
+  ],
 };
 /** A module that is not in the table may import all of these, and is imported by none of them. */
 const newModuleUses = Object.keys(uses);
@@ -42,7 +57,7 @@ const connectionUses = {
   core: [],
   log: ['core'],
   recheck: ['core'],
-  diagnosis: ['core'],
+  diagnosis: ['core', 'setup'],
   mock: ['core'],
   triggers: ['core'],
   uplink: ['core'],
@@ -50,6 +65,7 @@ const connectionUses = {
   source: ['core', 'log'],
   tools: ['core', 'log'],
   setup: ['core', 'recheck'],
+  probe: ['core', 'tools'],
 };
 
 /** The configuration schemas of releases, which modules/run shares. */
@@ -149,8 +165,7 @@ module.exports = {
     })),
     ...Object.entries(connectionUses).map(([folder, allowed]) => ({
       name: `connections-${folder}`,
-      comment:
-        'The folders of connections stand on core, and register transports and listeners with it; see the table above.',
+      comment: 'The folders of connections stand on core, and provide transports to it; see the table above.',
       severity: 'error',
       from: { path: `^src/modules/connections/${folder}/`, pathNot: '\\.spec\\.ts$' },
       to: {

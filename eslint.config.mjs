@@ -261,7 +261,7 @@ export default tseslint.config(
     rules: { 'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept()] },
   },
   {
-    files: ['src/platform/{database,queue,embedded}/**/*.ts'],
+    files: ['src/platform/{checks,database,queue,embedded}/**/*.ts'],
     rules: { 'no-restricted-syntax': ['error', noBarrels, ...noMarkup] },
   },
   { files: ['src/**/*.spec.ts'], rules: { 'no-restricted-syntax': ['error', noBarrels] } },

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// `npm run bench:functions`: how many functions of the service one warm call runs, and of how many files; --list names
+// `node bench/functions.mjs`: how many functions of the service one warm call runs, and of how many files; --list names
 // them. Counted by V8's precise coverage. A function counts if it runs in each of 20 calls, one after the other, so work
 // beside the calls (flushes, polls) is left out. `hosted` is a call through a connection to a hosted server of the registry.
 //
-//   npm run bench:functions -- [--only rest,mcp,run,hosted] [--list]
+//   node bench/functions.mjs [--only rest,mcp,run,hosted] [--list]
 
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-// Hostile callers of `npm run bench:hostile` at the doors for people and MCP clients. Each kind prints what it saw as a line of
+// Hostile callers of `node bench/hostile.mjs` at the doors for people and MCP clients. Each kind prints what it saw as a line of
 // JSON, which the bench shows at the end.
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm run bench:hostile`: a neighbour that sends 50 reads and 20 calls a second at a fixed rate, first alone and then beside
+// `node bench/hostile.mjs`: a neighbour that sends 50 reads and 20 calls a second at a fixed rate, first alone and then beside
 // hostile callers, in one run. Each kind of hostile caller, and the hostile tenant's MCP server, is a process at nice 10:
 //
 //   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
@@ -17,7 +17,8 @@
 // Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms (beside n5 100), whichever is more; peak
 // RSS at most 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
 //
-//   npm run bench:hostile -- [--seconds 60] [--only s1,w7] [--unlimited]
+//   node bench/hostile.mjs [--seconds 60] [--only s1,w7] [--unlimited] [--new-sockets]
+// --new-sockets: the neighbour opens a new socket for each request.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -53,6 +54,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '60' },
     only: { type: 'string' },
     unlimited: { type: 'boolean', default: false },
+    'new-sockets': { type: 'boolean', default: false },
     as: { type: 'string' },
     job: { type: 'string' },
   },
@@ -60,7 +62,8 @@ const { values: options } = parseArgs({
 
 // ---- Requests.
 
-const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+/** Only the neighbour, which runs in this process, opens a new socket for each request. */
+const agent = new Agent({ keepAlive: !options['new-sockets'] || options.as !== undefined, maxSockets: 256 });
 
 /** Sends one request; the promise resolves with status and text, and rejects when the connection breaks. */
 function send(url, { method = 'POST', key, body, contentType = 'application/json' } = {}) {
@@ -342,7 +345,8 @@ async function main() {
   const unlimited = options.unlimited ? { AUTH_FAILURES_MAX: '100000000' } : {};
   const service = await startService({
     nodeArgs: [`--max-old-space-size=${heapMb}`],
-    env: { HTTP_BODIES_MB: String(bodiesMb), ...unlimited },
+    env: unlimited,
+    tuning: { httpBodiesBytes: bodiesMb * 1024 * 1024, httpUnreadBytes: bodiesMb * 1024 * 1024 },
   });
   let lost = 0;
   const count = (chunk) =>

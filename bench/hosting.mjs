@@ -4,7 +4,7 @@
 // program alone, and while another program loops, fills its memory or is flooded, as often as it can.
 // New sources: modules of connections that each differ in one line, made and first called in 4 lanes.
 //
-//   npm run bench:hosting -- [--rounds 5] [--calls 4000] [--seconds 4] [--starts 20] [--live 50] [--sources 200]
+//   node bench/hosting.mjs [--rounds 5] [--calls 4000] [--seconds 4] [--starts 20] [--live 50] [--sources 200]
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -88,16 +88,18 @@ async function startRuntime() {
   const load = (file) => import(new URL(`../dist/src/${file}`, import.meta.url));
   const { Logger } = await import('@nestjs/common');
   Logger.overrideLogger(false);
-  const [{ loadEnv }, { Engines }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all(
-    [
-      'config/env.js',
-      'hosting/engine.js',
-      'hosting/hosting.js',
-      'hosting/runtime/runtime.js',
-      'hosting/worker/workerd-engine.js',
-      'hosting/sandbox/sandbox.js',
-    ].map(load),
-  );
+  const [{ loadEnv }, { Tuning }, { Engines }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] =
+    await Promise.all(
+      [
+        'config/env.js',
+        'config/tuning.js',
+        'hosting/engine.js',
+        'hosting/hosting.js',
+        'hosting/runtime/runtime.js',
+        'hosting/worker/workerd-engine.js',
+        'hosting/sandbox/sandbox.js',
+      ].map(load),
+    );
   const folder = tempFolder();
   // Calls that go past the runtime count as work nobody asked for, for which a program would be ended.
   const env = loadEnv({ DATA_DIR: folder, RUNTIME_LIVE_MAX: '1000', RUNTIME_CPU_MS: '300000' });
@@ -110,16 +112,17 @@ async function startRuntime() {
     }
   }
   const sandbox = new Sandbox(env);
-  const programs = new ProgramOwners();
-  programs.register('release', {
+  const owner = {
     withProgram: (ref, use) =>
       use({ ref, file: join(folder, `${ref.id}.mjs`), secrets: {}, configSchema: null, egressAllow: null }),
     valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
     quotaOf: () => Promise.resolve(null),
     namesOf: () => Promise.resolve({}),
     traced: () => undefined,
-  });
-  const runtime = Runtime.create(env, programs, new Engines([new KnownEngine(sandbox)]));
+  };
+  const programs = new ProgramOwners({ get: () => owner });
+  programs.onModuleInit();
+  const runtime = Runtime.create(env, new Tuning(), programs, new Engines([new KnownEngine(sandbox)]));
   const add = (code) => {
     const id = randomUUID();
     writeFileSync(join(folder, `${id}.mjs`), code);

@@ -3,7 +3,7 @@
 // one statement, by COPY and one by one, in turns. Then searching them: one day with 10,000,000 lines while it is open,
 // its last part without an index, and when it is closed. Postgres is the embedded one, on a folder of its own: about 5 GB.
 //
-//   npm run bench:logs -- [--rows 100000] [--rounds 3] [--lines 10000000] [--repeat 30] [--only ingest,search]
+//   node bench/logs.mjs [--rows 100000] [--rounds 3] [--lines 10000000] [--repeat 30] [--only ingest,search]
 
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
@@ -155,7 +155,7 @@ async function ownPath() {
   const env = { logRetentionDays: 7, accountLimits: { logBytesPerDay: 1e15 }, sharedLogBytesPerDay: 1e15 };
   const [table, partitions] = [new InvocationsRepository(database), new PartitionsRepository(database)];
   const store = new InvocationStore(table, partitions, env, null, metrics);
-  const service = new InvocationsService(store, { publish: () => {} }, metrics);
+  const service = new InvocationsService(store, { publish: () => {} }, { requireLogRoom: async () => {} }, metrics);
   return async (all) => {
     const before = await countRows();
     for (const batch of inJobs(all)) {
@@ -241,10 +241,13 @@ async function fillDay(start, day) {
   const line = (ms, level, text) => `jsonb_build_object('at', ${ms}, 'level', '${level}', 'message', ${text})`;
   for (let first = 0; first < count; first += fillBatch) {
     await client.query(
-      `INSERT INTO invocations (id, server_id, at, day, status, cpu_ms, wall_ms, method, url, rpc_method, tool_name, outcome, lines, search_text, jobs)
+      `INSERT INTO invocations (id, server_id, at, day, status, cpu_ms, wall_ms, method, url, rpc_method, tool_name, outcome, caller_account, lines, search_text, jobs)
        SELECT (lpad(to_hex(ms), 12, '0') || '7' || substr(md5(i::text), 1, 3) || '8' || substr(md5(i::text), 4, 15))::uuid,
               ${serverIdSql(`CASE WHEN i % ${hotShare} = 0 THEN 0 ELSE 1 + i * 7919 % ${serverCount - 1} END`)},
-              to_timestamp(ms / 1000.0), $1, 200, 2, i % 997, 'POST', '/run/bench-logs--server/mcp', 'tools/call', 'get_weather', 'ok',
+              to_timestamp(ms / 1000.0), $1, 200, 2, CASE WHEN i % 50000 = 10 THEN 60000 ELSE i % 997 END, 'POST', '/run/bench-logs--server/mcp',
+              CASE WHEN i % 50000 = 15 THEN 'prompts/get' ELSE 'tools/call' END, CASE WHEN i % 50000 = 20 THEN 'rare_tool' ELSE 'get_weather' END,
+              CASE WHEN i % 50000 = 25 THEN 'exceededCpu' ELSE 'ok' END,
+              CASE WHEN i % 50000 = 30 THEN ${serverIdSql(2)} WHEN i % 3 = 0 THEN ${serverIdSql(1)} END,
               jsonb_build_array(${line('ms', 'info', 'a')}, ${line('ms + 1', 'log', 'b')}, ${line('ms + 2', 'log', 'c')}, ${line('ms + 3', 'debug', 'd')}),
               lower(concat_ws(chr(10), a, b, c, d)), '{1}'
          FROM (SELECT i, ms, ${messages}
@@ -255,13 +258,21 @@ async function fillDay(start, day) {
   await client.query('VACUUM ANALYZE invocations');
 }
 
-const words = [
-  ['rare: 1 in 50,000', 'unobtainium'],
-  ['1 in 200', 'timeout'],
-  ['of common letters', 'took 7 ms'],
-  ['common: 1 in 3', 'cache miss'],
-  ['nothing', 'zqxjkv'],
-  ['without a word', undefined],
+const filters = [
+  ['rare word', { search: 'unobtainium' }],
+  ['word: 1 in 200', { search: 'timeout' }],
+  ['of common letters', { search: 'took 7 ms' }],
+  ['word: 1 in 3', { search: 'cache miss' }],
+  ['unknown word', { search: 'zqxjkv' }],
+  ['rare caller', { caller: serverId(2) }],
+  ['caller: 1 in 3', { caller: serverId(1) }],
+  ['unknown caller', { caller: serverId(3) }],
+  ['rare tool', { tool: 'rare_tool' }],
+  ['rare outcome', { outcome: 'exceededCpu' }],
+  ['rare method', { method: 'prompts/get' }],
+  ['long: 1 in 50,000', { minDurationMs: 30_000 }],
+  ['long: 1 in 10', { minDurationMs: 900 }],
+  ['no filter', {}],
 ];
 
 async function measure(label, search, start) {
@@ -270,12 +281,12 @@ async function measure(label, search, start) {
     [0, 'a fifth of all'],
     [7, 'a 125th'],
   ]) {
-    for (const [kind, word] of words) {
+    for (const [kind, filter] of filters) {
       const times = [];
       let found;
       for (let n = 0; n < repeat + 3; n += 1) {
         const started = performance.now();
-        found = await search.find(serverId(server), { ...range, ...(word && { search: word }) }, pageRows);
+        found = await search.find(serverId(server), { ...range, ...filter }, pageRows);
         if (n >= 3) times.push(performance.now() - started);
       }
       times.sort((x, y) => x - y);
@@ -295,7 +306,7 @@ async function measure(label, search, start) {
 
 async function benchSearch() {
   const { dayOf } = await built('modules/logs/store/invocation-days');
-  const { buildIndexes } = await built('modules/logs/store/partition-maintenance');
+  const { PartitionMaintenance } = await built('modules/logs/store/partition-maintenance');
   const { PartitionsRepository } = await built('modules/logs/store/partitions.repository');
   const { InvocationSearchRepository } = await built('modules/logs/search/invocation-search.repository');
   const start = Date.parse(dayOf(Date.now() - 2 * 24 * hour));
@@ -313,8 +324,7 @@ async function benchSearch() {
   /** Does what is due at a moment of that day, as the worker would. */
   const build = async (now) => {
     const begun = performance.now();
-    await buildIndexes(
-      new PartitionsRepository(database),
+    await new PartitionMaintenance(null, new PartitionsRepository(database)).buildIndexes(
       await partition(),
       await new PartitionsRepository(database).searchIndexes(),
       client,
@@ -330,7 +340,7 @@ async function benchSearch() {
     `The open day: ${indexes.length} indexes, built in ${shown(took, 0)} s; ${shown(bare * 100, 1)} % of it has none.`,
   );
   console.log(`Pages of ${pageRows}, ${repeat} times each; load average ${loadAverage()}\n`);
-  console.log('| the day              | the server has | word              |   total |  p50 ms |  p95 ms |');
+  console.log('| the day              | the server has | filter            |   total |  p50 ms |  p95 ms |');
   console.log('|----------------------|----------------|-------------------|--------:|--------:|--------:|');
   await measure('open', searching(), start);
   took = await build(start + 48 * hour);

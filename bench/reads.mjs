@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Reads of the registry, `GET /servers/{qualifiedName}`, next to a hand-written `node:http` handler that checks a cached
 // key, runs a query for the same columns on a `pg` pool of the same size, and shapes the same answer. Rounds are interleaved.
+// Last, pages of `GET /accounts/me/usable` of an account with 10,000 connections and servers.
 //
 //   node bench/reads.mjs [--rounds 5] [--calls 4000] [--callers 1,16]
 
@@ -23,6 +24,8 @@ import {
 } from './run.mjs';
 
 const POOL = 16;
+/** Connections and servers of the account whose usable ones are listed. */
+const USABLE = 10_000;
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
@@ -50,6 +53,7 @@ async function serveByHand() {
     icon: () => null,
     run: (slug) => `http://127.0.0.1/${slug}`,
     bundle: () => '',
+    remoteTypes: ['external_shttp'],
   };
   const isKnown = async (key) => {
     const hash = createHash('sha256').update(key).digest('hex');
@@ -65,7 +69,7 @@ async function serveByHand() {
     }
     const [namespace, name] = decodeURIComponent(request.url.slice('/servers/'.length)).split('/');
     const { rows } = await pool.query(DETAIL_SQL, [namespace, name]);
-    const body = JSON.stringify(toServerDetailDto(rows[0], urls));
+    const body = JSON.stringify(toServerDetailDto(rows[0], urls, true));
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
     response.end(body);
   });
@@ -105,6 +109,36 @@ async function read({ url, child, key }, callers, calls) {
   return { perSecond, p50: median(times), cpuUs: (cpuUsOf(child.pid).own - cpu) / calls };
 }
 
+/** Fills an account with copies of its connection and server, and reads what it may use. */
+async function readUsable(service, url) {
+  await service.connect('bench', 'template', url);
+  const database = new pg.Client(embedded.url);
+  await database.connect();
+  const copies = { connections: ['connection_id'], servers: ['name', 'slug'] };
+  for (const [table, names] of Object.entries(copies)) {
+    const seq = table === 'connections' ? `'seq', 1000 + i,` : '';
+    await database.query(
+      `INSERT INTO ${table} OVERRIDING SYSTEM VALUE
+       SELECT (jsonb_populate_record(t, jsonb_build_object(${seq} 'id', gen_random_uuid(), ${names.map((name) => `'${name}', 'copy' || i`)}))).*
+         FROM ${table} t, generate_series(2, ${USABLE / 2}) i`,
+    );
+  }
+  await database.query('VACUUM ANALYZE');
+  await database.end();
+  const route = `${service.url}/accounts/me/usable?limit=50`;
+  const first = await (await fetch(route, { headers: { authorization: `Bearer ${service.key}` } })).json();
+  const queries = { first: '', next: `&cursor=${first.nextCursor}`, search: '&q=copy49', needs: '&state=needs' };
+  for (const [label, query] of Object.entries(queries)) {
+    const times = [];
+    for (let call = 0; call < 50; call += 1) {
+      const sentAt = performance.now();
+      await (await fetch(route + query, { headers: { authorization: `Bearer ${service.key}` } })).json();
+      times.push(performance.now() - sentAt);
+    }
+    console.log(`usable, ${USABLE} rows, ${label}: p50 ${shown(median(times), 2)} ms`);
+  }
+}
+
 async function main() {
   const rounds = integerOption('rounds', options.rounds, 1, 50);
   const calls = integerOption('calls', options.calls, 100, 100_000);
@@ -139,6 +173,7 @@ async function main() {
       );
     });
   }
+  await readUsable(service, `${echo.url}/mcp`);
 }
 
 if (options.port) await serveByHand();

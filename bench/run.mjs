@@ -21,6 +21,7 @@ import { createServer } from 'node:net';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { WebSocket } from 'ws';
 
@@ -170,13 +171,14 @@ const companion = `data:text/javascript,${encodeURIComponent(
  *
  * @param folder the checkout whose build is started; this one is built first when it has changed
  */
-export async function startService({ env = {}, nodeArgs = [], folder = path('..') } = {}) {
+export async function startService({ env = {}, tuning = null, nodeArgs = [], folder = path('..') } = {}) {
   if (folder === path('..')) await ensureBuilt();
   const main = join(folder, 'dist/src/main.js');
   if (!existsSync(main)) throw new Error(`no build in ${folder}`);
   const port = await freePort();
   const key = `slipway_${randomBytes(32).toString('base64url')}`;
-  const child = start('slipway', [...nodeArgs, '--import', companion, main], {
+  const tuned = tuning ? ['--tuning', JSON.stringify(tuning)] : [];
+  const child = start('slipway', [...nodeArgs, '--import', companion, main, ...tuned], {
     NODE_ENV: 'production',
     HOST: '127.0.0.1',
     PORT: String(port),
@@ -392,9 +394,18 @@ export async function load({ server, label, ...target }, callers, calls) {
     });
   });
   if (error) throw new Error(`${label}: ${error}`);
+  if (figures.done > 0 && writesLater.includes(target.name)) {
+    const ownUs = cpuUsOf(pid).own;
+    await wait(settleMs);
+    figures.cpuUs += (cpuUsOf(pid).own - ownUs) / figures.done;
+  }
   const cpuBelowUs = (cpuUsOf(pid).below - belowUs) / (figures.done + figures.failed);
   return { ...figures, cpuBelowUs, rssMb: rssMbOf(pid) };
 }
+
+/** Targets whose slice is followed by the writing of its logs, which is billed to them. */
+const writesLater = ['run', 'session'];
+const settleMs = 1_200;
 
 const payloads = [
   { name: 'rest64k', size: '64 KB', bytes: 64 * 1024, share: 0.2 },

@@ -29,7 +29,7 @@ const { values: options } = parseArgs({
     callers: { type: 'string', default: '2' },
   },
 });
-const seconds = integerOption('seconds', options.seconds, 5, 86_400);
+const seconds = integerOption('seconds', options.seconds, 3, 86_400);
 const seed = integerOption('seed', options.seed, 0, 1e9);
 const scale = integerOption('callers', options.callers, 1, 100);
 

@@ -44,7 +44,7 @@ const packages = {
 
 const cache = join(root, 'node_modules', '.cache', 'compat');
 const installed = join(cache, 'installed.json');
-const programs = { client: 'client.mjs', fastmcp: 'fastmcp.mjs', serve: 'serve.mjs' };
+const programs = { client: 'client.mjs', fastmcp: 'fastmcp.mjs', serve: 'serve.mjs', odd: 'odd.mjs' };
 const endpoints = ['connection', 'run', 'namespace'];
 const clientMaxMs = 90_000;
 const serverMaxMs = 30_000;
@@ -160,6 +160,21 @@ const features = {
     tool: 'test_trigger_tool_change',
     input: {},
   },
+  ...Object.fromEntries(
+    Object.entries({
+      coded: 'Coded bodies',
+      ids: 'Ids as text',
+      heartbeats: 'Heartbeats as events',
+      batches: 'Batches of the server',
+      types: 'Capital media types',
+      redirects: 'Redirects within the origin',
+      content: 'Results without content',
+      task: 'params.task to a server without tasks',
+    }).map(([kind, name]) => [
+      name,
+      { program: 'odd', args: [kind], client: kind === 'task' ? 'sdk 1.32 (task)' : 'sdk 1.32', input: {} },
+    ]),
+  ),
   'Hosted module': { program: 'serve', args: [bundle], through: throughHosting },
   'Uplink by @smithery/cli 4.11: server-everything': {
     command: () => [everything, 'streamableHttp'],

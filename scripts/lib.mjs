@@ -188,6 +188,7 @@ function sourceHash() {
   const config = readdirSync(root).filter((name) =>
     /^tsconfig.*\.json$|^nest-cli\.json$|^package-lock\.json$/.test(name),
   );
+  inputs.push(join(root, 'scripts/swagger-plugin/plugin.js'));
   for (const file of [...inputs, ...config.sort().map((name) => join(root, name))]) {
     hash
       .update(`${relative(root, file)}\0`)

@@ -1,6 +1,6 @@
 /**
- * `npm run new:module stars` copies a module in `scripts/new-module` under another name: source, migration, tests,
- * requirements. It adds the module to `src/app.module.ts`, writes `openapi.json` anew, and names the command of the new tests.
+ * `npm run new:module stars` copies a module in `scripts/new-module` under another name: source, migration and
+ * tests. It adds the module to `src/app.module.ts`, writes `openapi.json` anew, and names the command of the new tests.
  *
  * `npm run new:module -- <plural> [<singular>] [--of namespace|server]`, names in lower case with hyphens; the singular is
  * guessed without one. The module is texts of a namespace, or a mark that accounts put on a server.

@@ -1,11 +1,14 @@
-/** `npm run settings`: writes docs/settings.md from the Env class. */
+/** `npm run settings`: writes docs/settings.md from the Env class, and docs/troubleshoot.md from the checks of the start. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './lib.mjs';
-import { settingsPage } from './settings-page.mjs';
+import { settingsPage, troubleshootPage } from './settings-page.mjs';
 
 await ensureBuilt();
-const { settingDocs } = await import(pathToFileURL(join(root, 'dist/src/config/env.js')).href);
+const load = (file) => import(pathToFileURL(join(root, 'dist/src', file)).href);
+const { settingDocs } = await load('config/env.js');
+const { checksByPart } = await load('platform/checks/surroundings.js');
 writeFileSync(join(root, 'docs/settings.md'), settingsPage(settingDocs()));
-process.stdout.write('Wrote docs/settings.md from src/config/env.ts.\n');
+writeFileSync(join(root, 'docs/troubleshoot.md'), troubleshootPage(checksByPart));
+process.stdout.write('Wrote docs/settings.md and docs/troubleshoot.md.\n');

@@ -151,6 +151,7 @@ async function runQuick() {
 
 async function runLong() {
   if (!hasNginx()) notes.push('skipped: the nginx sample, a rolling restart (no nginx)');
+  if (!hasPgBouncer()) notes.push('skipped: a pooler, a standby (no pgbouncer or no postgresql)');
   const all = { RANDOM_RUNS: 'all' };
   await withBuild('long tests', () => runJestOn('redis-long', 'long tests', 'long'));
   await withBuild('unit tests, with all random cases', (name) => runJest(name, ['unit'], [], all));
@@ -312,6 +313,7 @@ async function jest(projects, args, env) {
     if (projects.some((project) => project !== 'unit')) note('skipped: browser tests (no chromium)');
   }
   if (!hasNginx()) ignored.push('/test/long/nginx', '/test/long/rolling');
+  if (!hasPgBouncer()) ignored.push('/test/long/pgbouncer');
   if (!onPath('promtool')) {
     ignored.push('/test/promtool');
     if (projects.includes('unit')) note('skipped: the expressions of dashboard and alerts (no promtool)');
@@ -425,6 +427,11 @@ function chromium() {
 /** Debian installs it where only root looks. */
 function hasNginx() {
   return onPath('nginx') || isExecutable('/usr/sbin/nginx');
+}
+
+/** Debian keeps both off the PATH. */
+function hasPgBouncer() {
+  return isExecutable('/usr/sbin/pgbouncer') && isExecutable('/usr/lib/postgresql');
 }
 
 function onPath(program) {

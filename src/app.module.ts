@@ -1,11 +1,13 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
+import type { Tuning } from './config/tuning.js';
 import { McpServerModule } from './mcp/server/mcp-server.module.js';
 import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthorizationServerModule } from './modules/authorization-server/authorization-server.module.js';
+import { ConsoleModule } from './modules/console/console.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { OAuthModule } from './modules/oauth/oauth.module.js';
 import { GrantsModule } from './modules/grants/grants.module.js';
@@ -44,17 +46,18 @@ const modules = [
   GrantsModule,
   AuthorizationServerModule,
   PeopleModule,
+  ConsoleModule,
 ];
 
 @Module({})
 export class AppModule {
   /** @param external modules from outside the tree (`SLIPWAY_MODULES`) */
-  static forRoot(env: Env, external: ExternalModule[] = []): DynamicModule {
+  static forRoot(env: Env, tuning: Tuning, external: ExternalModule[]): DynamicModule {
     const extending = external.filter(({ roles = ['api'] }) => roles.some((role) => env.roles.includes(role)));
     return {
       module: AppModule,
       imports: [
-        ConfigModule.forRoot(env),
+        ConfigModule.forRoot(env, tuning),
         ...platform,
         ...modules.map((module) => module.forRoles(env)),
         ...extending.map((extension) => extension.module(env)),

@@ -1,17 +1,19 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
 import { dataSourceOptions } from './platform/database/data-source-options.js';
+import { isDatabaseUnreachable } from './platform/database/postgres-errors.js';
 import type { EmbeddedPostgres, EmbeddedPostgresOptions } from './platform/embedded/embedded-postgres.js';
-import { holdsDatabase } from './platform/embedded/server-account.js';
+import { holdsDatabase, requireUnmoved } from './platform/embedded/server-account.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { requireKeys } from './platform/vault/sealed-values.repository.js';
 import { keysFromFile, Vault } from './platform/vault/vault.js';
-import { ApiKeysRepository } from './modules/auth/api-keys.repository.js';
+import { ApiKeysRepository, OPERATOR } from './modules/auth/api-keys.repository.js';
 
 /** Receives what an operator may want to know of the embedded Postgres. */
-export type DatabaseReport = Pick<EmbeddedPostgresOptions, 'log' | 'warn' | 'lost'>;
+export type DatabaseReport = Pick<EmbeddedPostgresOptions, 'log' | 'warn'>;
 
 /** The running parts that the application needs. */
 export interface Infrastructure {
@@ -33,29 +35,55 @@ export async function startDatabase(
   report: DatabaseReport = { log: () => undefined },
 ): Promise<Omit<Infrastructure, 'firstKey'>> {
   const { dataDir } = env;
+  if (env.databaseUrl === null) await requireUnmoved(dataDir);
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
   const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
   let embedded: EmbeddedPostgres | null = null;
   if (env.databaseUrl === null) {
     const { startEmbeddedPostgres } = await import('./platform/embedded/embedded-postgres.js');
-    embedded = await startEmbeddedPostgres({ dataDir, ...report });
+    embedded = await startEmbeddedPostgres({
+      dataDir,
+      processes: env.workers,
+      isShared: env.worker !== null,
+      ...report,
+    });
   }
   const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
-  return { env: env.with({ databaseUrl, encryptionKeys }), stop: async () => embedded?.stop() };
+  return {
+    env: env.with({
+      ...{ databaseUrl, encryptionKeys, embeddedFolder: embedded?.folder ?? null },
+      storesKeysWithData: env.encryptionKeys === null,
+    }),
+    stop: async () => embedded?.stop(),
+  };
 }
 
+/** A shared server that ended with its process is started again within 10 s, longer after a crash. */
+const SERVER_AWAY_MS = 60_000;
+
 /**
- * Starts the database and brings it to this version unless `MIGRATE=off`.
+ * Starts the database and brings it to this version unless `MIGRATE=off`. An embedded Postgres that ends meanwhile, with the
+ * other process that started it, is awaited: `keepRunning` starts it again.
  *
  * @throws StartError when the keys do not open what is stored, SchemaVersionError, or what Postgres
  * says
  */
 export async function startInfrastructure(env: Env, report?: DatabaseReport): Promise<Infrastructure> {
   const { env: complete, stop } = await startDatabase(env, report);
+  const deadline = Date.now() + SERVER_AWAY_MS;
   try {
-    const firstKey = await prepareDatabase(complete);
+    let firstKey: string | null = null;
+    for (;;) {
+      try {
+        await prepareDatabase(complete, (key) => (firstKey = key));
+        break;
+      } catch (error) {
+        if (env.databaseUrl !== null || !isDatabaseUnreachable(error) || Date.now() > deadline) throw error;
+        await wait(200);
+      }
+    }
     // Without the usual time limits of statements: large tables are counted.
-    const source = new DataSource({ ...dataSourceOptions(complete.databaseUrl ?? '', 1), extra: {} });
+    const source = new DataSource(dataSourceOptions(complete.databaseUrl ?? '', 1, false));
     await source.initialize();
     try {
       await requireKeys(source, new Vault(complete.encryptionKeys ?? []));
@@ -69,19 +97,35 @@ export async function startInfrastructure(env: Env, report?: DatabaseReport): Pr
   }
 }
 
-/** Tables of ours and of the queue, and the operator. @returns the first key, if it was made just now */
-async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey, modules }: Env): Promise<string | null> {
+/** A link by which the operator chooses a password and signs in, once, within 10 minutes. */
+export async function operatorLink(env: Env): Promise<string> {
+  const { makeInvitation } = await import('./modules/people/invitations.service.js');
+  const { PeopleRepository } = await import('./modules/people/people.repository.js');
+  const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1));
+  await source.initialize();
+  try {
+    const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(OPERATOR);
+    return (await makeInvitation(new PeopleRepository(source), env, accountId, operatorId, 10)).url;
+  } finally {
+    await source.destroy();
+  }
+}
+
+/** Makes the tables of ours and of the queue, and the operator. @param onFirstKey receives the key that was made just now */
+async function prepareDatabase(
+  { databaseUrl, migrate: mode, bootstrapApiKey, modules }: Env,
+  onFirstKey: (key: string) => void,
+): Promise<void> {
   const url = databaseUrl ?? '';
   const external = await loadExternalModules(modules ?? []);
   if (mode === 'off') {
-    if (!(await pendingMigrations(url, external))) return null;
+    if (!(await pendingMigrations(url, external))) return;
     throw new SchemaVersionError('The database is older than this version: run `npm run migrate` first.');
   }
-  let firstKey: string | null = null;
   const once = async (source: DataSource) => {
     await migrateQueue(url);
-    firstKey = await new ApiKeysRepository(source).ensureOperator(bootstrapApiKey);
+    const key = await new ApiKeysRepository(source).ensureOperator(bootstrapApiKey);
+    if (key !== null) onFirstKey(key);
   };
   await migrate(url, once, external);
-  return firstKey;
 }

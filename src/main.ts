@@ -1,17 +1,23 @@
+import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { Env, loadEnv, StartError } from './config/env.js';
-import { startInfrastructure } from './infrastructure.js';
+import { tuningOf } from './config/tuning.js';
+import { useWorkers, workerPlace } from './config/workers.js';
+import { operatorLink, startInfrastructure } from './infrastructure.js';
 import { SchemaVersionError } from './platform/database/migrations.js';
-import { databaseFault } from './platform/database/postgres-errors.js';
+import { databaseFault } from './platform/checks/connect-checks.js';
+import { requireSurroundings } from './platform/checks/surroundings.js';
 import { egressChecks } from './platform/egress/egress.module.js';
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
-import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
+import { chooseQueueBackend } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 import { tracing, useTracing } from './platform/telemetry/tracing.js';
+import { acceptMore } from './platform/http/accept.js';
 import { Draining } from './platform/telemetry/draining.js';
+import type { StopOrder } from './supervisor.js';
 
 /** A port to listen on. */
 interface FreePort {
@@ -41,25 +47,43 @@ async function requireFreePort({ host, port }: Env): Promise<FreePort> {
   });
 }
 
-/** Says where the service is and, at the first start, its key: past the log, which would blank the key. */
-function greet(env: Env, firstKey: string | null): void {
+/**
+ * Says where the service is and, at the first start, its key: past the log, which would blank the key. Where only this machine
+ * reaches the pages, a link by which the operator signs in stands beside the key.
+ */
+async function greet(env: Env, firstKey: string | null): Promise<void> {
+  const hasLink = firstKey !== null && env.isLocalOnly && env.roles.includes('api');
+  const signInUrl = hasLink ? await operatorLink(env) : undefined;
   if (env.logFormat === 'json') {
     const time = new Date().toISOString();
     const [url, operatorApiKey] = [env.baseUrl, firstKey ?? undefined];
-    process.stdout.write(`${JSON.stringify({ level: 'info', time, msg: 'Slipway listens', url, operatorApiKey })}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ level: 'info', time, msg: 'Slipway listens', url, operatorApiKey, signInUrl })}\n`,
+    );
     return;
   }
   const lines = [`Slipway listens on  ${env.baseUrl}`, `Try it at           ${env.baseUrl}/docs`];
   if (firstKey !== null) {
     lines.push(`Operator API key    ${firstKey}`, '                    Shown this once. Another: npm run keys');
   } else lines.push('Another API key     npm run keys');
+  if (signInUrl !== undefined) {
+    lines.push(`Sign in             ${signInUrl}`);
+    lines.push('                    Works once, for 10 minutes. Another: npm run keys -- --invite operator');
+  }
   process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
 }
 
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its port. */
 async function start(): Promise<void> {
-  const given = loadEnv(undefined, egressChecks);
+  const asked = loadEnv(undefined, egressChecks);
+  const worker = workerPlace(process.argv);
+  const isSupervisor = worker === null && asked.workers > 1;
+  const given = worker && worker.number > 1 ? asked.with({ worker, roles: ['api'] }) : asked.with({ worker });
+  if (worker) useWorkers(given.workers);
+  const orders = worker && new Orders();
+  const tuning = tuningOf(process.argv);
   const pino = createPino(given);
+  if (process.argv.includes('--tuning')) pino.warn('started with --tuning, which is for tests: remove it');
   const logger = new PinoLoggerService(pino);
   // A bug that nothing caught must be seen, in the log's form and without credentials, before the process ends.
   process.on('uncaughtException', (error, origin) => {
@@ -70,28 +94,52 @@ async function start(): Promise<void> {
   // start many survive, and from then on it would allocate there in the old generation: each call left 8 KB until the next
   // full collection, and a young collection took 5 ms instead of 1.
   setFlagsFromString('--no-allocation-site-pretenuring');
-  const { port, release } = await requireFreePort(given);
+  // The supervisor of a worker looked at these.
+  const { port, release } = worker
+    ? { port: worker.port, release: () => Promise.resolve() }
+    : await requireFreePort(given);
   const settings = given.with({ port });
-  await requireRedis(settings);
+  if (!worker) for (const warning of await requireSurroundings(settings)) pino.warn(warning);
   // Before the hooks that external modules are resolved by, which every later import passes through.
   if (settings.modules) await import('./app.setup.js');
-  if (settings.sendsTraces) {
+  if (settings.sendsTraces && !isSupervisor) {
     const { OpenTelemetry } = await import('./platform/telemetry/open-telemetry.js');
     useTracing(new OpenTelemetry(settings.roles));
   }
   const { env, firstKey, stop } = await startInfrastructure(settings, {
     log: (line) => pino.info({ context: 'postgres' }, line),
     warn: (line) => pino.warn({ context: 'postgres' }, line),
-    lost: (reason) => {
-      pino.fatal({ context: 'postgres' }, `the embedded Postgres cannot be started again: ${reason}`);
-      process.exit(1);
-    },
   });
   try {
+    if (isSupervisor) {
+      const { Supervisor } = await import('./supervisor.js');
+      const supervisor = await Supervisor.create(env, pino);
+      const end = stopOnce(env.drainMs + STOP_MS_MAX, async (signal) => {
+        await supervisor.stop(signal);
+        await stop();
+        pino.flush();
+      });
+      process.on('SIGTERM', end);
+      process.on('SIGINT', end);
+      // A terminal that is closed sends it too.
+      if (!process.stdout.isTTY) process.on('SIGHUP', () => supervisor.reload());
+      await release();
+      if (await supervisor.start()) {
+        await greet(env, firstKey);
+        collectWhenIdle();
+      } else if (!supervisor.isStopping) {
+        // The worker that did not start has said why.
+        await supervisor.stop('a failed start');
+        await stop();
+        process.exit(1);
+      }
+      return;
+    }
     chooseQueueBackend(env);
     // Imported here because it takes most of the start: a refused start answers without it.
     const { createApp } = await import('./app.setup.js');
-    const app = await createApp(env, { logger });
+    const internal = worker ? createServer({ allowHalfOpen: true, noDelay: true }) : undefined;
+    const app = await createApp(env, { logger, internal }, tuning);
     const end = stopOnce(env.drainMs + STOP_MS_MAX, async (signal) => {
       const startedAt = performance.now();
       pino.info(`${signal}: finishing requests; jobs go on in another process or after the next start`);
@@ -103,17 +151,29 @@ async function start(): Promise<void> {
       pino.info(`stopped in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
       pino.flush();
     });
-    process.on('SIGTERM', end);
-    process.on('SIGINT', end);
+    if (orders) orders.obey(end, app.getHttpServer());
+    else {
+      process.on('SIGTERM', end);
+      process.on('SIGINT', end);
+    }
     await release();
+    if (worker && internal) {
+      await app.init();
+      internal.on('connection', (socket) => app.getHttpServer().emit('connection', socket));
+      internal.listen({ host: env.internalHost, port: worker.internalPort, exclusive: true });
+      await once(internal, 'listening');
+    }
     await app.listen(env.port, env.host);
+    void acceptMore(app.getHttpServer());
     if (env.publicUrl === null && env.listensEverywhere) {
       pino.warn(`PUBLIC_URL is not set: links begin with ${env.baseUrl}, which only this machine reaches`);
     }
     // On a machine of one's own nobody opens that many connections.
-    const fault = env.isLocalOnly ? null : openFilesFault(env);
+    const fault = env.isLocalOnly ? null : openFilesFault(tuning);
     if (fault !== null) pino.warn(fault);
-    greet(env, firstKey);
+    pino.info(`new servers are ${env.defaultVisibility} unless their creator says otherwise (DEFAULT_VISIBILITY)`);
+    if (worker) process.send?.('ready');
+    else await greet(env, firstKey);
     collectWhenIdle();
   } catch (error) {
     await stop();
@@ -123,6 +183,31 @@ async function start(): Promise<void> {
 
 /** Longer than every part may take to stop after `DRAIN_MS`. What still runs then is ended. */
 const STOP_MS_MAX = 55_000;
+
+/**
+ * The orders of the supervisor to this worker. Signals are ignored, since terminals and service managers send them to all
+ * processes: the supervisor passes them on.
+ */
+class Orders {
+  private end: (signal: string) => void = () => process.exit(0);
+  private server: { _handle?: { close(): void } | null } = {};
+
+  constructor() {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
+    process.on('message', ({ stop, isReplaced }: Partial<StopOrder>) => {
+      if (stop === undefined) return;
+      // The supervisor hands new connections to the others from now on, also those on their way. Connections go on.
+      if (isReplaced) this.server._handle?.close();
+      this.end(stop);
+    });
+  }
+
+  /** @param end ends the worker in order @param server whose connections the supervisor hands over */
+  obey(end: (signal: string) => void, server: object): void {
+    this.end = end;
+    this.server = server;
+  }
+}
 
 /** The first signal ends the service in order, a second one of any kind at once. */
 function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signal: string) => void {

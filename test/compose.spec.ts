@@ -92,6 +92,20 @@ describe('docker/compose.yml', () => {
     expect(slipway).toMatchObject({ volumes: ['data:/data', '/tmp'], env_file: [{ path: '.env', required: false }] });
   });
 
+  it('trusts the proxy in either of the two pools of networks that Docker has', () => {
+    expect(slipway.environment.TRUST_PROXY).toBe('${TRUST_PROXY:-172.16.0.0/12,192.168.0.0/16}');
+  });
+
+  it('builds an image whose labels name its version, commit and base', () => {
+    const file = readFileSync('docker/Dockerfile', 'utf8');
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    const labels = Object.fromEntries(
+      [...file.matchAll(/image\.([\w.]+)=(\S+)/g)].map(([, name, value]) => [name, value]),
+    );
+    const base = `docker.io/library/${/^FROM (\S+) AS runtime/m.exec(file)?.[1]}`;
+    expect(labels).toMatchObject({ version, revision: '$COMMIT', 'base.name': base });
+  });
+
   it('sets no setting that does not exist', () => {
     const known = settingDocs().map(({ name }) => name);
     expect(Object.keys(slipway.environment).filter((name) => !known.includes(name))).toEqual([]);

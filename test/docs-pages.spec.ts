@@ -1,7 +1,8 @@
 import { access } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
-import { settingsPage } from '../scripts/settings-page.mjs';
+import { settingsPage, troubleshootPage } from '../scripts/settings-page.mjs';
 import { settingDocs } from '../src/config/env.js';
+import { checksByPart } from '../src/platform/checks/surroundings.js';
 import { clientConfigsOf } from './support/documentation/client-configs.js';
 import { blocksOf, docPages, readPage } from './support/documentation/doc-pages.js';
 
@@ -15,6 +16,10 @@ const place = ({ page, line }: { page: string; line: number }): string => `${pag
 describe('the documentation', () => {
   it('has the settings of the code: `npm run settings` writes them', async () => {
     expect(await readPage('docs/settings.md')).toBe(settingsPage(settingDocs()));
+  });
+
+  it('has what the checks of the start say: `npm run settings` writes it', async () => {
+    expect(await readPage('docs/troubleshoot.md')).toBe(troubleshootPage(checksByPart));
   });
 
   it('marks every shell block as `sh test`, `sh test background`, `sh test fails`, or `sh manual` with a reason', () => {

@@ -3,40 +3,35 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Origin of a rule: `Spec 4.2` is a section of the interface specification, `Field` the behaviour of published clients and
- * `House` our own promise. `Spec 4.2, Field` means that the section leaves the point open and the second one settles it.
+ * A rule of the contract, small enough that one test can prove it. The files of `test/requirements/` hold one line for each:
+ * `id | source | sentence`. The source is a section of the interface specification (`Spec 4.2`), or `Field`, the behaviour
+ * of published clients. `Spec 4.2, Field` means that the section leaves the point open and the second one settles it;
+ * `House` there is our own decision.
+ * `, long` behind it: only `npm run test:long` proves the rule, since it is about processes that end or published programs.
+ *
+ * A promise of our own is no row: its test names it, as `verifies('id', 'title', …)` with an id that no row has.
  */
-export type RequirementSource = `Spec ${string}` | 'Field' | 'House';
-
-/** The part of the service that brings a requirement which nothing can prove yet. */
-export type PendingTopic = 'hosting';
-
-/** One rule of the service, small enough that one test can prove it. */
 export interface Requirement {
-  readonly source: RequirementSource;
+  readonly id: string;
   /** One sentence in the present tense that a test can prove. */
   readonly behavior: string;
-  /** Set while the feature is missing. `requirements.spec.ts` fails when it is still set and a test exists. */
-  readonly pending?: PendingTopic;
-  /** Only `npm run test:long` proves it: it is about processes that end, published programs or generated code. */
-  readonly isLong?: true;
+  readonly isLong: boolean;
 }
 
-/** The requirements of one file, by id. */
-export type RequirementChapter = Record<string, Requirement>;
+/** A row as an object. @throws Error for a line of another form */
+export function requirementOf(row: string): Requirement {
+  const [, id, long, behavior] = /^(\S+) \| (?:Spec|Field)[^|]*?(, long)? \| (.+\.)$/.exec(row) ?? [];
+  if (id === undefined) throw new Error(`A requirement is \`id | source | sentence.\`, not: ${row}`);
+  return { id, behavior, isLong: long !== undefined };
+}
 
 /**
- * The exports of every file in `test/requirements/`: the rules of the interface specification and the promises beyond it.
- * Tests cite the ids with `verifies`, and `requirements.spec.ts` fails on each id that has no test and is not pending,
- * and on each citation of an id that does not exist.
+ * The rows of every file in `test/requirements/`. Tests cite the ids with `verifies`, and `requirements.spec.ts` fails on
+ * each id that has no test.
  */
-export async function loadRequirements(): Promise<RequirementChapter[]> {
+export async function loadRequirements(): Promise<Requirement[]> {
   const folder = path.join(import.meta.dirname, 'requirements');
   const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
-  const chapters: RequirementChapter[] = [];
-  for (const name of files) {
-    const file = (await import(pathToFileURL(path.join(folder, name)).href)) as Record<string, RequirementChapter>;
-    chapters.push(...Object.values(file));
-  }
-  return chapters;
+  const modules = await Promise.all(files.map((name) => import(pathToFileURL(path.join(folder, name)).href)));
+  return modules.flatMap((file: Record<string, string[]>) => Object.values(file).flat()).map(requirementOf);
 }

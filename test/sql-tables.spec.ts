@@ -22,20 +22,28 @@ const withoutEntity = {
   invocations: 'modules/logs',
   invocation_hours: 'modules/logs',
   deleted_invocation_owners: 'modules/logs',
+  log_batches: 'modules/logs',
   blob_garbage: 'modules/releases',
 };
 
 const visibility = 'whether a caller may find a server is one condition in every statement that lists or reads servers';
 const logNames = 'names of what a log line is about, for the services of any module';
+const membership = 'the removal of a member ends the OAuth logins that the membership opened, in the same transaction';
 const exceptions: Record<string, string> = {
   'modules/auth grants': visibility,
   'modules/auth namespaces': visibility,
-  'modules/servers grants': visibility,
   'modules/auth as_grants': 'the rotation of a key moves its logins in the same transaction',
   'modules/auth sessions':
     'disabling an account ends its sessions, and the rotation of a key moves them, in the same transaction',
   'modules/auth invitations': 'disabling an account ends its invitations in the same transaction',
+  'modules/auth people': 'a person who joins an organization gets an account and its password in the same transaction',
+  'modules/auth connections': membership,
+  'modules/auth servers': membership,
+  'modules/auth pending_authorizations': membership,
+  'modules/connections as_grants':
+    'the move of a namespace ends the OAuth logins to what it holds, in the same transaction',
   'modules/logs as_grants': 'the name of the app behind a credential, in the statement that reads a page of the log',
+  'modules/logs sessions': 'the name of the browser behind a credential, in the same statement',
   'modules/logs connections': 'a row is stored only while its connection exists, which the statement locks',
   'modules/servers releases': 'the sealed URL of the current release, in the one statement of each call of a server',
   'platform/telemetry connections': logNames,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { appendFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -33,6 +33,16 @@ describe('the folder of a backup', () => {
       const found = await stat(path.join(folder, entry));
       expect([entry, found.mode & 0o777]).toEqual([entry, found.isDirectory() ? 0o700 : 0o600]);
     }
+  });
+
+  it('is empty again after a backup that failed', async () => {
+    await mkdir(folder);
+    const backup = await NewBackup.make(folder);
+    await backup.write('tables/servers', ['rows']);
+    await backup.blobs.put(Readable.from(['content']), 100);
+    await backup.empty();
+    expect(await readdir(folder)).toEqual([]);
+    await NewBackup.make(folder);
   });
 
   it('gives a data folder the files of sessions that its checksums list, and no others', async () => {

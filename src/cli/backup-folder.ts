@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -27,6 +27,8 @@ export interface Manifest extends DatabaseOutline {
   createdAt: string;
   /** Ids of the keys that open the sealed values. */
   keyIds: string[];
+  /** A sealed value for each of them, which proves a key of the same name. */
+  samples?: string[];
   /** Files that rows name and that were gone or damaged already. */
   lostBlobs: string[];
 }
@@ -45,6 +47,11 @@ export class NewBackup {
     if ((await namesIn(folder)).length > 0) throw new Error(`${folder} is not empty: name a new folder.`);
     await makeFolder(path.resolve(folder));
     return new NewBackup(folder);
+  }
+
+  /** Deletes what was written; the folder may be a mount point, and stays. */
+  async empty(): Promise<void> {
+    for (const name of await namesIn(this.folder)) await rm(path.join(this.folder, name), { recursive: true });
   }
 
   async writeTable({ name }: TableOutline, rows: Readable): Promise<void> {

@@ -1,8 +1,11 @@
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { LAST_BACKUP } from '../config/env.js';
 import { CLIENT_INFO } from '../mcp/protocol/protocol.js';
 import { namedBlobs } from '../modules/releases/blobs.repository.js';
 import { blobStore } from '../platform/blobs/blobs.module.js';
+import { isStorageFull, StorageFullError } from '../platform/blobs/storage-space.js';
 import { DatabaseSnapshot } from '../platform/database/database-copy.js';
 import { filesBelow, streamIfThere } from '../platform/files/files.js';
 import { keyUses } from '../platform/vault/sealed-values.repository.js';
@@ -13,9 +16,11 @@ import { withDatabase } from './with-database.js';
 
 /**
  * `slipway backup FOLDER`: writes the database as it is now, the files that it names and the session data of hosted code to a
- * new folder, with checksums; `--with-keys`: also the encryption keys. The service may run meanwhile.
+ * new folder, with checksums; `--with-keys`: also the encryption keys. The service may run meanwhile. A backup that fails
+ * leaves an empty folder.
  *
- * @throws Error when the folder has content
+ * @returns 1 if files of releases are lost, which the backup then lacks
+ * @throws Error when the folder has content, or the disk has no room for it
  */
 export async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -26,7 +31,7 @@ export async function run(args: string[]): Promise<number> {
   const [folder] = positionals;
   if (folder === undefined || positionals.length > 1) throw new UsageError('name one folder, which it makes');
   const backup = await NewBackup.make(folder);
-  return withDatabase({ migrate: 'off' }, async ({ env }) => {
+  const made = withDatabase({ migrate: 'off' }, async ({ env }) => {
     const { dataDir, databaseUrl, encryptionKeys } = env;
     const snapshot = await DatabaseSnapshot.open(databaseUrl ?? '');
     try {
@@ -42,16 +47,30 @@ export async function run(args: string[]): Promise<number> {
         const keys = (encryptionKeys ?? []).map(({ id, secret }) => `${id}:${secret.toString('base64')}`);
         await backup.write(KEYS, [`${keys.join()}\n`]);
       }
-      const keyIds = (await keyUses(snapshot)).map(({ keyId }) => keyId);
+      const uses = await keyUses(snapshot);
+      const [keyIds, samples] = [uses.map(({ keyId }) => keyId), uses.map(({ sample }) => sample)];
       const copied = hashes.filter((hash) => !lostBlobs.includes(hash));
-      await backup.finish({ version: CLIENT_INFO.version, keyIds, lostBlobs, ...outline }, copied);
+      await backup.finish({ version: CLIENT_INFO.version, keyIds, samples, lostBlobs, ...outline }, copied);
+      // The list of the operator on Home asks for it.
+      if (env.embeddedFolder !== null) {
+        await writeFile(path.join(dataDir, LAST_BACKUP), `${new Date().toISOString()}\n`);
+      }
       const rows = outline.tables.reduce((sum, table) => sum + table.rows, 0);
       process.stdout.write(`Backed up to ${folder}: ${rows} rows, ${copied.length} files of releases.\n`);
       const needed = `It opens with the keys ${keyIds.join(', ')}, which are not in it: store them elsewhere.\n`;
       if (!values['with-keys'] && keyIds.length > 0) process.stdout.write(needed);
-      return 0;
+      if (lostBlobs.length === 0) return 0;
+      process.stderr.write(`${lostBlobs.length} files of releases are lost: publish these releases again.\n`);
+      return 1;
     } finally {
       await snapshot.close();
     }
+  });
+  return made.catch(async (error: unknown) => {
+    await backup.empty();
+    if (!isStorageFull(error) && !(error instanceof StorageFullError)) throw error;
+    throw new Error(
+      `There is no room for the backup in ${folder}: name a folder on a larger disk. Nothing was kept there.`,
+    );
   });
 }

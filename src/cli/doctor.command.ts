@@ -2,26 +2,31 @@
  * `slipway doctor`: checks what the service needs, with the checks of its start and of `/ready`, and changes nothing.
  * It runs beside the service and without it.
  *
- * Each check prints one line: `ok`, `warning` or `failed`, its name, and what was found or what to do. Checks:
- * settings, login by URL, database and its version, migrations, keys, connections to Postgres, names of namespaces,
- * queue, clock, storage, files, open files, isolation of hosted code, egress rules. Checks that need the database are
- * left out when it cannot be reached.
+ * Each check prints one line: `ok`, `warning` or `failed`, its name, and what was found or what to do. Checks: settings;
+ * their names, folders, Redis and Postgres with the rows of `platform/checks`, which the start runs too; migrations, keys,
+ * address, login by URL, workers that run, API keys, names of namespaces, queue, clock, storage, files, open files,
+ * isolation of hosted code, egress rules. Checks that need the database are left out when it cannot be used.
+ *
+ * `--tuning` prints bounds and times that are no settings, and checks nothing.
  *
  * Exit code 1 when a check failed; warnings do not count.
  */
-import { access, constants } from 'node:fs/promises';
 import { NestFactory } from '@nestjs/core';
 import { createApp } from '../app.setup.js';
 import { ConfigModule } from '../config/config.module.js';
 import { loadEnv, type Env } from '../config/env.js';
+import { Tuning, tuningOf } from '../config/tuning.js';
 import { Sandbox } from '../hosting/sandbox/sandbox.js';
 import { startDatabase } from '../infrastructure.js';
 import { issuerOf, offReason } from '../modules/authorization-server/protected-resource.js';
+import { publicWithSecrets } from '../modules/servers/settings/server-secrets.repository.js';
+import { keyFaults } from '../modules/auth/api-keys.repository.js';
 import { BlobsModule, blobStore } from '../platform/blobs/blobs.module.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 import { DatabaseSnapshot } from '../platform/database/database-copy.js';
 import { pendingMigrations } from '../platform/database/migrations.js';
-import { databaseFault } from '../platform/database/postgres-errors.js';
+import { databaseFault } from '../platform/checks/connect-checks.js';
+import { examine, type Part } from '../platform/checks/surroundings.js';
 import { AddressPolicy, parseEgressAllow } from '../platform/egress/address-policy.js';
 import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
@@ -29,7 +34,8 @@ import type { DomainError } from '../platform/errors/domain-error.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
 import { RESERVED_NAMESPACES } from '../platform/http/resource-names.js';
 import { openFilesFault } from '../platform/open-files.js';
-import { chooseQueueBackend, POSTGRES_CONNECTIONS_MAX } from '../platform/queue/queue-backend.js';
+import { runningBaseUrl, runningWorkers } from '../platform/processes/processes.repository.js';
+import { chooseQueueBackend } from '../platform/queue/queue-backend.js';
 import { QueueModule } from '../platform/queue/queue.module.js';
 import { HealthController } from '../platform/telemetry/health.controller.js';
 import type { ReadinessDto } from '../platform/telemetry/health.dto.js';
@@ -40,7 +46,14 @@ import { Vault } from '../platform/vault/vault.js';
 /** The service works, but not as it should; the message says what to do. */
 class Warning extends Error {}
 
+/** Keys that a warning names. */
+const KEYS_NAMED = 5;
+
 let failures = 0;
+
+function line(level: string, name: string, text: string): void {
+  process.stdout.write(`${`${level.padEnd(8)} ${name.padEnd(11)} ${text}`.trimEnd()}\n`);
+}
 
 /**
  * Prints one line: `ok` with the result, `warning` or `failed` with what the check throws.
@@ -52,40 +65,48 @@ async function check<T>(
   ask: () => T | Promise<T>,
   tell: (result: T) => string = String,
 ): Promise<T | null> {
-  const line = (level: string, text: string) =>
-    process.stdout.write(`${`${level.padEnd(8)} ${name.padEnd(11)} ${text}`.trimEnd()}\n`);
   try {
     const result = await ask();
-    line('ok', tell(result));
+    line('ok', name, tell(result));
     return result;
   } catch (error) {
     const isWarning = error instanceof Warning;
     if (!isWarning) failures += 1;
     const lines = (databaseFault(error) ?? (error as Error).message).split('\n');
-    for (const text of lines) line(isWarning ? 'warning' : 'failed', text);
+    for (const text of lines) line(isWarning ? 'warning' : 'failed', name, text);
     return null;
   }
 }
 
-/** Runs all checks. @returns 1 when a check failed */
-export async function run(): Promise<number> {
+/** Prints what the start would say of these parts. @returns false when it would not go on */
+async function surroundings(env: Env, parts: Part[]): Promise<boolean> {
+  const before = failures;
+  for (const { part, found, faults } of await examine(env, parts)) {
+    if (faults.length === 0) line('ok', part, found);
+    for (const { text, isFatal } of faults) line(isFatal ? 'failed' : 'warning', part, text);
+    failures += faults.filter(({ isFatal }) => isFatal).length;
+  }
+  return failures === before;
+}
+
+/** Runs all checks, or prints the fixed values as JSON for `--tuning`. @returns 1 when a check failed */
+export async function run(args: string[]): Promise<number> {
+  if (args.at(-1) === '--tuning') {
+    process.stdout.write(`${JSON.stringify(new Tuning(), null, 2)}\n`);
+    return 0;
+  }
+  const tuning = tuningOf(args);
   const readSettings = () => loadEnv(undefined, egressChecks);
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
-  if (env.roles.includes('api')) {
-    // That clients cannot log in by URL is what many services want, so it is no warning.
-    await check('login', () => {
-      const reason = offReason(env);
-      if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;
-      return `clients${env.isLocalOnly ? ' on this machine' : ''} log in by URL at ${issuerOf(env)}`;
-    });
-  }
+  await surroundings(env, ['names', 'folders', 'redis']);
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
+    await checkLogin(env, null);
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
   } else await checkDatabase(env);
   await check('files', () => filesOf(env));
   await check('open files', () => {
-    const fault = openFilesFault(env);
+    const fault = openFilesFault(tuning);
     if (fault !== null) throw new Warning(fault);
     return '';
   });
@@ -101,24 +122,38 @@ export async function run(): Promise<number> {
   return failures > 0 ? 1 : 0;
 }
 
+/**
+ * Checks the address of the service for its users.
+ *
+ * @param running the address of the service that runs; null without one, and then the settings of this command count
+ */
+async function checkLogin(settings: Env, running: string | null): Promise<void> {
+  if (!settings.roles.includes('api')) return;
+  await check('address', () => {
+    if (running !== null) return `${running}, of the service that runs`;
+    const setting = settings.publicUrl === null ? 'HOST and PORT' : 'PUBLIC_URL';
+    return `${settings.baseUrl}, from ${setting} of this command, since no service runs`;
+  });
+  const env = running === null ? settings : settings.with({ publicUrl: running });
+  // That clients cannot log in by URL is what many services want, so it is no warning.
+  await check('login', () => {
+    const reason = offReason(env);
+    if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;
+    return `clients${env.isLocalOnly ? ' on this machine' : ''} log in by URL at ${issuerOf(env)}`;
+  });
+}
+
 /** Checks that need the database. */
 async function checkDatabase(settings: Env): Promise<void> {
   const started = await check(
     'database',
     () => startDatabase(settings),
-    () => (settings.databaseUrl === null ? 'embedded' : 'of DATABASE_URL'),
+    ({ env }) => (settings.databaseUrl === null ? `embedded, in ${env.embeddedFolder}` : 'of DATABASE_URL'),
   );
   if (started === null) return;
   const { env, stop } = started;
   try {
-    const version = await check('postgres', () =>
-      withSnapshot(env, async (snapshot) => {
-        const number = await snapshot.serverVersion();
-        if (Number.parseInt(number) < 14) throw new Error(`Postgres ${number} is too old: use 14 or newer.`);
-        return number;
-      }),
-    );
-    if (version === null) return;
+    if (!(await surroundings(env, ['postgres']))) return;
     const migrations = await check('migrations', async () => {
       const modules = await loadExternalModules(env.modules ?? []);
       if (!(await pendingMigrations(env.databaseUrl ?? '', modules))) return 'at this version';
@@ -127,6 +162,7 @@ async function checkDatabase(settings: Env): Promise<void> {
         : new Warning('The database is older than this version: the next start migrates it. Take a backup before.');
     });
     if (migrations !== null) await checkService(env);
+    else await checkLogin(env, null);
   } finally {
     await stop();
   }
@@ -145,10 +181,17 @@ async function checkService(env: Env): Promise<void> {
     () => withSnapshot(env, (snapshot) => requireKeys(snapshot, vault)),
     () => 'open what is stored',
   );
-  await check('connections', () => withSnapshot(env, (snapshot) => connectionsOf(env, snapshot)));
+  await checkLogin(env, await withSnapshot(env, runningBaseUrl));
+  const workers = await withSnapshot(env, runningWorkers);
+  if (workers.length > 0) {
+    const named = workers.map(({ machine, numbers }) => `${numbers.join(', ')} on ${machine}`);
+    await check('workers', () => named.join('; '));
+  }
+  await check('API keys', () => withSnapshot(env, apiKeysOf));
+  await check('secrets', () => withSnapshot(env, secretsOf));
   if (env.roles.includes('api')) await check('namespaces', () => withSnapshot(env, (rows) => namespacesOf(env, rows)));
   chooseQueueBackend(env);
-  const imports = [ConfigModule.forRoot(env), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
+  const imports = [ConfigModule.forRoot(env, new Tuning()), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
   const quiet = { logger: false, abortOnError: false } as const;
   const parts = await NestFactory.createApplicationContext({ module: class Doctor {}, imports }, quiet);
   const ready = await parts.get(HealthController, { strict: false }).readiness();
@@ -162,20 +205,26 @@ async function checkService(env: Env): Promise<void> {
   }
 }
 
-/**
- * Compares the connections that the processes may open with those that Postgres gives to accounts that are not superusers.
- * The sum takes the settings of this process for all, and has one process more than are registered: workers without another
- * role are not, and a restart starts the next process before the last one ends.
- *
- * @throws Warning when Postgres has too few
- */
-async function connectionsOf(env: Env, snapshot: DatabaseSnapshot): Promise<string> {
-  const { registered, usable } = await snapshot.connections();
-  const processes = registered + 1;
-  const sum = processes * (env.databasePoolMax + (env.redisUrl === null ? POSTGRES_CONNECTIONS_MAX : 0));
-  const text = `${processes} process${processes === 1 ? '' : 'es'} may hold ${sum}, and Postgres has ${usable}`;
-  if (sum > usable) throw new Warning(`${text}: lower DATABASE_POOL_MAX or raise max_connections.`);
-  return text;
+/** @throws Warning that names keys which never expire, or were not used for 90 days */
+async function apiKeysOf(snapshot: DatabaseSnapshot): Promise<string> {
+  const { lasting, unused } = await keyFaults(snapshot);
+  const named = (keys: string[]) => keys.slice(0, KEYS_NAMED).join(', ') + (keys.length > KEYS_NAMED ? ', …' : '');
+  const faults = [
+    ...(lasting.length > 0 ? [`${lasting.length} never expire: ${named(lasting)}.`] : []),
+    ...(unused.length > 0 ? [`${unused.length} were not used for 90 days: ${named(unused)}. Revoke them.`] : []),
+  ];
+  if (faults.length > 0) throw new Warning(faults.join('\n'));
+  return 'each expires and is used';
+}
+
+/** @throws Warning that names public servers with secrets */
+async function secretsOf(snapshot: DatabaseSnapshot): Promise<string> {
+  const names = await publicWithSecrets(snapshot);
+  if (names.length === 0) return 'no public server has any';
+  throw new Warning(
+    `Every account that calls ${names.join(', ')} works with the secrets of its owner, since the server is public: make it ` +
+      'private where that is not meant.',
+  );
 }
 
 /**
@@ -210,9 +259,6 @@ async function filesOf(env: Env): Promise<string> {
       });
     return `S3 bucket ${env.blobUrl.bucket}`;
   }
-  await access(env.dataDir, constants.W_OK).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw new Error(`${env.dataDir} cannot be written (${error.code}): change its owner.`);
-  });
   return env.dataDir;
 }
 

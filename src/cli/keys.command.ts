@@ -3,6 +3,7 @@ import { ApiKeysRepository, OPERATOR } from '../modules/auth/api-keys.repository
 import { parseScopes } from '../modules/auth/may.js';
 import { makeInvitation } from '../modules/people/invitations.service.js';
 import { PeopleRepository } from '../modules/people/people.repository.js';
+import { runningBaseUrl } from '../platform/processes/processes.repository.js';
 import { withDatabase } from './with-database.js';
 
 /**
@@ -49,8 +50,14 @@ async function invite(name: string): Promise<number> {
     // On an empty database the operator's first key was made just now: it must not be lost.
     if (firstKey !== null) process.stdout.write(`First API key of ${OPERATOR}, with all rights:\n${firstKey}\n`);
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(name);
-    const { url, expiresAt } = await makeInvitation(new PeopleRepository(source), env, accountId, operatorId);
+    const running = await runningBaseUrl(source);
+    const service = running === null ? env : env.with({ publicUrl: running });
+    const { url, expiresAt } = await makeInvitation(new PeopleRepository(source), service, accountId, operatorId);
     process.stdout.write(`Invitation for ${name}. It works once, until ${expiresAt}:\n${url}\n`);
+    if (running === null) {
+      const setting = env.publicUrl === null ? 'HOST and PORT' : 'PUBLIC_URL';
+      process.stdout.write(`No service runs: its address is taken from ${setting} of this command.\n`);
+    }
     return 0;
   });
 }

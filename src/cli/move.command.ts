@@ -2,11 +2,12 @@ import path from 'node:path';
 import { loadEnv } from '../config/env.js';
 import { namedBlobs } from '../modules/releases/blobs.repository.js';
 import { blobStore } from '../platform/blobs/blobs.module.js';
+import { requireSurroundings } from '../platform/checks/surroundings.js';
 import { DiskBlobStore } from '../platform/blobs/disk-blob-store.js';
 import { DatabaseSnapshot, loadDatabase } from '../platform/database/database-copy.js';
 import { pendingMigrations } from '../platform/database/migrations.js';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.js';
-import { holdsDatabase } from '../platform/embedded/server-account.js';
+import { holdsDatabase, noteMove } from '../platform/embedded/server-account.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
 import { requireKeys } from '../platform/vault/sealed-values.repository.js';
 import { Vault } from '../platform/vault/vault.js';
@@ -14,7 +15,8 @@ import { copyBlobs } from './copy-blobs.js';
 
 /**
  * `slipway move`: copies the embedded database of DATA_DIR to DATABASE_URL, which is empty, and files of releases to BLOB_URL if
- * that is set. What is copied stays where it was. Session data of hosted code stays in DATA_DIR, which is used on.
+ * that is set. What is copied stays where it was, marked: a start without DATABASE_URL is refused
+ * there. Session data of hosted code stays in DATA_DIR, which is used on.
  *
  * @throws Error while the service runs, or when the new database has content; StartError when ENCRYPTION_KEYS do not open
  * what is stored
@@ -24,6 +26,7 @@ export async function run(): Promise<number> {
   const { databaseUrl, blobUrl, dataDir, encryptionKeys, modules } = env;
   if (databaseUrl === null) throw new Error('Set DATABASE_URL to the new database, and BLOB_URL to move files too.');
   if (!holdsDatabase(dataDir)) throw new Error(`There is no embedded database in ${dataDir}: check DATA_DIR.`);
+  await requireSurroundings(env, ['postgres']);
   const external = await loadExternalModules(modules ?? []);
   const embedded = await startEmbeddedPostgres({ dataDir, log: () => undefined });
   try {
@@ -41,6 +44,7 @@ export async function run(): Promise<number> {
         lost = await copyBlobs(hashes, new DiskBlobStore(path.join(dataDir, 'blobs')), blobStore(env));
       };
       await loadDatabase(databaseUrl, outline, external, (table) => snapshot.read(table), files);
+      await noteMove(dataDir, databaseUrl);
       for (const { name, rows } of outline.tables) process.stdout.write(`${name}  ${rows}\n`);
       process.stdout.write(`Moved, with the same number of rows in each table`);
       process.stdout.write(blobUrl ? ` and ${hashes.length - lost.length} files of releases.\n` : '.\n');

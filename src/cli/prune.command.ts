@@ -1,9 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { tuningOf } from '../config/tuning.js';
 import { InvocationsRepository } from '../modules/logs/store/invocations.repository.js';
 import { PartitionMaintenance } from '../modules/logs/store/partition-maintenance.js';
 import { PartitionsRepository } from '../modules/logs/store/partitions.repository.js';
-import { BlobSweeper, ORPHAN_AGE_MS } from '../modules/releases/blob-sweeper.js';
+import { BlobSweeper } from '../modules/releases/blob-sweeper.js';
 import { BlobsRepository, namedBlobs } from '../modules/releases/blobs.repository.js';
 import { ReleasesRepository } from '../modules/releases/releases.repository.js';
 import { blobStore } from '../platform/blobs/blobs.module.js';
@@ -20,7 +21,11 @@ import { withDatabase } from './with-database.js';
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
-    options: { 'older-than': { type: 'string' }, 'dry-run': { type: 'boolean', default: false } },
+    options: {
+      'older-than': { type: 'string' },
+      'dry-run': { type: 'boolean', default: false },
+      tuning: { type: 'string' },
+    },
   });
   const { 'older-than': olderThan, 'dry-run': isDry } = values;
   if (olderThan !== undefined && !/^[1-9]\d{0,4}d$/.test(olderThan)) {
@@ -30,7 +35,7 @@ export async function run(args: string[]): Promise<number> {
   return withDatabase({ migrate: 'off', ...changes }, async ({ env, source }) => {
     const schedule = new Schedule();
     const partitions = new PartitionsRepository(source);
-    const logs = new PartitionMaintenance(schedule, partitions, new InvocationsRepository(source), env);
+    const logs = new PartitionMaintenance(schedule, partitions, new InvocationsRepository(source), env, source);
     const days = await logs.surplus(Date.now());
     const areLogsPruned = isDry || (await logs.dropOld());
     if (!areLogsPruned) process.stderr.write('A worker maintains the log: run slipway prune again in a minute.\n');
@@ -44,10 +49,11 @@ export async function run(args: string[]): Promise<number> {
     let garbage: string[];
     await runner.startTransaction();
     try {
-      const repository = new ReleasesRepository(source, env);
+      const tuning = tuningOf(args);
+      const repository = new ReleasesRepository(source, tuning);
       let deleted: number;
       do {
-        deleted = await repository.deleteOld(env.releaseKeep, env.releaseKeepDays, runner);
+        deleted = await repository.deleteOld(tuning.releaseKeep, env.releaseKeepDays, runner);
         releases += deleted;
       } while (deleted > 0);
       named = new Set(await namedBlobs(runner));
@@ -57,9 +63,10 @@ export async function run(args: string[]): Promise<number> {
       if (runner.isTransactionActive) await runner.rollbackTransaction();
       await runner.release();
     }
-    if (!isDry) await blobs.removeUnfinished(ORPHAN_AGE_MS);
+    const before = await sweeper.orphanedBefore();
+    if (!isDry && before) await blobs.removeUnfinished(before);
     const unused = new Set(garbage);
-    for await (const hash of blobs.list(ORPHAN_AGE_MS)) unused.add(hash);
+    if (before) for await (const hash of blobs.list(before)) unused.add(hash);
     let [files, bytes] = [0, 0];
     for (const hash of unused) {
       if (named.has(hash)) continue;

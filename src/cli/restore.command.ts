@@ -1,8 +1,9 @@
-import { copyFile } from 'node:fs/promises';
+import { copyFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { loadEnv } from '../config/env.js';
 import { startDatabase } from '../infrastructure.js';
 import { blobStore } from '../platform/blobs/blobs.module.js';
+import { requireSurroundings } from '../platform/checks/surroundings.js';
 import { loadDatabase } from '../platform/database/database-copy.js';
 import { SchemaVersionError } from '../platform/database/migrations.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
@@ -10,6 +11,8 @@ import { makeFolder, namesIn, PASSABLE } from '../platform/files/files.js';
 import { Backup, KEYS } from './backup-folder.js';
 import { copyBlobs } from './copy-blobs.js';
 import { UsageError } from './usage-error.js';
+import { removeDataDirectory } from '../platform/embedded/server-files.js';
+import { keysFromFile, Vault } from '../platform/vault/vault.js';
 
 /**
  * `slipway restore FOLDER`: loads a backup into an empty database and an empty data folder. Checks all of the backup before
@@ -28,27 +31,37 @@ export async function run([folder, ...others]: string[]): Promise<number> {
   if (content.length > 0) {
     throw new Error(`${dataDir} is not empty, it has ${content.join(', ')}: set DATA_DIR to a new folder.`);
   }
+  await requireSurroundings(settings, ['postgres']);
+  const ownKeys = names.includes(KEYS) ? dataDir : backup.has(KEYS) ? folder : null;
+  const keys = settings.encryptionKeys ?? (ownKeys === null ? [] : await keysFromFile(ownKeys, false));
+  if (keys.length === 0 && manifest.keyIds.length > 0) {
+    throw new Error(
+      `The backup holds no keys: put the file ${KEYS} that belongs to it into ${dataDir}, or set ENCRYPTION_KEYS.`,
+    );
+  }
+  const missing = manifest.keyIds.filter((keyId) => !keys.some(({ id }) => id === keyId));
+  if (missing.length > 0) throw new Error(`ENCRYPTION_KEYS lacks ${missing.join(', ')}, which the backup needs.`);
+  if (!(manifest.samples ?? []).every((sample) => new Vault(keys).unwraps(sample))) {
+    throw new Error(
+      `The keys do not open what the backup holds: a key of the same name is another one. Use those of its service.`,
+    );
+  }
+  const modules = await loadExternalModules(settings.modules ?? []);
   // The embedded database needs its keys in the data folder.
-  if (!settings.encryptionKeys && !names.includes(KEYS)) {
-    if (backup.has(KEYS)) {
-      await makeFolder(dataDir, PASSABLE);
-      await copyFile(backup.pathOf(KEYS), path.join(dataDir, KEYS));
-    } else if (manifest.keyIds.length > 0) {
-      throw new Error(
-        `The backup holds no keys: put the file ${KEYS} that belongs to it into ${dataDir}, or set ENCRYPTION_KEYS.`,
-      );
-    }
+  const copiesKeys = !settings.encryptionKeys && ownKeys === folder;
+  if (copiesKeys) {
+    await makeFolder(dataDir, PASSABLE);
+    await copyFile(backup.pathOf(KEYS), path.join(dataDir, KEYS));
   }
   const { env, stop } = await startDatabase(settings);
+  let isRestored = false;
   try {
-    const missing = manifest.keyIds.filter((keyId) => !env.encryptionKeys?.some(({ id }) => id === keyId));
-    if (missing.length > 0) throw new Error(`ENCRYPTION_KEYS lacks ${missing.join(', ')}, which the backup needs.`);
-    const modules = await loadExternalModules(env.modules ?? []);
     const files = async () => {
       await copyBlobs(backup.blobHashes, backup.blobs, blobStore(env));
       await backup.copySessions(env.dataDir);
     };
     await loadDatabase(env.databaseUrl ?? '', manifest, modules, (table) => backup.readTable(table), files);
+    isRestored = true;
   } catch (error) {
     if (!(error instanceof SchemaVersionError)) throw error;
     throw new Error(`manifest.json is of another version, Slipway ${manifest.version}: ${error.message}`, {
@@ -56,6 +69,10 @@ export async function run([folder, ...others]: string[]): Promise<number> {
     });
   } finally {
     await stop();
+    if (!isRestored) {
+      if (env.embeddedFolder !== null) await removeDataDirectory(dataDir, env.embeddedFolder);
+      if (copiesKeys) await rm(path.join(dataDir, KEYS), { force: true });
+    }
   }
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
   process.stdout.write(`Restored ${rows} rows and ${backup.blobHashes.length} files of releases; start the service.\n`);

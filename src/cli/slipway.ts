@@ -1,4 +1,4 @@
-import { databaseFault } from '../platform/database/postgres-errors.js';
+import { databaseFault } from '../platform/checks/connect-checks.js';
 import { UsageError } from './usage-error.js';
 
 const USAGE = `Usage: npm run slipway -- COMMAND
@@ -12,7 +12,7 @@ const USAGE = `Usage: npm run slipway -- COMMAND
   restore FOLDER                        load a backup into an empty database and data folder
   move                                  copy the embedded database to DATABASE_URL, and files to BLOB_URL
   prune [--older-than 7d] [--dry-run]   remove at once the data whose time is over
-  doctor                                check what the service needs, and say what to do
+  doctor [--tuning]                     check what the service needs, and say what to do; or print the fixed limits
 `;
 
 /** A command takes its arguments and returns the exit code. */

@@ -1,6 +1,7 @@
 import { DataSource } from 'typeorm';
 import { loadEnv, type Env } from '../config/env.js';
 import { startInfrastructure } from '../infrastructure.js';
+import { requireSurroundings } from '../platform/checks/surroundings.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 
 /** The service's database, for one command. */
@@ -20,8 +21,10 @@ export async function withDatabase<T>(
   changes: Parameters<Env['with']>[0],
   command: (database: CommandDatabase) => Promise<T>,
 ): Promise<T> {
-  const { env, firstKey, stop } = await startInfrastructure(loadEnv().with(changes));
-  const source = new DataSource({ ...dataSourceOptions(env.databaseUrl ?? '', 1), extra: {} });
+  const settings = loadEnv().with(changes);
+  await requireSurroundings(settings, ['postgres']);
+  const { env, firstKey, stop } = await startInfrastructure(settings);
+  const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1, false));
   try {
     await source.initialize();
     return await command({ env, source, firstKey });

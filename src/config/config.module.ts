@@ -1,11 +1,16 @@
 import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { Env } from './env.js';
+import { Tuning } from './tuning.js';
 
-/** Makes the process' settings injectable by type. */
+/** Makes the settings and the tuning of the process injectable by type. */
 @Global()
 @Module({})
 export class ConfigModule {
-  static forRoot(env: Env): DynamicModule {
-    return { module: ConfigModule, providers: [{ provide: Env, useValue: env }], exports: [Env] };
+  static forRoot(env: Env, tuning: Tuning): DynamicModule {
+    const providers = [
+      { provide: Env, useValue: env },
+      { provide: Tuning, useValue: tuning },
+    ];
+    return { module: ConfigModule, providers, exports: [Env, Tuning] };
   }
 }

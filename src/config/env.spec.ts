@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { loadEnv, StartError } from './env.js';
 import { settingDocs } from './env.js';
+import { Tuning, tuningOf } from './tuning.js';
 
 const base64Key = Buffer.alloc(32, 1).toString('base64');
 
@@ -73,13 +74,16 @@ describe('loadEnv', () => {
   it.each([
     ['PORT', ['0', '65535'], ['-1', '65536', '80.5', 'http', '80 80']],
     ['DATABASE_POOL_MAX', ['1', '500'], ['0', '501']],
-    ['UPSTREAM_CALL_TIMEOUT_MS', ['100', '54000'], ['99', '54001']],
     ['MCP_CALL_TIMEOUT_MS', ['100', '3600000'], ['99', '3600001']],
     ['UPSTREAM_CONNECT_TIMEOUT_MS', ['100', '54000'], ['99', '60000']],
     ['BLOB_URL', ['s3://b', 's3://b/p?endpoint=http://h:9&region=r'], ['b', 's3:///p', 's3://id:key@b', 's3://b?a=1']],
     ['REDIS_URL', ['redis://h:1', 'rediss://u:p@h/0'], ['http://h', 'h:6379', 'redis']],
     ['EGRESS_PROXY', ['http://h:3128', 'http://u:p%40@h/'], ['https://h', 'h:3128', 'http://h/x', 'http://u:%@h:1']],
-    ['PUBLIC_URL', ['http://h', 'https://h/base/'], ['ftp://h', 'h', 'https://h?a=b', 'https://h/#x']],
+    [
+      'PUBLIC_URL',
+      ['http://h', 'https://h/base/'],
+      ['ftp://h', 'h', 'https://h?a=b', 'https://h/#x', 'https://me:word@h'],
+    ],
     ['ROLES', ['api', 'worker', 'worker, api', 'host'], ['Api', 'api,', 'api;worker', 'all']],
     ['MIGRATE', ['auto', 'off'], ['on', 'no']],
     ['REGISTRY_HOSTS', ['none', 'a.com', '*.a.com, b'], ['https://a.com', 'a.com/x', 'a.com:80', '*', 'a.*.com', 'a,']],
@@ -103,7 +107,8 @@ describe('loadEnv', () => {
     [1_024, { httpBodiesBytes: 128, databasePoolMax: 16, runtimeLiveMax: 16 }],
   ])('derives sizes from the memory of a container of %p MB', (memoryMb, expected) => {
     const limit = jest.spyOn(process, 'constrainedMemory').mockReturnValue(memoryMb * 1024 * 1024);
-    const { httpBodiesBytes, databasePoolMax, runtimeLiveMax } = loadEnv({});
+    const { databasePoolMax, runtimeLiveMax } = loadEnv({});
+    const { httpBodiesBytes } = new Tuning();
     const chosen = loadEnv({ DATABASE_POOL_MAX: '3', RUNTIME_LIVE_MAX: '2' });
     limit.mockRestore();
     expect({ httpBodiesBytes: httpBodiesBytes / 1024 / 1024, runtimeLiveMax }).toEqual({
@@ -112,6 +117,52 @@ describe('loadEnv', () => {
     });
     expect(databasePoolMax).toBe(Math.min(expected.databasePoolMax, 8 * availableParallelism()));
     expect(chosen).toMatchObject({ databasePoolMax: 3, runtimeLiveMax: 2 });
+  });
+
+  it('refuses settings that were removed, in one sentence without their values', () => {
+    expect(faults({ STALE_READ_MS: 'canary', HTTP_BODIES_MB: '8', UPLINK_PING_MS: ' ' })).toEqual([
+      'HTTP_BODIES_MB, STALE_READ_MS must be removed: the service uses fixed values instead.',
+    ]);
+  });
+
+  it('checks the variables of Node.js and OpenTelemetry that it looks at, which are no settings', () => {
+    expect(faults({ NODE_EXTRA_CA_CERTS: '/nowhere', OTEL_TRACES_EXPORTER: 'console' })).toEqual([
+      'NODE_EXTRA_CA_CERTS must name a file of PEM certificates that the service can read.',
+      'OTEL_TRACES_EXPORTER must be one of otlp, none.',
+    ]);
+  });
+
+  it.each([
+    ['"postgres://h/d"', 'DATABASE_URL must not stand in quotes.'],
+    [
+      'postgres://me:pa/ss#word@h/d',
+      /^DATABASE_URL must have the reserved characters of its parts percent-encoded: `#` is/,
+    ],
+    ['mysql://h/d', 'DATABASE_URL must be a URL that starts with postgres: or postgresql://.'],
+    ['postgres://me:pa%ss@h/d', /percent-encoded: .*`%` is `%25`/],
+  ])('says what is wrong with the URL %s', (DATABASE_URL, message) => {
+    expect(() => loadEnv({ DATABASE_URL, ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` })).toThrow(
+      message,
+    );
+  });
+
+  it.each(['redis://:p@s/w#x@h', 'redis://:p@s/w@h', 'redis://:p@s?w@h', 'redis://:p@s#x'])(
+    'refuses %s, whose host would be a part of the password',
+    (REDIS_URL) => expect(faults({ REDIS_URL })).toEqual([expect.stringMatching(/^REDIS_URL must .*`#` is `%23`/)]),
+  );
+
+  it('reads the socket of a Postgres, and IPv6 addresses with brackets and without', () => {
+    const socket = { DATABASE_URL: 'postgres://app@/db?host=/run/postgresql', ENCRYPTION_KEYS: `k1:${base64Key}` };
+    expect(loadEnv(socket).databaseUrl).toBe('postgres://app@localhost/db?host=/run/postgresql');
+    expect(loadEnv({ HOST: '[::1]' })).toMatchObject({ host: '::1', baseUrl: 'http://[::1]:3000', isLocalOnly: true });
+    expect(loadEnv({ ADVERTISE_URL: 'http://fd00::12:3000' }).internalUrl).toBe('http://[fd00::12]:3000');
+  });
+
+  it('names settings whose values stand in quotes', () => {
+    expect(faults({ APP_NAME: '"Acme"', PORT: "'80'" })).toEqual([
+      'PORT must not stand in quotes.',
+      'APP_NAME must not stand in quotes.',
+    ]);
   });
 
   it('requires an encryption key with an external database', () => {
@@ -140,9 +191,19 @@ describe('loadEnv', () => {
     expect(loadEnv({ HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' }).isLocalOnly).toBe(false);
   });
 
+  it('makes new servers public while only this machine reaches it, and restricted otherwise', () => {
+    expect(loadEnv({}).defaultVisibility).toBe('public');
+    expect(loadEnv({ HOST: '0.0.0.0' }).defaultVisibility).toBe('restricted');
+    expect(loadEnv({ HOST: '0.0.0.0', DEFAULT_VISIBILITY: 'public' }).defaultVisibility).toBe('public');
+    expect(loadEnv({ DEFAULT_VISIBILITY: 'private' }).defaultVisibility).toBe('private');
+  });
+
   it('builds the base URL', () => {
     expect(loadEnv({ HOST: '::1', PORT: '80' }).baseUrl).toBe('http://[::1]:80');
-    expect(loadEnv({ PUBLIC_URL: 'https://mcp.example.com/base//' }).baseUrl).toBe('https://mcp.example.com/base');
+    for (const spelling of ['https://mcp.example.com/base//', 'HTTPS://MCP.example.com:443//base']) {
+      expect(loadEnv({ PUBLIC_URL: spelling }).baseUrl).toBe('https://mcp.example.com/base');
+    }
+    expect(loadEnv({ PUBLIC_URL: 'https://bücher.example' }).baseUrl).toBe('https://xn--bcher-kva.example');
     expect(loadEnv({}).with({ port: 7 }).baseUrl).toBe('http://127.0.0.1:7');
   });
 });
@@ -204,5 +265,23 @@ describe('settingDocs', () => {
       expect(doc).toMatch(/\w/);
       if (fallback !== null) expect(faults({ [name]: fallback })).toEqual([]);
     }
+  });
+});
+
+describe('tuningOf', () => {
+  it('replaces members by those of --tuning', () => {
+    const changed = tuningOf(['main.js', '--tuning', '{"releaseKeep":1}']);
+    expect(changed).toEqual({ ...new Tuning(), releaseKeep: 1 });
+    expect(tuningOf(['main.js'])).toEqual(new Tuning());
+  });
+
+  it.each([
+    [[], '--tuning must be followed by a JSON object.'],
+    [['null'], '--tuning must be followed by a JSON object.'],
+    [['{"releaseKept":1}'], '--tuning: releaseKept is no member, or its value is no number.'],
+    [['{"toString":1}'], '--tuning: toString is no member, or its value is no number.'],
+    [['{"releaseKeep":"1"}'], '--tuning: releaseKeep is no member, or its value is no number.'],
+  ])('refuses %p', (args, message) => {
+    expect(() => tuningOf(['--tuning', ...args])).toThrow(new StartError(message));
   });
 });

@@ -1,6 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import path from 'node:path';
 import { accountLimitDefaults, parseAccountLimits, type AccountLimits } from './account-limits.js';
+import type { WorkerPlace } from './workers.js';
 import {
   optional,
   secret,
@@ -13,6 +14,8 @@ import {
   flag,
   listOf,
   url,
+  storeUrl,
+  listenAddress,
   publicUrl,
   proxyUrl,
   certificateFile,
@@ -48,7 +51,12 @@ export type IsolationMeasure = (typeof ISOLATION_MEASURES)[number];
 
 /** Every setting of a process, in the order of docs/settings.md. All are optional. */
 const settings = {
-  host: setting('HOST', text, '127.0.0.1', 'Address to listen on. `0.0.0.0` opens the service to the network.'),
+  host: setting(
+    'HOST',
+    listenAddress,
+    '127.0.0.1',
+    'Address to listen on. `0.0.0.0` opens the service to the network.',
+  ),
   port: setting('PORT', integer(0, 65_535), '3000', 'Port to listen on; 0 picks a free one.'),
   publicUrl: optional(
     'PUBLIC_URL',
@@ -90,25 +98,18 @@ const settings = {
   ),
   databaseUrl: secret(
     'DATABASE_URL',
-    url('postgres:', 'postgresql:'),
-    'Postgres 14 or newer to use. Default: the embedded one.',
-  ),
-  staleReadMs: setting(
-    'STALE_READ_MS',
-    integer(0, 3_600_000),
-    '60000',
-    'How long calls use what was read in the 5 s before the database stopped answering: keys, namespaces, connections, ' +
-      'servers. 0: calls need the database.',
+    storeUrl('postgres:', 'postgresql:'),
+    'Postgres 14 or newer to use; by its socket: `postgres://role@/database?host=/folder`. Default: the embedded one.',
   ),
   ownDatabasePoolMax: optional(
     'DATABASE_POOL_MAX',
     integer(1, 500),
-    'Database connections one process may hold for queries. Default: 8 for each processor, and at most one for each 32 MB ' +
-      'of memory of the container or machine; 4 to 16.',
+    'Database connections for queries, which the processes of `WORKERS` share. Default: 8 for each processor, and at most one ' +
+      'for each 32 MB of memory of the container or machine; 4 to 16, and at least 4 for each process.',
   ),
   redisUrl: secret(
     'REDIS_URL',
-    url('redis:', 'rediss:'),
+    storeUrl('redis:', 'rediss:'),
     'Redis 6.2 or newer for the queue (`noeviction`). Default: the queue lives in Postgres.',
   ),
   queuePrefix: setting(
@@ -123,17 +124,25 @@ const settings = {
     'api,worker,host',
     'What this process does: `api` serves requests, `worker` runs jobs, `host` runs hosted code.',
   ),
+  workers: setting(
+    'WORKERS',
+    (value) => (value === 'auto' ? availableParallelism() : integer(1, 64)(value)),
+    '1',
+    'Processes that serve requests, `auto`: one for each processor. The first has all `ROLES`, the others `api`. They share ' +
+      'the port, the memory and the limits: see [scale](scale.md#all-cores-of-one-machine).',
+  ),
   publicReads: setting(
     'PUBLIC_READS',
     flag,
     'false',
     '`true`: servers, skills, icons and downloads may be read without a key. A wrong key is still refused.',
   ),
-  defaultVisibility: setting(
+  ownDefaultVisibility: optional(
     'DEFAULT_VISIBILITY',
-    oneOf('public', 'private'),
-    'public',
-    '`visibility` of new servers whose creator sends none. `private`: only the owner, and whom the owner grants it, finds them.',
+    oneOf('public', 'restricted', 'private'),
+    '`visibility` of new servers whose creator sends none. `private`: only the owner, and whom the owner grants it, finds them. ' +
+      '`restricted`: everybody finds them, and only they call them. Default: `public` while `HOST` and `PUBLIC_URL` are local ' +
+      'and `TRUST_PROXY` is not set, `restricted` otherwise.',
   ),
   registryHosts: setting(
     'REGISTRY_HOSTS',
@@ -172,12 +181,6 @@ const settings = {
       'its `egressAllow` names it with its port; everybody who may publish can do so. Never open: the ports of this service, ' +
       'its database, Redis, S3 and OpenTelemetry collector, and 169.254.0.0/16. Default: none.',
   ),
-  extraCaFile: optional(
-    'NODE_EXTRA_CA_CERTS',
-    certificateFile,
-    'File of PEM certificates of authorities that are trusted besides the public ones, for Postgres, Redis, S3 and all other ' +
-      'requests, and in bundles that reach the network. Node.js reads it.',
-  ),
   egressProxy: secret(
     'EGRESS_PROXY',
     proxyUrl,
@@ -198,47 +201,11 @@ const settings = {
     'How long a process that was told to stop still serves while `/ready` answers 503, so that balancers send their ' +
       'requests elsewhere. The container image sets 5000.',
   ),
-  httpConnectionsMax: setting(
-    'HTTP_CONNECTIONS_MAX',
-    integer(1, 1_000_000),
-    '20000',
-    'Connections one process accepts.',
-  ),
   httpConnectionsPerAddressMax: setting(
     'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
     integer(1, 1_000_000),
     '2000',
     'Connections of one address, or of one /64 network of IPv6.',
-  ),
-  httpRequestTimeoutMs: setting(
-    'HTTP_REQUEST_TIMEOUT_MS',
-    integer(1_000, 3_600_000),
-    '300000',
-    'How long a request may take to arrive, with its body.',
-  ),
-  httpBodiesMb: optional(
-    'HTTP_BODIES_MB',
-    integer(1, 1_000_000),
-    'Request bodies held in memory, from the first byte to the end of the answer; one account may hold a quarter, or one ' +
-      'body. Default: an eighth of the memory of the container or machine, at least 64.',
-  ),
-  httpUnreadMb: optional(
-    'HTTP_UNREAD_MB',
-    integer(1, 1_000_000),
-    'Answers that clients have not read yet; one address may cause a quarter. Beyond it the connection that ' +
-      'is behind for the longest time is closed. Default: as `HTTP_BODIES_MB`.',
-  ),
-  httpFormKb: setting(
-    'HTTP_FORM_KB',
-    integer(1, 1_024),
-    '64',
-    'Size of a body that is read without an API key: the forms of setup pages.',
-  ),
-  httpFormsMb: setting(
-    'HTTP_FORMS_MB',
-    integer(1, 1_024),
-    '4',
-    'Such bodies held in memory; one address may cause a sixteenth, or one body. `/token` has as much of its own.',
   ),
   ownAccountLimits: optional(
     'ACCOUNT_LIMITS',
@@ -246,47 +213,17 @@ const settings = {
     'Limits of every account that differ from the defaults, such as `namespaces=20,requestsPerMinute=6000`: see ' +
       '[operate](operate.md#limits-of-accounts).',
   ),
-  requestsPerAddress: setting(
-    'REQUESTS_PER_ADDRESS',
-    integer(1, 1_000_000_000),
-    '60000',
-    'Requests without a valid key of one address, or of one /64 network of IPv6, in a minute.',
-  ),
   authFailuresMax: setting(
     'AUTH_FAILURES_MAX',
     integer(1, 1_000_000_000),
     '1000',
     'Wrong keys and passwords of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` for each key.',
   ),
-  jsonDepthMax: setting(
-    'JSON_DEPTH_MAX',
-    integer(10, 1_000),
-    '100',
-    'Nested levels of JSON that clients and MCP servers send.',
-  ),
-  jsonMembersMax: setting(
-    'JSON_MEMBERS_MAX',
-    integer(100, 10_000_000),
-    '50000',
-    'Members of all objects of such JSON.',
-  ),
-  jsonElementsMax: setting(
-    'JSON_ELEMENTS_MAX',
-    integer(100, 100_000_000),
-    '500000',
-    'Elements of all arrays of such JSON.',
-  ),
   upstreamConnectTimeoutMs: setting(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     integer(100, 54_000),
     '8000',
     'Time limit for the first contact with an MCP server and for opening a session. Servers that start with their first request may need more.',
-  ),
-  upstreamCallTimeoutMs: setting(
-    'UPSTREAM_CALL_TIMEOUT_MS',
-    integer(100, 54_000),
-    '50000',
-    'Time limit of a REST call of a tool, of a list, and of the handshake with an MCP server. Published REST clients repeat a call after 60 s, hence the maximum.',
   ),
   mcpCallTimeoutMs: setting(
     'MCP_CALL_TIMEOUT_MS',
@@ -299,49 +236,6 @@ const settings = {
     integer(1, 256),
     '16',
     'Size of one answer or event of an MCP server.',
-  ),
-  upstreamMessagesMax: setting(
-    'UPSTREAM_MESSAGES_MAX',
-    integer(1, 10_000_000),
-    '10000',
-    'Messages an MCP server may send with one answer, or in a minute on a stream without answers.',
-  ),
-  upstreamMessagesMb: setting('UPSTREAM_MESSAGES_MB', integer(1, 1_024), '64', 'Size of these messages together.'),
-  uplinkPingMs: setting(
-    'UPLINK_PING_MS',
-    integer(100, 600_000),
-    '25000',
-    'Interval of pings to a paired local server. Its tunnel is closed after two without an answer.',
-  ),
-  uplinkLeaseMs: setting(
-    'UPLINK_LEASE_MS',
-    integer(300, 600_000),
-    '15000',
-    'A tunnel counts as closed after this long without a heartbeat of its process. A process that serves and hosts uses the shorter of this and RUNTIME_LEASE_MS.',
-  ),
-  releaseScanTimeoutMs: setting(
-    'RELEASE_SCAN_TIMEOUT_MS',
-    integer(1_000, 600_000),
-    '60000',
-    'Time limit of the scan of an external server.',
-  ),
-  releaseAuthTimeoutMs: setting(
-    'RELEASE_AUTH_TIMEOUT_MS',
-    integer(1_000, 30 * 24 * 60 * 60_000),
-    '3600000',
-    'Time for which a release waits for its authorization. Then it is `AUTH_TIMEOUT` and must be resumed.',
-  ),
-  releaseLeaseMs: setting(
-    'RELEASE_LEASE_MS',
-    integer(300, 600_000),
-    '15000',
-    'A release passes to another worker after this long without a heartbeat of its own.',
-  ),
-  releaseKeep: setting(
-    'RELEASE_KEEP',
-    integer(1, 100_000),
-    '20',
-    'Newest releases of a server that are stored whatever their age.',
   ),
   releaseKeepDays: setting(
     'RELEASE_KEEP_DAYS',
@@ -360,12 +254,6 @@ const settings = {
     listOf(issuerPattern),
     'Issuers known to support PKCE without announcing it, `*` for one label of the host or any path; others are refused. ' +
       'Default: those of Entra ID and Cognito.',
-  ),
-  oauthSetupTtlMinutes: setting(
-    'OAUTH_SETUP_TTL_MINUTES',
-    integer(1, 1_440),
-    '60',
-    'Lifetime of a link to authorize Slipway at an MCP server.',
   ),
   oauth: setting(
     'OAUTH',
@@ -407,12 +295,6 @@ const settings = {
   ),
   simulatorModel: optional('SIMULATOR_MODEL', text, 'Name of that model. Required with `SIMULATOR_URL`.'),
   simulatorApiKey: secret('SIMULATOR_API_KEY', text, 'API key of the model.'),
-  simulatorTimeoutMs: setting(
-    'SIMULATOR_TIMEOUT_MS',
-    integer(100, 50_000),
-    '20000',
-    'Time limit of the model for one call. After it, the answer is made from schemas.',
-  ),
   simulatorDailyCallsMax: setting(
     'SIMULATOR_DAILY_CALLS_MAX',
     integer(1, 10_000_000),
@@ -420,12 +302,6 @@ const settings = {
     'Requests to the model in a day; one namespace may use a quarter. After that, answers are made from schemas.',
   ),
   runtimeCpuMs: setting('RUNTIME_CPU_MS', integer(50, 300_000), '5000', 'CPU time of one request to hosted code.'),
-  runtimeStallMs: setting(
-    'RUNTIME_STALL_MS',
-    integer(200, 60_000),
-    '1500',
-    'Hosted code that blocks its event loop for this long, such as an endless loop, is ended.',
-  ),
   runtimeWallMs: setting(
     'RUNTIME_WALL_MS',
     integer(100, 3_600_000),
@@ -438,31 +314,12 @@ const settings = {
     '128',
     'Memory hosted code may allocate, for each release.',
   ),
-  runtimeResponseMb: setting('RUNTIME_RESPONSE_MB', integer(1, 1_024), '16', 'Size of one answer of hosted code.'),
-  runtimeLogKb: setting(
-    'RUNTIME_LOG_KB',
-    integer(1, 1_024),
-    '256',
-    'Size of the stored console lines of one request to hosted code.',
-  ),
-  runtimeConcurrency: setting(
-    'RUNTIME_CONCURRENCY',
-    integer(1, 10_000),
-    '64',
-    'Concurrent requests to one hosted release.',
-  ),
   ownRuntimeLiveMax: optional(
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
     'Hosted programs that run at once in one process. The longest idle one is stopped to start another. Default: one for ' +
       'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100. The longest idle ' +
       'one also ends while programs and service together use more than 85 % of that memory.',
-  ),
-  runtimeIdleMs: setting(
-    'RUNTIME_IDLE_MS',
-    integer(100, 86_400_000),
-    '300000',
-    'Hosted code without a request for this long is stopped.',
   ),
   logRetentionDays: setting(
     'LOG_RETENTION_DAYS',
@@ -483,18 +340,6 @@ const settings = {
     'Execution of MCPB bundles, one process for each session. `isolated`: without network. `network`: through a proxy, ' +
       'to public addresses or, if their owner lists hosts, only to those.',
   ),
-  runtimeBundleSessionsMax: setting(
-    'RUNTIME_BUNDLE_SESSIONS_MAX',
-    integer(1, 10_000),
-    '100',
-    'Concurrent sessions of bundles in one process, each in a child process. One bundle may have a quarter.',
-  ),
-  runtimeBundleDiskMb: setting(
-    'RUNTIME_BUNDLE_DISK_MB',
-    integer(1, 10_240),
-    '64',
-    'Size of the files that one session of a bundle may write. They are in memory and deleted with the session.',
-  ),
   hostingIsolation: setting(
     'HOSTING_ISOLATION',
     oneOf('auto', 'container', 'isolated'),
@@ -503,22 +348,10 @@ const settings = {
       'create namespaces. `container`: the sandbox of workerd in the user and network of the service. `auto`: `isolated` ' +
       'where the host can, otherwise `container`. Bundles need `isolated`.',
   ),
-  runtimeLeaseMs: setting(
-    'RUNTIME_LEASE_MS',
-    integer(600, 600_000),
-    '15000',
-    'Hosted code that keeps sessions may start in another process after this long without a heartbeat of its own. A process that serves and hosts uses the shorter of this and UPLINK_LEASE_MS.',
-  ),
   metricsToken: secret(
     'METRICS_TOKEN',
     metricsToken,
     'Bearer token for `/metrics`, 16 characters or more. `open`: without a token. Default: no metrics.',
-  ),
-  commit: setting(
-    'SLIPWAY_COMMIT',
-    text,
-    'unknown',
-    'Commit of the code, for `slipway_build_info`. The container image sets it from its build argument `COMMIT`.',
   ),
   logLevel: setting(
     'LOG_LEVEL',
@@ -528,42 +361,75 @@ const settings = {
   ),
   accessLog: setting('ACCESS_LOG', flag, 'false', '`true`: every request is logged at `info`, with its account.'),
   logFormat: optional('LOG_FORMAT', oneOf('pretty', 'json'), 'Default: `pretty` in a terminal, `json` otherwise.'),
-  otelEndpoint: optional(
-    'OTEL_EXPORTER_OTLP_ENDPOINT',
-    url('http:', 'https:'),
-    'Collector for traces and runtime logs by OTLP over HTTP, such as `http://collector:4318`. The other standard variables ' +
-      'of OpenTelemetry (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME`, …) have their meaning: see ' +
-      '[metrics and traces](metrics.md#traces-and-logs-to-a-collector). Default: none.',
-  ),
-  otelTracesEndpoint: optional(
-    'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
-    url('http:', 'https:'),
-    'Collector for traces only: the complete URL, with `/v1/traces`.',
-  ),
-  otelLogsEndpoint: optional(
-    'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT',
-    url('http:', 'https:'),
-    'Collector for runtime logs only: the complete URL, with `/v1/logs`.',
-  ),
-  otelTracesExporter: setting('OTEL_TRACES_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no traces are sent.'),
-  otelLogsExporter: setting('OTEL_LOGS_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no runtime logs are sent.'),
 };
 
-type Values = { readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['parse']> };
+/** Variables of Node.js and OpenTelemetry, whose libraries read them. The service only looks at them: they are no settings. */
+const variables = {
+  extraCaFile: optional('NODE_EXTRA_CA_CERTS', certificateFile, ''),
+  otelEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', url('http:', 'https:'), ''),
+  otelTracesEndpoint: optional('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', url('http:', 'https:'), ''),
+  otelLogsEndpoint: optional('OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', url('http:', 'https:'), ''),
+  otelTracesExporter: setting('OTEL_TRACES_EXPORTER', oneOf('otlp', 'none'), 'otlp', ''),
+  otelLogsExporter: setting('OTEL_LOGS_EXPORTER', oneOf('otlp', 'none'), 'otlp', ''),
+};
+
+/** Settings of earlier versions. The service does not start while one is set: its value would have no effect. */
+const removed = (
+  'HTTP_CONNECTIONS_MAX HTTP_REQUEST_TIMEOUT_MS HTTP_BODIES_MB HTTP_UNREAD_MB HTTP_FORM_KB HTTP_FORMS_MB ' +
+  'REQUESTS_PER_ADDRESS JSON_DEPTH_MAX JSON_MEMBERS_MAX JSON_ELEMENTS_MAX UPSTREAM_CALL_TIMEOUT_MS ' +
+  'UPSTREAM_MESSAGES_MAX UPSTREAM_MESSAGES_MB UPLINK_PING_MS UPLINK_LEASE_MS RELEASE_SCAN_TIMEOUT_MS ' +
+  'RELEASE_AUTH_TIMEOUT_MS RELEASE_LEASE_MS RELEASE_KEEP OAUTH_SETUP_TTL_MINUTES SIMULATOR_TIMEOUT_MS ' +
+  'RUNTIME_STALL_MS RUNTIME_RESPONSE_MB RUNTIME_LOG_KB RUNTIME_CONCURRENCY RUNTIME_IDLE_MS RUNTIME_LEASE_MS ' +
+  'RUNTIME_BUNDLE_SESSIONS_MAX RUNTIME_BUNDLE_DISK_MB STALE_READ_MS SLIPWAY_COMMIT'
+).split(' ');
+
+const readers = { ...settings, ...variables };
+
+type Values = { readonly [Name in keyof typeof readers]: ReturnType<(typeof readers)[Name]['parse']> };
+
+/** File in `DATA_DIR` with the time of the last backup of the embedded database. */
+export const LAST_BACKUP = 'last-backup';
 
 /** The settings of a process and what follows from them. */
 export class Env extends (class {} as new () => Values) {
+  /** Folder of the embedded Postgres; null with another one. */
+  readonly embeddedFolder: string | null = null;
+  /** True where the encryption keys are a file in `DATA_DIR`, beside the database. */
+  readonly storesKeysWithData: boolean = false;
+  /** Place of this process among those of `WORKERS`; null where there is one, and in their supervisor. */
+  readonly worker: WorkerPlace | null = null;
   private limits?: AccountLimits;
   private memory?: number;
 
   /** A copy with some settings filled in, for what is found out at start, and for commands. */
-  with(changes: Partial<Pick<Env, 'databaseUrl' | 'encryptionKeys' | 'logRetentionDays' | 'migrate' | 'port'>>): Env {
+  with(
+    changes: Partial<
+      Pick<
+        Env,
+        | 'databaseUrl'
+        | 'embeddedFolder'
+        | 'encryptionKeys'
+        | 'logRetentionDays'
+        | 'migrate'
+        | 'port'
+        | 'publicUrl'
+        | 'roles'
+        | 'storesKeysWithData'
+        | 'worker'
+      >
+    >,
+  ): Env {
     return Object.assign(new Env(), this, changes);
   }
 
   /** Base of the service's URLs, without a trailing slash. */
   get baseUrl(): string {
     return this.publicUrl ?? (this.listensEverywhere ? `http://localhost:${this.port}` : this.ownUrl);
+  }
+
+  /** Path of `PUBLIC_URL`, which a proxy takes off; empty without one. */
+  get pathPrefix(): string {
+    return new URL(this.baseUrl).pathname.replace(/\/$/, '');
   }
 
   /** True when `HOST` names all addresses of the machine, and so none that a URL may hold. */
@@ -573,8 +439,15 @@ export class Env extends (class {} as new () => Values) {
 
   /** URL by which other processes reach this one; null when it listens on all addresses and `ADVERTISE_URL` is not set. */
   get internalUrl(): string | null {
-    if (this.advertiseUrl !== null) return this.advertiseUrl;
-    return this.listensEverywhere ? null : this.ownUrl;
+    const url = this.advertiseUrl ?? (this.listensEverywhere ? null : this.ownUrl);
+    if (this.worker === null) return url;
+    // A port of its own on the same host: the public one is that of all workers.
+    return `http://${url === null ? '127.0.0.1' : new URL(url).hostname}:${this.worker.internalPort}`;
+  }
+
+  /** Address on which a worker listens for other processes: only workers of this machine reach it without `ADVERTISE_URL`. */
+  get internalHost(): string {
+    return this.listensEverywhere && this.advertiseUrl === null ? '127.0.0.1' : this.host;
   }
 
   /**
@@ -603,12 +476,6 @@ export class Env extends (class {} as new () => Values) {
     return Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays);
   }
 
-  /** Bytes of request bodies that may be held in memory. */
-  get httpBodiesBytes(): number {
-    if (this.httpBodiesMb !== null) return this.httpBodiesMb * MB;
-    return Math.max(64 * MB, Math.floor(this.memoryBytes / 8));
-  }
-
   get sendsTraces(): boolean {
     return this.otelTracesExporter !== 'none' && (this.otelTracesEndpoint ?? this.otelEndpoint) !== null;
   }
@@ -617,10 +484,11 @@ export class Env extends (class {} as new () => Values) {
     return this.otelLogsExporter !== 'none' && (this.otelLogsEndpoint ?? this.otelEndpoint) !== null;
   }
 
-  /** Database connections for queries. */
+  /** Database connections of this process for queries. */
   get databasePoolMax(): number {
     const fitting = Math.min(8 * availableParallelism(), Math.floor(this.memoryBytes / (32 * MB)));
-    return this.ownDatabasePoolMax ?? Math.min(16, Math.max(4, fitting));
+    if (this.ownDatabasePoolMax !== null) return Math.ceil(this.ownDatabasePoolMax / this.workers);
+    return Math.max(4, Math.ceil(Math.min(16, fitting) / this.workers));
   }
 
   /** Hosted programs that run at once. */
@@ -628,18 +496,18 @@ export class Env extends (class {} as new () => Values) {
     return this.ownRuntimeLiveMax ?? Math.min(100, Math.max(4, Math.floor(this.memoryBytes / (64 * MB))));
   }
 
-  /** Bytes of answers that clients may leave unread. */
-  get httpUnreadBytes(): number {
-    return this.httpUnreadMb === null ? this.httpBodiesBytes : this.httpUnreadMb * MB;
-  }
-
-  /** Read once: the bound of unread answers is asked for at every write that a client has not read. */
+  /** Read once: the number of programs is asked for with every start of one. */
   private get memoryBytes(): number {
     return (this.memory ??= memoryBytes());
   }
 
   private get ownUrl(): string {
     return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
+  }
+
+  /** `visibility` of new servers whose creator sends none. */
+  get defaultVisibility(): 'public' | 'restricted' | 'private' {
+    return this.ownDefaultVisibility ?? (this.isLocalOnly ? 'public' : 'restricted');
   }
 
   /** True if only this machine can reach the service: it listens on loopback, and no proxy publishes it. */
@@ -671,17 +539,24 @@ export function settingDocs(): SettingDoc[] {
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {
   const env = new Env();
   const faults: string[] = [];
-  for (const [property, { name, parse, fallback, isSecret }] of Object.entries(settings)) {
+  for (const [property, { name, parse, fallback, isSecret }] of Object.entries(readers)) {
     try {
       const given = (isSecret ? secretText(source, name) : source[name]?.trim()) || fallback;
+      // Shells remove quotes, files of `--env-file` and containers keep them.
+      if (/^(["']).*\1$/s.test(given ?? '')) throw new Error('must not stand in quotes');
       Object.assign(env, { [property]: given === null ? null : parse(given) });
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}.`);
     }
   }
+  const left = removed.filter((name) => source[name]?.trim());
+  if (left.length > 0) faults.push(`${left.join(', ')} must be removed: the service uses fixed values instead.`);
   const isGiven = (name: string) => Boolean(source[name]?.trim() || source[`${name}_FILE`]?.trim());
   if (isGiven('DATABASE_URL') && !isGiven('ENCRYPTION_KEYS')) {
     faults.push('ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.');
+  }
+  if (env.workers > 1 && !env.roles.includes('api')) {
+    faults.push('WORKERS must be 1 without the role `api`: it is for processes that serve requests.');
   }
   if (source.SIMULATOR_URL?.trim() && !source.SIMULATOR_MODEL?.trim()) {
     faults.push('SIMULATOR_MODEL must be set with SIMULATOR_URL: the name of the model to ask.');

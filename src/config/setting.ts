@@ -80,19 +80,52 @@ export function listOf<T>(parse: Parse<T>): Parse<T[]> {
   return (value) => value.split(',').map((part) => parse(part.trim()));
 }
 
+const UNENCODED =
+  'must have the reserved characters of its parts percent-encoded: `#` is `%23`, `/` is `%2F`, `?` is `%3F`, `@` is `%40`, `%` is `%25`';
+
 export function url(...protocols: string[]): Parse<string> {
   return (value) => {
     const protocol = parseUrl(value)?.protocol ?? '';
+    if (!protocol && protocols.some((each) => value.startsWith(each))) {
+      throw new Error(UNENCODED);
+    }
     if (!protocols.includes(protocol)) throw new Error(`must be a URL that starts with ${protocols.join(' or ')}//`);
     return value;
   };
 }
 
-/** A base URL of ours: no trailing slash, so that paths can be appended. */
+/**
+ * The address of a store with its password: `storeUrl('redis:')`. A socket of Postgres is `postgres://role@/database?host=/folder`.
+ * Reserved characters of a password that are not encoded are refused: what they cut off would appear as host in messages.
+ */
+export function storeUrl(...protocols: string[]): Parse<string> {
+  return (value) => {
+    // A host that `URL` can read; the socket of the query counts.
+    const text = value.replace(/^(\w+:\/\/[^/?#]*@)(?=\/[^?]*\?(.*&)?host=)/, '$1localhost');
+    const { pathname, search, hash, username, password } = new URL(url(...protocols)(text));
+    if (hash || /@/.test(pathname + search)) throw new Error(UNENCODED);
+    try {
+      decodeURIComponent(username + password + pathname);
+    } catch {
+      throw new Error(UNENCODED);
+    }
+    return text;
+  };
+}
+
+/** An address to listen on; IPv6 may stand in brackets. */
+export const listenAddress: Parse<string> = (value) => value.replace(/^\[(.*)\]$/, '$1');
+
+/**
+ * A base URL of ours, in the spelling of `URL`: no trailing slash, so that paths can be appended, and no empty segment. An IPv6
+ * address before a port, such as that of a pod, may lack its brackets.
+ */
 export const publicUrl: Parse<string> = (value) => {
-  const { search, hash } = new URL(url('http:', 'https:')(value));
+  const bracketed = value.replace(/^(https?:\/\/)([\da-f]*:[\da-f:.]*:[\da-f:.]*)(?=:\d+(\/|$))/i, '$1[$2]');
+  const { origin, pathname, username, password, search, hash } = new URL(url('http:', 'https:')(bracketed));
+  if (username || password) throw new Error('must be a URL without user and password');
   if (search || hash) throw new Error('must be a URL without query and fragment');
-  return value.replace(/\/+$/, '');
+  return `${origin}${pathname.replaceAll(/\/+/g, '/')}`.replace(/\/$/, '');
 };
 
 /** An HTTP proxy, with or without user name and password, which are percent-encoded. */

@@ -1,18 +1,31 @@
-import { DomainError, errorOf } from '../platform/errors/domain-error.js';
+import { DomainError, errorOf, type ErrorKind } from '../platform/errors/domain-error.js';
 import { Serializable } from '../platform/internal-http/error-codec.js';
 import type { RuntimeOutcome } from './hosting.types.js';
+
+/** Reason of a refused request: concurrency limit, back-off after crashes, failed start, or no place for a program. */
+export type RefusalReason = 'busy' | 'resting' | 'start' | 'unavailable';
 
 /** A program did not answer. The message states the problem and a remedy, and names no machine. */
 export abstract class HostedFailure extends DomainError {
   abstract readonly outcome: RuntimeOutcome;
+  /** Null when the program had begun with the request. Another host may take the request if this one is `unavailable`. */
+  readonly refusal: RefusalReason | null = null;
+
   /** True when the code may have run: the request must not be resent automatically. */
-  readonly mayHaveRun: boolean = true;
+  get mayHaveRun(): boolean {
+    return this.refusal === null;
+  }
 }
 
-/** The code has not run, so the request may be resent. */
-abstract class NotRunFailure extends HostedFailure {
-  readonly outcome = 'exception';
-  override readonly mayHaveRun = false;
+/** Base class of the failures of one reason. */
+function refusedBy<Kind extends ErrorKind>(refusal: RefusalReason, kind: Kind, code: string) {
+  abstract class Refused extends HostedFailure {
+    readonly kind = kind;
+    readonly code = code;
+    readonly outcome = 'exception';
+    override readonly refusal = refusal;
+  }
+  return Refused;
 }
 
 /** The module of a hosted release is invalid; the message says where and why. */
@@ -20,17 +33,11 @@ export class InvalidModuleError extends errorOf('invalid', 'invalid_module') {}
 
 /** No process runs hosted code, or this kind of it. */
 @Serializable()
-export class HostingUnavailableError extends NotRunFailure {
-  readonly kind = 'unavailable';
-  readonly code = 'hosting_unavailable';
-}
+export class HostingUnavailableError extends refusedBy('unavailable', 'unavailable', 'hosting_unavailable') {}
 
 /** The host of the program accepts no requests now; it or another one will shortly. */
 @Serializable('retryAfterSeconds')
-export class HostAwayError extends NotRunFailure {
-  readonly kind = 'unavailable';
-  readonly code: string = 'hosting_unavailable';
-
+export class HostAwayError extends refusedBy('unavailable', 'unavailable', 'hosting_unavailable') {
   constructor(
     message: string,
     override readonly retryAfterSeconds: number,
@@ -42,17 +49,11 @@ export class HostAwayError extends NotRunFailure {
 
 /** The program does not start. The message holds its output. */
 @Serializable()
-export class ProgramStartError extends NotRunFailure {
-  readonly kind = 'upstream';
-  readonly code = 'upstream_error';
-}
+export class ProgramStartError extends refusedBy('start', 'upstream', 'upstream_error') {}
 
 /** The program crashed repeatedly and is started again only after a back-off. The message holds its output. */
 @Serializable('retryAfterSeconds')
-export class ProgramRestingError extends NotRunFailure {
-  readonly kind = 'unavailable';
-  readonly code = 'upstream_error';
-
+export class ProgramRestingError extends refusedBy('resting', 'unavailable', 'upstream_error') {
   constructor(
     message: string,
     override readonly retryAfterSeconds: number,
@@ -63,9 +64,7 @@ export class ProgramRestingError extends NotRunFailure {
 
 /** The program is at its limit of concurrent requests, or its account at that of running programs. */
 @Serializable()
-export class ProgramBusyError extends NotRunFailure {
-  readonly kind = 'rate_limited';
-  readonly code = 'rate_limited';
+export class ProgramBusyError extends refusedBy('busy', 'rate_limited', 'rate_limited') {
   override readonly retryAfterSeconds = 1;
 }
 

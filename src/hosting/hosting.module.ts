@@ -9,7 +9,7 @@ import { HostDirectory } from './cluster/host-directory.js';
 import { HostingPlacement } from './cluster/hosting-placement.entity.js';
 import { HostingRouter } from './cluster/hosting-router.js';
 import { PlacementsRepository } from './cluster/placements.repository.js';
-import { Hosting, ProgramOwners } from './hosting.js';
+import { Hosting } from './hosting.js';
 import { Sandbox } from './sandbox/sandbox.js';
 
 const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new Sandbox(env) };
@@ -25,7 +25,6 @@ export class HostingModule {
     always: {
       imports: [TypeOrmModule.forFeature([HostingPlacement])],
       providers: [
-        ProgramOwners,
         sandbox,
         DataFolder,
         HostDirectory,
@@ -36,7 +35,7 @@ export class HostingModule {
         HostingRouter,
         { provide: Hosting, useExisting: HostingRouter },
       ],
-      exports: [ProgramOwners, Hosting, Sandbox],
+      exports: [Hosting, Sandbox],
     },
     host,
   }));

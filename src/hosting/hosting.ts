@@ -3,7 +3,7 @@
  * contract; `runtime/` runs programs in this process, `cluster/` finds the process, `worker/` and `bundle/` are the two
  * engines, `egress/` is the programs' way out, `sandbox/` their isolation.
  *
- * A module that owns programs registers a `ProgramOwner` for its kind. It hands over files and values, says how many
+ * A module that owns programs provides a `ProgramOwner` for its kind. It hands over files and values, says how many
  * programs an account may run, and receives what the runtime observes. Callers know `Hosting` only: `dispatch` sends
  * one HTTP request to a program somewhere in the service and starts it when needed.
  *
@@ -22,7 +22,9 @@ import type {
   ProgramValues,
   Trace,
 } from './hosting.types.js';
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { partsOf } from '../platform/parts.js';
 
 /** Implemented by a module that owns programs, for the runtime. */
 export interface ProgramOwner {
@@ -42,26 +44,31 @@ export interface ProgramOwner {
   traced(trace: Trace): void;
 }
 
-/** Registry of program owners, one per kind, which register at start. */
-@Injectable()
-export class ProgramOwners {
-  private readonly logger = new Logger('hosting');
-  private readonly owners = new Map<ProgramKind, ProgramOwner>();
+/** Tokens of the program owners, which modules of processes with the role `host` provide. */
+export const programOwners = {
+  release: Symbol('ProgramOwner of releases'),
+  source: Symbol('ProgramOwner of sources'),
+};
 
-  register(kind: ProgramKind, owner: ProgramOwner): void {
-    this.owners.set(kind, owner);
+/** The owners of programs, by kind. */
+@Injectable()
+export class ProgramOwners implements OnModuleInit {
+  private readonly logger = new Logger('hosting');
+  private owners!: Record<ProgramKind, ProgramOwner>;
+
+  constructor(private readonly modules: ModuleRef) {}
+
+  onModuleInit(): void {
+    this.owners = partsOf(this.modules, programOwners);
   }
 
-  /** @throws Error when no module of this process owns this kind: a wiring mistake */
   of(kind: ProgramKind): ProgramOwner {
-    const owner = this.owners.get(kind);
-    if (!owner) throw new Error(`Nobody in this process owns programs of the kind ${kind}`);
-    return owner;
+    return this.owners[kind];
   }
 
   /** The ids of a program and the names of its server or connection, for a rare log line. Never rejects. */
   async namesOf(ref: ProgramRef): Promise<object> {
-    const names = await this.owners.get(ref.kind)?.namesOf(ref);
+    const names = await this.of(ref.kind).namesOf(ref);
     return { programId: ref.id, ownerId: ref.ownerId, ...names };
   }
 

@@ -143,6 +143,12 @@ export const INVOCATION_HEADER = 'x-slipway-invocation';
  */
 export const SESSION_HEADER = 'x-slipway-session';
 
+/**
+ * Header of the requests of a scan: an error of the code is answered in its own words, since only its author reads them. Set by
+ * this service only, and removed before the code.
+ */
+export const SCAN_HEADER = 'x-slipway-scan';
+
 /** Path of the authorization requests to a module that exports `createAuthAdapter`; used by this service only. */
 export const AUTH_ADAPTER_PATH = '/__smithery/auth';
 

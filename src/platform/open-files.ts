@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { Env } from '../config/env.js';
+import type { Tuning } from '../config/tuning.js';
 
 /** Files of a process besides the connections of clients: sockets to upstreams and the database, logs, programs. */
 const BESIDE_CLIENTS = 1_024;
@@ -11,11 +11,11 @@ const BESIDE_CLIENTS = 1_024;
  * @param limits text of `/proc/self/limits`
  * @returns a sentence with the next step; null when there are enough, or where the system does not say
  */
-export function openFilesFault({ httpConnectionsMax }: Env, limits?: string): string | null {
+export function openFilesFault({ httpConnectionsMax }: Tuning, limits?: string): string | null {
   let text = limits ?? '';
   if (limits === undefined && existsSync('/proc/self/limits')) text = readFileSync('/proc/self/limits', 'utf8');
   const filesMax = Number(/^Max open files +(\d+)/m.exec(text)?.[1] ?? Infinity);
   const needed = httpConnectionsMax + BESIDE_CLIENTS;
   if (filesMax >= needed) return null;
-  return `This process may open ${filesMax} files, and HTTP_CONNECTIONS_MAX needs ${needed}: raise the limit (ulimit -n, LimitNOFILE), or lower HTTP_CONNECTIONS_MAX.`;
+  return `This process may open ${filesMax} files, and ${httpConnectionsMax} connections need ${needed}: raise the limit (ulimit -n, LimitNOFILE).`;
 }

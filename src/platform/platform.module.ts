@@ -10,13 +10,14 @@ import { SignedUrls } from './http/signed-urls.js';
 import { InternalClient } from './internal-http/internal-client.js';
 import { InternalServer } from './internal-http/internal-server.js';
 import { InternalSignatures } from './internal-http/internal-signatures.js';
+import { PageFormsService } from './pages/page-forms.service.js';
 import { ProcessRegistry } from './processes/process-registry.js';
 import { ServiceProcess } from './processes/process.entity.js';
 import { ProcessesRepository } from './processes/processes.repository.js';
 import { Schedule } from './schedule/schedule.js';
 import { Vault } from './vault/vault.js';
 
-const requests = [BodyBudget, HeldByKeys, SignedUrls];
+const requests = [BodyBudget, HeldByKeys, PageFormsService, SignedUrls];
 const betweenProcesses = [InternalSignatures, InternalClient, InternalServer, ProcessesRepository, ProcessRegistry];
 
 /** Providers for every module that need no module of their own; the pipe and the filter of every route. */

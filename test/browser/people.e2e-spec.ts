@@ -44,8 +44,8 @@ verifies(
     await page.getByLabel('New password').fill(PASSWORD);
     await page.getByLabel('The same again').fill(PASSWORD);
     await page.getByRole('button', { name: 'Save and sign in' }).click();
-    await page.getByRole('heading', { name: 'Your account' }).waitFor();
-    expect(new URL(page.url()).pathname).toBe('/me');
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/ui/');
     expect(await page.locator('strong').first().innerText()).toBe(account.name);
     const [session] = (await context.cookies()).filter(({ name }) => name === 'slipway-session');
     expect(session).toMatchObject({ httpOnly: true, sameSite: 'Lax', path: '/' });
@@ -67,9 +67,10 @@ verifies(
     expect(await page.getByLabel('Password').inputValue()).toBe('');
     await page.getByLabel('Password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-    await page.getByRole('heading', { name: 'Your account' }).waitFor();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
     await page.goto(app.url);
-    await page.getByRole('link', { name: 'your account' }).waitFor();
+    await page.getByRole('link', { name: 'Account', exact: true }).click();
+    await page.getByRole('heading', { name: 'Your account' }).waitFor();
     expect(problems.filter((text) => !/status of 403/.test(text))).toEqual([]);
     await context.close();
   },

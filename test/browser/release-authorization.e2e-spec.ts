@@ -28,7 +28,7 @@ beforeAll(async () => {
     startAuthorizationServer({ asks: true }),
     startBrowser(),
   ]);
-  app = await startApp({ PORT: String(await freePort()), RELEASE_LEASE_MS: '3000' });
+  app = await startApp({ PORT: String(await freePort()) }, { releaseLeaseMs: 3_000 });
   // Links lead to the first one, wherever they are made.
   sibling = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
   owner = await app.account();

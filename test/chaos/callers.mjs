@@ -113,6 +113,20 @@ const readLogs = () => async (base, key, token) => {
   return { ...answer, text: JSON.stringify({ content: [{ text: `done ${token}` }] }) };
 };
 
+export const SENT_LOGS = 'sent logs';
+
+/** Sends a record with the token as its line, again while the answer asks for it or the disk is full. A repetition has the id of the first. */
+const sendLogs = () => async (base, key, token) => {
+  const record = { id: randomUUID(), timestamp: new Date().toISOString(), logs: [{ message: token }] };
+  for (;;) {
+    const answer = await post(`${base}/servers/chaos%2Fplain/logs`, key, [record]);
+    if (answer.status === 202)
+      return { ...answer, status: 200, text: JSON.stringify({ content: [{ text: `done ${token}` }] }) };
+    if (answer.status !== 507 && (answer.status !== 503 || !answer.headers['retry-after'])) return answer;
+    await wait((answer.headers['retry-after'] ?? 1) * 1_000);
+  }
+};
+
 /** By kind, its callers: each makes the function that sends one call. */
 const kinds = {
   REST: [rest('/connect/chaos/sessions'), rest('/connect/chaos/modern')],
@@ -133,13 +147,14 @@ export const rollingKinds = {
   [LOG_READS]: [readLogs],
 };
 
-/** Kinds of callers whose calls need nothing but what was read before an outage of Postgres. */
+/** Kinds of callers whose calls need nothing but what was read before an outage of Postgres, or wait until it is over. */
 export const outageKinds = {
   REST: kinds.REST,
   'REST, hosted': kinds['REST, hosted'],
   'MCP stateless': kinds['MCP stateless'],
   run: kinds.run,
   namespace: [run('/connect/chaos/.mcp', 'sessions__act')],
+  [SENT_LOGS]: [sendLogs],
 };
 
 /** Calls that were sent, of all callers. */

@@ -15,6 +15,9 @@ import { freePort } from '../../bench/run.mjs';
 import { root } from '../../scripts/lib.mjs';
 import { descendantsOf, isAlive, signal } from './processes.mjs';
 
+/** The folder in which upstreams write what they carried out: not on a disk that an outage fills, which becomes `TMPDIR` later. */
+const upstreamsFolder = tmpdir();
+
 /** Time for a part to be ready after its start, and to end after SIGTERM. */
 export const readyMaxMs = 120_000;
 const stopMaxMs = 40_000;
@@ -277,8 +280,8 @@ async function makeRedis() {
 }
 
 /** A folder that goes with {@link endEverything}. */
-export function newFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'slipway-chaos-'));
+export function newFolder(parent = tmpdir()) {
+  const folder = mkdtempSync(join(parent, 'slipway-chaos-'));
   chmodSync(folder, 0o777);
   folders.push(folder);
   return folder;
@@ -307,11 +310,11 @@ const detour = `data:text/javascript,${encodeURIComponent(
 )}`;
 
 /** A process of the service. */
-function makeService(name, port, settings) {
+function makeService(name, port, settings, tuning) {
   const url = `http://127.0.0.1:${port}`;
   const env = { PATH: process.env.PATH, PORT: String(port), ADVERTISE_URL: url, ...settings };
   const launch = () =>
-    spawn(process.execPath, ['--import', detour, join(root, 'dist/src/main.js')], {
+    spawn(process.execPath, ['--import', detour, join(root, 'dist/src/main.js'), '--tuning', JSON.stringify(tuning)], {
       cwd: tmpdir(),
       env,
       ...apart,
@@ -328,13 +331,17 @@ function makeService(name, port, settings) {
 
 /** Settings with which a pause is noticed within seconds. */
 const hasty = {
-  UPSTREAM_CALL_TIMEOUT_MS: String(callTimeoutMs),
   MCP_CALL_TIMEOUT_MS: String(callTimeoutMs),
   RUNTIME_WALL_MS: String(wallMs),
-  RUNTIME_LEASE_MS: String(leaseMs),
-  UPLINK_LEASE_MS: String(leaseMs),
-  RELEASE_LEASE_MS: String(leaseMs),
-  UPLINK_PING_MS: '2000',
+};
+
+/** Goes with `hasty`. */
+const hastyTuning = {
+  upstreamCallTimeoutMs: callTimeoutMs,
+  runtimeLeaseMs: leaseMs,
+  uplinkLeaseMs: leaseMs,
+  releaseLeaseMs: leaseMs,
+  uplinkPingMs: 2_000,
 };
 
 const chaosRoles = { 'api 1': 'api', 'api 2': 'api', worker: 'worker', host: 'host' };
@@ -343,7 +350,7 @@ const chaosRoles = { 'api 1': 'api', 'api 2': 'api', worker: 'worker', host: 'ho
  * Starts everything.
  *
  * @param roles of each process of the service, two with the role `api` first
- * @param more settings of the processes
+ * @param more settings of the processes, or a function that makes them of the URL of Postgres
  * @param proxyPort of a proxy before the `api` processes, through which the local server dials
  * @returns the parts by name, and what callers need
  */
@@ -369,10 +376,13 @@ export async function startDeployment(roles = chaosRoles, more = hasty, proxyPor
     LOG_LEVEL: 'warn',
     METRICS_TOKEN: 'open',
     ACCOUNT_LIMITS: 'requestsPerMinute=1000000000,keyRequestsPerMinute=1000000000,connections=1000000',
-    ...more,
+    ...(typeof more === 'function' ? await more(postgres.url) : more),
   };
-  const services = names.map((name, n) => makeService(name, servicePorts[n], { ...settings, ROLES: roles[name] }));
-  const files = newFolder();
+  const tuning = more === hasty ? hastyTuning : {};
+  const services = names.map((name, n) =>
+    makeService(name, servicePorts[n], { ...settings, ROLES: roles[name] }, tuning),
+  );
+  const files = newFolder(upstreamsFolder);
   const fileOf = (kind) => join(files, kind);
   const urls = services.slice(0, 2).map(({ url }) => url);
   const dialed = proxyPort ? [`http://127.0.0.1:${proxyPort}`] : urls;

@@ -166,6 +166,14 @@ async function readPages({ client, tools, call }) {
   });
 }
 
+/** Calls a tool and asks for a task, which the server need not know. */
+async function callWithTask({ client, types, tools }) {
+  const params = { name: tools.find(isNamed(tool))?.name, arguments: input, task: { ttl: 60_000 } };
+  await part('call', async () =>
+    textOf(await client.request({ method: 'tools/call', params }, types.CallToolResultSchema)),
+  );
+}
+
 /** Counts the list changes that follow a call. */
 async function hearChanges({ client, call }) {
   const changes = [];
@@ -219,6 +227,8 @@ const clients = {
       { capabilities: { extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } } } },
       readPages,
     ),
+  'sdk 1.32 (task)': () =>
+    official('@modelcontextprotocol/sdk', 'StreamableHTTPClientTransport', { capabilities: {} }, callWithTask),
   'client 2.4': () => official('@modelcontextprotocol/client', 'StreamableHTTPClientTransport'),
   'client 2.4 (auto)': () =>
     official('@modelcontextprotocol/client', 'StreamableHTTPClientTransport', { versionNegotiation: { mode: 'auto' } }),
@@ -263,7 +273,13 @@ const clients = {
 };
 
 /** Clients for the servers of one feature. */
-const special = ['sdk 1.32 (no capabilities)', 'sdk 1.32 (roots)', 'sdk 1.32 (Apps)', 'client 2.4 (2026-07-28)'];
+const special = [
+  'sdk 1.32 (no capabilities)',
+  'sdk 1.32 (roots)',
+  'sdk 1.32 (Apps)',
+  'sdk 1.32 (task)',
+  'client 2.4 (2026-07-28)',
+];
 
 if (name === '--list') {
   console.log(JSON.stringify(Object.keys(clients).filter((each) => !special.includes(each))));

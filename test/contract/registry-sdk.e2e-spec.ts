@@ -9,6 +9,7 @@ import { images } from '../support/releases/icons.js';
 import { bundledTools, packBundle } from '../support/releases/mcpb.js';
 import { releaseIn } from '../support/releases/releases.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
+import { releaseServer } from '../support/database/server-rows.js';
 import { longVerifies, verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
@@ -134,7 +135,7 @@ describe('@smithery/api 0.68 in the registry', () => {
     const prefix = uniqueName('sdk');
     const stranger = await app.account();
     for (const suffix of ['a', 'b', 'c']) await createNamespace(app, stranger, `${prefix}-${suffix}`);
-    await createServer(app, stranger, { namespace: `${prefix}-b` });
+    await releaseServer(app, await createServer(app, stranger, { namespace: `${prefix}-b` }));
     const names: string[] = [];
     for await (const { name } of client.namespaces.list({ q: prefix, pageSize: 2 })) names.push(name);
     expect(names.toSorted()).toEqual([`${prefix}-a`, `${prefix}-b`, `${prefix}-c`]);

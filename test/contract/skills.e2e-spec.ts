@@ -40,7 +40,7 @@ describe('@smithery/api 0.68', () => {
   const client = () => new Smithery({ baseURL: app.url, apiKey: owner.key, maxRetries: 0 });
 
   verifies(
-    ['skill:publish:upload', 'skill:read:record', 'skill:download:same-bytes', 'skill:delete:deleted'],
+    ['skill:publish:upload', 'skill:read:record', 'skill:delete:deleted'],
     'uploads, gets, lists, downloads and deletes a skill',
     async () => {
       const namespace = await createNamespace(app, owner);

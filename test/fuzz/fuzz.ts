@@ -48,17 +48,19 @@ const FAULTS_MAX = 60;
  */
 export async function fuzz({ seed, seconds }: { seed: string; seconds: number }): Promise<FuzzReport> {
   const keys = { operator: generateApiKey(), metrics: 'metrics-token-of-the-fuzzer' };
-  const program = runProgram('main.js', {
-    ...(await readySettings(keys.operator)),
-    METRICS_TOKEN: keys.metrics,
-    LOG_LEVEL: 'warn',
-    LOG_FORMAT: 'json',
-    AUTH_FAILURES_MAX: '1000000',
-    UPSTREAM_CONNECT_TIMEOUT_MS: '1000',
-    UPSTREAM_CALL_TIMEOUT_MS: '1000',
-    MCP_CALL_TIMEOUT_MS: '1000',
-    RELEASE_SCAN_TIMEOUT_MS: '2000',
-  });
+  const program = runProgram(
+    'main.js',
+    {
+      ...(await readySettings(keys.operator)),
+      METRICS_TOKEN: keys.metrics,
+      LOG_LEVEL: 'warn',
+      LOG_FORMAT: 'json',
+      AUTH_FAILURES_MAX: '1000000',
+      UPSTREAM_CONNECT_TIMEOUT_MS: '1000',
+      MCP_CALL_TIMEOUT_MS: '1000',
+    },
+    { tuning: { upstreamCallTimeoutMs: 1_000, releaseScanTimeoutMs: 2_000 } },
+  );
   const events = { events: [{ name: 'page.updated', inputSchema: { type: 'object' } }] };
   const draw = drawFrom(`${seed}/upstream`);
   const plain = await startUpstream();

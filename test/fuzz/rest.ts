@@ -281,5 +281,5 @@ export function filled(path: string, parameters: Record<string, string>): string
 }
 
 function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : String(JSON.stringify(value));
 }

@@ -239,6 +239,13 @@ describe('slipway backup and restore', () => {
       );
       const other = { ...(await emptyPlace()), ENCRYPTION_KEYS: `k9:${Buffer.alloc(32, 9).toString('base64')}` };
       expect((await slipway(other, 'restore', bare)).output).toContain('ENCRYPTION_KEYS lacks k1');
+      // A key of the same name that is another one, and then the right one in the same place.
+      const sameName = { ...embedded, ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 9).toString('base64')}` };
+      expect(await slipway(sameName, 'restore', bare)).toMatchObject({
+        code: 1,
+        output: expect.stringContaining('a key of the same name is another one'),
+      });
+      expect(await slipway({ ...embedded, ENCRYPTION_KEYS: KEYS }, 'restore', bare)).toMatchObject({ code: 0 });
     },
     SLOW_MS,
   );
@@ -269,6 +276,9 @@ describe('slipway move', () => {
         output: expect.stringMatching(/each table and [1-9]\d* files of releases\.\n$/),
       });
       await expectAllRows(target.DATABASE_URL);
+      const again = runProgram('main.js', { DATA_DIR });
+      expect(await again.ended).toBe(1);
+      expect(again.output()).toMatch(/was moved to .* set DATABASE_URL to it\. To go back .* delete .*pg-moved\./);
       await rm(join(DATA_DIR, 'blobs'), { recursive: true });
       await expectWhole(target);
       await s3.close();

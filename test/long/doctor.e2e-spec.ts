@@ -1,4 +1,5 @@
 import { afterAll, describe, expect } from '@jest/globals';
+import { Tuning } from '../../src/config/tuning.js';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { Vault } from '../../src/platform/vault/vault.js';
 import { query } from '../support/database/query.js';
@@ -17,22 +18,26 @@ const SLOW_MS = 300_000;
 afterAll(cleanUpPrograms, SLOW_MS);
 
 /** Lines of `slipway doctor` as `level name`, its output and its exit code. */
-async function doctor(settings: Record<string, string>) {
-  const command = runProgram('cli/slipway.js', settings, { args: ['doctor'] });
+async function doctor(settings: Record<string, string>, tuning?: Partial<Tuning>) {
+  const command = runProgram('cli/slipway.js', settings, { args: ['doctor'], tuning });
   const code = await command.ended;
   const output = command.output();
   const lines = output.trimEnd().split('\n');
-  return { code, output, levels: lines.map((line) => line.replace(/^(\w+) +(open files|\w+).*/, '$1 $2')) };
+  return { code, output, levels: lines.map((line) => line.replace(/^(\w+) +(open files|API keys|\w+).*/, '$1 $2')) };
 }
 
 const all = [
   'settings',
-  'login',
+  'names',
+  'folders',
   'database',
   'postgres',
   'migrations',
   'keys',
-  'connections',
+  'address',
+  'login',
+  'API keys',
+  'secrets',
   'namespaces',
   'queue',
   'clock',
@@ -48,10 +53,12 @@ describe('slipway doctor', () => {
     'prints ok for each check of a service, and stops the database that it started',
     async () => {
       const { dataDir } = await usedDataFolder();
-      const { code, levels } = await doctor({ DATA_DIR: dataDir, ROLES: 'api', HTTP_CONNECTIONS_MAX: '100' });
-      expect(levels).toEqual(all.map((name) => `ok ${name}`));
+      const { code, levels } = await doctor({ DATA_DIR: dataDir, ROLES: 'api' }, { httpConnectionsMax: 100 });
+      expect(levels).toEqual(all.map((name) => `${name === 'API keys' ? 'warning' : 'ok'} ${name}`));
       expect(code).toBe(0);
       expect(await postgresOf(dataDir)).toBeNull();
+      const printed = runProgram('cli/slipway.js', {}, { args: ['doctor', '--tuning'] });
+      expect([await printed.ended, JSON.parse(printed.output())]).toEqual([0, { ...new Tuning() }]);
       const fresh = await doctor({ DATA_DIR: await dataFolder() });
       expect(fresh.output).toMatch(/^ok +database +none in .*: the first start makes it$/m);
       expect(fresh.output).toMatch(/^(ok|warning) +isolation /m);
@@ -79,6 +86,7 @@ describe('slipway doctor', () => {
       const wrong = await doctor({ ...settings, ...redis, ...s3, ROLES: 'api' });
       expect(wrong.code).toBe(1);
       expect(wrong.output).toMatch(/^failed +keys +ENCRYPTION_KEYS lacks the key "k9"/m);
+      expect(wrong.output).toMatch(/^failed +redis +Redis cannot be used \(.+\): check REDIS_URL\.$/m);
       expect(wrong.output).toMatch(/^failed +queue +down: check REDIS_URL/m);
       expect(wrong.output).toMatch(/^failed +files +BLOB_URL cannot be used \(.+\): check it/m);
       expect(wrong.output).toMatch(/^warning +egress +EGRESS_ALLOW opens 127\.0\.0\.1 to every account/m);
@@ -92,7 +100,7 @@ describe('slipway doctor', () => {
       );
       const many = await doctor({ ...settings, DATABASE_POOL_MAX: '400', ROLES: 'api' });
       expect(many.output).toMatch(
-        /^warning +connections +3 processes may hold 1224, and Postgres has \d+: lower DATABASE_POOL_MAX or raise/m,
+        /^warning +postgres +3 processes of the service may open 1224 connections, and Postgres has -?\d+ for them: lower/m,
       );
 
       await query(url, `INSERT INTO migrations (timestamp, name) VALUES (1999, 'AddWings1999')`);

@@ -12,6 +12,7 @@ import { followLog } from '../support/logs/log-follower.js';
 import { record } from '../support/logs/invocations.js';
 import { ask } from '../support/mcp/mcp-calls.js';
 import { pair } from '../support/mcp/uplink-client.js';
+import { openBrowser } from '../support/people/browser-session.js';
 import { startNginx } from '../support/nginx.mjs';
 import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
 import { pathOf, serverIdOf } from '../support/database/server-rows.js';
@@ -30,6 +31,16 @@ const MB = 1024 * 1024;
 const SILENT_MS = 26_000;
 const READ_TIMEOUT = '13s';
 const SILENT_CALLS = 3;
+
+const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
+/** A hosted module without tools. */
+const MODULE = `const serverInfo = { name: 'quiet', version: '1.0.0' };
+const results = { ping: () => ({}), initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: {}, serverInfo }) };
+export default { async fetch(request) {
+  const { id, method, params } = await request.json().catch(() => ({}));
+  if (id === undefined) return new Response(null, { status: 202 });
+  return Response.json({ jsonrpc: '2.0', id, result: results[method]?.(params) ?? {} });
+} };`;
 
 let nginx: ChildProcess;
 let folder: string;
@@ -228,3 +239,56 @@ describe('the nginx sample in front of two processes', () => {
     SLOW_MS,
   );
 });
+
+it(
+  'nginx takes a sub-path off by the lines of docs/operate.md, and names with %2F, events and cookies pass',
+  async () => {
+    const [port, own, plain] = await Promise.all([freePort(), freePort(), freePort()]);
+    const url = `http://127.0.0.1:${port}/slipway`;
+    const below = await startApp({ PUBLIC_URL: url, TRUST_PROXY: '127.0.0.1', PORT: String(own) });
+    const [, lines] = /within `location \/slipway\/`: `(.+?)`/.exec(await readFile('docs/operate.md', 'utf8')) ?? [];
+    const location = { 'location / {': 'location /slipway/ {' };
+    const to = `127.0.0.1:${own}`;
+    const proxies = [
+      startNginx(join(folder, 'below'), port, [own], {
+        ...location,
+        'proxy_pass http://slipway;': String(lines).replace('127.0.0.1:3000', to),
+      }),
+      startNginx(join(folder, 'plain'), plain, [own], location),
+    ];
+    try {
+      await until(
+        async () => (await fetch(`${url}/ready`).catch(() => null))?.status === 200,
+        'nginx passes requests on',
+      );
+      const account = await below.account();
+      const name = await createServer(below, account);
+      const headers = { authorization: `Bearer ${account.key}` };
+      const shown = await fetch(`${url}${pathOf(name)}`, { headers });
+      expect([shown.status, await shown.json()]).toMatchObject([200, { qualifiedName: name }]);
+      const follower = await followLog({ ...below, url }, account, name);
+      await until(() => follower.events.length === 1, 'the stream begins');
+      follower.close();
+      const published = await publishHosted(below, account, MODULE);
+      expect(published.url).toMatch(`${url}/`);
+      const called = await ask(published.url, PING, headers);
+      expect([called.status, called.body]).toMatchObject([200, { result: {} }]);
+      const login = await openBrowser({ url }).get('/login');
+      expect([login.status, String(login.headers['set-cookie'])]).toEqual([
+        200,
+        expect.stringContaining('Path=/slipway;'),
+      ]);
+      for (const path of ['/ready', pathOf(name), '/login']) {
+        const missed = await fetch(`http://127.0.0.1:${plain}/slipway${path}`, { headers });
+        expect([path, missed.status, missed.headers.get('slipway-hint')]).toEqual([
+          path,
+          404,
+          'PUBLIC_URL has the path /slipway: the proxy must take it off.',
+        ]);
+      }
+    } finally {
+      for (const proxy of proxies) proxy.kill('SIGTERM');
+    }
+  },
+  SLOW_MS,
+);

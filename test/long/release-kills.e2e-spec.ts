@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { tmpdir } from 'node:os';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Tuning } from '../../src/config/tuning.js';
 import type { Stage } from '../../src/modules/releases/release-state.js';
 import { ReleasesQueue } from '../../src/modules/releases/releases.queue.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
@@ -33,6 +34,7 @@ const LEASE_MS = 6_000;
 const SHORT_LEASE_MS = 1_000;
 
 let database: Awaited<ReturnType<typeof cloneDatabase>>;
+const tuning = { releaseLeaseMs: LEASE_MS };
 let dataDir: string;
 let settings: Record<string, string>;
 /** Serves the API and works on nothing. */
@@ -52,9 +54,8 @@ beforeAll(async () => {
     ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
     EGRESS_ALLOW: 'loopback',
     DATABASE_POOL_MAX: '5',
-    RELEASE_LEASE_MS: String(LEASE_MS),
   };
-  app = await startApp({ ...settings, ROLES: 'api' });
+  app = await startApp({ ...settings, ROLES: 'api' }, tuning);
   owner = await app.account();
 }, SLOW_MS);
 afterEach(async () => {
@@ -69,15 +70,15 @@ afterAll(async () => {
 }, SLOW_MS);
 
 /** A worker in this process, which no signal ends: it starts in a quarter of the time. */
-async function startWorkerHere(more: Record<string, string> = {}): Promise<TestApp> {
-  const worker = await app.sibling({ ROLES: 'worker', ...more });
+async function startWorkerHere(tuned: Partial<Tuning> = tuning): Promise<TestApp> {
+  const worker = await app.sibling({ ROLES: 'worker' }, tuned);
   open.push(worker);
   return worker;
 }
 
 /** A process that does nothing but work. */
-async function startWorker(more: Record<string, string> = {}): Promise<Program> {
-  const worker = runProgram('main.js', { ...settings, ROLES: 'worker', ...more });
+async function startWorker(tuned: Partial<Tuning> = tuning, more: Record<string, string> = {}): Promise<Program> {
+  const worker = runProgram('main.js', { ...settings, ROLES: 'worker', ...more }, { tuning: tuned });
   workers.push(worker);
   await worker.url();
   return worker;
@@ -237,7 +238,7 @@ describe('a worker that is told to stop', () => {
     'hands its release over at once, without waiting for the lease and without counting as killed',
     async () => {
       // Nobody's patience: the lease is longer than the test.
-      const patient = { RELEASE_LEASE_MS: '300000' };
+      const patient = { releaseLeaseMs: 300_000 };
       const first = await startWorker(patient);
       const { upstream, name, id } = await scanning();
       await startWorkerHere(patient);
@@ -332,7 +333,7 @@ describe('a database that goes away', () => {
   it.each(['cut', 'silent'] as const)(
     'in the middle of a scan does not change how it ends: %s',
     async (how) => {
-      const worker = await startWorker({ DATABASE_URL: relay.url, RELEASE_LEASE_MS: String(SHORT_LEASE_MS) });
+      const worker = await startWorker({ releaseLeaseMs: SHORT_LEASE_MS }, { DATABASE_URL: relay.url });
       const { upstream, name, id } = await scanning();
       if (how === 'cut') await relay.shut();
       else relay.freeze();

@@ -18,7 +18,7 @@ import {
 } from '../../src/modules/tool-schemas/shape.js';
 import { toZodText } from '../../src/modules/tool-schemas/tool-schema.mapper.js';
 import { longIt } from '../support/jest/globals.mjs';
-import { longVerifies, verifies } from '../support/verifies.js';
+import { verifies } from '../support/verifies.js';
 import { pasted } from '../support/documentation/zod-expression.js';
 import { randomRuns } from '../support/random-runs.js';
 
@@ -133,33 +133,6 @@ describe('an inferred schema', () => {
       );
     },
   );
-
-  longVerifies('output-schema:json-schema', 'accepts them as JSON Schema 2020-12 too', () => {
-    fc.assert(
-      fc.property(day, (values) => {
-        const schema = toJsonSchema(together(values));
-        const accepts = ajvAccepts(JSON.parse(JSON.stringify(schema)) as object);
-        expect({ schema, refused: values.filter((value) => !accepts(value)) }).toEqual({ schema, refused: [] });
-      }),
-      { numRuns: randomRuns(100) },
-    );
-  });
-
-  verifies('output-schema:json-schema', 'of a closed list accepts null where null was an answer', () => {
-    const answers = ['open', 'closed', null].flatMap((status) => Array.from({ length: 15 }, () => ({ status })));
-    const shape = together(answers);
-    expect(toJsonSchema(shape)).toMatchObject({
-      properties: { status: { type: ['string', 'null'], enum: ['closed', 'open', null] } },
-    });
-    const [accepts, zod] = [ajvAccepts(toJsonSchema(shape)), pasted(toZodText(shape), z)];
-    for (const [status, isAccepted] of [...answers.map((answer) => [answer.status, true]), ['other', false]]) {
-      expect([status, accepts({ status }), zod.safeParse({ status }).success]).toEqual([
-        status,
-        isAccepted,
-        isAccepted,
-      ]);
-    }
-  });
 
   verifies('output-schema:fields-optional', 'has no required field', () => {
     fc.assert(

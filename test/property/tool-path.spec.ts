@@ -1,6 +1,7 @@
 import { describe, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { matchTool, type ToolText } from '../../src/mcp/client/tool-catalog.js';
+import { matchTool } from '../../src/mcp/client/tool-catalog.js';
+import type { ListItem } from '../../src/mcp/protocol/list-pages.js';
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';
 
@@ -9,7 +10,7 @@ const word = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '.', '/', '%', ' '
 const names = fc.uniqueArray(word, { maxLength: 8 });
 const segment = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '-', 'ü'), minLength: 1, maxLength: 3 });
 
-const toTools = (from: string[]): ToolText[] => from.map((name) => ({ name, text: JSON.stringify({ name }) }));
+const toTools = (from: string[]): ListItem[] => from.map((name) => ({ name, text: JSON.stringify({ name }) }));
 
 /** The same in other words: names and paths are lists of segments. */
 function naive(all: string[], path: string): { tool: string } | { category: string[] } | null {

@@ -9,6 +9,7 @@ import pg from 'pg';
 import supertest from 'supertest';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv, type Env } from '../../src/config/env.js';
+import { Tuning } from '../../src/config/tuning.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { databaseAvailability } from '../../src/platform/database/database-availability.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
@@ -42,7 +43,7 @@ export interface TestApp {
   /** The operator's account. */
   operator: TestAccount;
   /** Requests as this account; without one, without a key. */
-  as(account?: TestAccount): TestClient;
+  as(account?: Partial<TestAccount> & Pick<TestAccount, 'key'>): TestClient;
   /** Creates an account with a key, past the API. */
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
   /** A service of the process, for what has no route. */
@@ -51,7 +52,7 @@ export interface TestApp {
    * A second process on the same database, as far as a process can be one inside a test. Its role is `api` unless the
    * settings say otherwise: queues, hosting and sweeps of a process that only answers requests would cost a second start.
    */
-  sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
+  sibling(settings?: NodeJS.ProcessEnv, tuning?: Partial<Tuning>): Promise<TestApp>;
   close(): Promise<void>;
 }
 
@@ -153,6 +154,7 @@ async function startOn(...parameters: Parameters<typeof startOnce>): Promise<Tes
 async function startOnce(
   databaseUrl: string,
   settings: NodeJS.ProcessEnv,
+  tuning: Partial<Tuning>,
   operator: TestAccount | null,
   afterClose: () => Promise<void>,
 ): Promise<TestApp> {
@@ -170,7 +172,8 @@ async function startOnce(
     ...settings,
   });
   chooseQueueBackend(env);
-  const app = await createApp(env, { logger: new PinoLoggerService(createPino(env)) });
+  const logger = new PinoLoggerService(createPino(env));
+  const app = await createApp(env, { logger }, new Tuning(tuning));
   try {
     await app.listen(env.port, '127.0.0.1');
   } catch (error) {
@@ -193,17 +196,24 @@ async function startOnce(
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
     get: (type) => app.get(type as Type, { strict: false }),
-    sibling: (more = {}) => startOn(databaseUrl, { ...settings, ROLES: 'api', ...more }, owner, async () => undefined),
+    sibling: (more = {}, tuned = {}) =>
+      startOn(
+        databaseUrl,
+        { ...settings, ROLES: 'api', ...more },
+        { ...tuning, ...tuned },
+        owner,
+        async () => undefined,
+      ),
     close,
   };
 }
 
 /**
  * Starts the service as `main.ts` does, on a database of its own; `close` ends both, at the latest when the test file is
- * over. `settings` are environment variables on top of the tests' own. The queue is on Redis when TEST_REDIS_URL is set.
+ * over. `settings` are environment variables on top of the tests' own, and `tuning` replaces fixed values. The queue is on Redis when TEST_REDIS_URL is set.
  * Uploaded files are in an S3 server of its own when TEST_FILES is `s3`.
  */
-export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestApp> {
+export async function startApp(settings: NodeJS.ProcessEnv = {}, tuning: Partial<Tuning> = {}): Promise<TestApp> {
   const database = await cloneDatabase();
   const s3 = process.env.TEST_FILES === 's3' ? await (await import('./s3.js')).startS3() : null;
   const defaults = {
@@ -211,7 +221,7 @@ export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestAp
     DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')),
     BLOB_URL: s3?.blobUrl,
   };
-  return startOn(database.url, { ...defaults, ...settings }, null, async () => {
+  return startOn(database.url, { ...defaults, ...settings }, tuning, null, async () => {
     await s3?.close();
     await database.drop();
     await rm(defaults.DATA_DIR, { recursive: true, force: true });
@@ -219,9 +229,9 @@ export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestAp
 }
 
 /** The service of all tests of the file that calls this; its members can be used from the first hook or test on. */
-export function testApp(settings?: NodeJS.ProcessEnv): TestApp {
+export function testApp(settings?: NodeJS.ProcessEnv, tuning?: Partial<Tuning>): TestApp {
   const app = {} as TestApp;
-  beforeAll(async () => void Object.assign(app, await startApp(settings)));
+  beforeAll(async () => void Object.assign(app, await startApp(settings, tuning)));
   return app;
 }
 

@@ -12,7 +12,13 @@ export async function createNamespace(app: TestApp, owner: TestAccount, name = u
 export async function createServer(
   app: TestApp,
   owner: TestAccount,
-  overrides: { namespace?: string; server?: string; displayName?: string; description?: string } = {},
+  overrides: {
+    namespace?: string;
+    server?: string;
+    displayName?: string;
+    description?: string;
+    visibility?: string;
+  } = {},
 ): Promise<string> {
   const { namespace = await createNamespace(app, owner), server = uniqueName('server'), ...body } = overrides;
   const name = server === '' ? namespace : `${namespace}/${server}`;

@@ -3,6 +3,7 @@ import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Tuning } from '../../src/config/tuning.js';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { cloneDatabase } from './app.js';
 import { builtFile } from './built.js';
@@ -11,6 +12,7 @@ import { until } from './until.js';
 
 /** A built program of this repository in a process of its own. */
 export interface Program {
+  pid: number;
   /** Everything it wrote so far, on both outputs. */
   output(): string;
   /** Its log lines, as objects. */
@@ -40,9 +42,10 @@ const START_MS_MAX = 150_000;
 export function runProgram(
   program: 'main.js' | 'cli/slipway.js',
   settings: Record<string, string>,
-  { args = [], uid }: { args?: string[]; uid?: number } = {},
+  { args = [], uid, tuning }: { args?: string[]; uid?: number; tuning?: Partial<Tuning> } = {},
 ): Program {
-  const child = spawn(process.execPath, [builtFile(`src/${program}`), ...args], {
+  const tuned = tuning ? ['--tuning', JSON.stringify(tuning)] : [];
+  const child = spawn(process.execPath, [builtFile(`src/${program}`), ...args, ...tuned], {
     cwd: tmpdir(),
     env: { PATH: process.env.PATH, PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -74,6 +77,7 @@ export function runProgram(
     return greeted;
   };
   return {
+    pid: child.pid as number,
     output: () => written,
     logs: () =>
       written

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Pool } from 'undici';
 import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { openEgress } from '../egress/egress-proxy.js';
 import { internalRoutes } from '../egress/internal-routes.js';
 import { Engine, type EngineContext, type Instance, type InstanceExit, type ProgramLog } from '../engine.js';
@@ -26,6 +27,7 @@ export class BundleEngine extends Engine {
 
   constructor(
     private readonly env: Env,
+    private readonly tuning: Tuning,
     private readonly sandbox: Sandbox,
     openProxy?: OpenEgressProxy,
   ) {
@@ -37,17 +39,17 @@ export class BundleEngine extends Engine {
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);
-    const { env, sandbox, openProxy } = this;
-    const workspace = await BundleWorkspace.create({ env, sandbox, openProxy }, program, context);
+    const { env, tuning, sandbox, openProxy } = this;
+    const workspace = await BundleWorkspace.create({ env, tuning, sandbox, openProxy }, program, context);
     const report = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let ownSessions = 0;
     const server = new BundleServer({
       command: (query) => workspace.command(query),
       limits: context.limits,
-      idleMs: this.env.runtimeIdleMs,
+      idleMs: tuning.runtimeIdleMs,
       place: () => {
-        const { runtimeBundleSessionsMax: max } = this.env;
+        const { runtimeBundleSessionsMax: max } = tuning;
         if (this.sessions >= max || ownSessions >= Math.max(1, Math.floor(max / SHARE))) {
           throw new ProgramBusyError('As many sessions of bundles are open as may be: try again when one has ended.');
         }

@@ -1,6 +1,7 @@
 import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Env } from '../../config/env.js';
+import type { Tuning } from '../../config/tuning.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import type { EngineContext } from '../engine.js';
 import type { ProgramProxy, ProgramProxyOptions, ProxyPlace } from '../egress/program-proxy.js';
@@ -48,6 +49,7 @@ export type OpenEgressProxy = (place: ProxyPlace, options: ProgramProxyOptions) 
 /** Options shared by the workspaces of all bundles. */
 interface BundleWorkspaceOptions {
   env: Env;
+  tuning: Tuning;
   sandbox: Sandbox;
   openProxy: OpenEgressProxy;
 }
@@ -76,7 +78,7 @@ export class BundleWorkspace {
     program: Program,
     context: EngineContext,
   ): Promise<BundleWorkspace> {
-    const { env, sandbox } = options;
+    const { env, tuning, sandbox } = options;
     const folder = join(context.runDir, 'bundle');
     await mkdir(folder);
     const manifest = await unpackBundle(program.file, folder).catch((error: unknown) => {
@@ -86,7 +88,7 @@ export class BundleWorkspace {
       await writeFile(join(folder, CA_FILE), await readFile(env.extraCaFile), { mode: 0o644 });
     const dir = join(context.runDir, 'root');
     await mkdir(dir);
-    const scratchMb = env.runtimeBundleDiskMb;
+    const scratchMb = tuning.runtimeBundleDiskMb;
     const root = await sandbox.ownRoot({ dir, folders: { '': folder }, runtime: process.execPath, scratchMb });
     const joined = env.runtimeBundles === 'network' ? await openProxy(options, program, context) : null;
     return new BundleWorkspace(options, program, context, manifest, folder, root, joined);
@@ -98,7 +100,7 @@ export class BundleWorkspace {
     const { limits, runDir } = this.context;
     const folder = root ? FOLDER_INSIDE : this.folder;
     const home = root ? SCRATCH_INSIDE : this.folder;
-    const { command, args, env } = commandFor(manifest, folder, query, program.secrets);
+    const { command, args, env } = commandFor(manifest, { folder, home }, query, program.secrets);
     const isNode = basename(command) === 'node';
     const flags = isNode ? [`--max-old-space-size=${limits.memoryMb}`] : [];
     const launch = await this.options.sandbox.command(isNode ? process.execPath : command, [...flags, ...args], {

@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { isObject } from '../../platform/text/json.js';
+import { isObject, withoutBom } from '../../platform/text/json.js';
 import { openZip, type ZipArchive } from '../../platform/zip/zip-archive.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { ProgramStartError } from '../hosting.errors.js';
@@ -16,6 +16,14 @@ const FILE_BYTES_MAX = 200 * MB;
 
 /** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
 export const MANIFEST_BYTES_MAX = MB;
+
+/** Path of the file to start, relative to the bundle, from a manifest that was written on any system. */
+export function entryPointPath(entryPoint: string): string {
+  return entryPoint
+    .replaceAll('\\', '/')
+    .replace(/^\$\{__dirname\}\//, '')
+    .replace(/^(?:\.\/)+/, '');
+}
 
 /** Command of one session. */
 interface BundleCommand {
@@ -45,14 +53,18 @@ export interface BundleManifest {
 export async function unpackBundle(file: string, folder: string): Promise<BundleManifest> {
   const zip = await openZip(file, BUNDLE_LIMITS);
   try {
-    const manifest = await readManifest(zip);
+    const { entryPoint, ...manifest } = await readManifest(zip);
+    const started = new Set([entryPoint, manifest.command].map(entryPointPath));
     await chmod(folder, 0o755);
     for (const [path, { isDirectory, mode }] of zip.entries) {
       if (isDirectory) continue;
       const target = join(folder, path);
       await mkdir(dirname(target), { recursive: true, mode: 0o755 });
-      const options = { flags: 'wx', mode: (mode & 0o111) === 0 ? 0o644 : 0o755 };
-      await pipeline([await zip.read(path, FILE_BYTES_MAX)], createWriteStream(target, options));
+      const content = await zip.read(path, FILE_BYTES_MAX);
+      // Archivers of Windows store no permissions.
+      const isProgram =
+        (mode & 0o111) !== 0 || started.has(path) || (mode === 0 && PROGRAM.test(content.toString('latin1', 0, 4)));
+      await pipeline([content], createWriteStream(target, { flags: 'wx', mode: isProgram ? 0o755 : 0o644 }));
     }
     return manifest;
   } finally {
@@ -60,17 +72,28 @@ export async function unpackBundle(file: string, folder: string): Promise<Bundle
   }
 }
 
-async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
-  const text = (await zip.read('manifest.json', MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
+/** First bytes of a script, and of a program of Linux. */
+const PROGRAM = /^(?:#!|\x7fELF)/;
+
+async function readManifest(zip: ZipArchive): Promise<BundleManifest & { entryPoint: string }> {
+  const text = withoutBom((await zip.read('manifest.json', MANIFEST_BYTES_MAX)).toString('utf8'));
   const manifest = parseBounded(text);
   const server = isObject(manifest) && isObject(manifest.server) ? manifest.server : {};
-  const start = isObject(server.mcp_config) ? server.mcp_config : {};
+  const entryPoint = typeof server.entry_point === 'string' ? server.entry_point : '';
+  // Manifest 0.4: a bundle of uv needs no command.
+  const ofUv = { command: 'uv', args: ['run', '--directory', '${__dirname}', entryPointPath(entryPoint)] };
+  const start: Record<string, unknown> = isObject(server.mcp_config)
+    ? server.mcp_config
+    : server.type === 'uv'
+      ? ofUv
+      : {};
   if (typeof start.command !== 'string') {
     throw new ProgramStartError('The manifest of the bundle does not say how it is started: publish it again.');
   }
   const overrides = isObject(start.platform_overrides) ? start.platform_overrides[process.platform] : undefined;
   const { command, args, env } = { ...start, ...(isObject(overrides) ? overrides : {}) };
   return {
+    entryPoint,
     command: String(command),
     args: Array.isArray(args) ? args.map(String) : [],
     env: isObject(env) ? Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])) : {},
@@ -80,19 +103,26 @@ async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
 
 /**
  * Resolves a manifest's `mcp_config` for one session: `${__dirname}` is the unpacked bundle, `${user_config.x}` the
- * caller's value, a secret of that name, or the manifest's default (MCPB manifest 0.3).
+ * caller's value, a secret of that name, or the manifest's default (MCPB manifest 0.3), in which `${HOME}`, `${DESKTOP}`,
+ * `${DOCUMENTS}` and `${DOWNLOADS}` are `home` and folders below it.
  *
+ * @param home folder in which the session may write
  * @param query the caller's query; a name may occur several times for list values
  * @throws InvalidInputError when required values are missing, which it names
  */
 export function commandFor(
   { command, args, env, userConfig }: BundleManifest,
-  folder: string,
+  { folder, home }: { folder: string; home: string },
   query: URLSearchParams,
   secrets: Record<string, string>,
 ): BundleCommand {
-  const values = valuesOf(userConfig, query, secrets);
-  const places: Record<string, string> = { __dirname: folder, pathSeparator: '/', '/': '/' };
+  const places: Record<string, string> = {
+    ...{ __dirname: folder, pathSeparator: '/', '/': '/', HOME: home },
+    ...{ DESKTOP: `${home}/Desktop`, DOCUMENTS: `${home}/Documents`, DOWNLOADS: `${home}/Downloads` },
+  };
+  const inPlace = (text: string) =>
+    text.replace(/\$\{([^}]+)\}/g, (all, name: string) => (Object.hasOwn(places, name) ? places[name] : all));
+  const values = valuesOf(userConfig, query, secrets, inPlace);
   const fill = (text: string) =>
     text.replace(/\$\{([^}]+)\}/g, (all, name: string) => {
       if (name.startsWith('user_config.')) return values.get(name.slice('user_config.'.length))?.join(',') ?? '';
@@ -111,6 +141,7 @@ function valuesOf(
   userConfig: Record<string, unknown>,
   query: URLSearchParams,
   secrets: Record<string, string>,
+  inPlace: (text: string) => string,
 ): Map<string, string[]> {
   const values = new Map<string, string[]>();
   const missing: string[] = [];
@@ -124,7 +155,8 @@ function valuesOf(
       // A list is sent as one JSON text like every structured value.
       .flatMap((value) => (value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value]))
       .filter((value) => value !== '');
-    const texts = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
+    const texts =
+      sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback).map(inPlace);
     if (texts.length > 0) values.set(name, texts);
     else if (required === true) missing.push(name);
   }

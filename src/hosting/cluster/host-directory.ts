@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { databaseAvailability } from '../../platform/database/database-availability.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { ProcessesRepository } from '../../platform/processes/processes.repository.js';
@@ -44,7 +44,7 @@ export class HostDirectory implements OnModuleInit {
   constructor(
     private readonly processes: ProcessesRepository,
     private readonly pubSub: PubSub,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -87,7 +87,7 @@ export class HostDirectory implements OnModuleInit {
     }));
     // A lease that ended while the database was away is renewed with the next heartbeat, after a third of its length. Until
     // then the host is known; one that is gone is not reached, and the next one is asked.
-    const renewing = databaseAvailability.isRenewing(this.env.runtimeLeaseMs)
+    const renewing = databaseAvailability.isRenewing(this.tuning.runtimeLeaseMs)
       ? this.last.filter((host) => !live.some(({ id }) => id === host.id))
       : [];
     this.last = [...live, ...renewing];

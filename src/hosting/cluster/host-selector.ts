@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { ProcessRegistry } from '../../platform/processes/process-registry.js';
 import { HostAwayError, HostingUnavailableError, type HostedFailure } from '../hosting.errors.js';
 import type { ProgramRef } from '../hosting.types.js';
@@ -33,7 +33,7 @@ export class HostSelector {
     private readonly directory: HostDirectory,
     private readonly placements: Placements,
     private readonly registry: ProcessRegistry,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /**
@@ -116,7 +116,7 @@ export class HostSelector {
   }
 
   private away(): HostAwayError {
-    const seconds = Math.ceil(this.env.runtimeLeaseMs / 1000);
+    const seconds = Math.ceil(this.tuning.runtimeLeaseMs / 1000);
     return new HostAwayError(
       `The process that runs this program does not answer; another one takes over within ${seconds} s: try again then.`,
       seconds,

@@ -8,7 +8,7 @@
  * hands them over; requests wait for that and go to the next host.
  *
  * Topics: `hosting.current`, `hosting.forgotten`, `hosting.renewed`. A lost message does no harm: the next call names
- * its version, unused programs are stopped (`RUNTIME_IDLE_MS`), stateful programs whose placement was deleted are ended
+ * its version, unused programs are stopped after 5 min, stateful programs whose placement was deleted are ended
  * within a third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
  */
 import {

@@ -104,7 +104,7 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
     const isUnreached = cause instanceof ProcessUnreachedError;
     if (isUnreached) candidate?.suspect();
     const error = isUnreached ? new HostAwayError(NO_ANSWER, 1) : cause;
-    const isRefused = error instanceof HostAwayError || error instanceof HostingUnavailableError;
+    const isRefused = error instanceof HostedFailure && error.refusal === 'unavailable';
     const { body } = this.request;
     const hasBody = !(body instanceof Readable) || !(body.readableDidRead || body.destroyed);
     const isOver = this.isEnded || this.hasHead || this.aborted || this.attempts >= ATTEMPTS_MAX;

@@ -39,6 +39,7 @@ type OwnServices = Pick<
   Env,
   | 'port'
   | 'advertiseUrl'
+  | 'worker'
   | 'databaseUrl'
   | 'redisUrl'
   | 'blobUrl'
@@ -65,7 +66,7 @@ function closedPortsOf(env: OwnServices): ClosedPorts {
     const url = new URL(text);
     if (url.hostname !== '') close(servicePort(url), addressesOf(url.hostname.replace(/^\[|\]$/g, '')));
   }
-  close(env.port, isInternal);
+  for (const port of [env.port, ...(env.worker?.internalPorts ?? [])]) close(port, isInternal);
   if (env.advertiseUrl !== null) close(servicePort(new URL(env.advertiseUrl)), isInternal);
   return closed;
 }

@@ -50,6 +50,7 @@ export async function sendOut(
     const answer = await egress.request(url, {
       ...outgoing(req),
       signal: ended,
+      isForwarded: true,
       isSocketClosed: egress.openSockets >= atOnceMax,
     });
     answer.body.on('error', () => undefined);

@@ -24,7 +24,7 @@ export function outboundErrorOf(error: unknown, host: string): OutboundError {
     if (addressKind === undefined) return new OutboundError(403, message);
     return new OutboundError(
       403,
-      `The host "${host}" has a ${addressKind} address: hosted code reaches public addresses only. For a service of your own ` +
+      `The host "${host}" has no public address: hosted code reaches public addresses only. For a service of your own ` +
         `network, the operator lists it in HOSTING_EGRESS_ALLOW, and the server's owner adds "${host}:<port>" to egressAllow ` +
         'with PATCH /servers/{qualifiedName}/runtime. The ports of Slipway and its database stay closed.',
     );

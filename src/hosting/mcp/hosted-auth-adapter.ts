@@ -1,6 +1,6 @@
 import { exchange, type HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
-import { AdapterFailedError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { UnclearRefusalError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { tokenSetOf, type TokenSet, type AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { isObject } from '../../platform/text/json.js';
 import { parseUrl } from '../../config/parse-url.js';
@@ -36,7 +36,7 @@ export class HostedAuthAdapter implements AuthAdapter {
     const url = typeof authorizationUrl === 'string' ? parseUrl(authorizationUrl) : null;
     const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname));
     if (url && isSafe) return url.href;
-    throw new AdapterFailedError(`The auth adapter of ${this.name} named no https address to sign in at.`);
+    throw new UnclearRefusalError(`The auth adapter of ${this.name} named no https address to sign in at.`);
   }
 
   async exchangeCode(grant: Parameters<AuthAdapter['exchangeCode']>[0]): Promise<TokenSet> {
@@ -50,7 +50,7 @@ export class HostedAuthAdapter implements AuthAdapter {
   private tokens({ accessToken, refreshToken, expiresIn }: Record<string, unknown>): TokenSet {
     const tokens = tokenSetOf({ accessToken, refreshToken, expiresIn });
     if (tokens) return tokens;
-    throw new AdapterFailedError(`The auth adapter of ${this.name} gave no bearer token of up to 32 KB.`);
+    throw new UnclearRefusalError(`The auth adapter of ${this.name} gave no bearer token of up to 32 KB.`);
   }
 
   private async ask(action: string, payload: object): Promise<Record<string, unknown>> {
@@ -64,7 +64,7 @@ export class HostedAuthAdapter implements AuthAdapter {
       if (status === 200 && ok === true && isObject(value)) return value;
       const refusal = REFUSALS.find((word) => typeof message === 'string' && message.includes(word));
       if (refusal !== undefined) throw new TokenRefusedError(refusal, this.name);
-      throw new AdapterFailedError(
+      throw new UnclearRefusalError(
         `The auth adapter of ${this.name} failed at ${action}: its author finds the reason in the logs of the server.`,
       );
     } catch (error) {

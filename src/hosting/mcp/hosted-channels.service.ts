@@ -3,7 +3,13 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { keysFor } from '../../platform/http/secrets.js';
 import { Hosting } from '../hosting.js';
-import { AUTH_ADAPTER_PATH, INVOCATION_HEADER, SESSION_HEADER, type ProgramRef } from '../hosting.types.js';
+import {
+  AUTH_ADAPTER_PATH,
+  INVOCATION_HEADER,
+  SCAN_HEADER,
+  SESSION_HEADER,
+  type ProgramRef,
+} from '../hosting.types.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import type { Channel } from '../../mcp/protocol/channel.js';
 import { HttpChannels } from '../../mcp/client/http/http-channel.js';
@@ -30,6 +36,8 @@ export interface HostedCall {
    * Without it sessions belong to this channel and end with it.
    */
   sessionsOf?: string;
+  /** Errors of the code arrive in its own words, for its author. */
+  isScan?: boolean;
 }
 
 /** Creates channels to MCP servers hosted by this service. */
@@ -56,7 +64,10 @@ export class HostedChannelsService {
   }
 
   /** A new channel to a program, which the first call starts. */
-  channelTo(ref: ProgramRef, { mcpPath, name, headers = {}, query = [], bearer, sessionsOf }: HostedCall): Channel {
+  channelTo(
+    ref: ProgramRef,
+    { mcpPath, name, headers = {}, query = [], bearer, sessionsOf, isScan }: HostedCall,
+  ): Channel {
     const url = hostedAddress(ref, mcpPath);
     for (const [key, value] of query) url.searchParams.append(key, value);
     // Sessions of a bundle are processes and cannot be restored.
@@ -74,7 +85,7 @@ export class HostedChannelsService {
     return this.channels.channelTo({
       url,
       name,
-      headers: withoutOurs(headers),
+      headers: { ...withoutOurs(headers), ...(isScan && { [SCAN_HEADER]: '1' }) },
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
       dispatcher: new HostedDispatcher(this.hosting, ref, this.host),

@@ -25,6 +25,7 @@ import {
   type ProgramLimits,
   type RuntimeOutcome,
   type Trace,
+  SCAN_HEADER,
   SESSION_HEADER,
 } from '../hosting.types.js';
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
@@ -214,7 +215,7 @@ export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
   const isHopByHop = hopByHopOf(headers.connection);
   const result: Headers = {};
   for (const [name, value] of Object.entries(headers)) {
-    const isInternal = name.startsWith(INTERNAL_PREFIX) && name !== SESSION_HEADER;
+    const isInternal = name.startsWith(INTERNAL_PREFIX) && name !== SESSION_HEADER && name !== SCAN_HEADER;
     if (value !== undefined && !isHopByHop(name) && !isInternal) result[name] = value;
   }
   return result;

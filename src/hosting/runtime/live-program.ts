@@ -12,9 +12,10 @@
  */
 import { join } from 'node:path';
 import type { Env } from '../../config/env.js';
+import type { Tuning } from '../../config/tuning.js';
 import { NoSlotError, type KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import type { Engines, Instance, InstanceExit, ProgramLog } from '../engine.js';
-import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
+import { HostedFailure, HostingUnavailableError, type RefusalReason } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
 import { CpuMeter, ProcessMetrics } from './process-metrics.js';
@@ -27,7 +28,6 @@ import {
   stopping,
   whenGone,
   type KillReason,
-  type RefusalReason,
 } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
 import type { Backoff } from './backoff.js';
@@ -61,6 +61,7 @@ export interface RuntimeCounts {
 /** Services that all programs of a process use; one object per process. */
 export interface ProgramServices {
   env: Env;
+  tuning: Tuning;
   limits: ProgramLimits;
   owners: ProgramOwners;
   engines: Engines;
@@ -114,7 +115,7 @@ export class LiveProgram {
   }
 
   get stallMs(): number {
-    return this.services.env.runtimeStallMs;
+    return this.services.tuning.runtimeStallMs;
   }
 
   get isStarting(): boolean {

@@ -31,6 +31,8 @@ const STARTED_MB = 30;
 export interface PoolServices extends ProgramServices {
   watchdog: Watchdog;
   population: LivePrograms;
+  /** The time that decides what is old; null while the clocks differ. */
+  deletionTime: () => Promise<Date | null>;
 }
 
 /** The owners of programs in this process: starts, replaces and evicts their programs. */
@@ -42,7 +44,7 @@ export class ProgramPool {
   private isClosing = false;
 
   constructor(readonly services: PoolServices) {
-    this.sweeper = repeat(Math.min(SWEEP_MS, services.env.runtimeIdleMs / 2), () => this.sweep());
+    this.sweeper = repeat(Math.min(SWEEP_MS, services.tuning.runtimeIdleMs / 2), () => this.sweep());
     this.stateSweeper = repeat(STATE_SWEEP_MS, () => void this.sweepState());
     void this.sweepState();
   }
@@ -169,18 +171,22 @@ export class ProgramPool {
 
   private async sweepState(): Promise<void> {
     const isRunning = (ownerId: string) => (this.owners.get(ownerId)?.programs.size ?? 0) > 0;
-    await removeUnusedState(this.services.stateRoot, isRunning).catch((error: unknown) => {
+    const { deletionTime, stateRoot } = this.services;
+    try {
+      const now = await deletionTime();
+      if (now) await removeUnusedState(stateRoot, isRunning, now);
+    } catch (error) {
       this.logger.warn({ msg: 'unused session data was not removed', err: error });
-    });
+    }
   }
 
   private sweep(): void {
-    const { env, population, watchdog } = this.services;
+    const { tuning, population, watchdog } = this.services;
     population.relieveMemory();
     const now = performance.now();
     for (const program of population.all) {
       if (!program.isIdle) continue;
-      if (!program.hasStreams && now - program.idleSince >= env.runtimeIdleMs) void program.stop();
+      if (!program.hasStreams && now - program.idleSince >= tuning.runtimeIdleMs) void program.stop();
       else watchdog.followIfActive(program);
     }
     for (const [id, owner] of this.owners) if (owner.isForgettable(now)) this.owners.delete(id);

@@ -9,8 +9,11 @@ import { Runtime } from './runtime.js';
 @Injectable()
 export class RuntimeMetrics {
   constructor(metrics: Metrics, runtime: Runtime, sandbox: Sandbox, engines: Engines) {
-    metrics.gauge('slipway_hosting_isolation', 'Isolation level of hosted code; the value is 1.', async () =>
-      each('level', { [(await sandbox.describeIsolation()).level]: 1 }),
+    metrics.gauge(
+      'slipway_hosting_isolation',
+      'Isolation level of hosted code; the value is 1.',
+      async () => each('level', { [(await sandbox.describeIsolation()).level]: 1 }),
+      'first',
     );
     metrics.gauge('slipway_hosting_programs', 'Hosted programs of this process, by state.', () => {
       const { live, starting } = runtime.stats();

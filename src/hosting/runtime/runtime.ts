@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { memoryBytes, type Env } from '../../config/env.js';
+import type { Tuning } from '../../config/tuning.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engines } from '../engine.js';
 import { LocalHosting, type ProgramOwners } from '../hosting.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
-import { notLoaded, reasonOf } from './termination-errors.js';
+import { notLoaded } from './termination-errors.js';
 import { LivePrograms, type Memory } from './live-programs.js';
 import { ProgramPool } from './program-pool.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
@@ -48,17 +49,19 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   /** Makes the runtime of a process with everything that its programs share. */
   static create(
     env: Env,
+    tuning: Tuning,
     owners: ProgramOwners,
     engines: Engines,
-    memory: Memory = { total: memoryBytes(), own: () => process.memoryUsage.rss() },
+    deletionTime: () => Promise<Date | null>,
+    memory: Memory = { total: memoryBytes(), own: () => env.workers * process.memoryUsage.rss() },
   ): Runtime {
     const limits: ProgramLimits = {
       cpuMs: env.runtimeCpuMs,
       wallMs: env.runtimeWallMs,
       memoryMb: env.runtimeMemoryMb,
-      responseBytes: env.runtimeResponseMb * 1_048_576,
-      logBytes: env.runtimeLogKb * 1_024,
-      concurrency: env.runtimeConcurrency,
+      responseBytes: tuning.runtimeResponseBytes,
+      logBytes: tuning.runtimeLogBytes,
+      concurrency: tuning.runtimeConcurrency,
     };
     const population = new LivePrograms(owners, memory);
     const counts: RuntimeCounts = {
@@ -67,7 +70,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
       refused: { busy: 0, resting: 0, start: 0, unavailable: 0 },
     };
     const pool = new ProgramPool({
-      ...{ env, limits, owners, engines, population, counts },
+      ...{ env, tuning, limits, owners, engines, population, counts, deletionTime },
       runDirs: new RunDirs(),
       stateRoot: join(env.dataDir, 'hosting', 'state'),
       starts: KeyedLimiter.fair(STARTS_MAX, Math.min(limits.wallMs, STARTS_WAIT_MS_MAX)),
@@ -78,7 +81,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   constructor(private readonly pool: ProgramPool) {
     super();
-    this.rechecks = repeat(pool.services.env.runtimeLeaseMs * RECHECK_LEASES, () => {
+    this.rechecks = repeat(pool.services.tuning.runtimeLeaseMs * RECHECK_LEASES, () => {
       this.rechecking ??= this.recheck().finally(() => (this.rechecking = null));
     });
   }
@@ -200,7 +203,7 @@ class Host implements CallHost {
   }
 
   refused(error: HostedFailure): void {
-    this.counts.refused[reasonOf(error)] += 1;
+    this.counts.refused[error.refusal ?? 'unavailable'] += 1;
   }
 
   ended(trace: Parameters<CallHost['ended']>[0]): void {

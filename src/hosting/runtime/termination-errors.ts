@@ -14,7 +14,6 @@ import {
   ProgramBusyError,
   ProgramCrashedError,
   ProgramRestingError,
-  ProgramStartError,
   type HostedFailure,
 } from '../hosting.errors.js';
 import type { InstanceExit } from '../engine.js';
@@ -22,15 +21,6 @@ import type { ProgramLimits } from '../hosting.types.js';
 
 /** Reason of a kill. */
 export type KillReason = 'cpu' | 'stall' | 'memory';
-
-/** Reason of a refused request: concurrency limit, back-off after crashes, failed start, or no place for a program. */
-export type RefusalReason = 'busy' | 'resting' | 'start' | 'unavailable';
-
-export function reasonOf(error: HostedFailure): RefusalReason {
-  if (error instanceof ProgramBusyError) return 'busy';
-  if (error instanceof ProgramRestingError) return 'resting';
-  return error instanceof ProgramStartError ? 'start' : 'unavailable';
-}
 
 /** Length limit of quoted output. */
 const WORDS_MAX = 500;

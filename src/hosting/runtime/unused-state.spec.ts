@@ -32,7 +32,7 @@ describe('session data', () => {
     async () => {
       const [unused, recent, running] = [await state(8), await state(6), await state(30)];
       await writeFile(join(root, 'notes.txt'), '');
-      await removeUnusedState(root, (ownerId) => ownerId === running);
+      await removeUnusedState(root, (ownerId) => ownerId === running, new Date());
       const left = await readdir(root);
       expect(left.sort()).toEqual([recent, running, 'notes.txt'].sort());
       expect(left).not.toContain(unused);
@@ -42,8 +42,8 @@ describe('session data', () => {
   verifies('hosting:sessions-expire', 'stays if one session had a recent call', async () => {
     const ownerId = await state(30);
     await writeFile(join(root, ownerId, 'sessions', 'b.sqlite'), 'x');
-    await removeUnusedState(root, () => false);
+    await removeUnusedState(root, () => false, new Date());
     expect(await readdir(root)).toEqual([ownerId]);
-    await removeUnusedState(join(root, 'none'), () => false);
+    await removeUnusedState(join(root, 'none'), () => false, new Date());
   });
 });

@@ -14,16 +14,17 @@ const UNUSED_MS = 7 * 86_400_000 + 2 * 3_600_000;
  *
  * @param root parent of the folders, one for each owner
  * @param isRunning true for an owner whose program runs in this process
+ * @param now time that decides what is old
  */
 export async function removeUnusedState(
   root: string,
   isRunning: (ownerId: string) => boolean,
-  now = Date.now(),
+  now: Date,
 ): Promise<void> {
   const owners = await readdir(root).catch(() => []);
   for (const ownerId of owners.filter((name) => isUUID(name))) {
     const folder = join(root, ownerId);
-    if (isRunning(ownerId) || (await isUsed(folder, now - UNUSED_MS))) continue;
+    if (isRunning(ownerId) || (await isUsed(folder, now.getTime() - UNUSED_MS))) continue;
     // The program may have started while its folder was read.
     if (isRunning(ownerId)) continue;
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });

@@ -8,7 +8,8 @@
  * sessions as SQLite files in the owner's state folder, at most 1 GB.
  *
  * Fails: a module that does not load in 30 s, or exits before, is a ProgramStartError with its output; one that has
- * used up its memory says so. `whyNot` is the sandbox's reason not to run modules here.
+ * used up its memory says so. One that the machine killed (SIGKILL) is started once more. `whyNot` is the reason of
+ * the sandbox not to run modules here.
  */
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -170,8 +171,8 @@ export class WorkerdEngine extends Engine {
         runDir,
         folders: stateDir === null ? [] : [stateDir],
       });
-      const process = new WorkerdProcess(launch, openFiles, ['requests', 'health'], (line) => log.print(line));
-      await requireReady(process);
+      const sockets = ['requests', 'health'];
+      const process = await listening(() => new WorkerdProcess(launch, openFiles, sockets, (line) => log.print(line)));
       log.loaded();
       return process;
     } finally {
@@ -183,8 +184,18 @@ export class WorkerdEngine extends Engine {
 
 const TOO_MUCH_DISK = 'Its sessions exceeded their disk limit (1 GB, or 40,000 files): the oldest are removed.';
 
-/** Waits until the program listens. @throws ProgramStartError with its output, when it exits before or on timeout */
-async function requireReady(process: WorkerdProcess): Promise<void> {
+const KILLED =
+  'The machine killed the module twice while it was loaded (SIGKILL), as it does when its own memory runs out. Try again ' +
+  'later; the operator of this service has the log of the kernel.';
+
+/**
+ * Spawns the program and waits until it listens. A process that was killed from outside, as Linux does when the
+ * machine's memory runs out, is spawned once more.
+ *
+ * @throws ProgramStartError with its output, when it exits before or on timeout
+ */
+async function listening(spawn: () => WorkerdProcess, isLast = false): Promise<WorkerdProcess> {
+  const process = spawn();
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
@@ -192,9 +203,12 @@ async function requireReady(process: WorkerdProcess): Promise<void> {
   }, START_MS_MAX);
   const isReady = await process.ready();
   clearTimeout(timer);
-  if (isReady) return;
+  if (isReady) return process;
   const { by, hasRunOutOfMemory, lastWords, detail } = await process.ended;
+  const isKilled = by === 'SIGKILL' && !isLate && !hasRunOutOfMemory;
+  if (isKilled && !isLast) return listening(spawn, true);
   let why = lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+  if (isKilled) why = KILLED;
   if (hasRunOutOfMemory) why = 'The module exceeded its memory limit while it was loaded.';
   if (isLate) why = `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
   throw new ProgramStartError(why, detail);

@@ -3,7 +3,8 @@
  *
  * Tools and prompts are named `connection__tool` or `connection.tool` (`member-names.ts`), resources have
  * `connection://connectionId/` in front of their URI, in lists, results and notifications. A resource that was read by
- * another URI keeps it. With `isSearched` the aggregate offers three tools instead (`search-tools.ts`): search,
+ * another URI keeps it. Skills keep their own URIs where one connection alone has them, tasks are named
+ * `connectionId/taskId`. With `isSearched` the aggregate offers three tools instead (`search-tools.ts`): search,
  * describe, call. Methods that name no connection go to one connection after another, until one knows them. Results
  * pass unchanged otherwise.
  *
@@ -24,13 +25,14 @@ import type {
   UpstreamListener,
 } from '../protocol/channel.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
+import { grantedTools } from '../client/tool-choice.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
-import { listChanges, mcpLists, type ListKind } from '../protocol/list-pages.js';
+import { listChanges, mcpLists, skillList, type ListKind } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { UpstreamFailure } from '../protocol/mcp-errors.js';
 import { LOG_LEVEL_KEY, rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { extrasOf, sharedProfile } from '../protocol/session.js';
-import { qualifyUri, withQualifiedLinks, type Separator } from './member-names.js';
+import { qualifyUri, withQualifiedLinks, withQualifiedTask, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents, byConnection, MemberEvents, withQualifiedUpdate } from './aggregate-events.js';
@@ -46,9 +48,11 @@ export interface AggregateForm {
   separator: Separator;
   /** Offers three search tools instead of all tools. */
   isSearched: boolean;
+  /** The only tools that were granted, by the names of their servers; absent: all, and all else. */
+  tools?: readonly string[];
 }
 
-const listOf = new Map<string, ListKind>(Object.values(mcpLists).map((kind) => [kind.method, kind]));
+const listOf = new Map<string, ListKind>([...Object.values(mcpLists), skillList].map((kind) => [kind.method, kind]));
 
 /** All connections of a namespace as one MCP server. */
 export class AggregateChannel implements Channel {
@@ -66,7 +70,8 @@ export class AggregateChannel implements Channel {
     private readonly source: AggregateSource,
     private readonly form: AggregateForm,
   ) {
-    this.gathering = new MemberRequests(source, () => this.events.schedule('notifications/tools/list_changed'));
+    const onToolsChanged = () => this.events.schedule('notifications/tools/list_changed');
+    this.gathering = new MemberRequests(source, onToolsChanged, form.tools);
     this.lists = new AggregateLists(source, this.gathering, form.separator);
     this.search = new SearchTools(source, this.gathering, this.lists);
     this.events = new AggregateEvents(source);
@@ -90,6 +95,7 @@ export class AggregateChannel implements Channel {
     const parsedParams = JSON.parse(params ?? '{}') as {
       name?: unknown;
       uri?: unknown;
+      taskId?: unknown;
       ref?: { name?: unknown; uri?: unknown };
     };
     switch (method) {
@@ -115,6 +121,15 @@ export class AggregateChannel implements Channel {
           ? this.located(call, parsedParams.ref.uri, inRef('uri'))
           : this.named(call, 'prompt', parsedParams.ref?.name, inRef('name'));
       }
+      // Skills extension (SEP-2640).
+      case 'skills/get':
+      case 'resources/directory/read':
+        return this.located(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
+      // Tasks extension: a task is named by its connection too.
+      case 'tasks/get':
+      case 'tasks/update':
+      case 'tasks/cancel':
+        return this.ofTask(call, parsedParams.taskId);
       default:
         return this.anywhere(call);
     }
@@ -196,9 +211,21 @@ export class AggregateChannel implements Channel {
       return errorReply(rpcCode.invalidParams, text);
     }
     const { connectionId, name: ownUri } = item;
+    // A skill that is read by its own URI names its files by theirs: its digests are over these.
+    const isOwn = uri === ownUri && call.method !== 'resources/read';
     return this.forward(connectionId, call, null, paramsFor(ownUri), (other) =>
-      other === ownUri ? String(uri) : qualifyUri(connectionId, other),
+      other === ownUri ? String(uri) : isOwn ? other : qualifyUri(connectionId, other),
     );
+  }
+
+  private async ofTask(call: McpCall, taskId: unknown): Promise<McpReply> {
+    const [, connectionId, ownId] = typeof taskId === 'string' ? (/^([^/]+)\/([^]+)$/.exec(taskId) ?? []) : [];
+    const { members } = await this.source.members();
+    if (connectionId === undefined || !members.some((member) => member.connectionId === connectionId)) {
+      return errorReply(rpcCode.invalidParams, `Unknown task: ${quoted(String(taskId))}`);
+    }
+    const params = withMember(call.params ?? '{}', 'taskId', JSON.stringify(ownId));
+    return this.forward(connectionId, call, null, params);
   }
 
   /**
@@ -245,7 +272,7 @@ export class AggregateChannel implements Channel {
     const reply = await this.source.watch(handle, call, tool, async ({ timing, invocationId }) => {
       try {
         const profile = await this.profileFor(connectionId, handle, call);
-        return await handle.request({
+        return await grantedTools(handle, this.form.tools).request({
           ...call,
           params: isLegacy && params ? withoutMeta(params, (name) => name === LOG_LEVEL_KEY) : params,
           timing,
@@ -259,7 +286,7 @@ export class AggregateChannel implements Channel {
         if (call.timing) Object.assign(call.timing, timing);
       }
     });
-    return withQualifiedLinks(reply, call.method, qualify);
+    return withQualifiedTask(withQualifiedLinks(reply, call.method, qualify), call.method, connectionId);
   }
 
   /**

@@ -2,9 +2,10 @@ import { withMember } from '../protocol/json-edit.js';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
-import { LIST_ITEMS_MAX, type ListKind, mcpLists } from '../protocol/list-pages.js';
+import { LIST_ITEMS_MAX, type ListItem, type ListKind, mcpLists, skillList } from '../protocol/list-pages.js';
 import { rpcCode } from '../protocol/protocol.js';
 import { appUrisOf, readAppUri, rewriteAppUris, uniqueAppUri } from './app-uris.js';
+import { repairedItems } from './item-repair.js';
 import { MemberNames, qualifyUri, readUri, type Separator } from './member-names.js';
 import { errorReply, resultReply } from '../protocol/messages.js';
 import {
@@ -85,8 +86,8 @@ export class AggregateLists {
   }
 
   /**
-   * Connection and own URI of a resource: by its URI in a list, or by its own URI where one connection alone has tools
-   * that name it, or is alone. Null for unknown URIs. Resources are not listed.
+   * Connection and own URI of a resource: by its URI in a list, or by its own URI where one connection alone is there, has
+   * tools that name it, a skill in whose folder it is, or lists it. Null for unknown URIs.
    */
   async findUri(uri: string, call: MemberCall): Promise<MemberItem | null> {
     const { members, isCut } = await this.source.members();
@@ -105,13 +106,21 @@ export class AggregateLists {
       const limits = { itemsMax: LIST_ITEMS_MAX, ...call };
       owners = ownersIn(await this.gathering.gather(usable, mcpLists.tools, limits));
     }
+    for (const kind of [skillList, mcpLists.resources]) {
+      if (owners.length > 0) break;
+      const gathered = await this.gathering.gather(usable, kind, { itemsMax: LIST_ITEMS_MAX, ...call });
+      const names = ({ name }: ListItem) =>
+        name === uri || (kind === skillList && uri.startsWith(name.replace(/[^/]*$/, '')));
+      owners = gathered.filter((list) => 'items' in list && list.items.some(names)).map(({ member }) => member);
+    }
     const [owner] = owners;
     return owner && owners.length === 1 ? { connectionId: owner.connectionId, name: uri } : null;
   }
 
   /**
    * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
-   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}).
+   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}), `_meta["slipway/left-out"]` items that
+   * clients would refuse, with the reason of each.
    */
   async page(kind: ListKind, { params, ...call }: Pick<McpCall, 'params'> & MemberCall): Promise<McpReply> {
     const all = await this.source.members();
@@ -150,13 +159,18 @@ export class AggregateLists {
     const names = this.namesOf(all);
     const shadowed: { connectionId: string; name: string }[] = [];
     const appUri = kind === mcpLists.tools ? listedAppUris(gathered, all) : null;
+    const owners = kind === skillList ? ownersOf(gathered, (list) => list.map(({ name }) => name)) : null;
+    const missing: { connectionId?: string; name?: string | null; reason: string }[] = [];
     const items = gathered.flatMap((list) => {
       if (!('items' in list)) return [];
       const { connectionId } = list.member;
+      const usable = repairedItems(kind, list.items);
+      missing.push(...[...list.leftOut, ...usable.leftOut].map((item) => ({ connectionId, ...item })));
       const isNamed = kind === mcpLists.tools || kind === mcpLists.prompts;
       const listedNames = isNamed ? names.namesOf(connectionId, list.items) : null;
-      return list.items.flatMap((item) => {
-        const name = listedNames ? listedNames.get(item.name) : qualifyUri(connectionId, item.name);
+      return usable.items.flatMap((item) => {
+        const isOwn = owners?.get(item.name) === 1;
+        const name = listedNames ? listedNames.get(item.name) : isOwn ? item.name : qualifyUri(connectionId, item.name);
         const text = appUri ? rewriteAppUris(item.text, (uri) => appUri(connectionId, uri)) : item.text;
         if (name !== undefined) return withMember(text, kind.id, JSON.stringify(name));
         // Without a name, because that name is read as another item's.
@@ -164,11 +178,12 @@ export class AggregateLists {
         return [];
       });
     });
+    if (all.isCut && nextCursor === undefined) missing.push({ reason: leftOut(all) });
     const failed = gathered.flatMap((list) => ('fault' in list ? [list.fault] : []));
     const extra = {
       ...(failed.length > 0 && { [meta.failed]: failed }),
       ...(shadowed.length > 0 && { [meta.shadowed]: shadowed }),
-      ...(all.isCut && nextCursor === undefined && { [meta.leftOut]: leftOut(all) }),
+      ...(missing.length > 0 && { [meta.leftOut]: missing }),
     };
     const next = nextCursor === undefined ? '' : `,"nextCursor":${JSON.stringify(nextCursor)}`;
     const more = Object.keys(extra).length === 0 ? '' : `,"_meta":${JSON.stringify(extra)}`;
@@ -190,14 +205,20 @@ function listedAppUris(
   gathered: GatheredItems[],
   { members, isCut }: AggregateMembers,
 ): (connectionId: string, uri: string) => string {
-  const owners = new Map<string, number>();
-  for (const list of gathered) {
-    if (!('items' in list)) continue;
-    for (const uri of appUrisOf(list.items)) owners.set(uri, (owners.get(uri) ?? 0) + 1);
-  }
+  const owners = ownersOf(gathered, appUrisOf);
   const isWhole = !isCut && gathered.length === members.length;
   const isOwn = (uri: string) => isWhole && owners.get(uri) === 1 && readAppUri(uri) === null;
   return (connectionId, uri) => (isOwn(uri) ? uri : uniqueAppUri(connectionId, uri));
+}
+
+/** How many connections have each URI. */
+function ownersOf(gathered: GatheredItems[], urisOf: (items: ListItem[]) => Iterable<string>): Map<string, number> {
+  const owners = new Map<string, number>();
+  for (const list of gathered) {
+    if (!('items' in list)) continue;
+    for (const uri of urisOf(list.items)) owners.set(uri, (owners.get(uri) ?? 0) + 1);
+  }
+  return owners;
 }
 
 /** Reports the connections above the limit, which are omitted. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { groupBy } from '../../platform/group-by.js';
 import type { McpReply } from '../protocol/channel.js';
+import { resultTypeOf } from '../protocol/messages.js';
 import { memberText, rewriteItems, rewriteList, rewriteMembers, withMember } from '../protocol/json-edit.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import type { AggregateMember } from './member-requests.js';
@@ -170,9 +171,24 @@ export function withQualifiedLinks(reply: McpReply, method: string, qualify: (ur
   };
   const changed = rewriteResult(method, unchanged, block, (content) => withQualifiedUri(content, qualify));
   if (changed === unchanged) return reply;
-  const whole = splice(text, result, changed);
-  const parts = membersOf(whole);
-  return { ...reply, text: whole, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
+  return { ...reply, ...replyParts(splice(text, result, changed)) };
+}
+
+/** A result about a task of the tasks extension, with the aggregate's id of the task: `connectionId/taskId`. */
+export function withQualifiedTask(reply: McpReply, method: string, connectionId: string): McpReply {
+  const { text, result } = reply;
+  const isTask = method === 'tools/call' ? () => resultTypeOf(reply) === 'task' : () => method.startsWith('tasks/');
+  if (!result || !text.includes('"taskId"') || !isTask()) return reply;
+  const changed = rewriteMembers(slice(text, result), (name, value) =>
+    name === 'taskId' ? JSON.stringify(`${connectionId}/${String(JSON.parse(value))}`) : value,
+  );
+  return { ...reply, ...replyParts(splice(text, result, changed)) };
+}
+
+/** A reply's text with the places of its id and result. */
+function replyParts(text: string): Pick<McpReply, 'text' | 'id' | 'result'> {
+  const parts = membersOf(text);
+  return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
 }
 
 function rewriteResult(
@@ -186,6 +202,10 @@ function rewriteResult(
       return rewriteItems(result, 'contents', content);
     case 'tools/call':
       return rewriteItems(result, 'content', block);
+    case 'skills/get':
+      return rewriteMembers(result, (name, value) => (name === 'skill' ? content(value) : value));
+    case 'resources/directory/read':
+      return rewriteItems(result, 'resources', content);
     case 'prompts/get':
       return rewriteItems(result, 'messages', (message) => {
         if (!message.startsWith('{')) return message;

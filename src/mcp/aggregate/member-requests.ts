@@ -4,7 +4,14 @@ import { withTimeout } from '../../platform/limits/with-timeout.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { UpstreamTimeoutError } from '../protocol/mcp-errors.js';
 import { PARALLEL } from '../protocol/protocol.js';
-import { isDeclared, type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
+import {
+  isDeclared,
+  type LeftOutItem,
+  type ListItem,
+  type ListKind,
+  mcpLists,
+  readList,
+} from '../protocol/list-pages.js';
 import type { CallTiming, McpCall, McpReply } from '../protocol/channel.js';
 
 /** Limit of connections to which one request of an aggregate goes. */
@@ -72,25 +79,24 @@ export interface AggregateSource {
 /** Timeout and caller of an aggregate's request, for the lists of its connections. */
 export type MemberCall = Pick<McpCall, 'timeoutMs' | 'cancellation' | 'profile'>;
 
-/** A list item, by its name or URI at its server. */
-export interface AggregateItem {
-  name: string;
-  /** JSON text as the server sent it. */
-  text: string;
-}
-
 /** Items of one connection, or the reason why they are unknown. */
 export type GatheredItems =
-  { member: AggregateMember; items: AggregateItem[] } | { member: AggregateMember; fault: MemberFault };
+  | { member: AggregateMember; items: ListItem[]; leftOut: LeftOutItem[] }
+  | { member: AggregateMember; fault: MemberFault };
 
 /** Lists items of many connections concurrently; a failing connection does not fail the others. */
 export class MemberRequests {
   private readonly failures = new WeakMap<UpstreamHandle, { until: number; fault: MemberFault }>();
 
-  /** @param onToolsChanged called when a connection lists other tools than an answer has just said */
+  /**
+   * @param onToolsChanged called when a connection lists other tools than an answer has just said
+   *
+   * @param tools the only ones that are listed; absent: all
+   */
   constructor(
     private readonly source: AggregateSource,
     private readonly onToolsChanged: () => void,
+    private readonly tools?: readonly string[],
   ) {}
 
   /**
@@ -110,7 +116,11 @@ export class MemberRequests {
     const isOver = () => items >= itemsMax || timeLeft() < neededMs || cancellation?.isCancelled === true;
     await someAtOnce(PARALLEL, members.entries(), async ([i, member]) => {
       if (isOver()) return;
-      const list = await this.listOf(member, kind, { timeoutMs: Math.min(timeLeft(), MEMBER_WAIT_MS), profile });
+      let list = await this.listOf(member, kind, { timeoutMs: Math.min(timeLeft(), MEMBER_WAIT_MS), profile });
+      const { tools } = this;
+      if (tools && 'items' in list) {
+        list = { member, items: list.items.filter(({ name }) => tools.includes(name)), leftOut: [] };
+      }
       gathered[i] = list;
       if ('items' in list) items += list.items.length;
     });
@@ -130,7 +140,7 @@ export class MemberRequests {
       members.map(async (member) => {
         try {
           const handle = await this.source.handle(member.connectionId);
-          return { member, items: handle.catalogFor(profile?.capabilities).last ?? [] };
+          return { member, items: handle.catalogFor(profile?.capabilities).last ?? [], leftOut: [] };
         } catch (error) {
           return { member, fault: this.source.faultOf(member.connectionId, error) };
         }
@@ -147,17 +157,10 @@ export class MemberRequests {
       if (failed && Date.now() < failed.until) return { member, fault: failed.fault };
       if (kind === mcpLists.tools) return await this.toolsOf(member, handle, call);
       const timeLeft = deadlineIn(call.timeoutMs);
-      let items: AggregateItem[] = [];
-      if (isDeclared((await handle.open(timeLeft())).capabilities[kind.capability])) {
-        const listed = await readList(handle.listsFor(call.profile?.capabilities), kind, timeLeft());
-        items = listed.items.flatMap((text) => {
-          const name = (JSON.parse(text) as Record<string, unknown> | null)?.[kind.id];
-          // Items without a name are ignored.
-          return typeof name === 'string' ? [{ name, text }] : [];
-        });
-      }
+      const isOffered = isDeclared((await handle.open(timeLeft())).capabilities[kind.capability]);
+      const listed = isOffered && (await readList(handle.listsFor(call.profile?.capabilities), kind, timeLeft()));
       this.failures.delete(handle);
-      return { member, items };
+      return { member, ...(listed || { items: [], leftOut: [] }) };
     } catch (error) {
       return { member, fault: this.failed(member, handle, error) };
     }
@@ -180,7 +183,7 @@ export class MemberRequests {
     const items = await withTimeout(waitMs, listing, null);
     if (items) {
       this.failures.delete(handle);
-      return { member, items };
+      return { member, items, leftOut: catalog.leftOut };
     }
     listing
       .then((tools) => {
@@ -192,7 +195,7 @@ export class MemberRequests {
       // Not a failure of the connection: thrown again to the next caller who waits for the list.
       .catch(() => undefined);
     if (failure) return { member, fault: failure.fault };
-    if (last) return { member, items: last };
+    if (last) return { member, items: last, leftOut: catalog.leftOut };
     throw new UpstreamTimeoutError('The MCP server did not list its tools in time: list them again later.', false);
   }
 

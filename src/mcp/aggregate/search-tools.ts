@@ -2,11 +2,12 @@ import { isObject } from '../../platform/text/json.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members as membersOf, slice } from '../protocol/json-text.js';
-import { LIST_ITEMS_MAX, mcpLists } from '../protocol/list-pages.js';
-import type { ToolText } from '../client/tool-catalog.js';
+import { LIST_ITEMS_MAX, mcpLists, type ListItem } from '../protocol/list-pages.js';
+
 import { resultReply, toolFailureReply, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
 import type { MemberCall, MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
+import { repairedItems } from './item-repair.js';
 import { withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
 
@@ -137,12 +138,13 @@ export class SearchTools {
     if (!list || !('items' in list))
       return toolFailureReply(list?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
     const tool = list.items.find((item) => item.name === read.name);
-    return tool ? toolReply(`{"tool":${withMember(tool.text, 'name', JSON.stringify(name))}}`) : unknownTool(name);
+    const [usable = tool] = tool ? repairedItems(mcpLists.tools, [tool]).items : [];
+    return usable ? toolReply(`{"tool":${withMember(usable.text, 'name', JSON.stringify(name))}}`) : unknownTool(name);
   }
 
   /** All tools, of connected connections first, within the limits. */
   private async all(call: MemberCall): Promise<{
-    tools: { name: string; connectionId: string; tool: ToolText }[];
+    tools: { name: string; connectionId: string; tool: ListItem }[];
     failed: MemberFault[];
     notes: string[];
   }> {

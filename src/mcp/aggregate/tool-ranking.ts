@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { ToolText } from '../client/tool-catalog.js';
+import type { ListItem } from '../protocol/list-pages.js';
 
 /** Weights of words by field. */
 const NAME_WEIGHT = 3;
@@ -32,10 +32,10 @@ interface WordBag {
 /** A tool with its aggregate name. */
 export interface RankedTool {
   name: string;
-  tool: ToolText;
+  tool: ListItem;
 }
 
-const bags = new WeakMap<ToolText, WordBag>();
+const bags = new WeakMap<ListItem, WordBag>();
 
 /** Indexes tools for {@link rankTools} in slices of 10 ms; ranking is then fast. */
 export async function readTools(tools: RankedTool[]): Promise<void> {

@@ -53,11 +53,14 @@ export async function findEra(wire: HttpWire): Promise<ProbedEra> {
   return ofInitialize(wire, 'does not read server/discover').catch(async (error: unknown) => {
     if (!isOutOfPlace(error)) throw error;
     const endpointMs = Math.min(wire.target.connectTimeoutMs, ENDPOINT_MS_MAX);
+    let hasStream = false;
+    const onStream = () => void (hasStream = true);
     try {
-      const opened = await plain((profile, handlers) => openSse(wire, profile, handlers, endpointMs));
+      const opened = await plain((profile, handlers) => openSse(wire, profile, handlers, endpointMs, onStream));
       return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
     } catch (refused) {
-      const isReason = refused instanceof UpstreamAuthRequiredError || refused instanceof HandshakeRefusedError;
+      // The attempt that came furthest has the reason.
+      const isReason = hasStream || refused instanceof UpstreamAuthRequiredError;
       throw refused instanceof UpstreamFailure && !isReason ? error : refused;
     }
   });
@@ -142,6 +145,7 @@ async function plain(open: OpenSession): Promise<OpenedSession> {
     onRequest: (method) => Promise.resolve(unansweredRequest(method)),
     onLost: () => undefined,
     mayProbe: () => false,
+    onKnown: () => undefined,
   };
   return { session: await open(undefined, handlers), handlers };
 }

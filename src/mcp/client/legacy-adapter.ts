@@ -49,21 +49,18 @@ const TASK_LOST = 'Task not found: the MCP server no longer has the session in w
 /** Timeout of unsubscribing from a resource. */
 const UNSUBSCRIBE_MS = 5_000;
 
-/** Part of a session that {@link LegacyListening} uses. */
-type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
-
 /** Notifications of a legacy server in one session. */
-export class LegacyListening<Session extends ListeningSession> {
+class LegacyListening {
   private handlers: ListenStreamHandlers | null = null;
   /** Session of the last stream. */
-  private last: Session | null = null;
+  private last: LegacySession | null = null;
   /** True when a session had no stream just after it was opened: a 404 then says nothing about the session. */
   private isWithoutStreams = false;
 
   /** @param lose discards a session that the server does not find, so that `session` opens another one */
   constructor(
-    private readonly session: (timeoutMs: number) => Promise<Session>,
-    private readonly lose: (session: Session) => void = () => undefined,
+    private readonly session: (timeoutMs: number) => Promise<LegacySession>,
+    private readonly lose: (session: LegacySession) => void,
   ) {}
 
   /** True while a stream is open. */
@@ -93,7 +90,7 @@ export class LegacyListening<Session extends ListeningSession> {
 
   /** @throws SessionLostError when the server does not find the session */
   private async startIn(
-    session: Session,
+    session: LegacySession,
     filter: ListenFilter,
     handlers: ListenStreamHandlers,
     timeoutMs: number,
@@ -112,7 +109,7 @@ export class LegacyListening<Session extends ListeningSession> {
       set(requested, ms).catch((error: unknown) => {
         if (!(error instanceof SessionLostError)) throw error;
         this.lose(session);
-        handlers.lost();
+        handlers.lost(null);
         throw forgotten();
       });
     const isReplaced = this.last !== null && this.last !== session;
@@ -132,13 +129,13 @@ export class LegacyListening<Session extends ListeningSession> {
 
   /** Opens the session's stream; false without one. @throws SessionLostError unless the session is new */
   private async isListening(
-    session: Session,
+    session: LegacySession,
     handlers: ListenStreamHandlers,
     timeoutMs: number,
     isNew: boolean,
   ): Promise<boolean> {
     try {
-      return await session.startListening(timeoutMs, () => handlers.lost());
+      return await session.startListening(timeoutMs, (retryMs) => handlers.lost(retryMs));
     } catch (error) {
       this.isWithoutStreams ||= isNew && error instanceof SessionLostError;
       if (error instanceof SessionLostError && this.isWithoutStreams) return false;
@@ -146,11 +143,7 @@ export class LegacyListening<Session extends ListeningSession> {
     }
   }
 
-  private async stop(
-    session: ListeningSession,
-    subscribed: Set<string>,
-    handlers: ListenStreamHandlers,
-  ): Promise<void> {
+  private async stop(session: LegacySession, subscribed: Set<string>, handlers: ListenStreamHandlers): Promise<void> {
     if (this.handlers === handlers) this.handlers = null;
     session.stopListening();
     // Unsubscribed because the session stays open for its callers while nobody listens.
@@ -160,21 +153,24 @@ export class LegacyListening<Session extends ListeningSession> {
 
 /** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
-  url: URL;
+  /** Address of the server, or another name of it for error texts. */
+  url: { host: string };
   /** Session opened by the era probe. */
   opened?: OpenedSession;
   /** True while the verdict is new: failures are then reported, not taken for an era change. */
-  isFresh: () => boolean;
+  isFresh?: () => boolean;
   /** True when the verdict is old enough to be doubted after the server has lost its sessions. */
-  isStale: () => boolean;
+  isStale?: () => boolean;
   /** Limit of concurrent sessions owned by callers. */
   sessionsMax?: number;
+  /** True if all callers share one session whatever they can answer. It has the log level of the last one that set one. */
+  hasOneSession?: boolean;
 }
 
 /** MCP of 2025-11-25 and older. One per channel. */
 export class LegacyAdapter implements ProtocolAdapter {
   /** Session shared by all callers that cannot answer server requests. */
-  private readonly plain: SessionSlot;
+  readonly plain: SessionSlot;
   private readonly profiles: ProfileSlots;
   private readonly tasks = new LegacyTasks();
   /** Log level that each session of a caller has. */
@@ -195,7 +191,7 @@ export class LegacyAdapter implements ProtocolAdapter {
 
   request(call: McpCall, timeoutMs: number): Promise<McpReply> {
     const { profile } = call;
-    if (!profile) return this.requestIn(this.plain, call, timeoutMs);
+    if (!profile || this.options.hasOneSession) return this.requestIn(this.plain, call, timeoutMs);
     return this.profiles
       .use(profile, (slot) => this.requestIn(slot, call, timeoutMs))
       .then((reply) => reply ?? this.requestIn(this.plain, call, timeoutMs));
@@ -291,7 +287,7 @@ export class LegacyAdapter implements ProtocolAdapter {
         slot.lose(session);
         if (slot === this.plain || !slot.listeners.isEmpty) slot.listeners.restart();
         const { isStale, url } = this.options;
-        if (isStale()) {
+        if (isStale?.()) {
           throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
         }
       } else if (error instanceof SessionLostError) return errorReply(rpcCode.invalidParams, TASK_LOST);
@@ -310,11 +306,14 @@ export class LegacyAdapter implements ProtocolAdapter {
     timeoutMs: number,
     isRepeat: boolean,
   ): Promise<McpReply> {
-    // The shared session has many callers and no level.
-    const level = slot === this.plain || call.session ? undefined : call.profile?.level;
+    const { hasOneSession } = this.options;
+    // The session for all callers that cannot answer requests has no level.
+    const level = (slot === this.plain && !hasOneSession) || call.session ? undefined : call.profile?.level;
     if (level === undefined) return session.request(call, timeoutMs, isRepeat);
     const timeLeft = deadlineIn(timeoutMs);
-    return this.setLevel(session, level, timeoutMs, isRepeat, call.cancellation).then(() =>
+    // Other callers of the one session may wait for the same level.
+    const cancellation = hasOneSession ? undefined : call.cancellation;
+    return this.setLevel(session, level, timeoutMs, isRepeat, cancellation).then(() =>
       session.request(call, timeLeft(), isRepeat),
     );
   }
@@ -342,7 +341,7 @@ export class LegacyAdapter implements ProtocolAdapter {
       return await slot.get(timeoutMs, call?.cancellation);
     } catch (error) {
       const isOther = error instanceof HandshakeRefusedError ? error.isOtherEra : isOutOfPlace(error);
-      throw isOther && !this.options.isFresh() ? new EraContradictedError(error as Error) : error;
+      throw isOther && !this.options.isFresh?.() ? new EraContradictedError(error as Error) : error;
     } finally {
       if (call?.timing) call.timing.queueMs = (call.timing.queueMs ?? 0) + performance.now() - from;
     }
@@ -353,7 +352,7 @@ export class LegacyAdapter implements ProtocolAdapter {
  * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server refuses.
  */
 async function subscribe(
-  session: ListeningSession,
+  session: LegacySession,
   subscribed: Set<string>,
   requested: string[],
   timeoutMs: number,

@@ -53,7 +53,7 @@ describe('listeners that share a stream', () => {
   it('get a new stream when the old one is lost while its filter changes', async () => {
     const { listeners, opened, add, notify, whenChanged } = resourceUpstream();
     await add({ toolsListChanged: true });
-    whenChanged(() => opened[0]?.lost());
+    whenChanged(() => opened[0]?.lost(null));
     await add({ resourceSubscriptions: ['a:1'] });
     const later = await add({ resourceSubscriptions: ['a:2'] });
     expect(opened).toHaveLength(2);

@@ -5,23 +5,18 @@
  * the old one closes, so that no notification is lost. Changes run one after the other. Each listener receives what its
  * own filter names, never more than the upstream said it honours.
  *
- * A broken stream is opened again after 1 s, 2 s and so on up to 30 s; afterwards all lists count as changed. After 6
- * failures in a row the listeners end with an UpstreamError. A stream that lasted 30 s is no failure: proxies close
- * silent ones.
+ * A stream that ends is opened again after the wait of `reopenMs`; afterwards all lists count as changed. If it cannot
+ * be opened after 6 waits or more in a row, the listeners end with an UpstreamError.
  */
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { isOfSession, listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { parseMessage } from '../protocol/messages.js';
+import { GOOD_STREAM_MS, reopenMs } from './reopen-wait.js';
 
-/** A broken stream is reopened after 1 s, 2 s, … up to 30 s, and given up after this many failures in a row. */
-const RETRY_MS = 1_000;
-const RETRY_MS_MAX = 30_000;
+/** A stream that cannot be opened after this many waits in a row is given up. */
 const RETRIES_MAX = 6;
-
-/** A stream that lasted this long does not count as a failure: proxies close silent streams every minute or so. */
-const GOOD_STREAM_MS = 30_000;
 
 /** Buffer limit for notifications that arrive before the stream's acknowledgement. */
 export const EARLY_CHARS_MAX = 1024 * 1024;
@@ -44,7 +39,8 @@ export interface ListenStream {
 /** Callbacks of a stream's owner. */
 export interface ListenStreamHandlers {
   onNotification(text: string, method: string): void;
-  lost(): void;
+  /** @param retryMs the stream's last `retry`; null without one */
+  lost(retryMs: number | null): void;
 }
 
 /** Opens a stream for a filter. If the upstream honours nothing, there may be no stream behind it. */
@@ -161,7 +157,7 @@ export class Listeners {
   /** Opens the new stream before the old one closes, so that no notification is lost. */
   private async replace(filter: ListenFilter, timeoutMs: number): Promise<void> {
     const id = {};
-    let isLost = false;
+    let lost: { retryMs: number | null } | null = null;
     let early: [string, string][] | null = [];
     let earlyChars = 0;
     const handlers: ListenStreamHandlers = {
@@ -171,9 +167,9 @@ export class Listeners {
           if (earlyChars <= EARLY_CHARS_MAX) early.push([text, method]);
         } else if (this.stream?.id === id) this.notify(text, method, this.stream);
       },
-      lost: () => {
-        isLost = true;
-        this.lost(id);
+      lost: (retryMs) => {
+        lost = { retryMs };
+        this.lost(id, retryMs);
       },
     };
     const current = await this.openStream(filter, handlers, timeoutMs);
@@ -181,11 +177,11 @@ export class Listeners {
     const stream = { id, current, filter };
     this.stream = stream;
     this.openedAt = Date.now();
-    this.failures = 0;
     for (const [text, method] of early) this.notify(text, method, stream);
     early = null;
     await before?.current.close();
-    if (isLost) this.lost(id);
+    const { retryMs } = (lost as { retryMs: number | null } | null) ?? { retryMs: undefined };
+    if (retryMs !== undefined) this.lost(id, retryMs);
   }
 
   private async shut(): Promise<void> {
@@ -195,7 +191,7 @@ export class Listeners {
     await stream?.current.close();
   }
 
-  private lost(id: object): void {
+  private lost(id: object, retryMs: number | null): void {
     const { stream } = this;
     if (stream?.id !== id) return;
     this.stream = null;
@@ -203,36 +199,32 @@ export class Listeners {
     // A stream on which nothing would be sent is opened again only for the next listener.
     if (!stream.next && !hasAny(stream.current.honoured)) return;
     if (Date.now() - this.openedAt > GOOD_STREAM_MS) this.failures = 0;
-    this.scheduleRetry();
+    this.scheduleRetry(reopenMs(this.failures, retryMs));
   }
 
-  private scheduleRetry(): void {
+  private scheduleRetry(ms: number): void {
     if (this.isClosed || this.members.size === 0) return;
-    if (this.failures >= RETRIES_MAX) {
-      this.endAll(new UpstreamError('The MCP server ends every stream on which it tells of changes.'));
-      return;
-    }
-    const ms = Math.min(RETRY_MS * 2 ** this.failures, RETRY_MS_MAX);
     this.failures += 1;
     clearTimeout(this.retry);
-    this.retry = setTimeout(() => void this.reopen(), ms * (0.75 + Math.random() / 2)).unref();
+    this.retry = setTimeout(() => void this.reopen(), ms * (1 + Math.random() / 4)).unref();
   }
 
   private async reopen(): Promise<void> {
-    const { failures } = this;
     try {
       await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS));
-      this.failures = failures;
       // Reports all lists as changed: changes during the gap are unknown.
       for (const method of [...listChanges.keys(), RESOURCE_UPDATED]) this.onChange(method);
-    } catch {
-      this.scheduleRetry();
+    } catch (error) {
+      if (this.failures >= RETRIES_MAX) {
+        return this.endAll(new UpstreamError('The MCP server opens no stream on which it tells of changes.'));
+      }
+      const { retryAfterSeconds } = error as Partial<UpstreamError>;
+      this.scheduleRetry(reopenMs(this.failures, null, retryAfterSeconds));
     }
   }
 
   /** @param stream origin of the notification, which is dropped if the upstream should not send it there */
   private notify(text: string, method: string, stream?: SharedStream): void {
-    this.failures = 0;
     this.onChange(method);
     const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;
     if (stream && ![stream.current.honoured, stream.next ?? {}].some((sent) => wants(sent, method, uri))) return;

@@ -23,13 +23,17 @@ export class EraContradictedError extends Error {
   }
 }
 
-/** The upstream no longer knows the session of a request: the request certainly did not run. */
+/** The upstream no longer knows the session of a request, which certainly did not run unless there is an outcome. */
 export class SessionLostError extends Error {
   /**
    * @param outcome result of the request for its caller, where the upstream refused it without a sign that it read the
-   * message and may have lost the session; seen by the session only
+   * message, or by a code of lost sessions, and may have lost the session; seen by the session only
+   * @param wasRefused with an outcome: true if the request certainly did not run
    */
-  constructor(readonly outcome: McpReply | UpstreamError | null = null) {
+  constructor(
+    readonly outcome: McpReply | UpstreamError | null = null,
+    readonly wasRefused = false,
+  ) {
     super('The upstream has lost the session');
   }
 }
@@ -52,6 +56,6 @@ export function mayResend(
   if (!(failure instanceof Error)) {
     return failure.error?.code === rpcCode.headerMismatch && method === 'tools/call' ? 'new headers' : null;
   }
-  const isLost = failure instanceof UpstreamError && failure.outcomeUnknown && failure.hint === null;
+  const isLost = failure instanceof UpstreamError && failure.outcomeUnknown && failure.row.isReadAgain;
   return isLost && READS.test(method) && !cancellation?.isCancelled ? 'no change' : null;
 }

@@ -229,10 +229,10 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     });
     acknowledged.catch(() => undefined);
     let isEnded = false;
-    const end = () => {
+    const end = (_error: Error | null, retryMs: number | null) => {
       isEnded = true;
       fail(new UpstreamError(`${wire.target.url.host} ended the stream of its change notifications.`));
-      handlers.lost();
+      handlers.lost(retryMs);
     };
     const stream = await wire.stream({
       method: 'POST',

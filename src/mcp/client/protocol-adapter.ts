@@ -57,7 +57,7 @@ interface Target {
  * shown.
  */
 export function refusalText(target: Target, words: string): string {
-  return `${target.url.host} refused to open an MCP session: ${withoutSecrets(target, words).slice(0, 200)}`;
+  return `${target.url.host} refused to open an MCP session: ${withoutSecrets(target, words).slice(0, 1_000)}`;
 }
 
 /** Length of a body that is searched for the server's words. */

@@ -1,4 +1,5 @@
-import type { Channel } from '../protocol/channel.js';
+import type { Channel, McpCall } from '../protocol/channel.js';
+import { asCallError } from '../protocol/mcp-errors.js';
 
 /** Channel whose every method rejects with one error. */
 export class RefusingChannel implements Channel {
@@ -8,8 +9,8 @@ export class RefusingChannel implements Channel {
     return Promise.reject(this.reason());
   }
 
-  request(): Promise<never> {
-    return Promise.reject(this.reason());
+  request(call: McpCall): Promise<never> {
+    return Promise.reject(asCallError(this.reason(), call));
   }
 
   listen(): Promise<never> {

@@ -3,7 +3,7 @@ import type { Egress } from '../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../platform/egress/follow.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { ServerInfo } from '../protocol/protocol.js';
-import { isObject } from '../../platform/text/json.js';
+import { isObject, withoutBom } from '../../platform/text/json.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Path of the server card at the origin of a server. */
@@ -62,7 +62,7 @@ export async function fetchServerCard(
       return null;
     }
     const bytes = await readWithin(answer.body, CARD_BYTES_MAX);
-    return bytes && parseServerCard(parseBounded(bytes.toString('utf8').replace(/^\uFEFF/, '')));
+    return bytes && parseServerCard(parseBounded(withoutBom(bytes.toString('utf8'))));
   } catch {
     return null;
   }

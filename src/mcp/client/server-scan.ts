@@ -29,8 +29,9 @@ export interface ScanOptions {
  * not know counts as empty, and so does one other than the tools that it refuses or breaks. Omits and reports items without
  * a name. Leaves the channel open.
  *
- * @throws UpstreamFailure when the server is unreachable, refuses its tools, repeats a cursor, or lists more than 1,000
- * items or 16 MB
+ * Of items with one name the first counts. A list ends where a cursor comes twice, with a warning.
+ *
+ * @throws UpstreamFailure when the server is unreachable, refuses its tools, or lists more than 1,000 items or 16 MB
  */
 export async function scanServer(channel: Channel, options: ScanOptions): Promise<ServerScan> {
   return new Scan(channel, options).run();
@@ -59,7 +60,7 @@ class Scan {
       isDeclared(capabilities[kind.capability]) ? this.list(kind) : Promise.resolve(null);
     const optional = (kind: ListKind) =>
       list(kind).catch((error: unknown) => {
-        if (!(error instanceof UpstreamError) || error.hint !== 'broken list') throw error;
+        if (!(error instanceof UpstreamError) || error.failure !== 'broken list') throw error;
         this.tell(`Warning: the list of ${kind.noun} counts as empty. ${error.message}`);
         return [];
       });
@@ -75,8 +76,8 @@ class Scan {
   private async list(kind: ListKind): Promise<Record<string, unknown>[]> {
     const { noun, method } = kind;
     const items: Record<string, unknown>[] = [];
-    const cursors = new Set<string>();
-    let read = 0;
+    const names = new Set<string>();
+    let [pages, read] = [0, 0];
     for await (const page of listPages(this.channel, kind, this.left())) {
       if (page.isUnknown) {
         this.tell(`The server declares ${noun} but does not know ${method}: it counts as having none.`);
@@ -86,17 +87,16 @@ class Scan {
       if (read > ITEMS_MAX) {
         throw new UpstreamError(`The MCP server lists more than ${ITEMS_MAX} ${noun}: that is all a release may have.`);
       }
-      items.push(...this.usable(kind, page.items, read - page.items.length));
-      const { nextCursor } = page;
-      if (nextCursor !== undefined && cursors.has(nextCursor)) {
-        throw new UpstreamError(
-          `The MCP server lists its ${noun} in a circle: the cursor ${quoted(nextCursor)} came twice. ` +
-            'Leave out nextCursor on the last page.',
+      items.push(...this.usable(kind, page.items, read - page.items.length, names));
+      if (page.repeatedCursor !== undefined) {
+        this.tell(
+          `Warning: the server lists its ${noun} in a circle: the cursor ${quoted(page.repeatedCursor)} came twice. The list ` +
+            'ends there. Leave out nextCursor on the last page.',
         );
       }
-      if (nextCursor !== undefined) cursors.add(nextCursor);
+      pages += 1;
       // Pages may be empty.
-      if (cursors.size >= ITEMS_MAX) {
+      if (pages >= ITEMS_MAX && page.nextCursor !== undefined) {
         throw new UpstreamError(`The MCP server lists its ${noun} in more than ${ITEMS_MAX} pages: make them larger.`);
       }
     }
@@ -104,7 +104,7 @@ class Scan {
     return items;
   }
 
-  private usable({ id, noun }: ListKind, texts: string[], from: number): Record<string, unknown>[] {
+  private usable({ id, noun }: ListKind, texts: string[], from: number, names: Set<string>): Record<string, unknown>[] {
     const singular = noun.slice(0, -1);
     return texts.flatMap((text, at) => {
       const item = JSON.parse(text) as Record<string, unknown>;
@@ -115,8 +115,17 @@ class Scan {
       if (lacking === undefined && !isWithinDepth(item, DEPTH_MAX)) {
         throw new UpstreamError(`The MCP server lists a ${singular} that is nested deeper than ${DEPTH_MAX} levels.`);
       }
-      if (lacking === undefined) return [item];
-      const why = lacking === null ? 'is not an object' : `has no ${lacking}`;
+      const name = lacking === undefined ? (item[id] as string) : '';
+      if (lacking === undefined && !names.has(name)) {
+        names.add(name);
+        return [item];
+      }
+      const why =
+        lacking === null
+          ? 'is not an object'
+          : lacking === undefined
+            ? `has the ${id} ${quoted(name)} of an earlier one`
+            : `has no ${lacking}`;
       this.tell(`Left out ${singular} number ${from + at + 1}: it ${why}.`);
       return [];
     });

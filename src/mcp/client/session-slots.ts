@@ -7,8 +7,8 @@
  * in use, a caller that needs its own fails with an UpstreamError. A slot without calls and listeners ends after 10
  * minutes.
  *
- * A server that refuses requests without a sign of having read them may have lost the session. It is asked (`mayProbe`)
- * at most every 30 s.
+ * A server that refuses requests without a sign of having read them, or by a code of lost sessions, may have lost the
+ * session. It is asked by `ping` (`mayProbe`), at most every 30 s unless it answered the last one.
  */
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { CallerProfile, ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
@@ -48,6 +48,8 @@ export interface SessionHandlers {
   onLost(session: LegacySession): void;
   /** True if a session in doubt may be probed now. */
   mayProbe(): boolean;
+  /** Called when the server has answered a probe, so that the next one may follow at once. */
+  onKnown(): void;
 }
 
 /** A session with a server of 2025-11-25 or older. */
@@ -66,11 +68,16 @@ export interface LegacySession {
   /**
    * Starts receiving notifications outside of calls, unless already started; false when the server does not send any.
    *
-   * @param onEnd called when the server's stream ends
+   * @param onEnd called when the server's stream ends, with its last `retry` in milliseconds, null without one
    * @throws UpstreamFailure, SessionLostError when the server does not find the session, or has nothing at this address
    */
-  startListening(timeoutMs: number, onEnd: () => void): Promise<boolean>;
+  startListening(timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean>;
   stopListening(): void;
+  /**
+   * Asks by `ping` if the server knows the session: true if it answers, false if it refuses, null without either. Missing where
+   * the server itself reports the end of a session. Never rejects.
+   */
+  ping?(): Promise<boolean | null>;
   /**
    * Ends the session here, and upstream too unless the upstream restores it by name and `forGood` is not set. Never
    * rejects.
@@ -108,7 +115,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     profile: CallerProfile | undefined,
     onNotification: SessionHandlers['onNotification'],
     openListening: OpenListening,
-    url: URL,
+    upstream: { host: string },
   ) {
     const onLost = (session: LegacySession) => {
       this.lose(session);
@@ -123,8 +130,16 @@ export class SessionSlot extends SingleFlight<LegacySession> {
       if (profile?.onRequest) return profile.onRequest(method, params, waiting);
       return waiting ? waiting(method, params) : Promise.resolve(unansweredRequest(method));
     };
-    const handlers: SessionHandlers = { onNotification, onRequest, onLost, mayProbe: () => this.mayProbe() };
-    super(() => open(profile, handlers), url);
+    const onKnown = () => void (this.nextProbeAt = 0);
+    const handlers: SessionHandlers = { onNotification, onRequest, onLost, onKnown, mayProbe: () => this.mayProbe() };
+    super(async () => {
+      const session = await open(profile, handlers);
+      // Who refuses a ping in a new session answers none: then a refusal proves nothing about the lost session before.
+      if (performance.now() < this.nextProbeAt) {
+        void session.ping?.().then((isKnown) => isKnown && onKnown());
+      }
+      return session;
+    }, upstream);
     this.handlers = handlers;
     this.isShared = profile?.isShared === true;
     this.listeners = new Listeners(openListening);

@@ -11,7 +11,7 @@
  */
 import type { Channel } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { mcpLists, readList } from '../protocol/list-pages.js';
+import { mcpLists, readList, type LeftOutItem, type ListItem } from '../protocol/list-pages.js';
 import { TTL_MS_MAX } from '../protocol/protocol.js';
 
 /** Cache lifetime of a list without `ttlMs`. */
@@ -23,19 +23,13 @@ const REFRESH_MS_MIN = 1_000;
 /** Timeout of listing. Independent of the first caller's timeout, since all waiting callers share the list. */
 const LIST_TIMEOUT_MS = 30_000;
 
-/** One tool as its server describes it. */
-export interface ToolText {
-  name: string;
-  /** Complete tool description as JSON text, including unknown members. */
-  text: string;
-}
-
 /** Result of resolving a tool path: one tool, the tools of a category, or null. */
-export type ToolMatch = { tool: ToolText } | { category: ToolText[] } | null;
+export type ToolMatch = { tool: ListItem } | { category: ListItem[] } | null;
 
 /** Listed tools with the time of listing and the server's `ttlMs`. */
 interface Listed {
-  tools: ToolText[];
+  tools: ListItem[];
+  leftOut: LeftOutItem[];
   at: number;
   ttlMs: number | null;
 }
@@ -48,7 +42,7 @@ export class ToolCatalog {
   constructor(private readonly channel: Pick<Channel, 'request'>) {}
 
   /** All tools, cached for at most the server's `ttlMs`, by default 30 s. */
-  async list(timeoutMs = LIST_TIMEOUT_MS): Promise<ToolText[]> {
+  async list(timeoutMs = LIST_TIMEOUT_MS): Promise<ListItem[]> {
     if (this.known && isFresh(this.known, this.known.ttlMs ?? FRESH_MS)) return this.known.tools;
     return this.refresh(timeoutMs);
   }
@@ -59,8 +53,13 @@ export class ToolCatalog {
   }
 
   /** The tools that were listed last, however old; null before the first list. */
-  get last(): ToolText[] | null {
+  get last(): ListItem[] | null {
     return this.known?.tools ?? null;
+  }
+
+  /** Items that the server listed last and that are no tools of the list. */
+  get leftOut(): LeftOutItem[] {
+    return this.known?.leftOut ?? [];
   }
 
   /** Invalidates the list after `notifications/tools/list_changed`. */
@@ -81,7 +80,7 @@ export class ToolCatalog {
     return matchTool(await this.refresh(timeoutMs), path);
   }
 
-  private async refresh(timeoutMs: number): Promise<ToolText[]> {
+  private async refresh(timeoutMs: number): Promise<ListItem[]> {
     this.listing ??= this.readAll();
     const late = 'The MCP server did not list its tools in time.';
     return (await withinDeadline(this.listing, timeoutMs, late)).tools;
@@ -90,13 +89,8 @@ export class ToolCatalog {
   private readAll(): Promise<Listed> {
     const isWanted = () => this.listing === reading;
     const reading: Promise<Listed> = readList(this.channel, mcpLists.tools, LIST_TIMEOUT_MS)
-      .then(({ items, ttlMs }) => {
-        const tools = items.flatMap((text) => {
-          const name = (JSON.parse(text) as { name?: unknown } | null)?.name;
-          // Items that are not tools are ignored.
-          return typeof name === 'string' ? [{ name, text }] : [];
-        });
-        const listed = { tools, at: Date.now(), ttlMs };
+      .then(({ items: tools, leftOut, ttlMs }) => {
+        const listed = { tools, leftOut, at: Date.now(), ttlMs };
         if (isWanted()) this.known = listed;
         return listed;
       })
@@ -112,7 +106,7 @@ function isFresh({ at }: Listed, ms: number): boolean {
 }
 
 /** See {@link ToolCatalog.find}. */
-export function matchTool(tools: ToolText[], path: string): ToolMatch {
+export function matchTool(tools: ListItem[], path: string): ToolMatch {
   const dotted = path.replaceAll('/', '.');
   const tool =
     tools.find(({ name }) => name === path) ?? tools.find(({ name }) => name.replaceAll('/', '.') === dotted);

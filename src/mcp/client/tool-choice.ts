@@ -5,11 +5,15 @@
  * Lists are filtered. A call of another tool is answered as one of an unknown tool (-32602) and does not reach the
  * server. A call whose params name a tool twice (`name` and `Name`, or `name` two times) is refused as well: the server
  * might read the other name.
+ *
+ * {@link grantedTools} does the same for one caller, to whom some tools were granted and nothing else: every other request is
+ * one of an unknown method (-32601).
  */
 import { quoted } from '../../platform/text/quoted.js';
-import type { Channel, Listening, McpCall, McpReply } from '../protocol/channel.js';
+import type { Channel, Listening, ListenFilter, McpCall, McpReply } from '../protocol/channel.js';
 import { uniqueMembers } from '../protocol/json-text.js';
-import { mcpLists } from '../protocol/list-pages.js';
+import { memberText } from '../protocol/json-edit.js';
+import { LIST_ITEMS_MAX, mcpLists } from '../protocol/list-pages.js';
 import { errorReply, withList } from '../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 
@@ -22,6 +26,9 @@ export interface ToolChoice {
 
 /** A channel that lists and calls the chosen tools only. */
 export class ChosenToolsChannel implements Channel {
+  /** Names of the tools that the server listed last and that are not offered. */
+  readonly withheld = new Set<string>();
+
   constructor(
     private readonly channel: Channel,
     private readonly choice: ToolChoice,
@@ -40,8 +47,14 @@ export class ChosenToolsChannel implements Channel {
     }
     const reply = await this.channel.request(call);
     if (call.method !== mcpLists.tools.method) return reply;
+    if (memberText(call.params ?? '{}', 'cursor') === undefined) this.withheld.clear();
     return withList(reply, 'tools', (tools) =>
-      tools.filter((tool) => isChosen(String((JSON.parse(tool) as { name?: unknown } | null)?.name), this.choice)),
+      tools.filter((tool) => {
+        const name = String((JSON.parse(tool) as { name?: unknown } | null)?.name);
+        const isOffered = isChosen(name, this.choice);
+        if (!isOffered && this.withheld.size < LIST_ITEMS_MAX) this.withheld.add(name);
+        return isOffered;
+      }),
     );
   }
 
@@ -64,6 +77,40 @@ export class ChosenToolsChannel implements Channel {
   close(forGood?: boolean): Promise<void> {
     return this.channel.close(forGood);
   }
+}
+
+/** Requests of a caller to whom tools were granted. */
+const METHODS_OF_TOOLS: ReadonlySet<string> = new Set(['ping', 'tools/list', 'tools/call', 'server/discover']);
+
+/** Tools of a channel, and nothing else of it. */
+export class GrantedToolsChannel extends ChosenToolsChannel {
+  override async open(...args: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
+    const identity = await super.open(...args);
+    const { tools } = identity.capabilities;
+    return { ...identity, capabilities: tools === undefined ? {} : { tools } };
+  }
+
+  override async request(call: McpCall): Promise<McpReply> {
+    if (METHODS_OF_TOOLS.has(call.method)) return super.request(call);
+    return errorReply(
+      rpcCode.methodNotFound,
+      `Unknown method: ${quoted(call.method)}. Only tools were granted to you.`,
+    );
+  }
+
+  override listen(
+    { toolsListChanged }: ListenFilter,
+    ...more: Tail<Parameters<Channel['listen']>>
+  ): Promise<Listening> {
+    return super.listen({ toolsListChanged }, ...more);
+  }
+}
+
+type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never;
+
+/** The channel for a caller to whom these tools were granted, by exact names; the same channel for null, which is all. */
+export function grantedTools(channel: Channel, tools: readonly string[] | null | undefined): Channel {
+  return tools ? new GrantedToolsChannel(channel, { allow: [...tools] }) : channel;
 }
 
 /** True if the choice offers a tool of this name. */

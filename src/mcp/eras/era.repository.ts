@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { MoreThan, Repository } from 'typeorm';
 import { UpstreamEra } from './upstream-era.entity.js';
+import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Limit of stored endpoints. */
 const ENDPOINTS_MAX = 200_000;
@@ -53,10 +54,11 @@ export class EraRepository {
     await this.eras.upsert(row, ['endpoint']);
     if (Date.now() - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = Date.now();
+    const now = await deletionTime(this.eras);
     await this.eras.query(
-      `DELETE FROM upstream_eras WHERE expires_at < now() OR endpoint IN
+      `DELETE FROM upstream_eras WHERE expires_at < $2 OR endpoint IN
          (SELECT endpoint FROM upstream_eras ORDER BY expires_at DESC OFFSET $1)`,
-      [ENDPOINTS_MAX],
+      [ENDPOINTS_MAX, now],
     );
   }
 

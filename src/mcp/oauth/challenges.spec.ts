@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import '../../../test/support/random-runs.js';
 import { bearerChallenge, CHALLENGE_CHARS_MAX, challengeHeaders, parseChallenges } from './challenges.js';
 
-const one = (scheme: string, params: Record<string, string> = {}) => ({ scheme, params });
+const one = (scheme: string, params: Record<string, string> = {}) => ({ scheme, params: Object.entries(params) });
 
 describe('parseChallenges', () => {
   it.each([
@@ -22,13 +22,30 @@ describe('parseChallenges', () => {
       [one('newauth', { realm: 'apps', type: '1', title: 'Login to "apps"' }), one('basic', { realm: 'simple' })],
     ],
     [', ,Bearer realm=x,, scope=y, ,', [one('bearer', { realm: 'x', scope: 'y' })]],
-    ['Bearer realm=x, realm=y', [one('bearer', { realm: 'x' })]],
+    [
+      'Bearer realm=x, realm=y',
+      [
+        {
+          scheme: 'bearer',
+          params: [
+            ['realm', 'x'],
+            ['realm', 'y'],
+          ],
+        },
+      ],
+    ],
+    [
+      'Bearer realm="a" scope=\'r w\';error=e ; x = y',
+      [one('bearer', { realm: 'a', scope: 'r w', error: 'e', x: 'y' })],
+    ],
+    ["Bearer realm=it's, scope=''", [one('bearer', { realm: "it's", scope: '' })]],
+    ['Basic realm=b Bearer scope=x', [one('basic', { realm: 'b' }), one('bearer', { scope: 'x' })]],
     [
       'Bearer resource_metadata=https://h/a?b=c, scope=x',
       [one('bearer', { resource_metadata: 'https://h/a?b=c', scope: 'x' })],
     ],
     ['Bearer realm="never closed', [one('bearer')]],
-    ['Bearer realm="a" junk, scope=x', [one('bearer', { realm: 'a' })]],
+    ['Bearer realm="a" junk, scope=x', [one('bearer', { realm: 'a' }), one('junk', { scope: 'x' })]],
     ['"', []],
     ['', []],
   ])('reads %j', (header, expected) => {
@@ -48,7 +65,7 @@ describe('parseChallenges', () => {
       fc.property(fc.array(value, { minLength: 1, maxLength: 4 }), (values) => {
         const quoted = values.map((text, index) => `p${index}="${text.replace(/["\\]/g, '\\$&')}"`).join(', ');
         const [, second] = parseChallenges([`Basic realm="x", Bearer ${quoted}`]);
-        expect(second?.params).toEqual(Object.fromEntries(values.map((text, index) => [`p${index}`, text])));
+        expect(second?.params).toEqual(values.map((text, index) => [`p${index}`, text]));
       }),
     );
   });
@@ -56,7 +73,8 @@ describe('parseChallenges', () => {
   it('takes linear time for any input', () => {
     fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => Array.isArray(parseChallenges([text]))));
     const startedAt = Date.now();
-    for (const part of ['a=', 'a ', '"', '\\', ',', 'a="', '= ']) parseChallenges([part.repeat(100_000)]);
+    for (const part of ['a=', 'a ', '"', "a='", "'", ';', '\\', ',', 'a="', '= '])
+      parseChallenges([part.repeat(100_000)]);
     expect(Date.now() - startedAt).toBeLessThan(10_000);
   });
 });
@@ -68,10 +86,18 @@ describe('bearerChallenge', () => {
       'DPoP algs="ES256", Bearer error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x"',
     ];
     expect(bearerChallenge(headers)).toEqual({
-      resourceMetadata: 'https://h/.well-known/x',
+      resourceMetadata: ['https://h/.well-known/x'],
       scope: 'a b',
       error: 'insufficient_scope',
     });
+  });
+
+  it('collects the metadata of all Bearer challenges, repeats included, and the first scope and error', () => {
+    const headers = [
+      'Bearer realm=x, Bearer resource_metadata=/a; resource_metadata="b" scope=\'r\'',
+      'BEARER Resource_Metadata=c,scope=w',
+    ];
+    expect(bearerChallenge(headers)).toEqual({ resourceMetadata: ['/a', 'b', 'c'], scope: 'r', error: null });
   });
 
   it('is null without one', () => {

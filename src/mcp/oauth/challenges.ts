@@ -2,14 +2,17 @@
 export interface Challenge {
   /** Lower case, since schemes are case-insensitive. */
   scheme: string;
-  /** Unescaped values by lower-case name; the first value of a repeated name. */
-  params: Record<string, string>;
+  /** Lower-case names and unescaped values, in their order; a name may be repeated. */
+  params: [name: string, value: string][];
 }
 
-/** Authorization requirements of an MCP server (RFC 6750 section 3, RFC 9728 section 5.1). */
+/**
+ * Authorization requirements of an MCP server (RFC 6750 section 3, RFC 9728 section 5.1), from all its `Bearer` challenges:
+ * a proxy may add one of its own.
+ */
 export interface BearerChallenge {
-  /** URL of the protected resource metadata; null without one. */
-  resourceMetadata: string | null;
+  /** URLs of protected resource metadata as sent, which may be relative. */
+  resourceMetadata: string[];
   /** Scopes that this request requires; null if unspecified. */
   scope: string | null;
   /** `invalid_token`, `insufficient_scope`, …; null when no credentials were sent. */
@@ -22,29 +25,34 @@ export const CHALLENGE_CHARS_MAX = 8 * 1024;
 const TOKEN = /([!#$%&'*+\-.^_`|~0-9A-Za-z]+)/.source;
 
 /**
- * A parameter, with the comma or end that must follow it. The value may be unquoted even if it is no token: some servers
- * send URLs and scopes that way.
+ * A parameter. The value may be unquoted even if it is no token, or in single quotes: some servers send URLs and scopes
+ * that way. Some separate parameters with a semicolon, or with nothing but white space.
  */
-const PARAM = new RegExp(`[ \\t,]*${TOKEN}[ \\t]*=[ \\t]*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))[ \\t]*(,|$)?`, 'y');
+const PARAM = new RegExp(
+  `[ \\t,;]*${TOKEN}[ \\t]*=[ \\t]*(?:"((?:[^"\\\\]|\\\\.)*)"|'([^']*)'|([^\\s,;"]+))[ \\t]*`,
+  'y',
+);
 
 /** A scheme, with credentials without a name (token68), as Negotiate has them. */
-const SCHEME = new RegExp(`[ \\t,]*${TOKEN}(?:[ \\t]+[A-Za-z0-9\\-._~+/]+=*[ \\t]*(?=,|$)|(?=[ \\t,]|$))`, 'y');
+const SCHEME = new RegExp(`[ \\t,;]*${TOKEN}(?:[ \\t]+[A-Za-z0-9\\-._~+/]+=*[ \\t]*(?=,|$)|(?=[ \\t,;]|$))`, 'y');
 
 /**
  * Parses all challenges in one or more `WWW-Authenticate` header values. A header may contain several challenges with
- * several parameters, both separated by commas; text after a comma is a parameter exactly if a `=` follows its name. A
- * malformed part ends that header; the challenges before it count.
+ * several parameters, both separated by commas; a name is one of a parameter exactly if a `=` follows it. A malformed part
+ * ends that header; what stands before it counts.
  */
 export function parseChallenges(headers: readonly string[]): Challenge[] {
   return headers.flatMap((header) => challengesIn(header.slice(0, CHALLENGE_CHARS_MAX)));
 }
 
-/** First `Bearer` challenge; null without one. */
+/** The `Bearer` challenges as one, the first scope and error of them; null without any. */
 export function bearerChallenge(headers: readonly string[]): BearerChallenge | null {
-  const bearer = parseChallenges(headers).find(({ scheme }) => scheme === 'bearer');
-  if (!bearer) return null;
-  const { resource_metadata: resourceMetadata = null, scope = null, error = null } = bearer.params;
-  return { resourceMetadata, scope, error };
+  const bearers = parseChallenges(headers).filter(({ scheme }) => scheme === 'bearer');
+  if (bearers.length === 0) return null;
+  const params = bearers.flatMap((bearer) => bearer.params);
+  const valuesOf = (name: string) => params.filter(([key]) => key === name).map(([, value]) => value);
+  const [[scope = null], [error = null]] = [valuesOf('scope'), valuesOf('error')];
+  return { resourceMetadata: valuesOf('resource_metadata'), scope, error };
 }
 
 /** The header as a list, limited in size because the upstream controls it. */
@@ -64,15 +72,10 @@ function challengesIn(header: string): Challenge[] {
     const param = PARAM.exec(header);
     const part = param ?? SCHEME.exec(header);
     if (!part) return challenges;
-    const [whole, name = '', quoted, loose = '', end] = part;
+    const [whole, name = '', quoted, single, loose = ''] = part;
     at += whole.length;
-    const current = challenges.at(-1);
-    if (!param) challenges.push({ scheme: name.toLowerCase(), params: {} });
-    else if (!current) return challenges;
-    else {
-      const key = name.toLowerCase();
-      if (!Object.hasOwn(current.params, key)) current.params[key] = quoted?.replace(/\\(.)/g, '$1') ?? loose;
-      if (end === undefined) return challenges;
-    }
+    if (!param) challenges.push({ scheme: name.toLowerCase(), params: [] });
+    else if (challenges.length === 0) return challenges;
+    else challenges.at(-1)?.params.push([name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? single ?? loose]);
   }
 }

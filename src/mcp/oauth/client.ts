@@ -6,7 +6,8 @@ import type {
 } from '@modelcontextprotocol/client';
 import { visible } from '../../platform/text/quoted.js';
 import type { AuthorizationServer } from './discovery.js';
-import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+import { readDocument } from './foreign-documents.js';
+import { blockedBy, OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 import { sdk } from './sdk.js';
 
 /** Parameters of an authorization request. */
@@ -14,6 +15,7 @@ interface AuthorizationRequest {
   server: AuthorizationServer;
   client: OAuthClientIdentity;
   redirectUri: string;
+  /** Empty for a server that refuses the parameter. */
   resource: string;
   scopes: string | null;
   state: string;
@@ -30,6 +32,12 @@ export interface OAuthClientIdentity {
 }
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+/** `client_secret_basic` without the encoding of RFC 6749 section 2.3.1, for servers that compare the bytes. */
+const RAW_BASIC = 'client_secret_basic, not encoded';
+
+/** Authentication methods that Slipway has. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set(['none', 'client_secret_post', 'client_secret_basic', RAW_BASIC]);
 
 /** Client metadata for registrations and for our client id metadata document. */
 export function clientMetadata(redirectUri: string, authMethod: string): OAuthClientMetadata {
@@ -73,7 +81,16 @@ export async function registerAt(
     const registered = await sdk().registerClient(issuer, {
       metadata: sdkMetadata(server),
       clientMetadata: submitted,
-      fetchFn: fetch,
+      fetchFn: async (url, init) => {
+        const response = await fetch(url, init);
+        const blocked = blockedBy(new URL(url).host, response.status, response.headers.get('content-type'));
+        if (blocked) throw new OAuthFetchError(blocked);
+        if (!response.ok) return response;
+        const document = readDocument('registration', await response.text());
+        const { status } = response;
+        // Demanded by the library. An answer repeats it, which many servers leave out.
+        return new Response(JSON.stringify({ ...document, redirect_uris: submitted.redirect_uris }), { status });
+      },
     });
     const expiresAt = registered.client_secret_expires_at ?? 0;
     return {
@@ -114,23 +131,35 @@ export function clientAuthentication(
   server: AuthorizationServer,
 ): AddClientAuthentication {
   const { clientId, clientSecret, authMethod } = client;
-  const method = sdk().selectClientAuthMethod(
-    {
-      client_id: clientId,
-      ...(clientSecret === null ? {} : { client_secret: clientSecret }),
-      ...(authMethod === null ? {} : { token_endpoint_auth_method: authMethod }),
-    },
-    server.tokenEndpointAuthMethods ?? [],
-  );
+  // The registration's answer rules, not what the server announces (RFC 7591 section 3.2.1).
+  const method =
+    authMethod !== null && KNOWN_METHODS.has(authMethod)
+      ? authMethod
+      : sdk().selectClientAuthMethod(
+          { client_id: clientId, ...(clientSecret === null ? {} : { client_secret: clientSecret }) },
+          server.tokenEndpointAuthMethods ?? [],
+        );
   return (headers, params) => {
-    if (method === 'client_secret_basic' && clientSecret !== null) {
-      const credentials = `${formEncoded(clientId)}:${formEncoded(clientSecret)}`;
+    if ((method === 'client_secret_basic' || method === RAW_BASIC) && clientSecret !== null) {
+      const encoded = method === RAW_BASIC ? (text: string) => text : formEncoded;
+      const credentials = `${encoded(clientId)}:${encoded(clientSecret)}`;
       headers.set('authorization', `Basic ${Buffer.from(credentials, 'utf8').toString('base64')}`);
       return;
     }
     params.set('client_id', clientId);
     if (method === 'client_secret_post' && clientSecret !== null) params.set('client_secret', clientSecret);
   };
+}
+
+/**
+ * The method to try once after a server refused a client with Basic; null without one. Some take the secret by Basic only as
+ * it is, and some only in the form.
+ */
+export function otherMethod({ clientId, clientSecret, authMethod }: OAuthClientIdentity, server: AuthorizationServer) {
+  const isBasic = authMethod === null || authMethod === 'client_secret_basic';
+  if (clientSecret === null || !isBasic) return null;
+  if (server.tokenEndpointAuthMethods?.includes('client_secret_post')) return 'client_secret_post';
+  return formEncoded(clientId) === clientId && formEncoded(clientSecret) === clientSecret ? null : RAW_BASIC;
 }
 
 function formEncoded(text: string): string {
@@ -140,7 +169,7 @@ function formEncoded(text: string): string {
 /** Server metadata in the SDK's type. */
 export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMetadata {
   return {
-    issuer: server.issuer,
+    issuer: server.answersAs ?? server.issuer,
     authorization_endpoint: server.authorizationEndpoint,
     token_endpoint: server.tokenEndpoint,
     response_types_supported: ['code'],
@@ -162,20 +191,20 @@ export async function authorizationUrl(request: AuthorizationRequest): Promise<{
     redirectUrl: redirectUri,
     scope: scopes ?? undefined,
     state,
-    resource,
+    resource: resource === '' ? undefined : resource,
   });
   return { url: url.href, codeVerifier };
 }
 
 /** True when `iss` of a response matches the issuer, or is absent and not announced (RFC 9207 section 2.4). */
 export function isFromServer(
-  server: Pick<AuthorizationServer, 'issuer' | 'sendsIss'>,
+  server: Pick<AuthorizationServer, 'issuer' | 'answersAs' | 'sendsIss'>,
   iss: string | undefined,
 ): boolean {
   try {
     sdk().validateAuthorizationResponseIssuer({
       iss,
-      expectedIssuer: server.issuer,
+      expectedIssuer: server.answersAs ?? server.issuer,
       issParameterSupported: server.sendsIss,
     });
     return true;

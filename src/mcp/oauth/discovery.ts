@@ -1,11 +1,11 @@
 /**
  * Finds the authorization server of an MCP server, with everything required to authorize, refresh and revoke.
  *
- * Order: the URL in the challenge (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
+ * Order: the URLs in the challenges (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
  * metadata (RFC 9728), or the server's own origin without them (MCP 2025-03-26); then the metadata of the authorization
  * server (RFC 8414, OpenID Connect Discovery). A server without either has the default endpoints `/authorize`, `/token`
- * and `/register`, if its token endpoint answers as one. Of several authorization servers the first four count, and of
- * them those at which we have a client are tried first.
+ * and `/register`, if its token endpoint answers as one. Of several authorization servers, and of several URLs
+ * in challenges, the first four count; of the servers those at which we have a client are tried first.
  *
  * Every fault is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless listed
  * in `OAUTH_PKCE_UNANNOUNCED`), another issuer than announced, a resource that is not the called server, endpoints
@@ -20,20 +20,23 @@ import { toStorableText } from '../../platform/database/storable.js';
 import { quoted } from '../../platform/text/quoted.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { bearerChallenge, type BearerChallenge } from './challenges.js';
-import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+import { blockedBy, NoAuthorizationServerError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+import { readDocument } from './foreign-documents.js';
 import { isPkceKnown } from './pkce.js';
 import { sdk } from './sdk.js';
 
-/** Limit of authorization servers tried from a list. */
-const SERVERS_TRIED_MAX = 4;
+/** Limit of authorization servers, and of URLs of challenges, tried from a list. */
+const TRIED_MAX = 4;
 
 /** Error codes with which a token endpoint refuses a request without a code (RFC 6749 section 5.2). */
 const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_client', 'invalid_grant']);
 
 /** Stored metadata of an authorization server: everything required to authorize, refresh and revoke. */
 export interface AuthorizationServer {
-  /** Issuer as spelled in its document; compared as text, never as a URL. */
+  /** Issuer as spelled in its document, or as the owner chose it; compared as text, never as a URL. */
   issuer: string;
+  /** Issuer of its answers (RFC 9207), where its document names another one than the owner chose. */
+  answersAs?: string;
   authorizationEndpoint: string;
   tokenEndpoint: string;
   registrationEndpoint: string | null;
@@ -71,19 +74,27 @@ export interface DiscoveryRequest {
   knownAmong: (issuers: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Issuers known to support PKCE without announcing it; null for the built-in list. */
   pkceUnannounced: readonly string[] | null;
+  /** The owner's choice: its issuer takes the place of the announced ones, its scopes that of the required ones. */
+  chosen?: { issuer?: string; scopes?: readonly string[] };
 }
 
 /** Discovers the authorization server of an MCP server. @throws OAuthSetupError */
 export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest): Promise<AuthorizationTarget> {
   const upstream = new URL(request.upstreamUrl);
   const challenge = bearerChallenge(request.challenge);
-  const resourceMetadata = await findResource(fetch, upstream, challenge);
+  const faults: string[] = [];
+  const chosen = request.chosen?.issuer;
+  const resourceMetadata = await findResource(fetch, upstream, challenge, faults).catch((error: unknown) => {
+    // The owner's choice needs none.
+    if (chosen !== undefined && error instanceof OAuthSetupError) return null;
+    throw error;
+  });
   if (resourceMetadata?.dpop_bound_access_tokens_required === true) {
     throw new OAuthSetupError(`${upstream.host} takes only tokens bound to a key (DPoP), which Slipway cannot make.`);
   }
-  const resource = resourceMetadata ? checkedResource(resourceMetadata.resource, upstream) : canonicalUrl(upstream);
-  const issuers = resourceMetadata?.authorization_servers ?? [];
-  const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_TRIED_MAX) : [`${upstream.origin}/`];
+  const resource = resourceMetadata?.resource ?? canonicalUrl(upstream);
+  const issuers = chosen === undefined ? (resourceMetadata?.authorization_servers ?? []) : [chosen];
+  const candidates = issuers.length > 0 ? issuers.slice(0, TRIED_MAX) : [`${upstream.origin}/`];
   const knownIssuers = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
   const sorted = candidates.toSorted((a, b) => Number(knownIssuers.has(b)) - Number(knownIssuers.has(a)));
   let server: AuthorizationServer | null = null;
@@ -91,13 +102,19 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   let firstError: OAuthSetupError | null = null;
   for (const issuer of sorted) {
     try {
-      metadata = await findServer(fetch, issuer);
-      if (metadata) server = checkedServer(metadata, request.pkceUnannounced);
-      else if (issuers.length === 0) server = await defaultServer(fetch, upstream);
+      metadata = await findServer(fetch, issuer, faults, chosen !== undefined);
+      if (metadata) {
+        server = checkedServer(metadata, request.pkceUnannounced);
+        // Clients belong to the chosen issuer: a document must not claim those of another one.
+        if (chosen !== undefined && server.issuer !== chosen)
+          server = { ...server, issuer: chosen, answersAs: server.issuer };
+      } else if (issuers.length === 0) server = await defaultServer(fetch, upstream);
       if (server) break;
-      throw new OAuthSetupError(
+      const isAnnounced = issuers.length > 0 || resourceMetadata !== null || faults.length > 0;
+      throw new (isAnnounced ? OAuthSetupError : NoAuthorizationServerError)(
         `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
-          'The MCP server must publish protected resource metadata that names one, and that one its own metadata.',
+          (faults[0] ??
+            'The MCP server must publish protected resource metadata that names one, and that one its own metadata.'),
       );
     } catch (error) {
       if (!(error instanceof OAuthSetupError)) throw error;
@@ -105,9 +122,12 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
     }
   }
   if (!server) throw firstError as OAuthSetupError;
-  const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
+  const asked = request.chosen?.scopes?.join(' ') ?? null;
+  const scopes =
+    asked ?? scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
   // Where the server supports it, it is required for a refresh token (OpenID Connect Core section 11).
   const isOfflineMissing =
+    asked === null &&
     scopes !== null &&
     metadata?.scopes_supported?.includes('offline_access') &&
     !scopes.split(' ').includes('offline_access');
@@ -123,38 +143,56 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
 }
 
 /**
- * Fetches the metadata from the URL in the challenge, otherwise from the well-known URLs. An HTML page in place of a
- * document (sites that answer every path) counts as none.
+ * Fetches the metadata from the URLs in the challenges, otherwise from the well-known URLs; the first that describes this
+ * resource counts. A relative URL is one of the upstream's origin. An HTML page in place of a document (sites that answer
+ * every path) counts as none.
  */
 async function findResource(
   fetch: FetchLike,
   upstream: URL,
   challenge: BearerChallenge | null,
+  faults: string[],
 ): Promise<OAuthProtectedResourceMetadata | null> {
-  const documents = onlyDocuments(fetch);
-  const named = challenge?.resourceMetadata ? parseUrl(challenge.resourceMetadata) : null;
-  const attempts = [...(named ? [{ resourceMetadataUrl: named.href }] : []), {}];
-  let unreachable: OAuthFetchError | null = null;
-  for (const attempt of attempts) {
+  const documents = onlyDocuments(fetch, 'resource', faults);
+  const named = (challenge?.resourceMetadata ?? []).flatMap((text) => {
+    const url = parseUrl(text) ?? parseUrl(text, upstream);
+    return url && (url.origin === upstream.origin || parseUrl(text)) ? [url.href] : [];
+  });
+  let fault: OAuthSetupError | null = null;
+  for (const url of [...[...new Set(named)].slice(0, TRIED_MAX), undefined]) {
     try {
-      return await sdk().discoverOAuthProtectedResourceMetadata(upstream, attempt, documents);
+      const attempt = { resourceMetadataUrl: url };
+      const metadata = await sdk().discoverOAuthProtectedResourceMetadata(upstream, attempt, documents);
+      return { ...metadata, resource: checkedResource(metadata.resource, upstream) };
     } catch (error) {
-      if (error instanceof OAuthFetchError) unreachable = error;
+      if (error instanceof OAuthSetupError) fault ??= error;
+      else if (error instanceof OAuthFetchError) {
+        fault ??= new OAuthSetupError(`How to authorize at ${upstream.host} cannot be read: ${error.message}`);
+      }
     }
   }
-  if (unreachable) {
-    throw new OAuthSetupError(`How to authorize at ${upstream.host} cannot be read: ${unreachable.message}`);
-  }
+  if (fault) throw fault;
   return null;
 }
 
-/** Metadata of an issuer; null without any. Tries all URLs: a document without PKCE may exist beside one with it. */
-async function findServer(fetch: FetchLike, issuer: string): Promise<AuthorizationServerMetadata | null> {
+/**
+ * Metadata of an issuer; null without any. Tries all URLs: a document without PKCE may exist beside one with it. An issuer
+ * that is announced with a slash at its end and answers without it, or the other way round, has the spelling that it answers.
+ *
+ * @param isChosen true if the document may name any issuer
+ */
+async function findServer(
+  fetch: FetchLike,
+  issuer: string,
+  faults: string[],
+  isChosen: boolean,
+  isRespelled = false,
+): Promise<AuthorizationServerMetadata | null> {
   const seen = new Set<string>();
   let first: AuthorizationServerMetadata | null = null;
   for (;;) {
     let served: string | null = null;
-    const documents = onlyDocuments(fetch);
+    const documents = onlyDocuments(fetch, 'server', faults);
     const fetchFn: FetchLike = async (url, init) => {
       if (seen.has(String(url))) return new Response(null, { status: 404 });
       const response = await documents(url, init);
@@ -163,14 +201,18 @@ async function findServer(fetch: FetchLike, issuer: string): Promise<Authorizati
     };
     let metadata: AuthorizationServerMetadata | undefined;
     try {
-      metadata = await sdk().discoverAuthorizationServerMetadata(issuer, { fetchFn });
+      metadata = await sdk().discoverAuthorizationServerMetadata(issuer, { fetchFn, skipIssuerValidation: isChosen });
     } catch (error) {
       if (first) return first;
       const name = quoted(issuer, 200);
       if (error instanceof sdk().IssuerMismatchError) {
+        const { received } = error;
+        if (received && !isRespelled && isSameButSlash(received, issuer)) {
+          return findServer(fetch, received, faults, false, true);
+        }
         throw new OAuthSetupError(
           `The metadata of the authorization server ${name} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
-            'the two must be spelled alike, to the slash at the end.',
+            'the two must be spelled alike, to the slash at the end, unless the owner of the connection sets "oauth": {"issuer": …}.',
         );
       }
       const reason = error instanceof OAuthFetchError ? error.message : 'it is no valid metadata document.';
@@ -267,11 +309,17 @@ function checkedResource(resource: string, upstream: URL): string {
   } catch {
     // Not a URL of a host.
   }
-  if (isAllowed) return checkedText(resource, 'resource');
+  // Servers that are mounted below a path name it with a slash at its end.
+  if (isAllowed || isSameButSlash(resource, canonicalUrl(upstream))) return checkedText(resource, 'resource');
   throw new OAuthSetupError(
     `${upstream.host} announces the resource ${quoted(resource, 200)}, which is not ${quoted(canonicalUrl(upstream), 200)} or a path above it: ` +
       'a token for it would be a token for another server.',
   );
+}
+
+/** True for two URLs of which one has a slash more at its end. */
+function isSameButSlash(one: string, other: string): boolean {
+  return one === `${other}/` || other === `${one}/`;
 }
 
 /** Canonical resource URI of RFC 8707: no fragment and no added trailing slash. */
@@ -287,25 +335,45 @@ function scopesOf(text: string | null): string | null {
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;
 }
 
+/** Members without which a document says nothing. */
+const required = {
+  resource: ['resource'],
+  server: ['issuer', 'authorization_endpoint', 'token_endpoint'],
+} as const;
+
 /**
- * Converts a 200 without JSON to a 404, so that the next URL is tried. Throws for server errors: a temporary failure
- * must not count as absence of metadata.
+ * Converts a 200 without such a document to a 404, so that the next URL is tried, and notes the fault in `faults`; reduces a
+ * document to the members that are used. Throws for server errors: a temporary failure must not count as absence of metadata.
  */
-function onlyDocuments(fetch: FetchLike): FetchLike {
+function onlyDocuments(fetch: FetchLike, kind: keyof typeof required, faults: string[]): FetchLike {
   return async (url, init) => {
     const response = await fetch(url, init);
+    const { host, pathname } = new URL(url);
+    const blocked = blockedBy(host, response.status, response.headers.get('content-type'));
     if (response.status >= 500 && response.status !== 502) {
-      throw new OAuthFetchError(`${new URL(url).host} answered ${response.status}.`);
+      throw new OAuthFetchError(blocked ?? `${host} answered ${response.status}.`);
     }
+    if (blocked) faults.push(blocked);
     if (!response.ok) return response;
     const text = await response.text();
-    const { status, headers } = response;
-    try {
-      JSON.parse(text);
-      return new Response(text, { status, headers });
-    } catch {
+    const document = readDocument<'resource' | 'server'>(kind, text);
+    const missing = document && required[kind].filter((name) => !Object.hasOwn(document, name));
+    if (!document || missing === null || missing.length > 0) {
+      if (missing) faults.push(`${host} answers ${pathname} with a document that lacks ${missing.join(', ')}.`);
       return new Response(null, { status: 404 });
     }
+    // Demanded by the library, used by nobody.
+    const unused = { jwks_uri: `https://${host}/`, subject_types_supported: ['public'] };
+    const ofOpenId = {
+      ...unused,
+      id_token_signing_alg_values_supported: ['RS256'],
+      response_types_supported: ['code'],
+    };
+    const { status, headers } = response;
+    return new Response(JSON.stringify(kind === 'server' ? { ...ofOpenId, ...document } : document), {
+      status,
+      headers,
+    });
   };
 }
 

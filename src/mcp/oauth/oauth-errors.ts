@@ -1,10 +1,14 @@
 import { errorOf } from '../../platform/errors/domain-error.js';
+import { mediaTypeOf } from '../../platform/text/media-type.js';
 
 /**
  * An authorization cannot be set up, or was not completed. The message is for the person who publishes or connects the
  * server: the problem, the host, and a remedy.
  */
 export class OAuthSetupError extends errorOf('unprocessable', 'auth_setup_failed') {}
+
+/** Nothing announces an authorization server: the MCP server may take keys only. */
+export class NoAuthorizationServerError extends OAuthSetupError {}
 
 /** The authorization server has no client of ours and does not register one; an administrator must create it there. */
 export class OAuthClientNeededError extends OAuthSetupError {
@@ -38,5 +42,14 @@ export class TokenRefusedError extends Error {
 /** The token endpoint is unreachable or failing. Stored tokens stay valid. */
 export class TokenEndpointUnreachableError extends Error {}
 
-/** A hosted auth adapter failed. Adapters cannot signal permanent refusals by this error. */
-export class AdapterFailedError extends TokenEndpointUnreachableError {}
+/**
+ * A refusal that does not say whether it is permanent: of a hosted auth adapter, which has no code for it, or a 4xx of a token
+ * endpoint with a code of its own.
+ */
+export class UnclearRefusalError extends TokenEndpointUnreachableError {}
+
+/** The sentence for a page with status 403 or 503 in place of an answer of OAuth or MCP; null for other answers. */
+export function blockedBy(host: string, status: number, contentType: string | null): string | null {
+  if ((status !== 403 && status !== 503) || mediaTypeOf(contentType ?? '') !== 'text/html') return null;
+  return `${host} answered ${status} with a web page: a firewall or proxy answered in its place. Ask whoever runs it to let Slipway through.`;
+}

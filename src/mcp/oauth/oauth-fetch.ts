@@ -1,5 +1,6 @@
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { DomainError } from '../../platform/errors/domain-error.js';
+import { decoded, uncoded, UnknownCodingError } from '../../platform/egress/content-coding.js';
 import type { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { boundExceeded } from '../../platform/text/json-bounds.js';
@@ -28,13 +29,13 @@ export function createOAuthFetch(egress: Egress, signal?: AbortSignal): FetchLik
     try {
       const { url, answer } = await follow(egress, start, {
         method: isGet(init) ? 'GET' : 'POST',
-        headers: Object.fromEntries(new Headers(init.headers)),
+        headers: { ...uncoded, ...Object.fromEntries(new Headers(init.headers)) },
         body: init.body === undefined || init.body === null ? undefined : textOf(init.body),
         signal: signals,
         redirectsMax: isGet(init) ? REDIRECTS_MAX : 0,
       });
       const { statusCode: status, headers, body } = answer;
-      const bytes = await readWithin(body, DOCUMENT_BYTES_MAX);
+      const bytes = await readWithin(decoded(body, headers['content-encoding']), DOCUMENT_BYTES_MAX);
       if (bytes === null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
       const exceeded = boundExceeded(bytes);
       if (exceeded !== null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with ${exceeded}.`);
@@ -68,6 +69,7 @@ function placeOf(url: URL): string {
 
 function asFetchError(error: unknown, url: URL): OAuthFetchError {
   if (error instanceof OAuthFetchError) return error;
+  if (error instanceof UnknownCodingError) return new OAuthFetchError(`${url.host} sent an answer ${error.message}.`);
   if (error instanceof DomainError) return new OAuthFetchError(error.message);
   if (error instanceof RedirectRefusedError) {
     const { from, to } = error;
@@ -76,5 +78,6 @@ function asFetchError(error: unknown, url: URL): OAuthFetchError {
   const { name = '', code = '' } = error as { name?: string; code?: string };
   if (name === 'TimeoutError' || name === 'AbortError')
     return new OAuthFetchError(`${url.host} did not answer in time.`);
+  if (code.startsWith('Z_')) return new OAuthFetchError(`${url.host} sent an answer that cannot be decoded.`);
   return new OAuthFetchError(`${url.host} cannot be reached${code === '' ? '' : ` (${code})`}.`);
 }

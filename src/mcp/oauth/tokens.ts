@@ -1,7 +1,15 @@
-import type { FetchLike, OAuthTokens } from '@modelcontextprotocol/client';
-import { clientAuthentication, sdkMetadata, type OAuthClientIdentity } from './client.js';
+import type { AddClientAuthentication, FetchLike, OAuthTokens } from '@modelcontextprotocol/client';
+import { visible } from '../../platform/text/quoted.js';
+import { clientAuthentication, otherMethod, sdkMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
-import { OAuthFetchError, TokenEndpointUnreachableError, TokenRefusedError } from './oauth-errors.js';
+import { readDocument } from './foreign-documents.js';
+import {
+  blockedBy,
+  OAuthFetchError,
+  TokenEndpointUnreachableError,
+  TokenRefusedError,
+  UnclearRefusalError,
+} from './oauth-errors.js';
 import { sdk } from './sdk.js';
 
 /**
@@ -33,13 +41,20 @@ export interface TokenSet {
   expiresInSeconds: number | null;
   /** Granted scopes; null if unspecified. */
   scopes: string | null;
+  /** Set if the server gave them only to a request without `resource`: later ones leave it out too. */
+  withoutResource?: true;
+  /** Set if the server took another authentication method than the client's: later requests use it. */
+  authMethod?: string;
 }
 
 /** Server, client and resource of a token request. */
 export interface TokenContext {
   server: AuthorizationServer;
   client: OAuthClientIdentity;
+  /** Empty for a server that refuses the parameter. */
   resource: string;
+  /** Scopes to name in a refresh; absent for those of the grant (RFC 6749 section 6). */
+  scopes?: string;
 }
 
 const TOKEN_CHARS_MAX = 32 * 1024;
@@ -86,12 +101,17 @@ export function exchangeCode(
 /**
  * Requests a new access token. The result contains the refresh token to store: a rotated one, or the one sent.
  *
+ * @param scopes those of the grant, for a server that refuses a refresh without them
  * @throws TokenRefusedError, TokenEndpointUnreachableError
  */
-export function refreshTokens(fetch: FetchLike, context: TokenContext, refreshToken: string): Promise<TokenSet> {
-  return requestTokens(fetch, context, (issuer, options) =>
-    sdk().refreshAuthorization(issuer, { ...options, refreshToken }),
-  );
+export function refreshTokens(
+  fetch: FetchLike,
+  context: TokenContext,
+  refreshToken: string,
+  scopes: string | null,
+): Promise<TokenSet> {
+  const refresh: TokenRequest = (issuer, options) => sdk().refreshAuthorization(issuer, { ...options, refreshToken });
+  return requestTokens(fetch, context, refresh, scopes);
 }
 
 /** Revokes a token at the server (RFC 7009). False when the server could not be reached or refused. */
@@ -126,19 +146,47 @@ export function isClientRefusal({ code }: TokenRefusedError): boolean {
   return code === 'invalid_client' || code === 'unauthorized_client' || code === 'incorrect_client_credentials';
 }
 
+type TokenRequest = (issuer: string, options: ReturnType<typeof sdkOptions>) => Promise<OAuthTokens>;
+
+/**
+ * Requests tokens. A server may refuse a parameter and not the grant: `resource` (RFC 8707 section 2), a refresh without
+ * `scope`, or the form of the client's credentials. It is then asked once more in the other way, which the result names.
+ */
 async function requestTokens(
   fetch: FetchLike,
   context: TokenContext,
-  request: (issuer: string, options: ReturnType<typeof sdkOptions>) => Promise<OAuthTokens>,
+  request: TokenRequest,
+  scopes: string | null = null,
 ): Promise<TokenSet> {
+  try {
+    return await requestOnce(fetch, context, request);
+  } catch (error) {
+    if (!(error instanceof TokenRefusedError)) throw error;
+    const { code } = error;
+    const { client, server, resource } = context;
+    if (resource !== '' && (code === 'invalid_target' || code === 'invalid_request')) {
+      const tokens = await requestOnce(fetch, { ...context, resource: '' }, request);
+      return { ...tokens, withoutResource: true };
+    }
+    if (code === 'invalid_scope' && scopes) return requestOnce(fetch, { ...context, scopes }, request);
+    const authMethod = code === 'invalid_client' ? otherMethod(client, server) : null;
+    if (authMethod === null) throw error;
+    const tokens = await requestOnce(fetch, { ...context, client: { ...client, authMethod } }, request);
+    return { ...tokens, authMethod };
+  }
+}
+
+async function requestOnce(fetch: FetchLike, context: TokenContext, request: TokenRequest): Promise<TokenSet> {
   const { server } = context;
   const { host } = new URL(server.tokenEndpoint);
   let answer: OAuthTokens;
   try {
     answer = await request(server.issuer, sdkOptions(fetch, context));
   } catch (error) {
-    if (error instanceof sdk().OAuthError && FINAL_REFUSALS.has(error.code))
-      throw new TokenRefusedError(error.code, host);
+    if (error instanceof sdk().OAuthError) {
+      if (FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host);
+      throw new UnclearRefusalError(`${host} refused the token request: ${visible(error.code, 100)}.`);
+    }
     // The response is not quoted: it may contain the tokens.
     throw new TokenEndpointUnreachableError(
       error instanceof OAuthFetchError ? error.message : `${host} gave no answer of a token endpoint.`,
@@ -152,18 +200,39 @@ async function requestTokens(
   return { ...tokens, scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null };
 }
 
+/** Words with which servers refuse a client that they do not know, whatever the code. */
+const UNKNOWN_CLIENT =
+  /client[\s_-]*(?:id)?[\s_-]*(?:was|is)?[\s_-]*(?:not[\s_-]*found|unknown|unrecognized)|(?:unknown|unrecognized|invalid|no such)[\s_-]*client/i;
+
 /** Options of every token request of the SDK. */
-function sdkOptions(fetch: FetchLike, { server, client, resource }: TokenContext) {
+function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: TokenContext) {
+  const authenticate = clientAuthentication(client, server);
+  const addClientAuthentication: AddClientAuthentication = (headers, params, url) => {
+    if (scopes !== undefined) params.set('scope', scopes);
+    return authenticate(headers, params, url);
+  };
   return {
     metadata: sdkMetadata(server),
     clientInformation: { client_id: client.clientId },
     resource,
-    addClientAuthentication: clientAuthentication(client, server),
+    addClientAuthentication,
     // 5xx throws before the SDK parses: a failing server may answer anything.
     fetchFn: async (url: string | URL, init?: RequestInit) => {
       const response = await fetch(url, init);
-      if (response.status < 500 && response.status !== 429 && response.status !== 408) return response;
-      throw new OAuthFetchError(`${new URL(url).host} answered ${response.status}.`);
+      const { host } = new URL(url);
+      const { status } = response;
+      const blocked = blockedBy(host, response.status, response.headers.get('content-type'));
+      if (blocked) throw new OAuthFetchError(blocked);
+      if (status >= 500 || status === 429 || status === 408) throw new OAuthFetchError(`${host} answered ${status}.`);
+      const document = readDocument('tokens', await response.text());
+      if (!document) throw new OAuthFetchError(`${host} gave no answer of a token endpoint.`);
+      // Some refuse with 200.
+      if (response.ok && document.access_token !== undefined) {
+        return Response.json({ token_type: 'Bearer', ...document });
+      }
+      const { error = 'no_code', error_description: words = '', message = '' } = document;
+      const isClient = !FINAL_REFUSALS.has(error) && UNKNOWN_CLIENT.test(`${error} ${words} ${message}`);
+      return Response.json({ error: isClient ? 'invalid_client' : error }, { status: 400 });
     },
   };
 }

@@ -68,8 +68,8 @@ export interface CallTiming {
 /** Who sent a request, for records. */
 export interface CallOrigin {
   account: string;
-  /** Kind of the credential: an API key, or an OAuth token, whose id is that of what its person allowed. */
-  kind: 'key' | 'oauth';
+  /** Kind of the credential: an API key, an OAuth token, whose id is that of what its person allowed, or a browser's session. */
+  kind: 'key' | 'oauth' | 'session';
   /** Id of the credential. */
   credential: string;
   /** The name in the client's `clientInfo`; null for a client that did not give one. */

@@ -70,6 +70,15 @@ export const mcpLists = {
   prompts: { method: 'prompts/list', member: 'prompts', noun: 'prompts', capability: 'prompts', id: 'name' },
 } as const satisfies Record<string, ListKind>;
 
+/** The list of the skills extension (SEP-2640), which servers declare among their `extensions`. */
+export const skillList: ListKind = {
+  method: 'skills/list',
+  member: 'skills',
+  noun: 'skills',
+  capability: 'extensions',
+  id: 'uri',
+};
+
 const listMethods: ReadonlySet<string> = new Set(Object.values(mcpLists).map(({ method }) => method));
 
 /** True for the methods of the four lists. */
@@ -82,12 +91,28 @@ export function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
 
+/** An item of a list by the name, URI or URI template that its server has for it. */
+export interface ListItem {
+  name: string;
+  /** Complete item as JSON text, including unknown members. */
+  text: string;
+}
+
+/** An item that a list does not have, and why. */
+export interface LeftOutItem {
+  /** Null for an item without one. */
+  name: string | null;
+  reason: string;
+}
+
 /** One page of a list. */
 export interface ListPage {
   /** JSON text of each item, of any JSON type. */
   items: string[];
   /** Cursor of the next page; absent on the last one. */
   nextCursor?: string;
+  /** Set on the last page if the server named a cursor that it had named before. */
+  repeatedCursor?: string;
   /** Cache lifetime of the page in milliseconds; absent if unspecified. */
   ttlMs?: number;
   /** True if the server does not know the list (-32601); the only page is then empty. */
@@ -102,7 +127,7 @@ export const LIST_ITEMS_MAX = 10_000;
 
 /**
  * Reads a list as a whole, up to 64 pages and 10,000 items, with the shortest cache lifetime of its pages (null if
- * unspecified).
+ * unspecified). Of items with one name the first counts; items without a name are left out.
  *
  * @param timeoutMs total timeout of all pages
  * @throws UpstreamFailure as {@link listPages}
@@ -111,21 +136,29 @@ export async function readList(
   channel: Pick<Channel, 'request'>,
   kind: ListKind,
   timeoutMs: number,
-): Promise<{ items: string[]; ttlMs: number | null }> {
-  const items: string[] = [];
-  let [pages, ttlMs] = [0, Infinity];
+): Promise<{ items: ListItem[]; leftOut: LeftOutItem[]; ttlMs: number | null }> {
+  const items = new Map<string, ListItem>();
+  const leftOut: LeftOutItem[] = [];
+  let [pages, read, ttlMs] = [0, 0, Infinity];
   for await (const page of listPages(channel, kind, timeoutMs)) {
-    items.push(...page.items);
+    for (const text of page.items.slice(0, LIST_ITEMS_MAX - read)) {
+      const name = (JSON.parse(text) as Record<string, unknown> | null)?.[kind.id];
+      if (typeof name !== 'string') leftOut.push({ name: null, reason: `it has no ${kind.id}` });
+      else if (items.has(name)) leftOut.push({ name, reason: `its ${kind.id} was listed before` });
+      else items.set(name, { name, text });
+    }
+    read += page.items.length;
     ttlMs = Math.min(ttlMs, page.ttlMs ?? Infinity);
     pages += 1;
-    if (pages === PAGES_MAX || items.length >= LIST_ITEMS_MAX) break;
+    if (pages === PAGES_MAX || read >= LIST_ITEMS_MAX) break;
   }
-  return { items: items.slice(0, LIST_ITEMS_MAX), ttlMs: ttlMs === Infinity ? null : ttlMs };
+  return { items: [...items.values()], leftOut, ttlMs: ttlMs === Infinity ? null : ttlMs };
 }
 
 /**
- * Reads the pages of a list one by one, until the server's last. The caller limits pages and items and detects repeated
- * cursors.
+ * Reads the pages of a list one by one, until the server's last: the one without a cursor, with a cursor that it named
+ * before, or up to 2025-11-25 with an empty one, which SDKs of these revisions take as none. The caller limits pages and
+ * items.
  *
  * @param timeoutMs total timeout of all pages
  * @throws UpstreamFailure when a page fails, is malformed, or the list exceeds 16 MB
@@ -138,6 +171,7 @@ export async function* listPages(
   const timeLeft = deadlineIn(timeoutMs);
   let bytes = 0;
   let cursor: string | undefined;
+  const cursors = new Set<string>();
   do {
     const reply = await channel.request({
       method: kind.method,
@@ -150,13 +184,18 @@ export async function* listPages(
       yield { items: [], isUnknown: true };
       return;
     }
-    const page = readPage(completeOrRefuse(reply), kind);
-    yield page;
-    cursor = page.nextCursor;
+    const { nextCursor: next, ...page } = readPage(completeOrRefuse(reply), kind);
+    cursor = next === '' && reply.era === 'legacy' ? undefined : next;
+    if (cursor === undefined) yield page;
+    else if (cursors.has(cursor)) {
+      yield { ...page, repeatedCursor: cursor };
+      return;
+    } else yield { ...page, nextCursor: cursor };
+    if (cursor !== undefined) cursors.add(cursor);
   } while (cursor !== undefined);
 }
 
-/** @throws UpstreamError with the hint `broken list` when the answer is not a page of this list */
+/** @throws UpstreamError of the row `broken list` when the answer is not a page of this list */
 function readPage({ text, result, error }: McpReply, { member, noun }: Pick<ListKind, 'member' | 'noun'>): ListPage {
   if (error) {
     const message = `The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`;

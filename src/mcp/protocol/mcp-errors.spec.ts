@@ -14,7 +14,7 @@ const samples: errors.UpstreamFailure[] = [
   new errors.UpstreamAuthRequiredError(
     errors.authRequired.scopes,
     ['Bearer scope="a"'],
-    true,
+    'insufficient scope',
     'https://slipway.example/setup/x',
   ),
   new errors.UpstreamError('down', undefined, true, 'loop', 508),
@@ -28,6 +28,23 @@ it('a failure is the same one in another process, with the page that ends it', (
   }
 });
 
+it('a failure of a newer version, whose row is unknown, is that of an upstream that cannot be reached', () => {
+  const sent = serializeError(new errors.UpstreamError('new', undefined, true));
+  const arrived = deserializeError({ ...sent, fields: { ...sent.fields, failure: 'of a newer version' } });
+  expect(arrived).toMatchObject({ kind: 'upstream', code: 'upstream_error', message: 'new', outcomeUnknown: true });
+});
+
+it.each([
+  ['Go', [{ url: 'https://a/x' }, { url: 'http://b/' }], 'Go. Open https://a/x and http://b/ , then call again.'],
+  ['Go.', { k: { params: { url: 'https://a/x' } }, l: { params: {} } }, 'Go. Open https://a/x , then call again.'],
+  ['Go to https://a/x', [{ url: 'https://a/x' }], 'Go to https://a/x'],
+  ['Go', [{ url: 'javascript:x' }, { url: 'https://a/ b' }, { url: 5 }, null, 7, 'x'], 'Go'],
+  ['Go', undefined, 'Go'],
+  ['Go', 'https://a/x', 'Go'],
+])('a message %j with the pages of %j', (message, elicitations, expected) => {
+  expect(errors.withPages(message, elicitations)).toBe(expected);
+});
+
 it('every class of failure can go to another process', () => {
   const classes = Object.values(errors).filter(
     (value) => typeof value === 'function' && value.prototype instanceof errors.UpstreamFailure,
@@ -39,6 +56,11 @@ it('every class of failure can go to another process', () => {
 it('the words of a server end with one full stop', () => {
   const { message } = errors.fromHttpStatus(402, new URL('http://a.test/mcp'), undefined, 'Pay first.');
   expect(message).toMatch(/ The server said: "Pay first"\.$/);
+});
+
+it('a call whose failure two layers describe is said once to have an unknown outcome', () => {
+  const { message } = new errors.UplinkDisconnectedError(true).ofCall().ofCall();
+  expect(message.match(/was carried out is unknown/g)).toHaveLength(1);
 });
 
 it('an answer that is not HTTP leaves open whether a call that was sent was carried out', () => {

@@ -1,35 +1,36 @@
-import { DomainError, type ErrorKind } from '../../platform/errors/domain-error.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
+import { isObject } from '../../platform/text/json.js';
 import { quoted, visible } from '../../platform/text/quoted.js';
+import { CallFailure, type FailureName, failures } from './failures.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
 /**
  * Failure between us and an upstream. The message is for the person who made the connection: the problem and a remedy.
  */
-export abstract class UpstreamFailure extends DomainError {
+export abstract class UpstreamFailure extends CallFailure {
   /** False when the request certainly did not run, so that repeating it is safe. */
-  readonly outcomeUnknown: boolean = false;
+  abstract readonly outcomeUnknown: boolean;
 
   /** Adds to the message that the call may have run, if the outcome is unknown. */
   ofCall(): this {
-    if (this.outcomeUnknown) this.message += OUTCOME_UNKNOWN;
+    if (this.outcomeUnknown) this.message = this.aboutTarget + OUTCOME_UNKNOWN;
     return this;
   }
 
-  /** Message about the upstream only, without the consequence for the call. */
-  get aboutUpstream(): string {
+  override get aboutTarget(): string {
     return this.message.replace(OUTCOME_UNKNOWN, '');
   }
 }
 
-/** Base class of the upstream failures of one kind; `code` is the word that clients match on. */
-function failureOf<Kind extends ErrorKind>(kind: Kind, code: string = kind) {
-  abstract class OfKind extends UpstreamFailure {
-    readonly kind = kind;
-    readonly code = code;
+/** Base class of the upstream failures of one row. */
+function upstreamFailure(failure: FailureName) {
+  abstract class OfRow extends UpstreamFailure {
+    readonly failure: FailureName = failure;
+    readonly outcomeUnknown: boolean = failures[failure].mayHaveRun;
   }
-  return OfKind;
+  return OfRow;
 }
 
 /** The error of a request for its caller: of a tool call, it states that the call may have run. */
@@ -37,47 +38,53 @@ export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
 
-/** Kinds of failures that need advice of their own, as {@link UpstreamError} explains them. */
-export type UpstreamHint =
-  'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'refused' | 'unreadable' | 'broken list';
-
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
-@Serializable('outcomeUnknown', 'hint', 'status')
-export class UpstreamError extends failureOf('upstream', 'upstream_error') {
+@Serializable('outcomeUnknown', 'failure', 'status', 'retryAfterSeconds', 'noRetry')
+export class UpstreamError extends UpstreamFailure {
+  readonly failure: FailureName;
+  readonly outcomeUnknown: boolean;
+
+  /** A person or agent decides when to try again: published clients would repeat a tool call by themselves. */
+  override readonly noRetry = true;
+
+  /** @param failure its row; that of the status by default, or `unreachable` */
   constructor(
     message: string,
     detail?: unknown,
-    override readonly outcomeUnknown = false,
-    /**
-     * `wrong path`: the host answers, but not as an MCP server. `forbidden`: 403 without a challenge. `blocked`:
-     * refused by the egress policy. `not our MCP`: no supported revision. `loop`: leads back to this service.
-     * `refused`: a JSON-RPC error instead of a session. `unreadable`: malformed answer, which may repeat. `broken list`:
-     * one list is refused or malformed.
-     */
-    readonly hint: UpstreamHint | null = null,
+    outcomeUnknown?: boolean,
+    failure?: FailureName,
     /** HTTP status that was not an MCP answer; null for other failures. */
     readonly status: number | null = null,
+    override readonly retryAfterSeconds: number | undefined = undefined,
   ) {
     super(message, detail);
+    const ofStatus = status === 429 ? 'rate limited' : 'server error';
+    this.failure = failure ?? (status === null ? 'unreachable' : ofStatus);
+    this.outcomeUnknown = outcomeUnknown ?? this.row.mayHaveRun;
   }
 }
 
 /** The upstream answered 401, or 403 with required scopes. */
-@Serializable('challenges', 'wantsMore', 'setupUrl')
-export class UpstreamAuthRequiredError extends failureOf('conflict', 'auth_required') {
+@Serializable('challenges', 'failure', 'data')
+export class UpstreamAuthRequiredError extends upstreamFailure('unauthorized') {
+  override readonly data: { setupUrl: string } | undefined;
+
   /**
    * @param challenges values of its `WWW-Authenticate` headers, at most 8 KB
-   *
-   * @param wantsMore the credentials are valid but their scopes insufficient
    * @param setupUrl our page where a person authorizes, if there is one
    */
   constructor(
     message: string,
     readonly challenges: string[] = [],
-    readonly wantsMore = false,
-    readonly setupUrl: string | undefined = undefined,
+    override readonly failure: FailureName = 'unauthorized',
+    setupUrl?: string,
   ) {
     super(message);
+    this.data = setupUrl === undefined ? undefined : { setupUrl };
+  }
+
+  get setupUrl(): string | undefined {
+    return this.data?.setupUrl;
   }
 
   /** This error with a setup page that opens only for people signed in as this account; itself without a setup page. */
@@ -104,13 +111,36 @@ export const authRequired = {
   headers: `The MCP server answered 401: it wants authorization. ${PUT_HEADERS}`,
 };
 
+/**
+ * A message with the pages of URL elicitations that it lacks, for a caller that cannot be asked; unchanged without any.
+ *
+ * @param elicitations `elicitations` of error -32042, or `inputRequests`
+ */
+export function withPages(message: string, elicitations: unknown): string {
+  const urls = Object.values(elicitations ?? {}).flatMap((request: unknown) => {
+    const { url } = (isObject(request) && isObject(request.params) ? request.params : (request ?? {})) as {
+      url?: unknown;
+    };
+    return typeof url === 'string' && /^https?:\/\/[^\s\p{C}]{1,2000}$/iu.test(url) && !message.includes(url)
+      ? [url]
+      : [];
+  });
+  if (urls.length === 0) return message;
+  return `${message}${message.endsWith('.') ? '' : '.'} Open ${urls.join(' and ')} , then call again.`;
+}
+
 /** The upstream requires input during a call, and the caller cannot answer server requests. */
 @Serializable()
-export class InputNeededError extends failureOf('conflict', 'input_required') {
-  constructor() {
+export class InputNeededError extends upstreamFailure('input needed') {
+  /** @param requests `inputRequests` of the result */
+  constructor(requests?: unknown) {
+    const question = 'The MCP server asks its user for input before it goes on';
+    const led = withPages(question, requests);
     super(
-      'The MCP server asks its user for input before it goes on, and this way of calling cannot pass the question on. ' +
-        "Call it with an MCP client that supports elicitation, at the connection's MCP endpoint.",
+      led === question
+        ? `${question}, and this way of calling cannot pass the question on. ` +
+            "Call it with an MCP client that supports elicitation, at the connection's MCP endpoint."
+        : led,
     );
   }
 }
@@ -147,7 +177,7 @@ export function tooLate(
 
 /** The upstream did not answer in time. */
 @Serializable('outcomeUnknown')
-export class UpstreamTimeoutError extends failureOf('timeout') {
+export class UpstreamTimeoutError extends upstreamFailure('timeout') {
   constructor(
     message: string,
     override readonly outcomeUnknown: boolean,
@@ -157,12 +187,11 @@ export class UpstreamTimeoutError extends failureOf('timeout') {
   }
 }
 
-const PAIR =
-  'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
+const PAIR = 'The command that pairs one is the `nextStep` of the status of the connection.';
 
 /** No local server is paired with an uplink connection, or its tunnel has closed. */
 @Serializable('outcomeUnknown')
-export class UplinkDisconnectedError extends failureOf('unavailable', 'uplink_disconnected') {
+export class UplinkDisconnectedError extends upstreamFailure('no tunnel') {
   /** @param outcomeUnknown true when the tunnel closed during the request */
   constructor(override readonly outcomeUnknown = false) {
     super(
@@ -175,9 +204,7 @@ export class UplinkDisconnectedError extends failureOf('unavailable', 'uplink_di
 
 /** This process stops before the upstream has answered. */
 @Serializable()
-export class RestartingError extends failureOf('unavailable') {
-  override readonly outcomeUnknown = true;
-
+export class RestartingError extends upstreamFailure('restarting') {
   constructor() {
     super('The service is restarting, and the MCP server has not answered yet.');
   }
@@ -185,17 +212,17 @@ export class RestartingError extends failureOf('unavailable') {
 
 /** The upstream has reached its limit of concurrent requests; the request was not sent. */
 @Serializable()
-export class UpstreamBusyError extends failureOf('rate_limited') {
+export class UpstreamBusyError extends upstreamFailure('busy') {
   override readonly retryAfterSeconds = 1;
 }
 
 /** The upstream is hosted code that does not run: hosting is off, or not available for this kind of code. */
 @Serializable()
-export class NotHostedError extends failureOf('conflict', 'not_runnable') {}
+export class NotHostedError extends upstreamFailure('not hosted') {}
 
 /** The upstream is hosted code, and no process takes the request right now. It was not sent. */
 @Serializable('retryAfterSeconds')
-export class HostedAwayError extends failureOf('unavailable') {
+export class HostedAwayError extends upstreamFailure('host away') {
   constructor(
     message: string,
     override readonly retryAfterSeconds: number,
@@ -207,9 +234,7 @@ export class HostedAwayError extends failureOf('unavailable') {
 
 /** The caller left before the answer. The message is never sent. */
 @Serializable()
-export class CallerLeftError extends failureOf('timeout') {
-  override readonly outcomeUnknown = true;
-
+export class CallerLeftError extends upstreamFailure('caller left') {
   constructor() {
     super('The caller left before the answer came.');
   }
@@ -222,7 +247,7 @@ const TLS_CODES =
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof DomainError) {
-    return new UpstreamError(error.message, error.detail, false, error.kind === 'upstream' ? null : 'blocked');
+    return new UpstreamError(error.message, error.detail, false, error.kind === 'upstream' ? 'unreachable' : 'blocked');
   }
   const { code = '', message } = error as { code?: string; message: string };
   const { host, hostname } = url;
@@ -264,17 +289,25 @@ export function withoutWords(message: string): string {
 /**
  * Converts an HTTP status that is not an MCP answer.
  *
+ * @param location of a redirect; the `detail` of the error
  * @param words the server's own words, without secrets; empty without any
+ * @param retryAfter its `Retry-After`: seconds or a date
  */
-export function fromHttpStatus(status: number, url: URL, location: string | undefined, words = ''): UpstreamError {
+export function fromHttpStatus(
+  status: number,
+  url: URL,
+  location: string | undefined,
+  words = '',
+  retryAfter?: string,
+): UpstreamError {
   const said = words === '' ? '' : ` The server said: ${quoted(words.replace(/\.$/, ''), 200)}.`;
   const where = `${url.origin}${url.pathname}`;
-  const failed = (text: string, hint: UpstreamError['hint'] = null, outcomeUnknown = false) =>
-    new UpstreamError(`${where} ${text}${said}`, undefined, outcomeUnknown, hint, status);
+  const failed = (text: string, failure?: FailureName, outcomeUnknown?: boolean) =>
+    new UpstreamError(`${where} ${text}${said}`, location, outcomeUnknown, failure, status);
   if (status >= 300 && status < 400) {
     return location === undefined
       ? failed(`answered ${status}, a redirect to nowhere.`, 'wrong path')
-      : failed(`redirects to ${location}: connect to that address instead.`, 'wrong path');
+      : failed(redirected(status, url, location), 'wrong path');
   }
   if (status === 404) {
     return failed(`answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`, 'wrong path');
@@ -283,9 +316,35 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
   if (status === 405 || status === 501) {
     return failed(`answered ${status}: it does not take POST, so it is not an MCP endpoint.`, 'wrong path');
   }
+  if ((status === 429 || status === 503) && retryAfter !== undefined) {
+    const seconds = Math.ceil(
+      /^\s*\d+\s*$/.test(retryAfter) ? +retryAfter : (Date.parse(retryAfter) - Date.now()) / 1000,
+    );
+    if (Number.isSafeInteger(seconds)) {
+      const wait = Math.max(seconds, 1);
+      const why = status === 429 ? 'it receives too many requests' : 'it is down or overloaded';
+      const text = `${where} answered ${status}: ${why}. Try again in ${wait} s.${said}`;
+      return new UpstreamError(text, undefined, false, status === 429 ? 'told to wait' : 'away for now', status, wait);
+    }
+  }
   if (status === 429) return failed('answered 429: it receives too many requests. Try again later.');
-  if (status >= 500) return failed(`answered ${status}: the MCP server failed or is down.`, null, status !== 503);
+  if (status >= 500) return failed(`answered ${status}: the MCP server failed or is down.`, undefined, status !== 503);
   return failed(`answered ${status}, which is not an MCP answer.`);
+}
+
+/** Sentence about a redirect that was not followed. 307 and 308 within an origin are, three times. */
+function redirected(status: number, { origin }: URL, location: string): string {
+  const isKept = (status === 307 || status === 308) && location.startsWith(`${origin}/`);
+  return isKept
+    ? `redirects more than three times, at last to ${location}: mend the redirects of the server, which may go round.`
+    : `redirects to ${location}: connect to that address instead.`;
+}
+
+/** Error for a notification that the endpoint refuses. @param words as for {@link fromHttpStatus} */
+export function notificationRefused(status: number, url: URL, method: string, words: string): UpstreamError {
+  const said = words === '' ? '' : ` The server said: ${quoted(words.replace(/\.$/, ''), 200)}.`;
+  const text = `${url.origin}${url.pathname} answered ${status} to the notification ${method}: an MCP server must take it, with 202.${said}`;
+  return new UpstreamError(text, undefined, false, undefined, status);
 }
 
 /** A 404 in which the endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
@@ -321,7 +380,18 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
   return new UpstreamError(message, undefined, true, 'wrong path');
 }
 
+/**
+ * Error for an answer to another request than ours; null for what is no answer.
+ *
+ * @param where name of the server @param id of our request
+ */
+export function strayAnswer(where: string, id: number, head: object | null): UpstreamError | null {
+  if (head === null || 'method' in head || !('result' in head || 'error' in head)) return null;
+  const given = 'id' in head ? `with the id ${JSON.stringify(head.id).slice(0, 40)}` : 'without an id';
+  return unreadable(`${where} answered request ${id} ${given}: a server must repeat the id of the request.`);
+}
+
 /** Error for a malformed answer: the request may have run, and repeating it would hardly help. */
 export function unreadable(message: string): UpstreamError {
-  return new UpstreamError(message, undefined, true, 'unreadable');
+  return new UpstreamError(message, undefined, undefined, 'unreadable');
 }

@@ -1,4 +1,5 @@
 import { isObject } from '../../platform/text/json.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 import type { ClientAnswer, McpReply, RpcError } from './channel.js';
 import { memberText, withMember, withoutMeta } from './json-edit.js';
 import { elements, members, slice, splice, type Span } from './json-text.js';
@@ -24,6 +25,12 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
+/** Messages in a text: the elements of a batch, or the text itself, if it is none or empty. */
+export function messagesIn(text: string): string[] {
+  const spans = /^\s*\[/.test(text) && Array.isArray(jsonIn(text)) ? elements(text) : [];
+  return spans.length === 0 ? [text] : spans.map((span) => slice(text, span));
+}
+
 /** JSON-RPC response to a server request; `id` and `result` are JSON text. */
 export function answerText(id: string, answer: ClientAnswer): string {
   const outcome = 'result' in answer ? `"result":${answer.result}` : `"error":${JSON.stringify(answer.error)}`;
@@ -47,19 +54,25 @@ export function requestText(id: number | null, method: string, params: string | 
   return `{"jsonrpc":"2.0",${idPart}"method":${JSON.stringify(method)}${paramsPart}}`;
 }
 
+/** The id of an answer as ours are: a number, also where the peer wrote it as text. */
+export function numericId(id: unknown): unknown {
+  return typeof id === 'string' && id.trim() !== '' ? Number(id) : id;
+}
+
 /**
  * Reply in `text` if it answers request `id`. An error without an id counts too: servers send it when they could not
  * read the request, and the HTTP exchange identifies the request.
  */
 export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpReply | null {
   if ('method' in head) return null;
-  if ('result' in head && head.id === id) {
+  const isOurs = head.id === id || numericId(head.id) === id;
+  if ('result' in head && isOurs) {
     const parts = members(text);
     return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null, era };
   }
   // `{"error": "forbidden"}` of plain HTTP APIs is none: the HTTP status is more specific.
   const isRpcError = typeof (head.error as Partial<RpcError> | null | undefined)?.code === 'number';
-  if (isRpcError && (head.id === id || head.id === null || head.id === undefined)) {
+  if (isRpcError && (isOurs || head.id === null || head.id === undefined)) {
     return { text, id: members(text).get('id') ?? null, result: null, error: toRpcError(head.error), era };
   }
   return null;
@@ -163,7 +176,9 @@ export function resultTypeOf({ text, result, era }: McpReply): string | null {
 export function completeOrRefuse(reply: McpReply): McpReply {
   const type = resultTypeOf(reply);
   if (type === null || type === 'complete') return reply;
-  if (type === 'input_required') throw new InputNeededError();
+  if (type === 'input_required') {
+    throw new InputNeededError((resultOf(reply) as { inputRequests?: unknown }).inputRequests);
+  }
   if (type === 'task') {
     throw new UpstreamError(
       'The MCP server answered with a task, which its client must poll. Tasks are not supported here.',

@@ -40,6 +40,8 @@ export const rpcCode = {
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
+  /** At MCP addresses, with HTTP 404: the session of `Mcp-Session-Id` has ended. */
+  sessionLost: -32001,
   headerMismatch: -32020,
   missingCapability: -32021,
   unsupportedVersion: -32022,

@@ -3,7 +3,11 @@ import { memberText, withMember } from './json-edit.js';
 /** Headers of a caller's request that go upstream with its calls: its id, and its trace context (W3C Trace Context). */
 export type TraceHeaders = Partial<Record<'x-request-id' | 'traceparent' | 'tracestate', string>>;
 
-const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+/** A valid `traceparent`: not of version ff, no id of zeros. */
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
+
+/** A `tracestate` of the length that every party propagates (W3C Trace Context, 3.3.1.5). */
+const TRACESTATE = /^[\x20-\x7e\t]{1,512}$/;
 
 /** @param header reads a header of the caller's request by its lower-case name */
 export function traceHeaders(header: (name: string) => string | string[] | undefined): TraceHeaders {
@@ -13,7 +17,7 @@ export function traceHeaders(header: (name: string) => string | string[] | undef
   if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return headers;
   headers.traceparent = traceparent;
   const tracestate = header('tracestate');
-  if (typeof tracestate === 'string' && tracestate !== '') headers.tracestate = tracestate;
+  if (typeof tracestate === 'string' && TRACESTATE.test(tracestate)) headers.tracestate = tracestate;
   return headers;
 }
 

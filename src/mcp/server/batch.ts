@@ -14,6 +14,17 @@ const BATCH_VERSION = '2025-03-26';
 /** Limit of messages per batch. */
 const BATCH_MAX = 100;
 
+/** Number of messages of a body after its first one; 0 for a body that is no batch. */
+export function furtherMessages(text: string): number {
+  try {
+    const body: unknown = JSON.parse(text);
+    return Array.isArray(body) ? Math.max(0, body.length - 1) : 0;
+  } catch {
+    // Refused where it is served.
+    return 0;
+  }
+}
+
 /** Reason to reject a batch; null to accept it. */
 export function batchFault(batch: readonly unknown[], { session, headers }: McpRequestContext): Fault | null {
   if ((session?.version ?? headers.version) !== BATCH_VERSION) {

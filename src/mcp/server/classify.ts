@@ -85,9 +85,10 @@ export function shapeFault(message: RpcHead): Fault | null {
   if (message.id !== undefined && typeof message.id !== 'string' && typeof message.id !== 'number') {
     return invalid('id must be a string or a number');
   }
-  if (message.params !== undefined && !isObject(message.params)) return invalid('params must be an object');
-  const { _meta: meta } = (message.params ?? {}) as { _meta?: unknown };
-  if (meta === undefined || isObject(meta)) return null;
+  // Serializers of some clients write null for a member that is absent.
+  const params = message.params ?? {};
+  if (!isObject(params)) return invalid('params must be an object');
+  if (params._meta === undefined || params._meta === null || isObject(params._meta)) return null;
   return { status: 400, code: rpcCode.invalidParams, message: 'params._meta must be an object' };
 }
 
@@ -131,10 +132,16 @@ function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers:
   return {
     era: 'modern',
     envelope: {
-      capabilities: meta[envelope.capabilities] as Record<string, unknown>,
+      capabilities: declaredIn(meta[envelope.capabilities] as Record<string, unknown>),
       logLevel: typeof level === 'string' ? level : null,
     },
   };
+}
+
+/** Capabilities without those that are null, which declare nothing. */
+function declaredIn(capabilities: Record<string, unknown>): Record<string, unknown> {
+  const declared = Object.entries(capabilities).filter(([, value]) => value !== null);
+  return Object.fromEntries(declared);
 }
 
 /** Checks the headers of a notification; the revision has no further rules for notifications. */
@@ -175,14 +182,18 @@ function envelopeProblem(meta: Record<string, unknown>): string | null {
   if (meta[capabilities] === undefined) return `${capabilities} is missing`;
   const declared = meta[capabilities];
   if (!isObject(declared)) return `${capabilities} must be an object`;
-  const odd = Object.entries(declared).find(([, value]) => !isObject(value));
+  const odd = Object.entries(declared).find(([, value]) => value !== null && !isObject(value));
   if (odd) return `${capabilities}: "${odd[0].slice(0, 40)}" must be an object`;
   const info = meta[clientInfo];
-  if (info !== undefined && !(isObject(info) && typeof info.name === 'string' && typeof info.version === 'string')) {
+  if (
+    info !== undefined &&
+    info !== null &&
+    !(isObject(info) && typeof info.name === 'string' && typeof info.version === 'string')
+  ) {
     return `${clientInfo} must be an object with a name and a version`;
   }
   const level = meta[LOG_LEVEL_KEY];
-  return level === undefined || isLogLevel(level) ? null : `${LOG_LEVEL_KEY} must be a log level`;
+  return level === undefined || level === null || isLogLevel(level) ? null : `${LOG_LEVEL_KEY} must be a log level`;
 }
 
 /** Characters of a client's name that are kept. */

@@ -7,11 +7,11 @@
  * answers, up to 8 rounds and 10 minutes. Results of a modern upstream are rewritten for the client's revision
  * (`bridge/to-legacy.ts`).
  *
- * What fails: methods that the upstream does not declare, and stateful ones without a session, -32601; a task where the
- * upstream has none, before anything runs; a task that a modern upstream starts, which this client cannot follow.
+ * Failures: methods that the upstream does not declare, and stateful ones without a session, -32601; a task that a
+ * modern upstream starts, which this client cannot follow. `params.task` is ignored where the upstream has no tasks.
  */
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply } from '../protocol/channel.js';
 import { deadlineFromFirstUse } from '../protocol/deadline.js';
@@ -38,7 +38,7 @@ import { passedCapabilities } from './client-capabilities.js';
 import { ClientInput, INPUT_MS_MAX } from './pending-client-requests.js';
 import { LiveSessions } from './sessions/live-sessions.js';
 import { SessionIds } from './sessions/session-ids.js';
-import { TaskRelay, wantsTask } from './tasks/task-relay.js';
+import { TaskRelay, wantsTask, withoutTask } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
@@ -46,8 +46,7 @@ import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './ups
 type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerProfile };
 
 /** Error text for tasks at endpoints and servers without them. */
-const NO_TASKS =
-  'The MCP server has no tasks of MCP 2025-11-25. Nothing ran: call the tool without "task" to get its result';
+const NO_TASKS = 'The MCP server has no tasks of MCP 2025-11-25';
 
 /** Answers requests of revisions that begin with `initialize`. */
 @Injectable()
@@ -59,7 +58,7 @@ export class LegacyServer {
     private readonly input: ClientInput,
     private readonly toolMetadata: ToolMetadataCache,
     private readonly tasks: TaskRelay,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /** @throws McpRefusal, UpstreamFailure */
@@ -96,7 +95,7 @@ export class LegacyServer {
   }
 
   private async initialize({ channel, params, id, sink, request }: McpRequest): Promise<void> {
-    const identity = await channel.open(this.env.upstreamCallTimeoutMs, 'legacy');
+    const identity = await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy');
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
     const minted = this.ids.mint(request.caller, version, passedCapabilities(declared, version), request.origin.client);
@@ -134,7 +133,7 @@ export class LegacyServer {
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
   ): Promise<boolean> {
     return (
-      request.session !== null && offers((await channel.open(this.env.upstreamCallTimeoutMs, 'legacy')).capabilities)
+      request.session !== null && offers((await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy')).capabilities)
     );
   }
 
@@ -148,14 +147,16 @@ export class LegacyServer {
     const { request, sink, id, channel } = incoming;
     const isTask = wantsTask(incoming);
     if (isTask && !(await this.tasks.isOffered(channel))) {
-      return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+      // A receiver that declares no tasks ignores the member (MCP 2025-11-25, tasks).
+      return this.call(withoutTask(incoming));
     }
     const { input } = this;
     const { session, principal } = request;
     const level = session && this.sessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
-    const isModern = level !== null && (await channel.open(this.env.upstreamCallTimeoutMs, 'legacy')).era === 'modern';
+    const isModern =
+      level !== null && (await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy')).era === 'modern';
     const params = isModern ? withLogLevel(incoming.paramsText, level) : incoming.paramsText;
     const timeLeft = deadlineFromFirstUse(INPUT_MS_MAX);
     const ownSession = this.ownSession(incoming, level, input.responderFor(incoming, timeLeft));

@@ -14,14 +14,17 @@
  * open a new session. Failures of the upstream are answers of `McpServer`. At shutdown streams end first, so that
  * closing does not wait for clients.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { ConflictError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
+import { namesType } from '../../platform/text/media-type.js';
 import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
+import type { Cancellation } from '../protocol/cancellation.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
@@ -38,7 +41,7 @@ import {
   McpRefusal,
   McpLoopError,
   McpMethodNotAllowedError,
-  McpSessionNotFoundError,
+  McpSessionLostError,
   tooManyOpen,
 } from './mcp-server.errors.js';
 import { LiveSessions } from './sessions/live-sessions.js';
@@ -46,6 +49,7 @@ import { McpServer } from './mcp-server.js';
 import { isResumable, ResumableStreams } from './resume/resumable-streams.js';
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionStream } from './sessions/session-stream.js';
+import { furtherMessages } from './batch.js';
 import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
 import { StreamLimiter } from './sessions/stream-limiter.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -84,6 +88,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
 
   constructor(
     private readonly env: Env,
+    private readonly tuning: Tuning,
     private readonly server: McpServer,
     private readonly ids: SessionIds,
     private readonly sessions: LiveSessions,
@@ -111,7 +116,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
    * Answers one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
    * listens to the upstream anew.
    *
-   * @throws ForbiddenError, TooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionNotFoundError,
+   * @throws ForbiddenError, TooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionLostError,
    * ConflictError, TooManyError, errors of `find`
    */
   async serve(
@@ -142,8 +147,11 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
     try {
       const stream = sseStreamOf(request);
-      if (stream !== null) await this.sse.post(stream, callerOf(target), text, response, observer);
-      else {
+      if (stream !== null) {
+        // Counted here, where the sender reads the refusal, and not again by the process that holds the stream.
+        (request as CountedRequest).countMore?.(furtherMessages(text));
+        await this.sse.post(stream, callerOf(target), text, response, observer);
+      } else {
         const context = contextOf(request, target, text, { session: null, findSession, cancellation, observer });
         if (findSession) {
           sink.resumable = (reader) => {
@@ -155,6 +163,33 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       }
     } finally {
       cancellation.end();
+      release();
+      leave();
+    }
+  }
+
+  /**
+   * Answers one request of MCP 2026-07-28 whose client is this process.
+   *
+   * @param headers by lower-case names, as its client would send them
+   * @param cancellation cancelled here when the credential or the grant of the caller ends
+   * @throws TooManyError
+   */
+  async serveInProcess(
+    text: string,
+    headers: IncomingHttpHeaders,
+    target: McpServerTarget,
+    sink: McpResponseSink,
+    cancellation: Cancellation,
+    observer: CallObserver,
+  ): Promise<void> {
+    const leave = this.inFlight.enter(target.account);
+    if (!leave) throw tooManyOpen('requests');
+    const release = this.streams.endWithKey(target.principal, () => cancellation.cancel(), target.grant);
+    const context = { session: null, findSession: null, cancellation, observer };
+    try {
+      await this.server.serve(target.channel, contextOf({ headers, headersDistinct: {} }, target, text, context), sink);
+    } finally {
       release();
       leave();
     }
@@ -207,6 +242,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
         const context = contextOf(request, now, text, { session, findSession: null, cancellation, observer });
+        context.countMore = undefined;
         return this.server.serve(this.channelFor(request, now), context, answers);
       },
       sessionOf: (id) => this.ids.open(id, caller),
@@ -304,13 +340,13 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
   }
 
-  /** Session with this id; a promise for one from before the start of this process. @throws McpSessionNotFoundError */
+  /** Session with this id; a promise for one from before the start of this process. @throws McpSessionLostError */
   private session(id: string, target: McpServerTarget): ClientSession | Promise<ClientSession> {
     const session = this.ids.open(id, callerOf(target));
-    if (!session || this.sessions.isEnded(session)) throw new McpSessionNotFoundError();
+    if (!session || this.sessions.isEnded(session)) throw new McpSessionLostError();
     if (!this.sessions.isOld(session)) return session;
     return this.isLost(session, target).then((isLost) => {
-      if (isLost) throw new McpSessionNotFoundError();
+      if (isLost) throw new McpSessionLostError();
       return session;
     });
   }
@@ -322,13 +358,13 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   private async isLost(session: ClientSession, { channel, principal }: McpServerTarget): Promise<boolean> {
     if (await this.sessions.isForgotten(session, principal)) return true;
     if (session.capabilities.length === 0 || channel instanceof McpRefusal) return false;
-    const identity = await channel.open(this.env.upstreamCallTimeoutMs, 'legacy').catch(() => null);
+    const identity = await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy').catch(() => null);
     return identity?.restoresSessions !== true;
   }
 }
 
 function contextOf(
-  request: IncomingMessage,
+  request: Pick<IncomingMessage, 'headers' | 'headersDistinct'>,
   target: McpServerTarget,
   text: string,
   {
@@ -340,7 +376,7 @@ function contextOf(
 ): McpRequestContext {
   return {
     text,
-    acceptsStream: request.headers.accept?.includes('text/event-stream') ?? false,
+    acceptsStream: namesType(request.headers.accept, 'text/event-stream'),
     headers: {
       version: headerOf(request, 'mcp-protocol-version'),
       method: headerOf(request, 'mcp-method'),
@@ -362,19 +398,32 @@ function contextOf(
   };
 }
 
-/** Session id of a request; undefined without one, and for the id that published clients send without `initialize`. */
+/**
+ * Session id of a request; undefined without one, for an empty one, and for the id that published clients send without
+ * `initialize`.
+ */
 function sessionIdOf(request: IncomingMessage): string | undefined {
   const id = headerOf(request, 'mcp-session-id');
-  return id === STATELESS ? undefined : id;
+  return id === STATELESS || id === '' ? undefined : id;
 }
 
 function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'target'>): string {
   return `${principal} ${target}`;
 }
 
-function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+/** Headers whose values contain no comma, so that a proxy may have folded two lines into one. */
+const withoutCommas: ReadonlySet<string> = new Set(['mcp-protocol-version', 'mcp-session-id', 'mcp-method']);
+
+/** A header's value; of equal lines one, of other lines all, joined by a comma. */
+function headerOf(
+  { headers, headersDistinct }: Pick<IncomingMessage, 'headers' | 'headersDistinct'>,
+  name: string,
+): string | undefined {
   const value = headers[name];
-  return Array.isArray(value) ? value.join(', ') : value;
+  const joined = Array.isArray(value) ? value.join(', ') : value;
+  if (!joined?.includes(',')) return joined;
+  const lines = withoutCommas.has(name) ? joined.split(',').map((line) => line.trim()) : headersDistinct[name];
+  return new Set(lines).size === 1 ? lines?.[0] : joined;
 }
 
 const GAUGES = [

@@ -51,12 +51,15 @@ export function originOf({
   accountId,
   keyId,
   endpoint,
+  isSession,
 }: {
   accountId: string;
   keyId: string;
   endpoint?: string;
+  isSession?: true;
 }): CallOrigin {
-  return { account: accountId, kind: endpoint === undefined ? 'key' : 'oauth', credential: keyId, client: null };
+  const ofProgram = endpoint === undefined ? 'key' : 'oauth';
+  return { account: accountId, kind: isSession ? 'session' : ofProgram, credential: keyId, client: null };
 }
 
 /** Receives the method and the outcome of a request, for records. */

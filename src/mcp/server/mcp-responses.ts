@@ -1,19 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { DomainError } from '../../platform/errors/domain-error.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
 import { spliceAll } from '../protocol/json-edit.js';
 import { slice, splice } from '../protocol/json-text.js';
-import {
-  CallerLeftError,
-  HostedAwayError,
-  UpstreamAuthRequiredError,
-  UpstreamTimeoutError,
-} from '../protocol/mcp-errors.js';
+import { type CallFailure, failureOf } from '../protocol/failures.js';
+import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
 import { rpcCode, type Era, LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js';
 import { TASKS_EXTENSION } from '../protocol/session.js';
 import { offersTasks } from '../client/legacy-tasks.js';
 import type { McpRequest } from './mcp-request.js';
-import { McpRefusal } from './mcp-server.errors.js';
 import { isObject } from '../../platform/text/json.js';
 import { serverMeta } from './bridge/hop.js';
 import { inputOfSetup, mayRequireInput, setupError } from './bridge/input.js';
@@ -104,18 +98,13 @@ export function hopError({ code, message }: RpcError): RpcError | null {
  * and its user.
  */
 export function failureText(id: string, method: string, error: unknown, era: Era): string {
-  if (error instanceof McpRefusal) return errorText(id, error.rpcCode, error.message, error.data);
-  if (error instanceof UpstreamAuthRequiredError) {
-    const { setupUrl } = error;
-    if (method === 'tools/call') return toolFailureText(id, setupSentence(error), era);
-    return errorText(id, rpcCode.authRequired, error.message, setupUrl === undefined ? undefined : { setupUrl });
+  if (error instanceof UpstreamAuthRequiredError && method === 'tools/call') {
+    return toolFailureText(id, setupSentence(error), era);
   }
-  if (error instanceof CallerLeftError) return errorText(id, rpcCode.cancelled, 'The call was cancelled');
-  if (error instanceof UpstreamTimeoutError) return errorText(id, rpcCode.timeout, error.message);
-  // Answered 503 with Retry-After, as while the database is away.
-  if (error instanceof HostedAwayError) throw error;
-  if (error instanceof DomainError) return errorText(id, rpcCode.upstreamError, error.message);
-  throw error;
+  const row = failureOf(error);
+  if (row.rpc === null) throw error;
+  const { message, data } = error as CallFailure;
+  return errorText(id, row.rpc, row.outcome === 'canceled' ? 'The call was cancelled' : message, data);
 }
 
 /**

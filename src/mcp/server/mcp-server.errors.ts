@@ -1,22 +1,17 @@
-import { DomainError, errorOf, TooManyError } from '../../platform/errors/domain-error.js';
+import { errorOf, TooManyError } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
+import { CallFailure } from '../protocol/failures.js';
 import { rpcCode } from '../protocol/protocol.js';
 
 /**
  * Reason not to call the upstream, answered as a JSON-RPC error with the request's id and the HTTP status of the
  * error's kind.
  */
-export abstract class McpRefusal extends DomainError {
-  abstract readonly rpcCode: number;
-  /** The `data` of the JSON-RPC error. */
-  readonly data?: unknown;
-}
+export abstract class McpRefusal extends CallFailure {}
 
 /** The request would return to this service and never end. */
 export class McpLoopError extends McpRefusal {
-  readonly kind = 'invalid';
-  readonly code = 'loop';
-  readonly rpcCode = rpcCode.loop;
+  readonly failure = 'passed before';
 }
 
 /** Only sessions of this service have a GET stream, or can be deleted. */
@@ -37,6 +32,14 @@ export class McpSessionNotFoundError extends errorOf('not_found') {
   constructor(message = 'Session not found: send initialize without a session id') {
     super(message);
   }
+}
+
+/**
+ * {@link McpSessionNotFoundError} for a request with `Mcp-Session-Id`: some clients begin a new session only at -32001,
+ * the code that servers of the official SDK send.
+ */
+export class McpSessionLostError extends McpSessionNotFoundError {
+  override readonly rpcCode = rpcCode.sessionLost;
 }
 
 /** The account has reached its limit of concurrent requests or streams. */

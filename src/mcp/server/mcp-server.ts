@@ -12,7 +12,7 @@
  * gets an authorization page as elicitation.
  */
 import { Injectable } from '@nestjs/common';
-import { memberText } from '../protocol/json-edit.js';
+import { memberText, withoutMembers } from '../protocol/json-edit.js';
 import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Channel } from '../protocol/channel.js';
@@ -28,7 +28,7 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 import { takesUrls } from './bridge/input.js';
 import { classify, clientNameIn, invalid, shapeFault, type Classified, type Fault } from './classify.js';
 import { capabilityNames, takesPages } from './client-capabilities.js';
-import { McpRefusal } from './mcp-server.errors.js';
+import { McpRefusal, McpSessionLostError } from './mcp-server.errors.js';
 import { LegacyServer } from './legacy-server.js';
 import { ModernServer } from './modern-server.js';
 import { PendingClientRequests } from './pending-client-requests.js';
@@ -53,7 +53,7 @@ export class McpServer {
    * Answers one POST. Failures of the upstream become JSON-RPC answers.
    *
    * @param channel upstream channel, or the reason why there is none
-   * @throws McpSessionNotFoundError, TooManyError for a batch with more messages than the caller may send in this minute
+   * @throws TooManyError for a batch with more messages than the caller may send in this minute
    */
   async serve(channel: Channel | McpRefusal, request: McpRequestContext, sink: McpResponseSink): Promise<void> {
     let message: unknown;
@@ -64,8 +64,14 @@ export class McpServer {
     }
     // MCP 2026-07-28 has no sessions.
     if (request.findSession && (!isObject(message) || classify(message, request.headers).era === 'legacy')) {
-      const session = request.findSession();
-      request.session = session instanceof Promise ? await session : session;
+      try {
+        const session = request.findSession();
+        request.session = session instanceof Promise ? await session : session;
+      } catch (error) {
+        if (!(error instanceof McpSessionLostError)) throw error;
+        const fault = { status: statusOf[error.kind], code: error.rpcCode, message: error.message };
+        return refuse(sink, fault, isObject(message) ? idOf(message, request.text) : undefined);
+      }
     }
     if (Array.isArray(message)) {
       const fault = batchFault(message, request);
@@ -88,9 +94,9 @@ export class McpServer {
     sink: McpResponseSink,
   ): Promise<void> {
     const fault = shapeFault(message);
-    if (fault) return refuse(sink, fault);
+    if (fault) return refuse(sink, fault, idOf(message, request.text));
     const classified = classify(message, request.headers);
-    if (classified.era === null) return refuse(sink, classified.fault, memberText(request.text, 'id'));
+    if (classified.era === null) return refuse(sink, classified.fault, idOf(message, request.text));
     const { method } = message;
     request.observer?.received(typeof method === 'string' ? method : null, message.params);
     request.origin.client = request.session?.client ?? clientNameIn(message.params);
@@ -106,11 +112,14 @@ export class McpServer {
     const parts = uniqueMembers(request.text);
     if (typeof parts === 'string') return refuse(sink, invalid(`"${parts}" occurs twice`));
     const id = slice(request.text, parts.get('id') as Span);
-    const params = parts.get('params');
-    const paramsText = params && slice(request.text, params);
+    const params = message.params === null ? undefined : parts.get('params');
+    const text = params && slice(request.text, params);
+    // A `_meta` of null, which some clients write where they have none, is not passed on.
+    const isNullMeta = isObject(message.params) && message.params._meta === null;
+    const paramsText = text && isNullMeta ? withoutMembers(text, (name) => name === '_meta') : text;
     try {
       if (channel instanceof McpRefusal) throw channel;
-      const incoming = { channel, method, params: message.params, paramsText, id, request, sink };
+      const incoming = { channel, method, params: message.params ?? undefined, paramsText, id, request, sink };
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
       if (classified.era === 'modern' && classified.envelope) await this.modern.answer(incoming, classified.envelope);
@@ -155,6 +164,11 @@ function opensPages(
   return takesPages(
     (isBegun ? capabilityNames(params.capabilities, agreedVersion(params)) : session?.capabilities) ?? [],
   );
+}
+
+/** JSON text of the id of a refused message; undefined where it has none that an answer may carry. */
+function idOf({ id }: RpcHead, text: string): string | undefined {
+  return typeof id === 'string' || typeof id === 'number' ? memberText(text, 'id') : undefined;
 }
 
 function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, id = 'null'): void {

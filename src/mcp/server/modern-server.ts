@@ -11,10 +11,10 @@
  * capability that the client did not declare (400 with the names).
  */
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
-import { UpstreamError } from '../protocol/mcp-errors.js';
+import { UpstreamError, withPages } from '../protocol/mcp-errors.js';
 import { isList } from '../protocol/list-pages.js';
 import { extrasOf, sharedProfile } from '../protocol/session.js';
 import { rpcCode, type Era } from '../protocol/protocol.js';
@@ -45,7 +45,7 @@ import type { Envelope } from './classify.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import { Subscriptions } from './sessions/subscriptions.js';
-import { wantsTask } from './tasks/task-relay.js';
+import { wantsTask, withoutTask } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
@@ -73,7 +73,7 @@ export class ModernServer {
     private readonly pending: PendingInputCalls,
     private readonly subscriptions: Subscriptions,
     private readonly toolMetadata: ToolMetadataCache,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /** @throws McpRefusal, UpstreamFailure */
@@ -83,7 +83,7 @@ export class ModernServer {
       return replyError(incoming, rpcCode.methodNotFound, `MCP 2026-07-28 has no ${method}`, 404);
     }
     if (method === 'server/discover') {
-      const identity = await channel.open(this.env.upstreamCallTimeoutMs);
+      const identity = await channel.open(this.tuning.upstreamCallTimeoutMs);
       return sink.reply(200, resultText(id, discoverResult(identity)));
     }
     if (method === 'subscriptions/listen') {
@@ -94,12 +94,12 @@ export class ModernServer {
 
   private async call(incoming: McpRequest, envelope: Envelope): Promise<void> {
     const { method, params, id, sink, channel, request } = incoming;
-    if (tasks.has(method) && (await channel.open(this.env.upstreamCallTimeoutMs)).era === 'legacy') {
+    if (tasks.has(method) && (await channel.open(this.tuning.upstreamCallTimeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28', 404);
     }
-    // The member is of 2025-11-25. Clients of this revision declare an extension instead.
-    if (wantsTask(incoming) && (await channel.open(this.env.upstreamCallTimeoutMs)).era === 'legacy') {
-      return replyError(incoming, rpcCode.invalidParams, 'MCP 2026-07-28 has no params.task: call the tool without it');
+    // The member is of 2025-11-25, where a receiver without tasks ignores it. Clients of this revision declare an extension.
+    if (wantsTask(incoming) && (await channel.open(this.tuning.upstreamCallTimeoutMs)).era === 'legacy') {
+      return this.call(withoutTask(incoming), envelope);
     }
     if (method === 'tools/call' && isObject(params)) {
       const marked = this.toolMetadata.headerParams(channel, params.name);
@@ -122,7 +122,7 @@ export class ModernServer {
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
       200,
-      withResult(reply, id, (result) => modernResult(method, result)),
+      withResult(reply, id, (result) => modernResult(method, result, reply.era)),
     );
   }
 
@@ -153,7 +153,7 @@ export class ModernServer {
     const declares = Object.keys(capabilities).length > 0;
     const isRetry = isObject(params) && ('inputResponses' in params || 'requestState' in params);
     const era: Era | null =
-      declares || isRetry || logLevel !== null ? (await channel.open(this.env.upstreamCallTimeoutMs)).era : null;
+      declares || isRetry || logLevel !== null ? (await channel.open(this.tuning.upstreamCallTimeoutMs)).era : null;
     if (era === 'legacy') {
       // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
@@ -169,19 +169,19 @@ export class ModernServer {
 
   private failed(incoming: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {
     const { method, params, id, sink } = incoming;
+    const { requiredCapabilities: required, elicitations } = isObject(error.data) ? error.data : {};
+    const incapable = (requiredCapabilities: object) =>
+      replyError(incoming, rpcCode.missingCapability, withPages(error.message, elicitations), 400, {
+        requiredCapabilities,
+        elicitations,
+      });
     if (error.code === rpcCode.missingCapability && reply.era === 'modern') {
-      const required = isObject(error.data) ? error.data.requiredCapabilities : undefined;
-      if (isObject(required) && lacks(capabilities, required)) {
-        return replyError(incoming, error.code, error.message, 400, { requiredCapabilities: required });
-      }
+      if (isObject(required) && lacks(capabilities, required)) return incapable(required);
     }
     if (reply.era === 'legacy') {
       const input = mayRequireInput.has(method) ? inputOfUrlError(error) : null;
       if (input && takesUrls(capabilities)) return sink.reply(200, resultText(id, input));
-      if (input) {
-        const data = { requiredCapabilities: urlCapability };
-        return replyError(incoming, rpcCode.missingCapability, error.message, 400, data);
-      }
+      if (input) return incapable(urlCapability);
     }
     const changed = hopError(error) ?? (reply.era === 'legacy' ? modernError(method, error, params) : null);
     const status = error.code === rpcCode.methodNotFound ? 404 : 200;

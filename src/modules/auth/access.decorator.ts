@@ -1,8 +1,9 @@
-import { applyDecorators, createParamDecorator, SetMetadata, type ExecutionContext } from '@nestjs/common';
-import { ApiBearerAuth, ApiExtension } from '@nestjs/swagger';
+import { applyDecorators, createParamDecorator, SetMetadata, UseFilters, type ExecutionContext } from '@nestjs/common';
+import { ApiBearerAuth, ApiExcludeEndpoint, ApiExtension } from '@nestjs/swagger';
 import type { CountedRequest } from '../../mcp/server/mcp-request.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
-import type { AccessRule, Caller, Grant, OwnedNamespace, Scope } from './access.types.js';
+import { PageFilter } from '../../platform/pages/page.js';
+import type { AccessRule, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
 
 /** Metadata key of a route on the fast path. */
 export const FAST_PATH = 'slipway:fast-path';
@@ -16,11 +17,24 @@ export interface GrantedRequest {
 }
 
 /** Declares who may use a route. The start fails for a route without this or `@Public()`. */
-export function Access(scope: Scope, rule: Omit<AccessRule, 'scope'> = {}): MethodDecorator {
+export function Access(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}): MethodDecorator {
   return applyDecorators(
     SetMetadata(ACCESS, { scope, ...rule } satisfies AccessRule),
     ApiBearerAuth('apiKey'),
     ApiExtension('x-scope', scope),
+  );
+}
+
+/**
+ * Declares who may use a page: as {@link Access}, with the session of the browser in place of the header. The guard refuses a
+ * foreign `Host`, leads to the sign-in who is not signed in, and takes a form only from a page of ours in the same browser. Errors
+ * are pages. The route is no part of the API document.
+ */
+export function Page(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}): MethodDecorator {
+  return applyDecorators(
+    SetMetadata(ACCESS, { scope, ...rule, page: true } satisfies AccessRule),
+    UseFilters(PageFilter),
+    ApiExcludeEndpoint(),
   );
 }
 
@@ -31,6 +45,16 @@ function grantOf(context: ExecutionContext): Grant {
 /** The caller that {@link Access} let in. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   return grantOf(context).caller;
+});
+
+/** The person that {@link Page} let in. */
+export const CurrentPerson = createParamDecorator((_: unknown, context: ExecutionContext): SessionCaller => {
+  return grantOf(context).caller as SessionCaller;
+});
+
+/** The values of a form that a page sent, as `URLSearchParams`. The guard read and checked them. */
+export const SentForm = createParamDecorator((_: unknown, context: ExecutionContext): URLSearchParams => {
+  return context.switchToHttp().getRequest<{ body: URLSearchParams }>().body;
 });
 
 /** The namespace of an `owner` rule. */

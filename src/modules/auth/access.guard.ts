@@ -1,13 +1,16 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import { readJsonBody } from '../../platform/http/body/request-body.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
+import { requireOwnHost } from '../../platform/pages/own-host.js';
+import { PageFormsService } from '../../platform/pages/page-forms.service.js';
 import type { GrantedRequest } from './access.decorator.js';
-import { AccessService } from './access.service.js';
-import { ANONYMOUS, type AccessRule, type Caller } from './access.types.js';
+import { ANONYMOUS, type AccessRule } from './access.types.js';
+import { Admission } from './admission.service.js';
 import { RequestLimits } from './request-limits.service.js';
 
 /** Public routes of probes and of other processes of the service, which no limit may refuse. */
@@ -15,16 +18,19 @@ const UNLIMITED = /^\/(?:health|ready|metrics|internal)(?:\/|$)/;
 
 /**
  * Applies the access rule of each route: first the key, then the ownership. Reads a JSON body only after both, for callers
- * with a key.
+ * with a key. Of a page it checks the `Host`, and reads the form of every request that may change something: no handler can
+ * forget its token.
  */
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
-    private readonly access: AccessService,
+    private readonly admission: Admission,
     private readonly urls: SignedUrls,
     private readonly bodies: BodyBudget,
     private readonly limits: RequestLimits,
+    private readonly forms: PageFormsService,
+    private readonly env: Env,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -42,20 +48,16 @@ export class AccessGuard implements CanActivate {
       request.grant = { caller: ANONYMOUS, isSigned: true };
       return true;
     }
-    let caller: Caller;
-    try {
-      caller = await this.access.authenticate(request, declared);
-    } catch (error) {
-      throw await this.limits.refusal(error, request, response);
+    if (declared.page) {
+      requireOwnHost(request, this.env);
+      if (!['GET', 'HEAD'].includes(request.method)) {
+        this.limits.admitStranger(request, response);
+        request.body = await this.forms.read(request, response);
+      }
     }
-    this.limits.admit(request, caller, response);
-    const param = (name: string | undefined) => (name === undefined ? undefined : String(request.params[name]));
-    request.grant = await this.access.authorize(caller, declared, {
-      owner: param(declared.owner),
-      account: param(declared.account),
-      connectionId: request.params.connectionId as string | undefined,
-    });
-    if (caller === ANONYMOUS) return true;
+    request.grant = await this.admission.admit(request, response, declared);
+    const { caller } = request.grant;
+    if (declared.page || caller === ANONYMOUS) return true;
     this.bodies.admit(request, response, caller.accountId);
     request.body = await readJsonBody(request);
     return true;

@@ -85,8 +85,8 @@ describe('checkRoutes', () => {
 
   it('names each route without a declaration, and no other', async () => {
     expect(await faults(GoodController, ForgetfulController)).toEqual([
-      'GET /servers/a declares neither @Access(…) nor @Public()',
-      'POST /servers/b declares neither @Access(…) nor @Public()',
+      'GET /servers/a declares neither @Access(…) nor @Public(), nor @Page(…) for a page',
+      'POST /servers/b declares neither @Access(…) nor @Public(), nor @Page(…) for a page',
     ]);
   });
 

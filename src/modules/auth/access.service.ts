@@ -1,69 +1,78 @@
 import type { IncomingMessage } from 'node:http';
-import { Injectable, type Type } from '@nestjs/common';
+import { Injectable, type OnModuleInit, type Type } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { Env, StartError } from '../../config/env.js';
 import type { Route } from '../../platform/http/route-table.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
+import { partOf } from '../../platform/parts.js';
 import { didYouMean } from '../../platform/text/nearest.js';
 import { ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   actionOf,
   ANONYMOUS,
+  BY_MEMBERSHIP,
   type AccessRule,
   type AccessTarget,
   type Action,
   type Caller,
   type Grant,
   type GrantedThing,
-  type GrantSource,
-  type NamespaceOwners,
+  GrantSource,
+  type NamespaceOwner,
+  NamespaceOwners,
   type OwnedThing,
-  type Person,
+  SessionSource,
   type Target,
-  type TokenSource,
+  TokenSource,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { GrantLevelError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
+import {
+  GrantLevelError,
+  KeyScopeError,
+  RoleError,
+  SignedOutError,
+  SuspendedError,
+  ToolsOnlyError,
+  UnauthenticatedError,
+} from './auth.errors.js';
 import { hasKeyPrefix } from './api-key.js';
-import { covers, coversSomewhere, decide } from './may.js';
+import { accountOwns, accountsWith, covers, coversSomewhere, decide } from './may.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
 @Injectable()
-export class AccessService {
-  private owners: NamespaceOwners | null = null;
-  private grants: GrantSource | null = null;
-  private tokens: TokenSource | null = null;
+export class AccessService implements OnModuleInit {
+  private owners!: NamespaceOwners;
+  private grants!: GrantSource;
+  private tokens!: TokenSource | null;
+  private sessions!: SessionSource;
+  /** Callers of {@link opened}. */
+  private readonly members = new WeakMap<Caller, Caller>();
 
   constructor(
     private readonly keys: ApiKeysService,
     private readonly env: Env,
+    private readonly modules: ModuleRef,
   ) {}
 
-  /** Sets the source of namespace owners; the namespaces module calls it at start. */
-  useNamespaceOwners(owners: NamespaceOwners): void {
-    this.owners = owners;
-  }
-
-  /** Sets the source of grants; the grants module calls it at start. */
-  useGrants(grants: GrantSource): void {
-    this.grants = grants;
-  }
-
-  /** Sets the source of OAuth tokens; the authorization server calls it at start, if it is on. */
-  useTokens(tokens: TokenSource): void {
-    this.tokens = tokens;
-    this.keys.useTokens(tokens);
+  onModuleInit(): void {
+    this.owners = partOf(this.modules, NamespaceOwners);
+    this.grants = partOf(this.modules, GrantSource);
+    this.tokens = partOf(this.modules, TokenSource);
+    this.sessions = partOf(this.modules, SessionSource);
   }
 
   /**
    * The caller of a request, by its Authorization header; a promise for a credential that is not cached. An empty bearer counts
-   * as no header (published clients send it). An OAuth token opens the MCP endpoint that it was given for and nothing else.
+   * as no header (published clients send it). An OAuth token opens the MCP endpoint that it was given for and nothing else. Of a
+   * page the cookie of the browser counts, and no header; of everything else the header, and no cookie.
    *
    * @param rule the route's rule, which may allow anonymous reads
-   * @throws UnauthenticatedError
+   * @throws UnauthenticatedError; of a page SignedOutError
    */
   authenticate(request: IncomingMessage, rule?: AccessRule): Caller | Promise<Caller> {
+    if (rule?.page) return this.signedIn(request);
     const header = request.headers.authorization;
     if (header === undefined || /^Bearer *$/i.test(header)) {
       if (rule?.anonymous && this.env.publicReads) return ANONYMOUS;
@@ -73,6 +82,12 @@ export class AccessService {
     if (bearer === undefined) throw UnauthenticatedError.malformed(this.tokens?.challenge(request));
     if (!this.tokens || hasKeyPrefix(bearer)) return this.keys.verify(bearer, request);
     return this.tokens.verify(bearer, request);
+  }
+
+  private async signedIn(request: IncomingMessage): Promise<Caller> {
+    const caller = await this.sessions.callerOf(request);
+    if (!caller) throw new SignedOutError(request.url ?? '/');
+    return caller;
   }
 
   /** The name of the key that the caller uses; its id if it was revoked since. */
@@ -91,22 +106,27 @@ export class AccessService {
     return decision === 'yes';
   }
 
-  /** The caller of what the person of an account does on a page, at most 5 s old; null for a disabled account. */
-  callerOf(accountId: string): Promise<Person | null> {
-    return this.keys.callerOf(accountId);
-  }
-
   /** {@link may} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
   async mayUse(caller: Caller, action: Action, thing: OwnedThing): Promise<boolean> {
     const { ownerId, namespace } = thing;
     if (this.may(caller, action, { ownerId, namespace })) return true;
-    const found = await this.grants?.find(caller.accountId, thing);
+    const found = caller === ANONYMOUS ? null : await this.grants.find(caller.accountId, thing);
     return this.may(caller, action, { ownerId, namespace, granted: found?.level });
   }
 
-  /** True for the caller's own account, whatever the key may do: for filters of lists and for names. */
-  owns({ accountId }: Caller, ownerId: string): boolean {
-    return accountId === ownerId;
+  /** True for the caller's own account and organizations that it may do this for, whatever the key may: for filters and names. */
+  owns(caller: Caller, action: Action, ownerId: string): boolean {
+    return accountOwns(caller, action, ownerId);
+  }
+
+  /** The accounts for which the caller may do this: its own and organizations, whatever the key may. */
+  accountsWith(caller: Caller, action: Action): string[] {
+    return accountsWith(caller, action);
+  }
+
+  /** Names of the namespaces that an account owns, newest first, 1,000 at most. */
+  namespacesOf(accountId: string): Promise<string[]> {
+    return this.owners.namesOf([accountId]);
   }
 
   /** @throws KeyScopeError when the key lacks a right for all namespaces of its account */
@@ -127,15 +147,19 @@ export class AccessService {
    * GrantLevelError
    */
   authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Grant | Promise<Grant> {
-    const action = rule.own ? 'own' : rule.discover ? 'discover' : actionOf(rule.scope);
+    const ownAction = rule.ownersOnly ? 'own' : rule.own ? 'administer' : null;
+    const action = ownAction ?? (rule.discover ? 'discover' : actionOf(rule.scope));
     if (rule.operator) {
       if (!caller.isOperator) throw new ForbiddenError('Forbidden: only the operator manages accounts');
       this.requireForAll(caller, action);
     }
     if (rule.account !== undefined) {
-      const isOwn = target.account === 'me' || target.account === caller.accountId;
-      if (!isOwn && !caller.isOperator) throw new NotFoundError('Account not found');
-      const accountId = isOwn ? caller.accountId : String(target.account);
+      const accountId = target.account === 'me' ? caller.accountId : String(target.account);
+      const role = caller.memberships.get(accountId);
+      const isOpen = role === undefined ? accountId === caller.accountId : role === 'owner' || rule.member === true;
+      if (!isOpen && !caller.isOperator && !(accountId === caller.accountId && !rule.ownersOnly)) {
+        throw role === undefined ? new NotFoundError('Account not found') : new RoleError(role);
+      }
       this.requireForAll(caller, action);
       return { caller, accountId };
     }
@@ -147,14 +171,14 @@ export class AccessService {
     const owner = target.owner ?? '';
     // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
     const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
-    const cached = this.owners?.peek(name);
+    const cached = this.owners.peek(name);
     if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: name })) {
-      return { caller, namespace: { id: cached.id, name } };
+      return this.opened(caller, action, cached, name);
     }
-    // The server or connection that the path names; null where a path names none, so that no grant can open it.
+    // The server, connection or namespace that the path names.
     const { connectionId } = target;
-    let thing: GrantedThing | null = null;
-    if (rule.owner === 'qualifiedName') {
+    let thing: GrantedThing = { namespace: name, kind: 'namespace', name: '' };
+    if (rule.owner === 'qualifiedName' && !rule.inNamespace) {
       thing = { namespace: name, kind: 'server', name: owner.slice(name.length + 1) };
     } else if (connectionId !== undefined) thing = { namespace: name, kind: 'connection', name: connectionId };
     return this.authorizeOther(caller, rule, action, name, thing);
@@ -165,26 +189,32 @@ export class AccessService {
     rule: AccessRule,
     action: Action,
     name: string,
-    thing: GrantedThing | null,
+    thing: GrantedThing,
   ): Promise<Grant> {
-    const owner = await this.owners?.find(name);
+    const owner = await this.owners.find(name);
     if (owner && this.may(caller, action, { ownerId: owner.accountId, namespace: name })) {
-      return { caller, namespace: { id: owner.id, name } };
+      return this.opened(caller, action, owner, name);
     }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
-    const granted = thing && (await this.grants?.find(caller.accountId, thing));
+    const find = (asked: GrantedThing) => (caller === ANONYMOUS ? null : this.grants.find(caller.accountId, asked));
+    // A thing that is not there yet may be made by who was granted its namespace.
+    const granted = (await find(thing)) ?? (await find({ namespace: name, kind: 'namespace', name: '' }));
     if (granted) {
-      const { id, level, namespaceId, ownerId } = granted;
+      const { id, level, tools, terms, namespaceId, ownerId } = granted;
       if (!this.may(caller, action, { ownerId, namespace: name, granted: level })) {
         throw new GrantLevelError(level, action);
       }
-      return { caller: { ...caller, grant: { id, level } }, namespace: { id: namespaceId, name } };
+      if (tools && !rule.byTool) throw new ToolsOnlyError(tools);
+      requireActive(action, owner);
+      return { caller: { ...caller, grant: { id, level, tools, terms } }, namespace: { id: namespaceId, name } };
     }
+    const role = owner && caller.memberships.get(owner.accountId);
+    if (role && role !== 'guest') throw new RoleError(role);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
     // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
     const error = owner && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
-    const names = (await this.owners?.namesOf(caller.accountId)) ?? [];
+    const names = await this.owners.namesOf(accountsWith(caller, 'discover'));
     // Of a server that the caller may read, only what is its owner's is missing.
     const fact =
       rule.owner === 'qualifiedName'
@@ -192,6 +222,21 @@ export class AccessService {
         : 'You have no such namespace.';
     throw Object.assign(error, { advice: `${fact}${didYouMean(name, names)}` });
   }
+
+  /** The namespace of an owner that let the caller in. A member of an organization sees what a grant of calls shows. */
+  private opened(caller: Caller, action: Action, owner: NamespaceOwner, name: string): Grant {
+    requireActive(action, owner);
+    const namespace = { id: owner.id, name };
+    if (caller.memberships.size === 0 || accountOwns(caller, 'read', owner.accountId)) return { caller, namespace };
+    let member = this.members.get(caller);
+    if (!member) this.members.set(caller, (member = { ...caller, grant: BY_MEMBERSHIP }));
+    return { caller: member, namespace };
+  }
+}
+
+/** @throws SuspendedError for a call in a suspended namespace */
+function requireActive(action: Action, owner: NamespaceOwner | null): void {
+  if (action === 'call' && owner && owner.suspended !== null) throw new SuspendedError('namespace', owner.suspended);
 }
 
 /** The access declaration of a route, on its method or its class. */
@@ -209,7 +254,8 @@ export function checkRoutes(routes: Route[]): void {
   const faults = routes.flatMap((route) => {
     const { method, path } = route;
     const declared = declarationOf(route);
-    if (declared === undefined) return [`${method} ${path} declares neither @Access(…) nor @Public()`];
+    if (declared === undefined)
+      return [`${method} ${path} declares neither @Access(…) nor @Public(), nor @Page(…) for a page`];
     const first = path.split('/')[1] ?? '';
     const catching = /^[:*]/.test(first)
       ? [`${method} ${path} must begin with a word: "${first}" matches every path`]

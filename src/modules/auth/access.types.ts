@@ -7,10 +7,23 @@ export const keyLevels = ['read', 'call', 'publish', 'manage'] as const;
 export type KeyLevel = (typeof keyLevels)[number];
 
 /**
- * Action on a target. `discover`: learning that it exists, and its public record. `own`: what stays with the owner, such as
- * grants and the deletion.
+ * Action on a target. `discover`: learning that it exists, and its public record. `administer`: what no grant opens, such as
+ * the deletion of a server. `own`: what stays with the owners, such as grants, members and the deletion of namespaces.
  */
-export type Action = 'discover' | KeyLevel | 'own';
+export type Action = 'discover' | KeyLevel | 'administer' | 'own';
+
+/** Roles of the members of an organization, in the form of the API. */
+export const roles = ['owner', 'editor', 'member', 'guest'] as const;
+export type Role = (typeof roles)[number];
+
+/** The roles of an account, by the id of the organization. */
+export type Memberships = ReadonlyMap<string, Role>;
+
+/** An account that joins an organization, or a person without one, who gets it. */
+export type Joining = { accountId: string } | { name: string; passwordHash: string };
+
+/** Of an account without organizations. */
+export const NO_MEMBERSHIPS: Memberships = new Map();
 
 /** A right of a key: in one namespace, by name, or in all. */
 export interface KeyScope {
@@ -18,14 +31,21 @@ export interface KeyScope {
   namespace: string | null;
 }
 
+/**
+ * Who may find and call a server beside its owner and those with a grant: everybody (`public`), nobody (`private`), or
+ * everybody may find it and nobody call it (`restricted`).
+ */
+export const visibilities = ['public', 'restricted', 'private'] as const;
+export type Visibility = (typeof visibilities)[number];
+
 /** A namespace, or a server or connection in it. */
 export interface Target {
   /** The account that owns the namespace. */
   ownerId: string;
   /** The namespace's name. */
   namespace: string;
-  /** A public server, which every caller may find and call. */
-  isPublic?: boolean;
+  /** Of a server; absent for what only its owner and those with a grant may find. */
+  visibility?: Visibility;
   /** What the owner granted to the caller's account. */
   granted?: GrantLevel | null;
 }
@@ -36,15 +56,19 @@ export type GrantLevel = (typeof grantLevels)[number];
 /** The account and the credential of a request. */
 export interface Caller {
   accountId: string;
-  /** Id of the API key; of an OAuth token the id of what its person allowed, which outlives the token. */
+  /** Id of the API key; of an OAuth token the id of what its person allowed, which outlives the token; of a session its id. */
   keyId: string;
-  /** Of an OAuth token whose login a session of a key made: the id of that key. */
+  /** Of a session that began with a key, and of an OAuth token whose login such a session made: the id of that key. */
   rootKeyId?: string;
+  /** True for the session of a browser, which opens pages only. */
+  isSession?: true;
   /** For an OAuth token: the path of the only MCP endpoint that it opens (`pathOfEndpoint`). */
   endpoint?: string;
   isOperator: boolean;
   /** Rights of the key; null: all of its account. */
   scopes: readonly KeyScope[] | null;
+  /** Its roles in organizations. An organization with members has itself as `editor`: only its owners own. */
+  memberships: Memberships;
   /** Limits of the account; absent for the caller without a key. */
   limits?: AccountLimits;
   /** The grant that opened the route to it; absent where the account owns the target, or the target is public. */
@@ -55,11 +79,26 @@ export interface Caller {
 export interface GrantRef {
   id: string;
   level: GrantLevel;
+  /** The only tools that it opens; null: all, and all else. */
+  tools: readonly string[] | null;
+  /** Changes with the terms of the row: what was opened by others ends. */
+  terms: string;
 }
+
+/**
+ * A stand-in for the grant that a member has of the connections of an organization: as much as one of calls. No row has its id:
+ * the streams of a member end when its memberships change.
+ */
+export const BY_MEMBERSHIP: GrantRef = {
+  id: '00000000-0000-0000-0000-000000000000',
+  level: 'call',
+  tools: null,
+  terms: '',
+};
 
 /** The caller of what is done for an account without a request of it, such as calls through its connections. */
 export function callerFor(accountId: string): Caller {
-  return { accountId, keyId: ANONYMOUS.keyId, isOperator: false, scopes: null };
+  return { accountId, keyId: ANONYMOUS.keyId, isOperator: false, scopes: null, memberships: NO_MEMBERSHIPS };
 }
 
 /** The caller of what a person does on a page, as an account and with all its rights. */
@@ -68,12 +107,19 @@ export interface Person extends Caller {
   loginsEpoch: number;
 }
 
+/** The caller of a page (`@Page`): who is signed in at the browser. */
+export interface SessionCaller extends Person {
+  accountName: string;
+  isSession: true;
+}
+
 /** The caller without a key on routes that need none: owns nothing. */
 export const ANONYMOUS: Caller = {
   accountId: '00000000-0000-0000-0000-000000000000',
   keyId: '00000000-0000-0000-0000-000000000000',
   isOperator: false,
   scopes: null,
+  memberships: NO_MEMBERSHIPS,
 };
 
 declare global {
@@ -111,8 +157,8 @@ export interface OwnedNamespace {
  * Who may use a route beyond holding a valid key. One of:
  * - nothing more: any key;
  * - `owner`: the route parameter that holds a namespace the caller must own; `qualifiedName` holds it before the slash;
- * - `account`: the route parameter that holds an account id (or `me`), which must be the caller's, or the caller the
- *   operator;
+ * - `account`: the route parameter that holds an account id (or `me`), which must be the caller's or an organization that the
+ *   caller owns, or the caller the operator;
  * - `operator`: the operator only.
  */
 export interface AccessRule {
@@ -122,12 +168,22 @@ export interface AccessRule {
   operator?: true;
   /** With `owner`: grants do not count. */
   own?: true;
+  /** With `owner`: of grants, only those of the namespace count, also for what is not there yet. */
+  inNamespace?: true;
+  /** With `owner` or `account`: of an organization, only its owners. */
+  ownersOnly?: true;
+  /** With `account`: every member of the organization. */
+  member?: true;
   /** With `owner`: also open to accounts that were granted only calls. */
   discover?: true;
+  /** With `owner`: also open to accounts that were granted some tools, to which the handler keeps. */
+  byTool?: true;
   /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
   anonymous?: true;
   /** A link signed for this very path opens it without a key (`SignedUrls`). */
   signed?: true;
+  /** A page: the session of the browser is the credential, and a form has a token ({@link SessionCaller}). */
+  page?: true;
   /** The answer when the owned thing does not exist. */
   missing?: () => DomainError;
   /** The answer when it belongs to somebody else. Default: the same as `missing`, so the two look alike. */
@@ -153,36 +209,52 @@ export interface Grant {
   isSigned?: true;
 }
 
-/** Checks OAuth access tokens. The authorization server passes its implementation to {@link AccessService}. */
-export interface TokenSource {
+/** Checks OAuth access tokens. The authorization server provides it; null where logins are off. */
+export abstract class TokenSource {
   /**
    * The caller of a request with a bearer that is no API key; a promise for a token that is not cached.
    *
    * @throws UnauthenticatedError, with a challenge where the request is for an MCP endpoint
    */
-  verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
+  abstract verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
   /** Parameters of `WWW-Authenticate` of a 401 without a token; undefined where the request is for no MCP endpoint. */
-  challenge(request: IncomingMessage): string | undefined;
+  abstract challenge(request: IncomingMessage): string | undefined;
   /** Those of these ids ({@link Caller.keyId}) whose tokens are good. */
-  validAmong(ids: string[]): Promise<Set<string>>;
+  abstract validAmong(ids: string[]): Promise<Set<string>>;
 }
 
-/** Finds the owners of namespaces. The namespaces module passes its implementation to {@link AccessService}. */
-export interface NamespaceOwners {
+/** Finds the sessions of browsers. The people module provides it. */
+export abstract class SessionSource {
+  /** The caller of a browser's request, by its cookie; null when nobody is signed in there. */
+  abstract callerOf(request: IncomingMessage): Promise<SessionCaller | null>;
+  /** The ids among these ({@link Caller.keyId}) of sessions that have not ended. */
+  abstract validAmong(ids: string[]): Promise<Set<string>>;
+}
+
+/** A namespace and its owner. */
+export interface NamespaceOwner {
+  id: string;
+  accountId: string;
+  /** Why the operator suspended it; null for one in use. */
+  suspended: string | null;
+}
+
+/** Finds the owners of namespaces. The namespaces module provides it. */
+export abstract class NamespaceOwners {
   /** The answer of {@link find} if it needs no query; otherwise null. */
-  peek(name: string): { id: string; accountId: string } | null;
+  abstract peek(name: string): NamespaceOwner | null;
   /** @returns null when there is no such namespace. At most 5 s old. */
-  find(name: string): Promise<{ id: string; accountId: string } | null>;
-  /** Names of an account's namespaces, newest first, 1,000 at most. */
-  namesOf(accountId: string): Promise<string[]>;
+  abstract find(name: string): Promise<NamespaceOwner | null>;
+  /** Names of the namespaces of accounts, newest first, 1,000 at most. */
+  abstract namesOf(accountIds: string[]): Promise<string[]>;
 }
 
-/** What may be granted: a server or a connection in a namespace, by its names. */
+/** A namespace, or a server or a connection in it, by its names: each may be granted. */
 export interface GrantedThing {
   /** The name of the namespace. */
   namespace: string;
-  kind: 'server' | 'connection';
-  /** The part of a qualified name behind the slash, or the id of a connection. */
+  kind: 'server' | 'connection' | 'namespace';
+  /** The part of a qualified name behind the slash, or the id of a connection; '' for a namespace. */
   name: string;
 }
 
@@ -195,8 +267,8 @@ export interface FoundGrant extends GrantRef {
 /** A server or a connection, with the account that owns its namespace. */
 export type OwnedThing = GrantedThing & { ownerId: string };
 
-/** Finds grants. The grants module passes its implementation to {@link AccessService}. */
-export interface GrantSource {
+/** Finds grants. The grants module provides it. */
+export abstract class GrantSource {
   /** @returns null when nothing was granted, or the thing does not exist. At most 5 s old. */
-  find(accountId: string, thing: GrantedThing): Promise<FoundGrant | null>;
+  abstract find(accountId: string, thing: GrantedThing): Promise<FoundGrant | null>;
 }

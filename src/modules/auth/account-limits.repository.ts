@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import type { AccountLimitName, AccountLimits } from '../../config/account-limits.js';
 import { OVERRIDES } from './account-limits.access.js';
 import { AccountQuotas, type QuotaOwner } from './account-quota.decorator.js';
@@ -54,12 +54,14 @@ export class AccountLimitsRepository implements OnModuleInit {
   }
 
   /** Counts these quotas of an account. @returns null when there is no such account or owned thing */
-  async usage(owner: QuotaOwner, names: readonly AccountLimitName[]): Promise<StoredUsage | null> {
+  async usage(
+    owner: QuotaOwner,
+    names: readonly AccountLimitName[],
+    within: Pick<EntityManager, 'query'> = this.database,
+  ): Promise<StoredUsage | null> {
     const [[kind, id]] = Object.entries(owner) as [[string, string]];
     const columns = names.map((name) => `, (${this.counts.get(name)})::float8 AS "${name}"`).join('');
-    const [row] = await this.database.query<
-      ({ accountId: string; overrides: Partial<AccountLimits> | null } & object)[]
-    >(
+    const [row] = await within.query<({ accountId: string; overrides: Partial<AccountLimits> | null } & object)[]>(
       `SELECT a.id AS "accountId", ${OVERRIDES} ${columns}
          FROM accounts a
         WHERE a.id = (${this.owners.get(kind)})`,

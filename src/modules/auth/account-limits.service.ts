@@ -5,6 +5,7 @@ import {
   type AccountLimitName,
   type AccountLimits,
 } from '../../config/account-limits.js';
+import type { EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
@@ -96,11 +97,12 @@ export class AccountLimitsService {
    * Checks that quotas may grow. The default of `logBytesPerDay` counts once all accounts together have written the log of
    * a day.
    *
+   * @param within the transaction that stores it
    * @throws QuotaExceededError
    */
-  async require(owner: QuotaOwner, added: Growth): Promise<void> {
+  async require(owner: QuotaOwner, added: Growth, within?: EntityManager): Promise<void> {
     const names = Object.keys(added) as AccountLimitName[];
-    const stored = await this.rows.usage(owner, names);
+    const stored = await this.rows.usage(owner, names, within);
     if (!stored) return;
     const limits = this.of(stored.overrides);
     for (const name of names) {

@@ -13,7 +13,7 @@ import {
   Min,
 } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { IsFlag, IsPrintable } from '../../platform/http/input-values.js';
+import { IsFlag, IsPrintable, Omittable } from '../../platform/http/input-values.js';
 import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
 
 /** A user or an organization: owns namespaces and API keys. */
@@ -22,8 +22,9 @@ export class AccountDto {
   id: string;
   /** @example 'acme' */
   name: string;
+  @ApiProperty({ enum: accountKinds })
   kind: AccountKind;
-  /** True for the account that manages accounts and keys. */
+  /** True for an account that manages accounts and keys. */
   isOperator: boolean;
   /** True while its API keys are refused and nobody can sign in. */
   disabled: boolean;
@@ -54,8 +55,14 @@ export class UpdateAccountDto {
    *
    * @example false
    */
+  @Omittable()
   @IsBoolean()
-  disabled: boolean;
+  disabled?: boolean;
+
+  /** True makes the account an operator, false one no more. Without `disabled`. */
+  @Omittable()
+  @IsBoolean()
+  isOperator?: boolean;
 }
 
 /** An API key as it may be shown again. */

@@ -5,11 +5,14 @@ import {
   Entity,
   ForeignKey,
   Index,
+  PrimaryColumn,
   PrimaryGeneratedColumn,
   JoinColumn,
   ManyToOne,
   type Relation,
 } from 'typeorm';
+
+import { roles, type Role } from './access.types.js';
 
 export const accountKinds = ['user', 'organization'] as const;
 export type AccountKind = (typeof accountKinds)[number];
@@ -71,6 +74,10 @@ export class ApiKey {
    */
   @Column('uuid', { name: 'made_by', array: true, default: '{}' })
   madeBy: string[];
+
+  /** The account whose key made it; null for one that the service made, or a version before. No foreign key: it is a record. */
+  @Column('uuid', { name: 'maker_id', nullable: true })
+  makerId: string | null;
 }
 
 /** A user or an organization: owns namespaces and API keys. */
@@ -104,4 +111,30 @@ export class Account {
    */
   @Column('integer', { name: 'logins_epoch', default: 0 })
   loginsEpoch: number;
+}
+
+/** An account that acts for an organization. */
+@Entity('memberships')
+@Check('memberships_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
+export class Membership {
+  /** CASCADE: an organization takes its memberships along. */
+  @ForeignKey(() => Account, { name: 'memberships_organization_fk', onDelete: 'CASCADE' })
+  @PrimaryColumn('uuid', { name: 'organization_id', primaryKeyConstraintName: 'memberships_pk' })
+  organizationId: string;
+
+  /** CASCADE: a membership goes with its member. */
+  @Index('memberships_account')
+  @ForeignKey(() => Account, { name: 'memberships_account_fk', onDelete: 'CASCADE' })
+  @PrimaryColumn('uuid', { name: 'account_id', primaryKeyConstraintName: 'memberships_pk' })
+  accountId: string;
+
+  @Column('text')
+  role: Role;
+
+  /** The account that set the role last. No foreign key: it is a record. */
+  @Column('uuid', { name: 'created_by' })
+  createdBy: string;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
 }

@@ -1,7 +1,8 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiParam, ApiTags } from '@nestjs/swagger';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { SuccessDto } from '../../platform/http/success.dto.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from './access.decorator.js';
 import type { Caller } from './access.types.js';
@@ -20,6 +21,8 @@ import {
   SetAccountLimitsDto,
   UpdateAccountDto,
 } from './account.dto.js';
+import { MembershipListDto } from './member.dto.js';
+import { MembersService } from './members.service.js';
 import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysService } from './api-keys.service.js';
@@ -42,6 +45,7 @@ export class AccountsController {
     private readonly accounts: AccountsService,
     private readonly keys: ApiKeysService,
     private readonly limits: AccountLimitsService,
+    private readonly members: MembersService,
   ) {}
 
   /** Get the account of the API key. */
@@ -77,23 +81,61 @@ export class AccountsController {
   }
 
   /**
-   * Disable an account or enable it again (operator). Its API keys are refused everywhere within 5 seconds, and its sessions and
-   * invitations end. The account of an operator cannot be disabled.
+   * Disable or enable an account, or set if it is an operator (operator). Its API keys are refused everywhere within 5 seconds,
+   * and its sessions and invitations end. The account of an operator cannot be disabled, and the last operator stays one.
    */
   @Patch(':accountId')
   @ApiParam(accountIdParam)
+  @ApiBody({
+    type: UpdateAccountDto,
+    examples: { disabled: { value: { disabled: true } }, operator: { value: { isOperator: true } } },
+  })
   @Access('accounts:write', { account: 'accountId', operator: true })
   @ApiErrors(
     400,
     403,
     { status: 404, message: 'Account not found' },
-    { status: 409, text: 'An operator.', message: 'The account of an operator cannot be disabled' },
+    {
+      status: 409,
+      text: 'An operator that shall be disabled, or the last operator.',
+      message: 'The account of an operator cannot be disabled',
+    },
   )
   update(
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() body: UpdateAccountDto,
   ): Promise<AccountDto> {
     return this.accounts.update(id, body);
+  }
+
+  /**
+   * Delete an account that owns no namespaces. Its API keys, logins and memberships go with it. An owner deletes its organization,
+   * and the operator any account. The last owner of an organization and the last operator stay.
+   */
+  @Delete(':accountId')
+  @HttpCode(200)
+  @ApiParam(accountIdParam)
+  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
+  @ApiErrors(
+    403,
+    { status: 404, message: 'Account not found' },
+    {
+      status: 409,
+      text: 'It owns namespaces, or is the last owner of an organization or the last operator.',
+      message: 'The account owns namespaces: acme. Transfer or delete them first',
+    },
+  )
+  remove(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<SuccessDto> {
+    return this.accounts.remove(id);
+  }
+
+  /** List the organizations that an account is a member of, with its roles. By name. */
+  @Get(':accountId/memberships')
+  @ApiParam(accountIdParam)
+  @Access('accounts:read', { account: 'accountId' })
+  @ApiErrors({ status: 404, message: 'Account not found' })
+  memberships(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<MembershipListDto> {
+    return this.members.organizationsOf(id);
   }
 
   /** Get the limits of an account, and what it uses of them. */
@@ -124,7 +166,7 @@ export class AccountsController {
   @Post(':accountId/api-keys')
   @Header('cache-control', 'no-store')
   @ApiParam(accountIdParam)
-  @Access('accounts:write', { account: 'accountId' })
+  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   createKey(
     @CurrentCaller() caller: Caller,
@@ -151,7 +193,7 @@ export class AccountsController {
   @Header('cache-control', 'no-store')
   @ApiParam(accountIdParam)
   @ApiParam(keyIdParam)
-  @Access('accounts:write', { account: 'accountId' })
+  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
   @ApiErrors(
     400,
     { status: 404, message: 'API key not found' },
@@ -174,7 +216,7 @@ export class AccountsController {
   @HttpCode(200)
   @ApiParam(accountIdParam)
   @ApiParam(keyIdParam)
-  @Access('accounts:write', { account: 'accountId' })
+  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
   @ApiErrors(400, { status: 404, message: 'API key not found' })
   async revokeKey(
     @CurrentCaller() caller: Caller,

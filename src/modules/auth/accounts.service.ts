@@ -2,8 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
+import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { ConflictError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   type AccountDto,
   type AccountListDto,
@@ -11,17 +12,19 @@ import {
   type UpdateAccountDto,
   toAccountDto,
 } from './account.dto.js';
+import { AccessService } from './access.service.js';
 import { Account } from './account.entity.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
 
-/** Creates, lists, disables and enables accounts, for the operator. */
+/** Creates, lists, disables, enables and deletes accounts, for the operator. */
 @Injectable()
 export class AccountsService {
   constructor(
     @InjectRepository(Account) private readonly accounts: Repository<Account>,
     private readonly rows: ApiKeysRepository,
     private readonly keys: ApiKeysService,
+    private readonly access: AccessService,
   ) {}
 
   /** @throws ConflictError when the name is taken */
@@ -50,16 +53,52 @@ export class AccountsService {
 
   /**
    * Disables an account or enables it again. The keys of a disabled one are refused, and what they hold open ends: at once in
-   * this process, within 5 s in every other. Its sessions and invitations end for good.
+   * this process, within 5 s in every other. Its sessions and invitations end for good. Or makes it an operator, or one no more.
    *
-   * @throws NotFoundError, ConflictError for an operator
+   * @throws NotFoundError, ConflictError for an operator that shall be disabled, a disabled one that shall be an operator, and
+   * the last operator; InvalidInputError
    */
-  async update(id: string, { disabled }: UpdateAccountDto): Promise<AccountDto> {
-    if (!(await this.rows.setDisabled(id, disabled))) {
+  async update(id: string, { disabled, isOperator }: UpdateAccountDto): Promise<AccountDto> {
+    if ((disabled === undefined) === (isOperator === undefined)) {
+      throw new InvalidInputError('send either disabled or isOperator');
+    }
+    if (isOperator !== undefined && !(await this.rows.setOperator(id, isOperator))) {
+      await this.get(id);
+      const last = 'The last operator stays one: make another account an operator first';
+      throw new ConflictError(isOperator ? 'A disabled account cannot be an operator: enable it first' : last);
+    }
+    if (disabled !== undefined && !(await this.rows.setDisabled(id, disabled))) {
       await this.get(id);
       throw new ConflictError('The account of an operator cannot be disabled');
     }
     await this.keys.accountChanged(id);
     return this.get(id);
+  }
+
+  /**
+   * Deletes an account that owns nothing, with its keys, logins, memberships and what was granted to it. What they hold open
+   * ends: at once in this process, within 5 s in every other.
+   *
+   * @throws NotFoundError; ConflictError naming what it owns, for the last owner of an organization, and for the last operator
+   */
+  async remove(id: string): Promise<SuccessDto> {
+    const names = await this.access.namespacesOf(id);
+    const owning = () =>
+      new ConflictError(
+        `The account owns namespaces: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. Transfer or delete them first`,
+      );
+    if (names.length > 0) throw owning();
+    const removed = await this.rows.remove(id).catch(onViolation({ foreignKey: owning }));
+    if (removed === null) throw new NotFoundError('Account not found');
+    if (removed === 'last operator') {
+      throw new ConflictError('The last operator stays: make another account an operator first');
+    }
+    if ('lastOwnerOf' in removed) {
+      throw new ConflictError(
+        `The account is the last owner of ${removed.lastOwnerOf}: make another member an owner first`,
+      );
+    }
+    for (const accountId of [id, ...removed.members]) await this.keys.accountChanged(accountId);
+    return { success: true };
   }
 }

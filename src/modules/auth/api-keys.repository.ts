@@ -4,6 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { OVERRIDES } from './account-limits.access.js';
+import { ROLES } from './memberships.access.js';
 import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
 
 /** Name of the operator's account, which the first start creates. */
@@ -22,10 +23,12 @@ interface KeyRow {
   scopes: string[] | null;
   /** The own limits of the account; null without any. */
   overrides: Partial<AccountLimits> | null;
+  /** Memberships in the form of `readMemberships`. */
+  roles: string | null;
 }
 
-const LOGINS_EPOCH = new PreparedStatement<{ loginsEpoch: number }>(
-  'SELECT logins_epoch AS "loginsEpoch" FROM accounts WHERE id = $1 AND disabled_at IS NULL',
+const PERSON = new PreparedStatement<Pick<KeyRow, 'roles'> & { loginsEpoch: number }>(
+  `SELECT a.logins_epoch AS "loginsEpoch", ${ROLES} FROM accounts a WHERE a.id = $1 AND a.disabled_at IS NULL`,
 );
 
 /** One use of a key, with the client's address. */
@@ -36,9 +39,25 @@ interface KeyUse {
 
 const KEY_BY_HASH = new PreparedStatement<KeyRow>(
   `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", k.scopes,
-          a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS "isDisabled", ${OVERRIDES}
+          a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS "isDisabled", ${OVERRIDES}, ${ROLES}
      FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
 );
+
+/**
+ * Keys that work and never expire, and those that were not used for 90 days, as `"name" of account`, oldest first.
+ */
+export async function keyFaults(database: {
+  query<T>(sql: string): Promise<T>;
+}): Promise<{ lasting: string[]; unused: string[] }> {
+  const rows = await database.query<{ name: string; lasting: boolean; unused: boolean }[]>(
+    `SELECT format('"%s" of %s', k.name, a.name) AS name, k.expires_at IS NULL AS lasting,
+            coalesce(k.last_used_at, k.created_at) < now() - interval '90 days' AS unused
+       FROM api_keys k JOIN accounts a ON a.id = k.account_id
+      WHERE (k.expires_at IS NULL OR k.expires_at > now()) AND a.disabled_at IS NULL ORDER BY k.created_at`,
+  );
+  const namesOf = (fault: 'lasting' | 'unused') => rows.filter((row) => row[fault]).map(({ name }) => name);
+  return { lasting: namesOf('lasting'), unused: namesOf('unused') };
+}
 
 /** Reads and writes accounts and API keys with statements of their own; also used before Nest runs. */
 @Injectable()
@@ -53,14 +72,15 @@ export class ApiKeysRepository {
    * @returns the generated key, to be shown once; null when none was generated
    */
   async ensureOperator(chosen: string | null): Promise<string | null> {
+    const key = chosen ?? generateApiKey();
+    // One statement: an operator without a key could not sign in.
     const created = await this.database.query<unknown[]>(
-      `INSERT INTO accounts (name, kind, is_operator) SELECT $1, 'user', true
-        WHERE NOT EXISTS (SELECT 1 FROM accounts) RETURNING id`,
-      [OPERATOR],
+      `WITH operator AS (INSERT INTO accounts (name, kind, is_operator) SELECT $1, 'user', true
+                          WHERE NOT EXISTS (SELECT 1 FROM accounts) RETURNING id)
+       INSERT INTO api_keys (account_id, name, prefix, hash) SELECT id, 'first key', $2, $3 FROM operator RETURNING id`,
+      [OPERATOR, prefixOf(key), hashApiKey(key)],
     );
-    if (created.length === 0) return null;
-    const key = await this.addKey(OPERATOR, 'first key', null, chosen ?? generateApiKey());
-    return chosen === null ? key : null;
+    return created.length > 0 && chosen === null ? key : null;
   }
 
   /**
@@ -114,9 +134,64 @@ export class ApiKeysRepository {
     });
   }
 
-  /** The epoch of the logins of an account; null for a disabled one, and when there is none. */
-  async loginsEpochOf(accountId: string): Promise<number | null> {
-    return (await LOGINS_EPOCH.findOne(this.database, [accountId]))?.loginsEpoch ?? null;
+  /**
+   * Makes an account an operator, or one no more.
+   *
+   * @returns false for the last operator, for a disabled account that shall be one, and when there is none
+   */
+  setOperator(id: string, isOperator: boolean): Promise<boolean> {
+    return this.database.transaction(async (tx) => {
+      // Locked, so that two at the same moment cannot end the last two.
+      const operators = await tx.query<{ id: string }[]>(
+        'SELECT id FROM accounts WHERE is_operator ORDER BY id FOR NO KEY UPDATE',
+      );
+      if (!isOperator && operators.every((operator) => operator.id === id)) return false;
+      const [changed] = await tx.query<[unknown[]]>(
+        'UPDATE accounts SET is_operator = $2 WHERE id = $1 AND (disabled_at IS NULL OR NOT $2) RETURNING id',
+        [id, isOperator],
+      );
+      return changed.length > 0;
+    });
+  }
+
+  /**
+   * Deletes an account; foreign keys delete what hangs on it.
+   *
+   * @returns the members of a deleted organization; null when there is no such account
+   * @throws QueryFailedError (23503) while it owns namespaces
+   */
+  remove(id: string): Promise<{ members: string[] } | { lastOwnerOf: string } | 'last operator' | null> {
+    return this.database.transaction(async (tx) => {
+      const operators = await tx.query<{ id: string }[]>(
+        'SELECT id FROM accounts WHERE is_operator ORDER BY id FOR NO KEY UPDATE',
+      );
+      if (operators.length === 1 && operators[0]?.id === id) return 'last operator';
+      // Locked as every change of members does, so that two owners who go at the same moment do not leave none.
+      await tx.query(
+        `SELECT 1 FROM accounts WHERE id IN (SELECT organization_id FROM memberships WHERE account_id = $1)
+          ORDER BY id FOR NO KEY UPDATE`,
+        [id],
+      );
+      const [last] = await tx.query<{ name: string }[]>(
+        `SELECT o.name FROM memberships m JOIN accounts o ON o.id = m.organization_id
+          WHERE m.account_id = $1 AND m.role = 'owner' AND NOT EXISTS (
+            SELECT FROM memberships other WHERE other.organization_id = o.id AND other.role = 'owner' AND other.account_id <> $1)
+          ORDER BY o.name LIMIT 1`,
+        [id],
+      );
+      if (last) return { lastOwnerOf: last.name };
+      const members = await tx.query<{ id: string }[]>(
+        'SELECT account_id AS id FROM memberships WHERE organization_id = $1',
+        [id],
+      );
+      const [deleted] = await tx.query<[unknown[]]>('DELETE FROM accounts WHERE id = $1 RETURNING id', [id]);
+      return deleted.length > 0 ? { members: members.map((member) => member.id) } : null;
+    });
+  }
+
+  /** Memberships and epoch of logins of an account; null for a disabled one, and when there is none. */
+  findPerson(accountId: string): Promise<(Pick<KeyRow, 'roles'> & { loginsEpoch: number }) | null> {
+    return PERSON.findOne(this.database, [accountId]);
   }
 
   /**
@@ -141,6 +216,16 @@ export class ApiKeysRepository {
       [keyIds],
     );
     return new Set(rows.map(({ id }) => id));
+  }
+
+  /** Memberships of the accounts of keys, OAuth grants and sessions, by their ids. */
+  rolesOf(ids: string[]): Promise<{ id: string; roles: string | null }[]> {
+    return this.database.query(
+      `SELECT c.id, ${ROLES} FROM (SELECT id, account_id FROM api_keys UNION ALL SELECT id, account_id FROM as_grants
+                                UNION ALL SELECT id, account_id FROM sessions) c
+         JOIN accounts a ON a.id = c.account_id WHERE c.id = ANY($1::uuid[])`,
+      [ids],
+    );
   }
 
   /**

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
@@ -9,14 +10,24 @@ import { onViolation } from '../../platform/database/postgres-errors.js';
 import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { clientAddress, type RequestOrigin } from '../../platform/http/client-address.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { repeat } from '../../platform/schedule/repeat.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
-import { ANONYMOUS, callerFor, type Caller, type Person, type TokenSource } from './access.types.js';
+import {
+  ANONYMOUS,
+  callerFor,
+  type Caller,
+  type Memberships,
+  type Person,
+  SessionSource,
+  TokenSource,
+} from './access.types.js';
 import { ApiKey } from './account.entity.js';
 import { covers, formatScope, isWithin, parseScopes, readScopes, scopeInWords } from './may.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
+import { readMemberships } from './memberships.access.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import {
   toAccountDto,
@@ -34,7 +45,7 @@ declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when an API key was revoked. `now`: its calls are cut. */
     'auth.key-revoked': { keyId: string; now?: boolean };
-    /** Published when an account was disabled or enabled. */
+    /** Published when an account was disabled or enabled, or its memberships changed. */
     'auth.account-changed': { accountId: string };
   }
 }
@@ -65,8 +76,9 @@ interface KnownKey {
 export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly known = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));
   private readonly people = new RowCache<Person>(async (accountId) => {
-    const loginsEpoch = await this.rows.loginsEpochOf(accountId);
-    return loginsEpoch === null ? null : { ...callerFor(accountId), loginsEpoch };
+    const row = await this.rows.findPerson(accountId);
+    if (!row) return null;
+    return { ...callerFor(accountId), memberships: readMemberships(row.roles), loginsEpoch: row.loginsEpoch };
   });
   /**
    * Hashes of the valid keys that were used in the last 5 s, by the key in clear text: SHA-256 of each request takes 6 µs.
@@ -80,7 +92,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.rows.saveLastUses([...batch.keys()], uses);
   });
 
-  private tokens: TokenSource | null = null;
+  /** The memberships that credentials were last loaded with: a change ends what is held open by them. */
+  private readonly members = new Map<string, { memberships: Memberships; readAt: number }>();
+
+  /** The sources of other credentials, whose streams the check of open streams must not end. */
+  private others: Pick<SessionSource, 'validAmong'>[] = [];
 
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
@@ -90,14 +106,15 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     private readonly held: HeldByKeys,
     private readonly schedule: Schedule,
     private readonly env: Env,
+    private readonly modules: ModuleRef,
   ) {}
 
-  /** Sets the source of OAuth tokens, whose streams the check of open streams must not end. */
-  useTokens(tokens: TokenSource): void {
-    this.tokens = tokens;
-  }
-
   async onModuleInit(): Promise<void> {
+    // Only the API holds streams open.
+    if (this.env.roles.includes('api')) {
+      const tokens = partOf<TokenSource | null>(this.modules, TokenSource);
+      this.others = [...(tokens ? [tokens] : []), partOf(this.modules, SessionSource)];
+    }
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId, now }) => this.forget(keyId, now));
     await this.pubSub.subscribe('auth.account-changed', ({ accountId }) => {
       // A failed check is repeated by the schedule.
@@ -175,7 +192,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const made = await this.limits.within({ accountId }, { apiKeys: 1 }, () =>
       this.keys.manager.transaction(async (tx) => {
         // Both in the order in which a revocation locks them.
-        await this.rows.lock(tx, [keyId, caller.keyId]);
+        await this.rows.lock(tx, [keyId, makerKeyOf(caller) ?? keyId]);
         const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'for_no_key_update' } });
         if (!old) throw new NotFoundError('API key not found');
         requireWithin(caller, old.scopes);
@@ -251,29 +268,45 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.people.get(accountId);
   }
 
-  /** To be called when an account was disabled or enabled: its keys are read anew, and what they hold open may end. */
+  /**
+   * The memberships of a credential that is being loaded. Ends what it holds open when they have changed since it was loaded
+   * before.
+   *
+   * @param keyId {@link Caller.keyId}
+   * @param roles in the form of {@link readMemberships}
+   */
+  memberships(keyId: string, roles: string | null): Memberships {
+    const memberships = readMemberships(roles);
+    const before = this.members.get(keyId)?.memberships ?? memberships;
+    if (memberships.size > 0) this.members.set(keyId, { memberships, readAt: Date.now() });
+    else this.members.delete(keyId);
+    if (before !== memberships) this.held.end(keyId);
+    return memberships;
+  }
+
+  /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read anew, and what they hold open may end. */
   async accountChanged(accountId: string): Promise<void> {
     this.pubSub.publish('auth.account-changed', { accountId });
     await this.forgetAccount(accountId);
   }
 
   /** Removes keys that expired more than 30 days ago. Returns how many. */
-  async purgeExpired(): Promise<number> {
-    const before = new Date(Date.now() - EXPIRED_KEPT_DAYS * 24 * 60 * 60 * 1000);
+  async purgeExpired(now: Date): Promise<number> {
+    const before = new Date(now.getTime() - EXPIRED_KEPT_DAYS * 24 * 60 * 60 * 1000);
     const { affected } = await this.keys.delete({ expiresAt: LessThan(before) });
     return affected ?? 0;
   }
 
   /**
-   * A new row with its key, with the caller's key among its makers. Expires with the caller's key where no expiry is wanted: a
-   * leaked key that expires makes none that outlives it. Locks the caller's key, so that its revocation either misses no key that
-   * it made, or comes before it makes one.
+   * A new row with its key, with the caller's key among its makers ({@link makerKeyOf}). Expires with the caller's key where no
+   * expiry is wanted: a leaked key that expires makes none that outlives it. Locks the caller's key, so that its revocation either
+   * misses no key that it made, or comes before it makes one.
    *
    * @throws UnauthenticatedError when the caller's key was revoked, InvalidInputError for an expiry that is not in the future, or
    * later than that of the caller's key
    */
   private async make(
-    { keyId }: Caller,
+    caller: Caller,
     of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
     wanted: string | null | undefined,
     tx: EntityManager,
@@ -283,18 +316,25 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     if (end && !(end.getTime() > Date.now())) {
       throw new InvalidInputError('expiresAt must be a date and time in the future');
     }
-    const maker = await tx.findOne(ApiKey, { where: { id: keyId }, lock: { mode: 'for_key_share' } });
+    const makerKeyId = makerKeyOf(caller);
+    const maker =
+      makerKeyId === undefined
+        ? { expiresAt: null, madeBy: [] }
+        : await tx.findOne(ApiKey, { where: { id: makerKeyId }, lock: { mode: 'for_key_share' } });
     if (!maker) throw UnauthenticatedError.invalid();
     if (end && maker.expiresAt && end > maker.expiresAt) {
       throw new InvalidInputError(
         `expiresAt must not be later than ${maker.expiresAt.toISOString()}, when the key of this request expires`,
       );
     }
-    const makers = [...maker.madeBy, keyId];
+    const makers = makerKeyId === undefined ? [] : [...maker.madeBy, makerKeyId];
     const madeBy = makers.toSpliced(MAKERS_MAX / 2, makers.length - MAKERS_MAX);
     const key = generateApiKey();
     const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
-    return { row: this.keys.create({ ...of, ...secret, madeBy, expiresAt: end ?? maker.expiresAt }), key };
+    return {
+      row: this.keys.create({ ...of, ...secret, madeBy, makerId: caller.accountId, expiresAt: end ?? maker.expiresAt }),
+      key,
+    };
   }
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
@@ -317,8 +357,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
     const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled } = row;
     const scopes = readScopes(row.scopes);
+    const memberships = this.memberships(keyId, row.roles);
     return {
-      caller: { accountId, keyId, isOperator, scopes, limits: this.limits.of(overrides) },
+      caller: { accountId, keyId, isOperator, scopes, memberships, limits: this.limits.of(overrides) },
       expiresAt,
       isDisabled,
     };
@@ -330,12 +371,24 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     if (keyIds.length === 0) return;
     const valid = await this.rows.validAmong(keyIds);
     const others = keyIds.filter((id) => !valid.has(id));
-    const ofTokens = others.length > 0 ? await this.tokens?.validAmong(others) : undefined;
-    for (const id of others) if (!ofTokens?.has(id)) this.forget(id);
+    if (others.length > 0) {
+      const good = await Promise.all(this.others.map((source) => source.validAmong(others)));
+      for (const id of others) if (!good.some((ids) => ids.has(id))) this.forget(id);
+    }
+    await this.checkMembers(new Set(keyIds));
   }
 
-  /** Ends a key: at once in this process, within 5 s in every other. */
-  private end(keyId: string, now = false): void {
+  private async checkMembers(heldIds: Set<string>): Promise<void> {
+    const before = Date.now() - 2 * CACHE_MS;
+    // A caller that was loaded longer ago is in no cache, so it opens nothing more.
+    for (const [id, { readAt }] of this.members) if (!heldIds.has(id) && readAt < before) this.members.delete(id);
+    const ids = [...this.members.keys()].filter((id) => heldIds.has(id));
+    if (ids.length === 0) return;
+    for (const { id, roles } of await this.rows.rolesOf(ids)) this.memberships(id, roles);
+  }
+
+  /** To be called when a key was deleted: ends what it holds at once in this process, within 5 s in every other. */
+  end(keyId: string, now = false): void {
     this.forget(keyId, now);
     this.pubSub.publish('auth.key-revoked', { keyId, now });
   }
@@ -353,6 +406,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }
+}
+
+/** The key by which a caller makes others: of a session the one that it began with; undefined for one of a password. */
+function makerKeyOf({ isSession, keyId, rootKeyId }: Caller): string | undefined {
+  return isSession ? rootKeyId : keyId;
 }
 
 /**

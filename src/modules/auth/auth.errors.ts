@@ -1,5 +1,7 @@
+import { CallFailure } from '../../mcp/protocol/failures.js';
 import { DomainError, ForbiddenError } from '../../platform/errors/domain-error.js';
-import type { Action, GrantLevel } from './access.types.js';
+import { rootFrom } from '../../platform/pages/page.js';
+import type { Action, GrantLevel, Role } from './access.types.js';
 
 /** The API key is missing, invalid or expired. */
 export class UnauthenticatedError extends DomainError {
@@ -37,11 +39,23 @@ export class UnauthenticatedError extends DomainError {
   }
 }
 
+/** Nobody is signed in at the browser that asks for a page. It is led to the sign-in, and from there back to the page. */
+export class SignedOutError extends UnauthenticatedError {
+  override isAttempt = false;
+  override readonly location: string;
+
+  /** @param url path and query of the page */
+  constructor(url: string) {
+    super('Nobody is signed in.');
+    this.location = `${rootFrom(url)}login?next=${encodeURIComponent(url).replaceAll('%2F', '/')}`;
+  }
+}
+
 /** The account may do this, but not with this key. */
 export class KeyScopeError extends ForbiddenError {
   /** @param namespace null for something of the whole account */
   constructor(action: Action, namespace: string | null) {
-    const scope = action === 'own' ? 'manage' : action;
+    const scope = action === 'own' || action === 'administer' ? 'manage' : action;
     const needed = namespace === null ? `"${scope}"` : `"${scope}" or "${scope}:${namespace}"`;
     super(
       `Forbidden: this API key lacks the scope ${needed}. Use another key of the account: GET /accounts/me/access says what this one may do.`,
@@ -52,8 +66,28 @@ export class KeyScopeError extends ForbiddenError {
 /** The owner granted the account less than this. */
 export class GrantLevelError extends ForbiddenError {
   constructor(level: GrantLevel, action: Action) {
-    const needed = action === 'own' ? 'only the owner may do this' : 'this needs "manage": ask the owner for it';
+    const needed =
+      action === 'own' || action === 'administer'
+        ? 'only the owner may do this'
+        : 'this needs "manage": ask the owner for it';
     super(`Forbidden: the owner granted your account "${level}" here, and ${needed}.`);
+  }
+}
+
+/** The account was granted some tools, and asks for something else. */
+export class ToolsOnlyError extends ForbiddenError {
+  constructor(tools: readonly string[]) {
+    const named = tools.slice(0, 10).join(', ');
+    super(
+      `Forbidden: the owner granted your account tools here and nothing else: ${named}${tools.length > 10 ? ', …' : ''}.`,
+    );
+  }
+}
+
+/** A member of the organization asks for more than its role. */
+export class RoleError extends ForbiddenError {
+  constructor(role: Role) {
+    super(`Forbidden: your role in the organization is "${role}", which does not include this: ask one of its owners.`);
   }
 }
 
@@ -68,5 +102,15 @@ export class QuotaExceededError extends DomainError {
       `This account is at its limit of ${name}: ${used} of ${limit} are used. Delete what is not needed, or ask the ` +
         'operator for more. GET /accounts/me/usage lists all limits.',
     );
+  }
+}
+
+/** The operator suspended what is called. */
+export class SuspendedError extends CallFailure {
+  readonly failure = 'suspended';
+
+  /** @param thing `namespace`, `server` or `connection` @param reason in the operator's words */
+  constructor(thing: string, reason: string) {
+    super(`Forbidden: the operator suspended this ${thing}: ${reason}`);
   }
 }

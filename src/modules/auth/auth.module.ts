@@ -4,15 +4,19 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { roleModule } from '../../config/role-module.js';
 import { KnownQueryGuard } from '../../platform/http/known-query.guard.js';
-import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
+import { HOUR_MS, scheduledDeletion } from '../../platform/schedule/schedule.js';
 import { AccessGuard } from './access.guard.js';
 import { AccessService } from './access.service.js';
-import { Account, ApiKey } from './account.entity.js';
+import { Account, ApiKey, Membership } from './account.entity.js';
 import { AccountLimitsRepository } from './account-limits.repository.js';
 import { AccountLimitsService } from './account-limits.service.js';
+import { Admission } from './admission.service.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
+import { MembersController } from './members.controller.js';
+import { MembersRepository } from './members.repository.js';
+import { MembersService } from './members.service.js';
 import { RequestLimits } from './request-limits.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 
@@ -22,17 +26,21 @@ export class AuthModule {
   static readonly forRoles = roleModule(() => ({
     module: AuthModule,
     always: {
-      imports: [DiscoveryModule, TypeOrmModule.forFeature([Account, ApiKey])],
-      providers: [ApiKeysRepository, ApiKeysService, AccessService, AccountLimitsRepository, AccountLimitsService],
-      exports: [AccessService, AccountLimitsService, ApiKeysService],
+      imports: [DiscoveryModule, TypeOrmModule.forFeature([Account, ApiKey, Membership])],
+      providers: [ApiKeysRepository, ApiKeysService, AccountLimitsRepository, AccountLimitsService],
+      exports: [AccountLimitsService, ApiKeysService],
     },
     api: {
-      controllers: [AccountsController],
-      exports: [RateCounter, RequestLimits],
+      controllers: [AccountsController, MembersController],
+      exports: [AccessService, Admission, MembersService, RateCounter, RequestLimits],
       providers: [
         RateCounter,
         RequestLimits,
+        AccessService,
+        Admission,
         AccountsService,
+        MembersRepository,
+        MembersService,
         // They run in this order, before those of modules that stand after this one.
         { provide: APP_GUARD, useClass: AccessGuard },
         { provide: APP_GUARD, useClass: KnownQueryGuard },
@@ -40,8 +48,8 @@ export class AuthModule {
     },
     worker: {
       providers: [
-        scheduled('deletion of keys that expired long ago', 24 * HOUR_MS, ApiKeysService, (keys) =>
-          keys.purgeExpired(),
+        scheduledDeletion('deletion of keys that expired long ago', 24 * HOUR_MS, ApiKeysService, (keys, now) =>
+          keys.purgeExpired(now),
         ),
       ],
     },

@@ -19,13 +19,14 @@ import {
   type Type,
 } from '@nestjs/common';
 import { ModulesContainer, APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
+import { loadEnv } from '../../config/env.js';
 import { ErrorFilter } from '../../platform/errors/error.filter.js';
 import type { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';
 import { Access, FastPath } from './access.decorator.js';
-import type { AccessService } from './access.service.js';
+import type { Admission } from './admission.service.js';
 import type { RequestLimits } from './request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './fast-path-router.js';
 
@@ -106,10 +107,10 @@ async function routerOf(controller: Type, providers: object[] = []): Promise<Fas
   const app = await NestFactory.create(TestModule, { logger: false });
   try {
     app.useGlobalPipes(new InputPipe());
-    app.useGlobalFilters(new ErrorFilter(app.get(ModulesContainer)));
+    app.useGlobalFilters(new ErrorFilter(app.get(ModulesContainer), loadEnv({})));
     return new FastPathRouter(
       routeTable(app.get(ModulesContainer)),
-      {} as AccessService,
+      {} as Admission,
       {} as BodyBudget,
       {} as RequestLimits,
       globalEnhancers(app),

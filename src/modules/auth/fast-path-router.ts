@@ -11,17 +11,18 @@ import { ApplicationConfig } from '@nestjs/core';
 import { StartError } from '../../config/env.js';
 import { errorAnswer } from '../../platform/errors/error-body.js';
 import { familyOf } from '../../platform/errors/error-form.decorator.js';
-import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
+import { ErrorFilter } from '../../platform/errors/error.filter.js';
+import { logFailure } from '../../platform/errors/log-failure.js';
 import type { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { knownQuery, requireNoQuery, KnownQueryGuard } from '../../platform/http/known-query.guard.js';
 import { matchPath, type Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
-import { declarationOf, type AccessService } from './access.service.js';
+import { declarationOf } from './access.service.js';
 import type { AccessRule, Grant } from './access.types.js';
+import type { Admission } from './admission.service.js';
 import type { RequestLimits } from './request-limits.service.js';
-import { UnauthenticatedError } from './auth.errors.js';
 import { FAST_PATH, type FastPathRequest } from './access.decorator.js';
 
 type FastPathHandler = (request: FastPathRequest, response: ServerResponse) => Promise<void>;
@@ -45,7 +46,7 @@ interface Match {
 const MATCHES_MAX = 1_000;
 
 /**
- * Global enhancers that the router replaces: it authorizes as the guard does, its handlers validate their input, and it
+ * Global enhancers that the router replaces: it admits requests as the guard does, its handlers validate their input, and it
  * answers errors as the filter does.
  */
 const REPLACED: unknown[] = [AccessGuard, KnownQueryGuard, InputPipe, ErrorFilter];
@@ -53,7 +54,7 @@ const REPLACED: unknown[] = [AccessGuard, KnownQueryGuard, InputPipe, ErrorFilte
 const ENHANCERS = [GUARDS_METADATA, PIPES_METADATA, INTERCEPTORS_METADATA, EXCEPTION_FILTERS_METADATA];
 
 /** Members of an access rule that the router does not apply. */
-const UNSUPPORTED_RULES = ['account', 'signed'] as const;
+const UNSUPPORTED_RULES = ['account', 'page', 'signed'] as const;
 
 /** Arguments of a handler as Nest stores them: `type:index`, for `@Req()` first and `@Res()` second. */
 const HANDLER_ARGUMENTS = ['0:0', '1:1'];
@@ -76,7 +77,7 @@ export function globalEnhancers(app: INestApplicationContext): object[] {
   ];
 }
 
-/** Serves the routes with `@FastPath()`: matches, authenticates, authorizes, and calls the handler. */
+/** Serves the routes with `@FastPath()`: matches, admits, and calls the handler. */
 export class FastPathRouter {
   private readonly routes: FastPathRoute[];
   /** Matches of paths that were requested before, by method and path. */
@@ -89,7 +90,7 @@ export class FastPathRouter {
    */
   constructor(
     routes: Route[],
-    private readonly access: AccessService,
+    private readonly admission: Admission,
     private readonly bodies: BodyBudget,
     private readonly limits: RequestLimits,
     globals: object[] = [],
@@ -146,25 +147,18 @@ export class FastPathRouter {
   ): Promise<void> {
     let granted: Grant | undefined;
     try {
-      const { rule } = route;
-      const authenticated = this.access.authenticate(request, rule);
-      const caller = authenticated instanceof Promise ? await authenticated : authenticated;
-      this.limits.admit(request, caller, response);
-      request.countMore = (requests) => this.limits.admit(request, caller, undefined, requests);
-      const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
-      const connectionId = request.params.connectionId as string | undefined;
-      const authorized = this.access.authorize(caller, rule, { owner, connectionId });
-      granted = authorized instanceof Promise ? await authorized : authorized;
+      const admitted = this.admission.admit(request, response, route.rule);
+      granted = admitted instanceof Promise ? await admitted : admitted;
+      const { caller } = granted;
       request.grant = granted;
+      request.countMore = (requests) => this.limits.admit(request, caller, null, requests);
       requireNoQuery(query);
       if (route.method !== 'GET') {
         this.bodies.admit(request, response, caller.accountId);
-        this.limits.beginCall(granted.caller, response);
+        this.limits.beginCall(caller, response);
       }
       await route.handle(request, response);
-    } catch (thrown) {
-      const error =
-        thrown instanceof UnauthenticatedError ? await this.limits.refusal(thrown, request, response) : thrown;
+    } catch (error) {
       logFailure(this.logger, error, request);
       if (response.headersSent) return void response.destroy();
       const { status, headers, body } = errorAnswer(error, familyOf(path), granted?.caller.grant);

@@ -1,23 +1,38 @@
 import { describe, expect, it } from '@jest/globals';
-import { ANONYMOUS, grantLevels, keyLevels, type Action, type Caller, type Target } from './access.types.js';
+import {
+  ANONYMOUS,
+  grantLevels,
+  keyLevels,
+  roles,
+  visibilities,
+  type Action,
+  type Caller,
+  type Role,
+  type Target,
+} from './access.types.js';
 import { decide, isWithin, parseScope } from './may.js';
 
-const ACTIONS: Action[] = ['discover', ...keyLevels, 'own'];
+const ACTIONS: Action[] = ['discover', ...keyLevels, 'administer', 'own'];
 
 /** What each level of a key covers, written out. */
 const COVERED: Record<(typeof keyLevels)[number], Action[]> = {
   read: ['discover', 'read'],
   call: ['discover', 'read', 'call'],
   publish: ['discover', 'read', 'publish'],
-  manage: ['discover', 'read', 'call', 'publish', 'manage', 'own'],
+  manage: ['discover', 'read', 'call', 'publish', 'manage', 'administer', 'own'],
 };
 
 /** What an account may with a target, by its relation to it, written out. */
 const ALLOWED: Record<string, Action[]> = {
-  owner: ['discover', 'read', 'call', 'publish', 'manage', 'own'],
+  owner: ['discover', 'read', 'call', 'publish', 'manage', 'administer', 'own'],
+  editor: ['discover', 'read', 'call', 'publish', 'manage', 'administer'],
+  member: ['discover', 'call'],
+  guest: [],
   manage: ['discover', 'read', 'call', 'publish', 'manage'],
   call: ['discover', 'call'],
   public: ['discover', 'call'],
+  restricted: ['discover'],
+  private: [],
   stranger: [],
 };
 
@@ -30,16 +45,18 @@ function numbers(seed: number): (bound: number) => number {
   };
 }
 
-const key = (scopes: string[] | null, accountId = 'me'): Caller => ({
-  accountId,
+const key = (scopes: string[] | null, memberships: [string, Role][] = []): Caller => ({
+  accountId: 'me',
   keyId: 'k',
   isOperator: false,
   scopes: scopes?.map((scope) => parseScope(scope)!) ?? null,
+  memberships: new Map(memberships),
 });
 
 describe('may', () => {
   it('agrees with the written tables in 10,000 generated cases', () => {
-    const below = numbers(7);
+    const seed = Date.now() % 1_000_000;
+    const below = numbers(seed);
     const one = <T>(values: readonly T[]): T => values[below(values.length)];
     const seen = { yes: 0, scope: 0, no: 0 };
     for (let n = 0; n < 10_000; n += 1) {
@@ -49,26 +66,34 @@ describe('may', () => {
         : null;
       const [action, namespace] = [one(ACTIONS), one(namespaces)];
       const target: Target = {
-        ownerId: one(['me', 'other']),
+        ownerId: one(['me', 'other', 'org', 'org2']),
         namespace,
-        isPublic: one([true, false]),
+        visibility: one([undefined, ...visibilities]),
         granted: one([null, ...grantLevels]),
       };
+      // An organization with members is an editor of itself.
+      const memberships = (['org', 'org2', 'me'] as const).flatMap((id): [string, Role][] => {
+        const role = id === 'me' ? one([null, 'editor' as const]) : one([null, ...roles]);
+        return role === null ? [] : [[id, role]];
+      });
+      const role = memberships.find(([id]) => id === target.ownerId)?.[1];
       const relations = [
-        target.ownerId === 'me' ? 'owner' : null,
+        role ?? (target.ownerId === 'me' ? 'owner' : null),
         target.granted ?? null,
-        target.isPublic ? 'public' : null,
+        target.visibility ?? null,
       ].filter((relation) => relation !== null);
       const isAllowed = relations.some((relation) => ALLOWED[relation].includes(action));
       const isCovered =
         scopes === null ||
-        (target.isPublic && action === 'discover') ||
+        (action === 'discover' && (target.visibility === 'public' || target.visibility === 'restricted')) ||
         scopes.some((scope) => {
           const [level, within] = scope.split(':') as [keyof typeof COVERED, string?];
           return (within === undefined || within === namespace) && COVERED[level].includes(action);
         });
-      const decision = decide(key(scopes), action, target);
-      expect([scopes, action, target, decision]).toEqual([
+      const decision = decide(key(scopes, memberships), action, target);
+      expect([seed, memberships, scopes, action, target, decision]).toEqual([
+        seed,
+        memberships,
         scopes,
         action,
         target,
@@ -83,9 +108,10 @@ describe('may', () => {
     for (const action of ACTIONS) {
       const target = { ownerId: 'other', namespace: 'acme' };
       expect(decide(ANONYMOUS, action, target)).toBe('no');
-      expect(decide(ANONYMOUS, action, { ...target, isPublic: true })).toBe(
-        ALLOWED.public.includes(action) ? 'yes' : 'no',
-      );
+      for (const visibility of visibilities) {
+        const decision = ALLOWED[visibility].includes(action) ? 'yes' : 'no';
+        expect(decide(ANONYMOUS, action, { ...target, visibility })).toBe(decision);
+      }
     }
   });
 });

@@ -2,30 +2,70 @@
  * The one question of access: may this caller do this with that target? Guard, fast path, run endpoint, MCP endpoints,
  * WebSockets and services ask it by `AccessService.may`; nothing else compares an account with an owner.
  *
- * Two things must hold. The account: it owns the target, the owner granted it, or the target is public. The key: one of its
- * scopes covers the action in the namespace of the target. `read`, `call` and `publish` are levels of their own; each includes
- * `read`, and `manage` includes all. A key without scopes may do all that its account may.
+ * Two things must hold. The account: it owns the target, it has a role in the organization that does, the owner granted it, or
+ * the target is public; of a restricted one everybody may know. The key: one of its scopes covers the action in the namespace
+ * of the target. `read`, `call` and `publish` are levels of their own; each includes `read`, and `manage` includes all. A key
+ * without scopes may do all that its account may.
+ *
+ * "May" counts the caller's own account and its organizations by role ({@link decide}, {@link accountsWith}): every route of a
+ * namespace, server, connection and skill; lists of namespaces and received grants; SQL of lists and searches of servers
+ * (`visible-servers.access.ts`); grants to the account or its organizations (`memberships.access.ts`); consents and OAuth tokens;
+ * setup links; unlisted servers in searches; the target of a transfer; prefixes of subdomains; a claim of a namespace.
+ *
+ * "Is mine" counts the account alone: its keys, password, sessions, logins and consents, which are a person's; limits, quotas and
+ * fairness, which count whose namespace it is; leaving an organization; what the connections of a namespace reach, which is what
+ * the account of the namespace may.
  */
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
-import { keyLevels, type Action, type Caller, type KeyLevel, type KeyScope, type Target } from './access.types.js';
+import {
+  keyLevels,
+  type Action,
+  type Caller,
+  type KeyLevel,
+  type KeyScope,
+  type Role,
+  type Target,
+} from './access.types.js';
 
 /** `no`: the target must look like a missing one. `scope`: the account may, this key may not. */
 export type Decision = 'yes' | 'scope' | 'no';
 
+/** The actions of each role on what the organization owns; a guest has only what was granted. */
+const ALLOWED: Record<Role, ReadonlySet<Action>> = {
+  owner: new Set<Action>(['discover', ...keyLevels, 'administer', 'own']),
+  editor: new Set<Action>(['discover', ...keyLevels, 'administer']),
+  member: new Set<Action>(['discover', 'call']),
+  guest: new Set(),
+};
+
 /** Decides without a query. */
 export function decide(caller: Caller, action: Action, target: Target): Decision {
   const isOpen = action === 'discover' || action === 'call';
-  const { ownerId, isPublic, granted } = target;
+  const { ownerId, visibility, granted } = target;
+  const isPublic = visibility === 'public' || (visibility === 'restricted' && action === 'discover');
   const accountMay =
-    ownerId === caller.accountId ||
+    accountOwns(caller, action, ownerId) ||
     (isPublic && isOpen) ||
-    (granted === 'manage' && action !== 'own') ||
+    (granted === 'manage' && action !== 'administer' && action !== 'own') ||
     (granted === 'call' && isOpen);
   if (!accountMay) return 'no';
   if (caller.scopes === null) return 'yes';
   if (action === 'discover' && isPublic) return 'yes';
   return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
+}
+
+/** True if the account may do this with what `ownerId` owns, by itself or by its role, whatever the key may. */
+export function accountOwns({ accountId, memberships }: Caller, action: Action, ownerId: string): boolean {
+  const role = memberships.get(ownerId);
+  return role === undefined ? ownerId === accountId : ALLOWED[role].has(action);
+}
+
+/** The accounts for which the caller may do this: its own and those of organizations, by its roles. */
+export function accountsWith(caller: Caller, action: Action): string[] {
+  const { accountId, memberships } = caller;
+  const ids = memberships.has(accountId) ? [...memberships.keys()] : [accountId, ...memberships.keys()];
+  return ids.filter((id) => accountOwns(caller, action, id));
 }
 
 /**

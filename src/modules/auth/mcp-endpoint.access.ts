@@ -4,7 +4,12 @@
  *
  * Words on the wire: `/connect/{namespace}/{connectionId}/mcp` (a connection), `/connect/{namespace}/.mcp` (all connections of a
  * namespace), `/run/{slug}` and `/run/{slug}/mcp` (a registered server, one endpoint).
+ *
+ * A browser that opens one of them is led to its page below `/ui/`, by the path alone: alike for what exists and what does not.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { askedUrl } from '../../platform/http/adapter.js';
+import { rootFrom, wantsPage } from '../../platform/pages/page.js';
 
 /** Prefix of OAuth access tokens, which secret scanners recognise. */
 export const TOKEN_PREFIX = 'slipway_oat_';
@@ -49,4 +54,38 @@ export function pathOfEndpoint(endpoint: McpEndpoint): string {
     case 'server':
       return `/run/${encodeURIComponent(endpoint.slug)}`;
   }
+}
+
+/** The page of an endpoint, relative to the root of the service. */
+function pageOfEndpoint(endpoint: McpEndpoint): string {
+  switch (endpoint.kind) {
+    case 'connection':
+      return `ui/c/${encodeURIComponent(endpoint.namespace)}/${encodeURIComponent(endpoint.connectionId)}`;
+    case 'namespace':
+      return `ui/n/${encodeURIComponent(endpoint.namespace)}`;
+    case 'server':
+      return `ui/s/${encodeURIComponent(endpoint.slug)}`;
+  }
+}
+
+/**
+ * Leads a browser from an MCP address to its page (303). A client of MCP sends a token, a session, or accepts an event stream:
+ * it never gets this answer.
+ *
+ * @param request with its canonical URL
+ * @returns false for every other request, which is not answered
+ */
+export function leadToPage(request: IncomingMessage, response: ServerResponse): boolean {
+  const { accept = '', authorization, 'mcp-session-id': session } = request.headers;
+  if (!wantsPage(request) || authorization !== undefined || session !== undefined) return false;
+  if (accept.includes('text/event-stream')) return false;
+  const endpoint = mcpEndpointAt((request.url ?? '').split('?')[0]);
+  if (!endpoint) return false;
+  response.appendHeader('vary', 'Accept');
+  response.writeHead(303, {
+    location: rootFrom(askedUrl(request)) + pageOfEndpoint(endpoint),
+    'cache-control': 'no-store',
+  });
+  response.end();
+  return true;
 }

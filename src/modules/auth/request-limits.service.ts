@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
+import { shareOf } from '../../config/workers.js';
 import { clientAddress, isTrusted, peerOf } from '../../platform/http/client-address.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -32,6 +34,7 @@ export class RequestLimits {
 
   constructor(
     private readonly env: Env,
+    private readonly tuning: Tuning,
     private readonly counter: RateCounter,
     private readonly held: HeldByKeys,
   ) {}
@@ -39,11 +42,11 @@ export class RequestLimits {
   /**
    * Counts a request whose caller is known, and sets its `RateLimit` headers.
    *
-   * @param response absent for a WebSocket handshake, and where its headers are set already
+   * @param response null for a WebSocket handshake, and where its headers are set already
    * @param requests more than one for the further messages of a batch
    * @throws TooManyError
    */
-  admit(request: IncomingMessage, caller: Caller, response?: ServerResponse, requests = 1): void {
+  admit(request: IncomingMessage, caller: Caller, response: ServerResponse | null, requests = 1): void {
     if (caller === ANONYMOUS) return this.admitStranger(request, response, requests);
     const { keyId, accountId, limits = this.env.accountLimits } = caller;
     const { keyRequestsPerMinute: keyMax, requestsPerMinute: accountMax } = limits;
@@ -66,11 +69,11 @@ export class RequestLimits {
   }
 
   /** Counts a request without a key by its address. @throws TooManyError */
-  admitStranger(request: IncomingMessage, response?: ServerResponse, requests = 1): void {
+  admitStranger(request: IncomingMessage, response: ServerResponse | null, requests = 1): void {
     const address = this.addressOf(request);
     if (address === null) return;
     const count = this.counter.add(address, requests);
-    const max = this.env.requestsPerAddress;
+    const max = this.tuning.requestsPerAddress;
     response?.setHeader('ratelimit-policy', policyOf('address', max));
     response?.setHeader('ratelimit', this.stateOf('address', count, max));
     if (count > max) throw this.exceeded('address', max);
@@ -101,7 +104,7 @@ export class RequestLimits {
     const end = this.calls.enter(accountId, limits.callsAtOnce);
     if (!end) {
       throw new TooManyError(
-        `This account has ${limits.callsAtOnce} calls at work, the limit of a process. Try again in 1 s.`,
+        `This account has ${shareOf(limits.callsAtOnce)} calls at work, the limit of a process. Try again in 1 s.`,
         1,
       );
     }
@@ -119,7 +122,7 @@ export class RequestLimits {
    *
    * @returns the error to answer: `error` itself, or that of too many failures or requests
    */
-  async refusal(error: unknown, request: IncomingMessage, response?: ServerResponse): Promise<unknown> {
+  async refusal(error: unknown, request: IncomingMessage, response: ServerResponse | null): Promise<unknown> {
     if (!(error instanceof UnauthenticatedError)) return error;
     const address = this.addressOf(request);
     if (address === null) return error;

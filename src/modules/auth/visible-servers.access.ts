@@ -1,28 +1,54 @@
 import { ANONYMOUS, type Caller } from './access.types.js';
 import { namespacesOf } from './may.js';
+import { accountsOf, IS_CURRENT } from './memberships.access.js';
+
+export { namespacesOf } from './may.js';
 
 /**
- * The SQL condition that a caller may find a server: it is public, the caller's account owns its namespace, or the owner
- * granted it. Lists and searches use it; everything else asks `ServerAccessService.may`.
+ * The SQL condition that a caller may find a server: it is not private, the caller's account or an organization where it is
+ * more than a guest owns its namespace, or the owner granted it, or its namespace, to one of these or to everybody. Lists of what is on servers use it; lists of
+ * servers use {@link listedFor}, and everything else asks
+ * `ServerAccessService.may`.
  *
  * @param server alias of the table `servers`
  * @param add stores a value of the statement and returns its placeholder
  */
 export function visibleTo(server: string, caller: Caller, add: (value: unknown) => string): string {
-  const isPublic = `${server}.visibility = 'public'`;
-  if (caller === ANONYMOUS) return isPublic;
+  return openTo(`${server}.visibility <> 'private'`, server, caller, add);
+}
+
+/** {@link visibleTo} for lists and searches of servers: those of others appear with their first current release. */
+export function listedFor(server: string, caller: Caller, add: (value: unknown) => string): string {
+  const isPublished = `${server}.visibility <> 'private' AND ${server}.current_type IS NOT NULL`;
+  return openTo(isPublished, server, caller, add);
+}
+
+/** @param everybody the condition for callers whose account neither owns the server nor has a grant */
+function openTo(everybody: string, server: string, caller: Caller, add: (value: unknown) => string): string {
+  if (caller === ANONYMOUS) return `(${everybody})`;
   const names = namespacesOf(caller);
-  const inScope = names === null ? '' : ` AND home.name = ANY(${add(names)}::text[])`;
-  return `(${isPublic} OR ${allowed(server, `${add(caller.accountId)}::uuid`, inScope)})`;
+  const inScope =
+    names === null
+      ? ''
+      : ` AND ${server}.namespace_id IN (SELECT id FROM namespaces WHERE name = ANY(${add(names)}::text[]))`;
+  return `((${everybody}) OR (${allowed(server, `${add(caller.accountId)}::uuid`)}${inScope}))`;
 }
 
 /** The same for an account, whatever its keys may do. @param account SQL of its id */
 export function visibleToAccount(server: string, account: string): string {
-  return `(${server}.visibility = 'public' OR ${allowed(server, account, '')})`;
+  return `(${server}.visibility <> 'private' OR ${allowed(server, account)})`;
 }
 
-function allowed(server: string, account: string, inScope: string): string {
-  return `EXISTS (SELECT FROM namespaces home WHERE home.id = ${server}.namespace_id${inScope}
-    AND (home.account_id = ${account}
-      OR EXISTS (SELECT FROM grants held WHERE held.server_id = ${server}.id AND held.subject_id = ${account})))`;
+/** The SQL condition that an account may call a server. @param account SQL of its id */
+export function callableByAccount(server: string, account: string): string {
+  return `(${server}.visibility = 'public' OR ${allowed(server, account)})`;
+}
+
+/** Subqueries of their own, which Postgres reads once for a list, and not for each server. */
+function allowed(server: string, account: string): string {
+  const granted = (column: string) => `SELECT g.${column} FROM grants g WHERE g.${column} IS NOT NULL AND ${IS_CURRENT}
+      AND (g.subject_id IS NULL OR g.subject_id IN ${accountsOf(account)})`;
+  return `(${server}.namespace_id IN (SELECT id FROM namespaces WHERE account_id IN ${accountsOf(account)}
+      UNION ALL ${granted('namespace_id')})
+    OR ${server}.id IN (${granted('server_id')}))`;
 }

@@ -3,8 +3,10 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { AddressPolicy } from '../../platform/egress/address-policy.js';
 import { ownPorts } from '../../platform/egress/egress.module.js';
-import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
+import { HOUR_MS, scheduledDeletion } from '../../platform/schedule/schedule.js';
+import { TokenSource } from '../auth/access.types.js';
 import { AuthModule } from '../auth/auth.module.js';
+import { GrantsModule } from '../grants/grants.module.js';
 import { PeopleModule } from '../people/people.module.js';
 import { AsClient } from './as-client.entity.js';
 import { AsGrant } from './as-grant.entity.js';
@@ -16,6 +18,7 @@ import { ConsentController } from './consent.controller.js';
 import { GrantedAccessController } from './granted-access.controller.js';
 import { LoginsController } from './logins.controller.js';
 import { LoginsService } from './logins.service.js';
+import { offReason } from './protected-resource.js';
 import { TokensService } from './tokens.service.js';
 
 /** Login of MCP clients by URL: the OAuth authorization server, its tokens, and the pages on which people let clients in. */
@@ -28,11 +31,17 @@ export class AuthorizationServerModule {
       providers: [AuthorizationServerRepository],
     },
     api: {
-      imports: [AuthModule.forRoles(env), PeopleModule.forRoles(env)],
+      imports: [AuthModule.forRoles(env), PeopleModule.forRoles(env), GrantsModule.forRoles(env)],
       controllers: [ConsentController, GrantedAccessController, LoginsController],
       providers: [
         AuthorizationServerService,
         TokensService,
+        {
+          provide: TokenSource,
+          inject: [TokensService],
+          // Tokens are refused where the login is off, also those that were issued before.
+          useFactory: (tokens: TokensService) => (offReason(env) === null ? tokens : null),
+        },
         LoginsService,
         ClientDocuments,
         {
@@ -55,7 +64,9 @@ export class AuthorizationServerModule {
     },
     worker: {
       providers: [
-        scheduled('deletion of ended logins', HOUR_MS, AuthorizationServerRepository, (rows) => rows.sweep()),
+        scheduledDeletion('deletion of ended logins', HOUR_MS, AuthorizationServerRepository, (rows, now) =>
+          rows.sweep(now),
+        ),
       ],
     },
   }));

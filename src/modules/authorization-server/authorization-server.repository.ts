@@ -5,8 +5,10 @@ import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
+import { grantsTo, ROLES } from '../auth/memberships.access.js';
 import type { McpEndpoint } from '../auth/mcp-endpoint.access.js';
 import type { EndpointTarget, ShownGrant } from './authorization-server.types.js';
+import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Time for which a used refresh token stays good after its successor was used: an answer may have been lost. */
 const GRACE_SECONDS = 60;
@@ -40,6 +42,7 @@ export interface TokenRow {
   accountId: string;
   expiresAt: Date;
   overrides: Partial<AccountLimits> | null;
+  roles: string | null;
   /** Names of the endpoint as they are now; null for what the grant does not open. */
   connectionId: string | null;
   namespace: string | null;
@@ -102,7 +105,7 @@ export interface NewGrant {
 }
 
 const TOKEN = new PreparedStatement<TokenRow>(
-  `SELECT r.grant_id AS "grantId", g.key_id AS "rootKeyId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES},
+  `SELECT r.grant_id AS "grantId", g.key_id AS "rootKeyId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES}, ${ROLES},
           c.connection_id AS "connectionId", n.name AS namespace, s.slug
      FROM as_records r
      JOIN as_grants g ON g.id = r.grant_id
@@ -137,20 +140,26 @@ const OLDER_INTERACTIONS = new PreparedStatement<object>(
      FOR UPDATE SKIP LOCKED)`,
 );
 
+/** The strongest grant `g` for account `$1`, also as a member of organizations. @param target a condition on `held` */
+const grantOf = (
+  target: string,
+) => `LEFT JOIN LATERAL (SELECT held.id, held."ownLevel" AS level FROM ${grantsTo('$1::uuid')} held
+       WHERE ${target} ORDER BY held."ownLevel" DESC, held.id LIMIT 1) g ON true`;
+
 /** Target of an endpoint for account `$1`. */
 const TARGETS = {
   connection: `SELECT c.id, n.account_id AS "ownerId", n.name AS namespace, c.name AS title,
-           n.name || '/' || c.connection_id AS label, false AS "isPublic", g.level AS granted, g.id AS "rightId"
+           n.name || '/' || c.connection_id AS label, 'private' AS visibility, g.level AS granted, g.id AS "rightId"
       FROM connections c JOIN namespaces n ON n.id = c.namespace_id
-      LEFT JOIN grants g ON g.connection_id = c.id AND g.subject_id = $1
+      ${grantOf('held.connection_id = c.id OR held.namespace_id = n.id')}
      WHERE n.name = $2 AND c.connection_id = $3`,
   namespace: `SELECT n.id, n.account_id AS "ownerId", n.name AS namespace, n.name AS title, n.name AS label,
-           false AS "isPublic", NULL AS granted, NULL AS "rightId"
-      FROM namespaces n WHERE n.name = $2 AND $1::uuid IS NOT NULL`,
+           'private' AS visibility, g.level AS granted, g.id AS "rightId"
+      FROM namespaces n ${grantOf('held.namespace_id = n.id')} WHERE n.name = $2`,
   server: `SELECT s.id, n.account_id AS "ownerId", n.name AS namespace, coalesce(nullif(s.display_name, ''), nullif(s.name, ''), n.name) AS title,
-           n.name || coalesce('/' || nullif(s.name, ''), '') AS label, s.visibility = 'public' AS "isPublic", g.level AS granted, g.id AS "rightId"
+           n.name || coalesce('/' || nullif(s.name, ''), '') AS label, s.visibility, g.level AS granted, g.id AS "rightId"
       FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-      LEFT JOIN grants g ON g.server_id = s.id AND g.subject_id = $1
+      ${grantOf('held.server_id = s.id OR held.namespace_id = n.id')}
      WHERE lower(s.slug) = $2`,
 };
 
@@ -487,15 +496,15 @@ export class AuthorizationServerRepository {
    *
    * @returns how many rows
    */
-  async sweep(): Promise<number> {
+  async sweep(now: Date): Promise<number> {
     let sum = 0;
     for (const [table, where] of [
-      ['as_records', `expires_at < now() AND kind <> 'AuthorizationCode'`],
-      ['as_grants', 'expires_at < now()'],
-      ['as_clients', `first_used_at IS NULL AND created_at < now() - interval '1 day'`],
+      ['as_records', `expires_at < $1 AND kind <> 'AuthorizationCode'`],
+      ['as_grants', 'expires_at < $1'],
+      ['as_clients', `first_used_at IS NULL AND created_at < $1::timestamptz - interval '1 day'`],
       [
         'as_clients',
-        `coalesce(last_used_at, created_at) < now() - interval '90 days'
+        `coalesce(last_used_at, created_at) < $1::timestamptz - interval '90 days'
            AND NOT EXISTS (SELECT 1 FROM as_grants g WHERE g.client_id = as_clients.id)`,
       ],
     ]) {
@@ -503,6 +512,7 @@ export class AuthorizationServerRepository {
         [, count] = await this.database.query<[unknown, number]>(
           `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
              SELECT ctid FROM ${table} WHERE ${where} LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED)) AND ${where}`,
+          [now],
         );
       }
     }
@@ -511,10 +521,13 @@ export class AuthorizationServerRepository {
 
   /** Removes expired codes. @returns the names of the clients that did not redeem theirs */
   async sweepCodes(): Promise<string[]> {
+    const now = await deletionTime(this.database);
+    if (!now) return [];
     const [rows] = await this.database.query<[{ clientName: string | null; consumed: boolean }[], number]>(
-      `DELETE FROM as_records r WHERE kind = 'AuthorizationCode' AND expires_at < now()
+      `DELETE FROM as_records r WHERE kind = 'AuthorizationCode' AND expires_at < $1
        RETURNING consumed_at IS NOT NULL AS consumed,
                  (SELECT g.client_name FROM as_grants g WHERE g.id = r.grant_id) AS "clientName"`,
+      [now],
     );
     return rows.flatMap(({ consumed, clientName }) => (consumed || clientName === null ? [] : [clientName]));
   }

@@ -23,7 +23,7 @@ import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
-import { logFailure } from '../../platform/errors/error.filter.js';
+import { logFailure } from '../../platform/errors/log-failure.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { keysFor } from '../../platform/http/secrets.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
@@ -150,6 +150,8 @@ export class AuthorizationServerService {
       if (path === paths.register) return this.register(request, response);
       const form = new URLSearchParams(await this.bodyOf(request, response));
       const token = form.get('grant_type') === 'refresh_token' ? form.get('refresh_token') : null;
+      // A client may repeat the scopes that it once asked for, and has the granted ones (RFC 6749 section 6).
+      if (token !== null) form.delete('scope');
       const grantId = token === null ? null : this.refreshTokens.grantOf(token);
       // Refreshes have no limit for their address, but one for their login: one office may have many.
       if (grantId === null) this.limits.admitStranger(request, response);
@@ -223,14 +225,14 @@ export class AuthorizationServerService {
     return readBody(request, Infinity);
   }
 
-  /** Gives each resource of a request the one spelling of its endpoint. */
+  /** Gives each resource of a request the one spelling of its endpoint, once. */
   private spellResources(parameters: URLSearchParams): void {
-    const resources = parameters.getAll('resource');
-    parameters.delete('resource');
-    for (const resource of resources) {
+    const resources = parameters.getAll('resource').map((resource) => {
       const endpoint = endpointOfResource(resource, this.env);
-      parameters.append('resource', endpoint ? resourceOf(endpoint, this.env) : resource);
-    }
+      return endpoint ? resourceOf(endpoint, this.env) : resource;
+    });
+    parameters.delete('resource');
+    for (const resource of new Set(resources)) parameters.append('resource', resource);
   }
 
   private serve(request: IncomingMessage, response: ServerResponse, changes: Changes = {}): Promise<void> {
@@ -433,7 +435,7 @@ export class AuthorizationServerService {
         const reason =
           cause instanceof ClientDocumentError ? cause.message : (REASONS[word] ?? REASONS.invalid_request);
         const note = description === undefined ? error : `${error}: ${description}`;
-        const { html, headers } = messagePage(env, 'This login cannot go on', String(reason), note);
+        const { html, headers } = messagePage(env, 'This login cannot go on', String(reason), { note });
         context.set(headers);
         context.body = html;
       },

@@ -1,3 +1,5 @@
+import type { Visibility } from '../auth/access.types.js';
+
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when what a person allowed a client has ended: its tokens and streams end. */
@@ -15,7 +17,8 @@ export interface EndpointTarget {
   title: string;
   /** `namespace/name`, as developers know it. */
   label: string;
-  isPublic: boolean;
+  /** `private` for what is no server. */
+  visibility: Visibility;
   /** What its owner granted the account. */
   granted: 'call' | 'manage' | null;
   /** The id of that grant. */

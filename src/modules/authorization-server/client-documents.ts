@@ -169,7 +169,7 @@ export class ClientDocuments {
     const refuse = (why: string) => refused(address, why);
     // A default port is no part of a URL.
     if (url.protocol !== 'https:' || url.port !== '') throw refuse('only https on port 443 is read.');
-    const headers = { accept: 'application/json', 'user-agent': 'Slipway' };
+    const headers = { accept: 'application/json' };
     const signal = AbortSignal.timeout(this.fetchMsMax);
     let status: number;
     let bytes: Buffer | null;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { html } from '../../platform/pages/html.js';
-import { accessPage, consentPage, nothingHerePage } from './consent-page.js';
+import { accessPage, askedPage, consentPage, nothingHerePage } from './consent-page.js';
 
 const HOSTILE = `"><script>alert(1)</script>&'\u202egnp.exe`;
 const env = { appName: HOSTILE };
@@ -12,10 +12,11 @@ const target = {
   namespace: HOSTILE,
   title: HOSTILE,
   label: `${HOSTILE}2`,
-  isPublic: false,
+  visibility: 'private' as const,
   granted: null,
   rightId: null,
 };
+const framed = (...view: Parameters<typeof accessPage>) => ({ html: String(accessPage(...view).body) });
 const pages = {
   consent: consentPage(env, {
     ...form,
@@ -26,9 +27,24 @@ const pages = {
     mayRemember: true,
     accountId: HOSTILE,
   }),
-  nothing: nothingHerePage(env, { ...form, personName: HOSTILE, clientName: HOSTILE, resource: HOSTILE }),
-  access: accessPage(
-    env,
+  nothing: nothingHerePage(env, {
+    ...form,
+    personName: HOSTILE,
+    clientName: HOSTILE,
+    resource: HOSTILE,
+    accountId: HOSTILE,
+    restricted: null,
+  }),
+  restricted: nothingHerePage(env, {
+    ...form,
+    personName: HOSTILE,
+    clientName: HOSTILE,
+    resource: HOSTILE,
+    accountId: HOSTILE,
+    restricted: HOSTILE,
+  }),
+  asked: askedPage(env, { ...form, clientName: HOSTILE }),
+  access: framed(
     {
       grants: [
         {

@@ -1,3 +1,4 @@
+import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
 import type { EndpointTarget, ShownGrant } from './authorization-server.types.js';
@@ -69,25 +70,42 @@ export function nothingHerePage(
     resource: string;
     action: string;
     formToken: Html;
+    accountId: string;
+    /** A restricted server, whose owner the person may ask; null where there is nothing, or nothing to be seen. */
+    restricted: string | null;
   },
 ): Page {
+  const form = html`<form method="post" action="${view.action}">${view.formToken}`;
+  const asking = html`<p role="alert">${view.clientName} asks for <strong>${view.restricted}</strong>. Its owner has not let
+<strong>${view.personName}</strong> use it.</p>
+${form}<input type="hidden" name="account" value="${view.accountId}">
+<p><label for="text">Your reason, for the owner</label><input id="text" name="text" maxlength="500" required></p>
+<p><button type="submit" name="answer" value="ask">Ask for access</button></p></form>`;
+  const missing = html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
+<strong>${view.personName}</strong> may not use it. Check the address in your app, or ask its owner.</p>`;
   return page(
     env,
     'Nothing to let in here',
-    html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
-<strong>${view.personName}</strong> may not use it. Check the address in your app, or ask its owner.</p>
-<form method="post" action="${view.action}">${view.formToken}
+    html`${view.restricted === null ? missing : asking}
+${form}
 <p><button type="submit" name="answer" value="deny">Back to ${view.clientName}</button></p>
 <p><button type="submit" name="answer" value="other" class="plain">Sign in as somebody else</button></p></form>`,
   );
 }
 
+/** The page after a request for access. */
+export function askedPage(env: PageEnv, view: { clientName: string; action: string; formToken: Html }): Page {
+  return page(
+    env,
+    'Asked for access',
+    html`<p role="status">The owner reads your request. Connect ${view.clientName} again when you have access.</p>
+<form method="post" action="${view.action}">${view.formToken}
+<p><button type="submit" name="answer" value="deny">Back to ${view.clientName}</button></p></form>`,
+  );
+}
+
 /** The page of everything that a person let in, newest first. `older` is the number of the next page; null for none. */
-export function accessPage(
-  env: PageEnv,
-  { grants, older }: { grants: ShownGrant[]; older: number | null },
-  formToken: Html,
-): Page {
+export function accessPage({ grants, older }: { grants: ShownGrant[]; older: number | null }, formToken: Html): Framed {
   const rows = grants.map(
     ({ id, clientName, clientHost, redirectKey, address, title, resource, createdAt, lastUsedAt }) => html`<div>
 <dt>${clientName} (${clientHost === null ? 'unverified' : clientHost}) may use</dt>
@@ -96,14 +114,13 @@ export function accessPage(
 <form method="post" action="access">${formToken}<input type="hidden" name="grant" value="${id}">
 <p><button type="submit" class="plain">End access</button></p></form></dd></div>\n`,
   );
-  return page(
-    env,
-    'Apps that may act for you',
-    html`${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
+  return {
+    title: 'Apps that may act for you',
+    asRequest: '/accounts/me/logins',
+    body: html`<section>${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
 ${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}
-<p class="soft">An app whose access ended must ask you again. Your API keys are not listed here: ask the API for them.</p>
-<p class="soft"><a href="../me">Your account</a></p>`,
-  );
+<p class="soft">An app whose access ended must ask you again. Your API keys stand on your account page.</p></section>`,
+  };
 }
 
 /** The host of a redirect URI, or the machine of the person. */

@@ -1,8 +1,8 @@
 /**
- * The page on which a signed-in person decides about a client: `/consent/{uid}`. Who is not signed in goes to `/login` first. The
- * interaction is bound to the browser by a cookie of the authorization server; the form has a token, and names the account that saw
- * the page. Nothing is decided by a GET, but for what the person asked to be remembered: an exact client with an exact https
- * address, for which the browser goes on at once.
+ * The page on which a person decides about a client: `/consent/{uid}`. Who is not signed in does so there first, on the form
+ * of `/login`. The interaction is bound to the browser by a cookie of the authorization server; the form has a token, and names
+ * the account that saw the page. Nothing is decided by a GET, but for what the person asked to be remembered: an exact client
+ * with an exact https address, for which the browser goes on at once.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
@@ -14,15 +14,18 @@ import { onViolation } from '../../platform/database/postgres-errors.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
+import { PageFormsService } from '../../platform/pages/page-forms.service.js';
 import { PageFilter, PlainPageError, redirectTo, sendPage } from '../../platform/pages/page.js';
 import { AccessService } from '../auth/access.service.js';
-import { PageFormsService } from '../people/page-forms.service.js';
+import { ApiKeysService } from '../auth/api-keys.service.js';
+import { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
+import { SignInService } from '../people/sign-in.service.js';
 import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
 import { AuthorizationServerService, GRANT_SECONDS } from './authorization-server.service.js';
 import { isExactHttps, redirectKey } from './client-metadata.js';
-import { consentPage, nothingHerePage } from './consent-page.js';
+import { askedPage, consentPage, nothingHerePage } from './consent-page.js';
 import { endpointOfResource } from './protected-resource.js';
 import { TokensService } from './tokens.service.js';
 
@@ -60,7 +63,10 @@ export class ConsentController {
     private readonly rows: AuthorizationServerRepository,
     private readonly tokens: TokensService,
     private readonly access: AccessService,
+    private readonly keys: ApiKeysService,
     private readonly sessions: SessionsService,
+    private readonly signIn: SignInService,
+    private readonly requests: AccessRequestsService,
     private readonly forms: PageFormsService,
     private readonly env: Env,
   ) {}
@@ -70,17 +76,24 @@ export class ConsentController {
     requireOwnHost(request, this.env);
     const asked = await this.asked(request, response);
     const person = await this.sessions.current(request);
-    if (!person) return signIn(response, request.path);
     const { client, resource, prompts } = asked;
-    const target = await this.targetOf(asked, person);
+    if (!person) {
+      const form = { next: request.path, name: '', fault: null, action: '../login', app: client.name };
+      return this.signIn.show(request, response, form);
+    }
+    const found = await this.findTarget(asked, person);
     const form = {
       action: request.path,
       formToken: formToken(this.env, request, response),
       accountId: person.accountId,
     };
     const personName = person.accountName;
-    if (!target)
-      return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName: client.name, resource }));
+    if (!found?.isOpen) {
+      const restricted = found?.target.label ?? null;
+      const clientName = client.name;
+      return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName, resource, restricted }));
+    }
+    const { target } = found;
     const grant = this.grantOf(request, asked, person, target);
     const isAsked = prompts.some((prompt) => prompt !== 'none');
     if (!isAsked && isExactHttps(asked.redirectUri) && (await this.rows.isRemembered(grant))) {
@@ -98,14 +111,14 @@ export class ConsentController {
     const answer = form.get('answer');
     if (answer === 'other') {
       await this.sessions.end(request, response);
-      return signIn(response, request.path);
+      return redirectTo(response, request.path);
     }
     if (answer === 'deny') {
       const refusal = { error: 'access_denied', error_description: 'the person did not allow it' };
       return redirectTo(response, await this.server.finish(request, response, refusal));
     }
     const person = await this.sessions.current(request);
-    if (!person) return signIn(response, request.path);
+    if (!person) return redirectTo(response, request.path);
     // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
     if (form.get('account') !== person.accountId) {
       throw new PlainPageError(
@@ -115,10 +128,15 @@ export class ConsentController {
         'The page was shown to another account. Go back to your app and connect again.',
       );
     }
-    const target = answer === 'allow' ? await this.targetOf(asked, person) : null;
-    if (!target) {
-      throw nothingHere();
+    const found = await this.findTarget(asked, person);
+    if (answer === 'ask' && found && !found.isOpen) {
+      const text = (form.get('text') ?? '').slice(0, 500).replace(/[\p{Cc}\p{Cs}]/gu, ' ');
+      await this.requests.ask(person, found.target, text);
+      const view = { clientName: asked.client.name, action: request.path };
+      return sendPage(response, askedPage(this.env, { ...view, formToken: formToken(this.env, request, response) }));
     }
+    if (answer !== 'allow' || !found?.isOpen) throw nothingHere();
+    const { target } = found;
     const isRemembered = form.get('remember') === 'yes' && isExactHttps(asked.redirectUri);
     await this.allow(request, response, { ...this.grantOf(request, asked, person, target), isRemembered });
   }
@@ -138,12 +156,17 @@ export class ConsentController {
     return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
   }
 
-  private async targetOf({ resource }: Asked, { accountId }: SignedIn) {
+  /**
+   * The target, with `isOpen` true if the person may let a client in; null where there is none. One that the person may not
+   * find looks like a missing one.
+   */
+  private async findTarget({ resource }: Asked, { accountId }: SignedIn) {
     const endpoint = endpointOfResource(resource, this.env);
     const target = endpoint && (await this.rows.findTarget(endpoint, accountId));
-    // A missing target and one that the account may not call look alike.
-    const caller = await this.access.callerOf(accountId);
-    return target && caller && this.access.may(caller, 'call', target) ? target : null;
+    const caller = await this.keys.callerOf(accountId);
+    if (!target || !caller) return null;
+    const isOpen = this.access.may(caller, 'call', target);
+    return isOpen || target.visibility === 'restricted' ? { target, isOpen } : null;
   }
 
   private grantOf(
@@ -177,8 +200,4 @@ export class ConsentController {
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
     redirectTo(response, await this.server.finish(request, response, result));
   }
-}
-
-function signIn(response: Response, next: string): void {
-  redirectTo(response, `/login?next=${encodeURIComponent(next)}`);
 }

@@ -14,13 +14,13 @@ import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { hashSecret } from '../../platform/http/secrets.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
-import { AccessService } from '../auth/access.service.js';
 import type { Caller, TokenSource } from '../auth/access.types.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { mcpEndpointAt, pathOfEndpoint, TOKEN_PREFIX, type McpEndpoint } from '../auth/mcp-endpoint.access.js';
+import { ApiKeysService } from '../auth/api-keys.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { MCP_SCOPE } from './authorization-server.types.js';
-import { metadataUrl, offReason } from './protected-resource.js';
+import { metadataUrl } from './protected-resource.js';
 
 /** RFC 6750 section 3.1. */
 const INVALID_TOKEN = 'error="invalid_token", ';
@@ -40,18 +40,20 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 
   constructor(
     private readonly rows: AuthorizationServerRepository,
-    private readonly access: AccessService,
+    private readonly keys: ApiKeysService,
     private readonly limits: AccountLimitsService,
     private readonly held: HeldByKeys,
     private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
 
-  /** Tokens are refused where the login is off, also those that were issued before. */
   async onModuleInit(): Promise<void> {
-    if (offReason(this.env) === null) this.access.useTokens(this);
     await this.pubSub.subscribe('authorization-server.grants-ended', ({ grantIds }) =>
       grantIds.forEach((id) => this.forget(id)),
+    );
+    await this.pubSub.subscribe('auth.account-changed', ({ accountId }) =>
+      // eslint-disable-next-line no-restricted-syntax -- names cached rows, decides nothing
+      this.known.dropWhere(({ caller }) => caller.accountId === accountId),
     );
   }
 
@@ -112,7 +114,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
         : connectionId === null
           ? { kind: 'namespace', namespace: String(namespace) }
           : { kind: 'connection', namespace: String(namespace), connectionId };
-    const { accountId, grantId, rootKeyId, expiresAt, overrides } = row;
+    const { accountId, grantId, rootKeyId, expiresAt, overrides, roles } = row;
     const limits = this.limits.of(overrides);
     const caller = {
       accountId,
@@ -121,6 +123,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
       endpoint: pathOfEndpoint(endpoint),
       isOperator: false,
       scopes: null,
+      memberships: this.keys.memberships(grantId, roles),
       limits,
     };
     return { caller, expiresAt: expiresAt.getTime() };

@@ -8,7 +8,7 @@ import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import type { SetConnectionDto, ToolsDto } from './core/connection.dto.js';
 import { type TargetKind } from './core/connection.entity.js';
-import { ConnectionRepository } from './core/connection.repository.js';
+import { ConnectionRepository, FIRST_CHECK } from './core/connection.repository.js';
 import { type NewTarget } from './core/connection-target.js';
 import { neverCalled, uplinkWaiting } from './core/connection-status.js';
 import { ConnectionValues } from './core/connection-values.js';
@@ -19,9 +19,6 @@ import { SourceCompiler } from './source/source-compiler.js';
 
 /** Kinds of target that are rechecked without a call. */
 const RECHECKED: ReadonlySet<TargetKind> = new Set(['url', 'server']);
-
-/** The first recheck of a connection whose creation broke off. */
-const FIRST_CHECK = "now() + interval '1 minute'";
 
 /** A target that was resolved and prepared; only its row is missing. */
 interface PreparedTarget {
@@ -55,10 +52,11 @@ export class ConnectionCreation {
     namespace: OwnedNamespace,
     connectionId: string,
     { target: { query, ...target }, mock: newMock }: PreparedTarget,
-    { name, metadata, headers, tools, callTimeoutMs, mock }: SetConnectionDto,
+    { name, metadata, headers, tools, callTimeoutMs, oauth: sentOauth, mock }: SetConnectionDto,
   ): Promise<string | null> {
     const id = randomUUID();
     const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
+    const { oauth, secret } = this.values.oauthOf({ id, oauth: null, sealedOauthSecret: null }, sentOauth ?? null);
     const row = {
       ...target,
       ...(target.targetKind === 'url' && this.values.sealUrl(id, target.mcpUrl)),
@@ -73,6 +71,8 @@ export class ConnectionCreation {
       mock: mock?.enabled ? (mock.scenario === undefined ? {} : { scenario: mock.scenario }) : null,
       sealedHeaders: this.values.sealHeaders(id, headers),
       sealedQuery: this.values.sealQuery(id, query),
+      oauth,
+      sealedOauthSecret: this.values.sealOauthSecret(id, secret),
       statusState: status.state,
       statusReason: status.reason,
       statusMessage: status.message,
@@ -83,7 +83,7 @@ export class ConnectionCreation {
       const isNew = await this.limits.within({ namespaceId: namespace.id }, quotas, () =>
         this.dataSource.transaction(async (tx) => {
           const isInserted = await this.repository.insert(row, tx);
-          if (isInserted && newMock) await this.mocks.insert(id, connectionId, newMock, tx);
+          if (isInserted && newMock) await this.mocks.insert(id, newMock, tx);
           return isInserted;
         }),
       );

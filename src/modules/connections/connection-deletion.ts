@@ -1,10 +1,10 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { Repository, type EntityManager } from 'typeorm';
 import { Hosting } from '../../hosting/hosting.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { NamespacesService } from '../namespaces/namespaces.service.js';
+import type { NamespaceDeletion } from '../namespaces/namespaces.service.js';
 import { CredentialsService } from '../oauth/credentials.service.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionReader } from './core/connection-reader.js';
@@ -14,7 +14,7 @@ import { ResourceNotFoundError } from './core/connections.errors.js';
 
 /** Deletes connections, and what they hold open. */
 @Injectable()
-export class ConnectionDeletion implements OnModuleInit {
+export class ConnectionDeletion implements NamespaceDeletion {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly repository: ConnectionRepository,
@@ -22,12 +22,7 @@ export class ConnectionDeletion implements OnModuleInit {
     private readonly handles: ConnectionHandles,
     private readonly credentials: CredentialsService,
     private readonly hosting: Hosting,
-    private readonly namespaces: NamespacesService,
   ) {}
-
-  onModuleInit(): void {
-    this.namespaces.beforeDeletion((namespace) => this.prepareDeletion(namespace));
-  }
 
   /**
    * Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens.
@@ -52,8 +47,22 @@ export class ConnectionDeletion implements OnModuleInit {
     return true;
   }
 
+  endLogins(namespaceIds: string[], tx: EntityManager): Promise<void> {
+    return this.repository.endLogins(namespaceIds, tx);
+  }
+
+  async revokeTokens(namespaceIds: string[]): Promise<void> {
+    for (const namespaceId of namespaceIds) {
+      for (;;) {
+        const ids = await this.repository.idsWithTokens(namespaceId);
+        for (const id of ids) await this.credentials.remove({ kind: 'connection', id });
+        if (ids.length === 0) break;
+      }
+    }
+  }
+
   /** Reads what a namespace's deletion will delete. The result revokes its tokens and stops its modules. */
-  private async prepareDeletion({ id: namespaceId }: OwnedNamespace): Promise<() => void> {
+  async prepareDeletion({ id: namespaceId }: OwnedNamespace): Promise<() => void> {
     const revoke = await this.credentials.prepareRevocation(
       'connection',
       await this.repository.idsWithTokens(namespaceId),

@@ -6,10 +6,10 @@ import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
-import type { OwnedNamespace } from '../auth/access.types.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { LogRecorder, type CallRecord } from './log/log-recorder.js';
-import { ConnectionController, McpSessionRoute, ownConnections } from './core/connections.access.js';
+import { ConnectionController, McpSessionRoute, toolsOfConnections } from './core/connections.access.js';
+import { targetOf } from './mcp-trial.service.js';
 
 @ApiTags('MCP')
 @ConnectionController('mcp')
@@ -30,7 +30,7 @@ export class ConnectionMcpController {
    */
   @Post()
   @FastPath()
-  @Access('connections:execute', ownConnections)
+  @Access('connections:execute', toolsOfConnections)
   @HttpCode(200)
   @ApiMcp()
   @ApiErrors(400, 404, pageRefused)
@@ -40,28 +40,20 @@ export class ConnectionMcpController {
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */
-  @McpSessionRoute(Get)
+  @McpSessionRoute(Get, toolsOfConnections)
   stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.handle(request, response);
   }
 
   /** Ends a client's session. */
-  @McpSessionRoute(Delete)
+  @McpSessionRoute(Delete, toolsOfConnections)
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.handle(request, response);
   }
 
   private handle(request: FastPathRequest, response: ServerResponse, record?: CallRecord): Promise<void> {
-    const { grant, params } = request;
-    const { connectionId } = params as { connectionId: string };
-    const namespace = grant.namespace as OwnedNamespace;
-    const find = async () => {
-      const channel = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
-      const { id } = channel.owner.target;
-      if (record) record.connectionId = id;
-      const { accountId: account, keyId: principal, grant: opened } = grant.caller;
-      return { channel, account, principal, target: id, grant: opened };
-    };
+    const { connectionId } = request.params as { connectionId: string };
+    const find = () => targetOf(this.handles, request.grant, connectionId, record);
     return this.server.serve(request, response, find, record);
   }
 }

@@ -1,9 +1,10 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query, Res } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
+import { Env } from '../../config/env.js';
+import { HINT_HEADER } from '../../platform/errors/error-body.js';
 import { ErrorForm } from '../../platform/errors/error-form.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
-import { isGuest } from '../../platform/http/held-by-keys.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
@@ -16,14 +17,15 @@ import {
   SetConnectionDto,
 } from './core/connection.dto.js';
 import {
-  callableConnections,
+  listedTools,
   connectionIdParam,
   namespaceParam,
   ownConnections,
   ownConnectionsOnly,
 } from './core/connections.access.js';
+import { ConnectionHandles } from './core/connection-handles.js';
+import { SuspensionDto } from '../auth/suspension.types.js';
 import { ConnectionReader } from './core/connection-reader.js';
-import { ConnectionDeletion } from './connection-deletion.js';
 import { ConnectionsService } from './connections.service.js';
 import { MetadataFilters, type MetadataFilter } from './core/metadata-filter.js';
 
@@ -48,11 +50,28 @@ const IS_MCP_ENDPOINT = /^\/connect\/[^/]+\/(?:[^/]+\/mcp|\.mcp)\/?$/;
 export class ConnectionsController {
   constructor(
     private readonly connections: ConnectionsService,
-    private readonly deletion: ConnectionDeletion,
     private readonly reader: ConnectionReader,
+    private readonly handles: ConnectionHandles,
+    private readonly env: Env,
   ) {}
 
-  /** Create a connection, or change it. Omitted members stay; its target cannot change. */
+  /** Suspend a connection, or end that (operator). Calls of it answer 403 with the reason, within 5 seconds everywhere. */
+  @Put(':connectionId/suspension')
+  @ApiParam(connectionIdParam)
+  @Access('connections:write', { operator: true })
+  @ApiErrors(400, 403, 404)
+  async suspend(
+    @Param('namespace') namespace: string,
+    @Param('connectionId') id: string,
+    @CurrentCaller() caller: Caller,
+    @Body() { reason }: SuspensionDto,
+  ): Promise<SuccessDto> {
+    await this.handles.suspend(namespace, id, caller, reason);
+    return { success: true };
+  }
+
+  /** Create a connection, or change it. Omitted members stay; its target cannot change, except the `mcpUrl` of one that has
+   * never worked, by its owner. */
   @Put(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:write', ownConnections)
@@ -73,6 +92,7 @@ export class ConnectionsController {
   ): Promise<ConnectionDto> {
     const { created, connection } = await this.connections.set(namespace, id, body, caller);
     response.status(created ? 201 : 200);
+    this.hint(response, connection);
     return connection;
   }
 
@@ -95,6 +115,7 @@ export class ConnectionsController {
     const connection = await this.connections.create(namespace, body, caller);
     // Relative, so that it is right for the short form and behind every proxy.
     response.location(`${namespace.name}/${connection.connectionId}`);
+    this.hint(response, connection);
     return connection;
   }
 
@@ -128,15 +149,15 @@ export class ConnectionsController {
   /** Get a connection with its last known status. Accounts that were granted only calls read who has to log in, without a link. */
   @Get(':connectionId')
   @ApiParam(connectionIdParam)
-  @Access('connections:read', callableConnections)
+  @Access('connections:read', listedTools)
   @ApiOkResponse({ type: ConnectionDto, example: connectionExample })
   @ApiErrors(404)
   get(
     @CurrentNamespace() namespace: OwnedNamespace,
-    @CurrentCaller() { grant }: Caller,
+    @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
   ): Promise<ConnectionDto> {
-    return isGuest(grant) ? this.reader.getForGuest(namespace, id) : this.reader.get(namespace, id);
+    return this.connections.get(namespace, id, caller);
   }
 
   /** Delete a connection and end its MCP session. Spec 4.4. */
@@ -145,6 +166,14 @@ export class ConnectionsController {
   @Access('connections:write', ownConnectionsOnly)
   @ApiErrors(404)
   remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
-    return this.deletion.remove(namespace, id);
+    return this.connections.remove(namespace, id);
+  }
+
+  private hint(response: Response, { tools, mcpUrl }: ConnectionDto): void {
+    if (!tools || !mcpUrl?.startsWith(`${this.env.baseUrl}/run/`)) return;
+    response.set(
+      HINT_HEADER,
+      'The choice of tools binds this connection only: while its server is public, or granted, its run endpoint offers all tools.',
+    );
   }
 }

@@ -1,8 +1,12 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { NamespaceDeletion } from '../namespaces/namespaces.service.js';
+import { credentialOwners } from '../oauth/credentials.types.js';
+import { pageOwners } from '../oauth/setup/setup.types.js';
 import { ConnectionCreation } from './connection-creation.js';
 import { ConnectionDeletion } from './connection-deletion.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
@@ -15,9 +19,14 @@ import { DiagnosisService } from './diagnosis/diagnosis.service.js';
 import { ConnectionLogController } from './log/connection-log.controller.js';
 import { ConnectionLogService } from './log/connection-log.service.js';
 import { LogRecorder } from './log/log-recorder.js';
+import { McpTrial } from './mcp-trial.service.js';
 import { MockModule } from './mock/mock.module.js';
 import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
 import { NamespaceMembers, NamespaceServers } from './namespace/namespace-servers.js';
+import { ProbeController } from './probe/probe.controller.js';
+import { Probe } from './probe/probe.entity.js';
+import { ProbeService } from './probe/probe.service.js';
+import { ProbesRepository } from './probe/probes.repository.js';
 import { ConnectionCheck } from './recheck/connection-check.js';
 import { ConnectionRechecker, ConnectionRefresher } from './recheck/connection-rechecker.js';
 import { RecheckRepository } from './recheck/recheck.repository.js';
@@ -25,7 +34,6 @@ import { ConnectionSetupService } from './setup/connection-setup.service.js';
 import { SourceModule } from './source/source.module.js';
 import { ConnectionToolsController } from './tools/connection-tools.controller.js';
 import { ConnectionToolsService } from './tools/connection-tools.service.js';
-import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
 import { TriggersController } from './triggers/triggers.controller.js';
 import { TriggersService } from './triggers/triggers.service.js';
 import { UplinkModule } from './uplink/uplink.module.js';
@@ -36,7 +44,7 @@ declare global {
   }
 }
 
-/** Connections to MCP servers. The kinds of targets are modules, which register their transports with the core. */
+/** Connections to MCP servers. The kinds of targets are modules, which provide their transports to the core. */
 @Module({})
 export class ConnectionsModule {
   static readonly forRoles = roleModule((env) => ({
@@ -47,7 +55,7 @@ export class ConnectionsModule {
       ),
     },
     api: {
-      imports: [AuthModule.forRoles(env)],
+      imports: [AuthModule.forRoles(env), TypeOrmModule.forFeature([Probe])],
       // Routes match in this order, so `connect/{namespace}/{connectionId}` is last.
       controllers: [
         ConnectionToolsController,
@@ -55,7 +63,7 @@ export class ConnectionsModule {
         ConnectionLogController,
         DiagnosisController,
         TriggersController,
-        OlderSubscriptionsController,
+        ProbeController,
         ConnectionMcpController,
         ConnectionsController,
       ],
@@ -63,11 +71,15 @@ export class ConnectionsModule {
         ConnectionsService,
         ConnectionCreation,
         ConnectionDeletion,
+        { provide: NamespaceDeletion, useExisting: ConnectionDeletion },
         ConnectionsMetrics,
         ConnectionToolsService,
         ConnectionLogService,
         LogRecorder,
+        McpTrial,
         ConnectionSetupService,
+        { provide: credentialOwners.connection, useExisting: ConnectionSetupService },
+        { provide: pageOwners.connections, useExisting: ConnectionSetupService },
         ConnectionCheck,
         ConnectionRechecker,
         ConnectionRefresher,
@@ -76,6 +88,16 @@ export class ConnectionsModule {
         NamespaceMembers,
         NamespaceServers,
         TriggersService,
+        ProbeService,
+        ProbesRepository,
+      ],
+      exports: [
+        ConnectionsService,
+        ConnectionToolsService,
+        ConnectionLogService,
+        DiagnosisService,
+        McpTrial,
+        ProbeService,
       ],
     },
   }));

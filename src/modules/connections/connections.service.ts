@@ -1,8 +1,9 @@
 /**
  * Creates, changes, reads and deletes connections (Spec 4.1 to 4.4).
  *
- * The target of a connection (URL, registry server, source module, uplink, mock) stays for life. A change of what is
- * sent to the server or offered of it counts up `revision`: handles of older revisions close, and the server is asked
+ * The target of a connection (URL, registry server, source module, uplink, mock) stays for life, with one exception: its owner
+ * may send another `mcpUrl` while the connection has never worked. Nothing of the old address reaches the new one. A change of
+ * what is sent to the server or offered of it counts up `revision`: handles of older revisions close, and the server is asked
  * again. Name, metadata and values that are stored already leave the session alone. Creating makes a real round trip,
  * whose outcome becomes the status; a failed one is no error of the request. Only a source module that cannot be loaded
  * is refused, and its row deleted.
@@ -15,18 +16,24 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { hostedFailureIn, ProgramStartError } from '../../hosting/hosting.errors.js';
+import { isGuest } from '../../platform/http/held-by-keys.js';
 import { generateName } from '../../platform/http/generated-name.js';
-import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import type { SuccessDto } from '../../platform/http/success.dto.js';
+import { checkedBody } from '../../platform/http/input.pipe.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import { GrantLevelError } from '../auth/auth.errors.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
+import { OAuthClientsService } from '../oauth/oauth-clients.service.js';
 import { ConnectionReader } from './core/connection-reader.js';
-import type { ConnectionDto, SetConnectionDto } from './core/connection.dto.js';
-import { Connection, type QueryValues } from './core/connection.entity.js';
+import { SetConnectionDto, type ConnectionDto } from './core/connection.dto.js';
+import { Connection } from './core/connection.entity.js';
 import { ConnectionRepository } from './core/connection.repository.js';
-import { requireConnectionId, requireTarget, type NewTarget } from './core/connection-target.js';
+import { isSamePlace, requireConnectionId, requireTarget, type NewTarget } from './core/connection-target.js';
 import { ConnectionValues } from './core/connection-values.js';
 import { queryFault } from './core/connection.validators.js';
-import { InvalidSourceError, ResourceNotFoundError } from './core/connections.errors.js';
-import { TargetResolver } from './core/target-resolver.js';
+import { InvalidSourceError, ResourceNotFoundError, targetConflict } from './core/connections.errors.js';
+import { TargetResolver, type TargetChange } from './core/target-resolver.js';
 import { ConnectionCreation, toStoredTools } from './connection-creation.js';
 import { ConnectionDeletion } from './connection-deletion.js';
 import { ConnectionCheck } from './recheck/connection-check.js';
@@ -43,28 +50,56 @@ export class ConnectionsService {
     private readonly values: ConnectionValues,
     private readonly creation: ConnectionCreation,
     private readonly deletion: ConnectionDeletion,
+    private readonly clients: OAuthClientsService,
+    private readonly credentials: CredentialsService,
   ) {}
 
   /**
-   * Creates a connection under a generated id.
+   * Creates a connection.
    *
-   * @throws InvalidInputError, InvalidSourceError, ResourceNotFoundError, KeyScopeError
+   * @param connectionId default: a generated one
+   * @throws InvalidInputError, InvalidSourceError, ResourceNotFoundError, KeyScopeError; ConflictError for an id that is taken
    */
-  async create(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<ConnectionDto> {
+  async create(
+    namespace: OwnedNamespace,
+    body: SetConnectionDto,
+    caller: Caller,
+    connectionId?: string,
+  ): Promise<ConnectionDto> {
+    if (connectionId !== undefined) requireConnectionId(connectionId);
     const prepared = await this.creation.prepare(namespace, body, caller);
     for (;;) {
-      const id = await this.creation.insert(namespace, generateName(6), prepared, body);
+      const id = await this.creation.insert(namespace, connectionId ?? generateName(6), prepared, body);
       if (id) return this.firstCheck(id, prepared.target);
+      if (connectionId !== undefined) {
+        throw new ConflictError(`There is a connection ${namespace.name}/${connectionId} already: choose another id.`);
+      }
     }
   }
 
+  /** Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens. @throws ResourceNotFoundError */
+  remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
+    return this.deletion.remove(namespace, connectionId);
+  }
+
+  /** The body of a new connection or of a change, from the values of a form. @throws InvalidInputError */
+  checked(body: object): Promise<SetConnectionDto> {
+    return checkedBody(SetConnectionDto, body);
+  }
+
+  /** Reads a connection as the caller may see it: a guest reads who has to set it up. @throws ResourceNotFoundError */
+  get(namespace: OwnedNamespace, connectionId: string, { grant }: Caller): Promise<ConnectionDto> {
+    return isGuest(grant) ? this.reader.getForGuest(namespace, connectionId) : this.reader.get(namespace, connectionId);
+  }
+
   /**
-   * Creates the connection, or changes the members that the body has. The target stays for life. The server is asked at
+   * Creates the connection, or changes the members that the body has. The server is asked at
    * creation, after a change of what is sent to it or offered of it, and when the body names the target or headers while the
    * connection is not `connected`. Name and metadata, and values that are stored already, leave its session alone.
    *
    * @param caller whom a grant of the connection let in creates none: it may have been deleted meanwhile
-   * @throws InvalidInputError, InvalidSourceError, ConflictError, ResourceNotFoundError, KeyScopeError
+   * @throws InvalidInputError, InvalidSourceError, ConflictError, ResourceNotFoundError, KeyScopeError; GrantLevelError for
+   * `oauth`, which stays with the owner
    */
   async set(
     namespace: OwnedNamespace,
@@ -73,6 +108,7 @@ export class ConnectionsService {
     caller: Caller,
   ): Promise<{ created: boolean; connection: ConnectionDto }> {
     requireConnectionId(connectionId);
+    if (body.oauth !== undefined && caller.grant) throw new GrantLevelError(caller.grant.level, 'administer');
     const where = { namespaceId: namespace.id, connectionId };
     if (!caller.grant && !(await this.connections.existsBy(where))) {
       requireTarget(connectionId, body);
@@ -82,7 +118,8 @@ export class ConnectionsService {
     }
     const existing = await this.repository.findWithSource(where);
     if (!existing) throw new ResourceNotFoundError();
-    const isNewRevision = await this.update(existing.id, body, await this.targets.change(namespace, existing, body));
+    const change = await this.targets.change(namespace, existing, body, caller);
+    const isNewRevision = await this.update(existing, body, change);
     if (isNewRevision) await this.checks.run(existing.id);
     else if (existing.statusState !== 'connected') {
       // A body that names the target, or headers for it, asks for a check; an uplink reports by itself.
@@ -94,18 +131,36 @@ export class ConnectionsService {
 
   /**
    * Writes the members that differ from the stored ones, compared as plain values under the lock of the row: sealed values
-   * differ each time.
+   * differ each time. Of a row that moves, headers, login, recordings, status and setup links are those of a new connection.
    *
+   * @param existing the row that the change was made for
+   * @throws ConflictError if the connection has worked or moved since that row was read
    * @returns true if more than name and metadata changed, which counts up the revision
    */
-  private update(
-    id: string,
-    { name, metadata, headers, tools, callTimeoutMs }: SetConnectionDto,
-    { mcpUrl, query }: { mcpUrl?: string; query?: QueryValues },
+  private async update(
+    existing: Connection,
+    body: SetConnectionDto,
+    { mcpUrl, query, isMove = false }: TargetChange,
   ): Promise<boolean> {
-    return this.connections.manager.transaction(async (tx) => {
+    const { id } = existing;
+    const { name, metadata, tools, callTimeoutMs } = body;
+    // Of a connection that moves, what the body leaves out ends.
+    const headers = body.headers ?? (isMove ? {} : undefined);
+    const sentOauth = body.oauth === undefined && isMove ? null : body.oauth;
+    let revoke = () => {};
+    const isNewRevision = await this.connections.manager.transaction(async (tx) => {
       const stored = await this.repository.lock(id, tx);
       if (!stored) throw new ResourceNotFoundError();
+      // Headers of this body were meant for the address that was read.
+      const isElsewhere = stored.targetKind === 'url' && !isSamePlace(stored.mcpUrl ?? '', existing.mcpUrl ?? '');
+      if (isElsewhere || (isMove && stored.lastOkAt !== null)) throw targetConflict('mcpUrl');
+      const owner = { kind: 'connection', id } as const;
+      const fresh = isMove ? await this.repository.forgetAddress(id, tx) : {};
+      if (isMove) {
+        revoke = await this.credentials.removeIn(owner, tx);
+        await this.clients.replacePreregistered(owner, undefined, null, tx);
+        Object.assign(stored, { oauth: null, sealedOauthSecret: null });
+      }
       const storedQuery = this.values.openQuery(id, stored.sealedQuery);
       // Query values are never shown, so a change names only its own: an empty value deletes one, and unnamed ones stay.
       const named = new Set(query?.map(([key]) => key));
@@ -117,7 +172,19 @@ export class ConnectionsService {
       if (fault !== null) throw new InvalidInputError(`The query values ${fault}`);
       const sealedHeaders = this.values.sealHeaders(id, headers);
       const storedHeaders = this.values.openHeaders(id, stored.sealedHeaders);
+      const login = sentOauth === undefined ? null : this.values.oauthOf(stored, sentOauth);
+      const storedSecret = this.values.openOauthSecret(id, stored.sealedOauthSecret);
+      const isOtherLogin = login !== null && !(isSame(login.oauth, stored.oauth) && login.secret === storedSecret);
+      if (isOtherLogin && (stored.oauth?.clientId ?? login.oauth?.clientId) !== undefined) {
+        await this.clients.replacePreregistered(owner, login.oauth?.clientId, login.secret, tx);
+      }
       const sent = {
+        ...fresh,
+        ...(login &&
+          (isOtherLogin || isMove) && {
+            oauth: login.oauth,
+            sealedOauthSecret: this.values.sealOauthSecret(id, login.secret),
+          }),
         ...(headers !== undefined &&
           !isSame(this.values.openHeaders(id, sealedHeaders), storedHeaders) && { sealedHeaders }),
         ...(mcpUrl !== undefined && mcpUrl !== this.values.openUrl(stored) && this.values.sealUrl(id, mcpUrl)),
@@ -137,6 +204,8 @@ export class ConnectionsService {
       else if (Object.keys(shown).length > 0) await tx.update(Connection, { id }, shown);
       return isNewRevision;
     });
+    revoke();
+    return isNewRevision;
   }
 
   /** Deletes a new connection again if its module cannot be loaded. @throws InvalidSourceError */

@@ -1,5 +1,5 @@
 import { Body, Delete, Get, Param, Post, Query, Res } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
@@ -7,14 +7,16 @@ import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
-import { ConnectionController, ownConnectionsOnly } from '../connections/core/connections.access.js';
+import { ConnectionController, ownConnections } from '../connections/core/connections.access.js';
 import { ResourceNotFoundError } from '../connections/core/connections.errors.js';
 import { GrantDto, GrantListDto, SetGrantDto, WithdrawGrantQueryDto } from './grant.dto.js';
 import type { GrantTarget } from './grant.types.js';
-import { grantIdParam, setGrantErrors } from './grants.docs.js';
+import { grantBody, grantIdParam, membersOnly, setGrantErrors } from './grants.docs.js';
 import { GrantsService } from './grants.service.js';
 
-/** Grants of a connection: only its owner sees and changes them. */
+const granters = { ...ownConnections, own: true } as const;
+
+/** Grants of a connection: its owner sees and changes them; editors of an organization do so for its members. */
 @ApiTags('Grants')
 @ConnectionController('grants')
 export class ConnectionGrantsController {
@@ -22,7 +24,8 @@ export class ConnectionGrantsController {
 
   /** Let another account use a connection, or change its level. */
   @Post()
-  @Access('connections:write', ownConnectionsOnly)
+  @ApiBody(grantBody)
+  @Access('connections:write', granters)
   @ApiOkResponse({ type: GrantDto, description: 'The account had a grant, and has this level now.' })
   @ApiCreatedResponse({ type: GrantDto, description: 'Granted.' })
   @ApiErrors(...setGrantErrors)
@@ -42,7 +45,7 @@ export class ConnectionGrantsController {
 
   /** List the grants of a connection. Newest first. */
   @Get()
-  @Access('connections:write', ownConnectionsOnly)
+  @Access('connections:write', granters)
   @ApiErrors(400, 404)
   async list(
     @CurrentNamespace() namespace: OwnedNamespace,
@@ -55,15 +58,16 @@ export class ConnectionGrantsController {
   /** Withdraw a grant of a connection. It stops working everywhere within 5 seconds. */
   @Delete(':grantId')
   @ApiParam(grantIdParam)
-  @Access('connections:write', ownConnectionsOnly)
-  @ApiErrors(400, { status: 404, message: 'Grant not found' })
+  @Access('connections:write', granters)
+  @ApiErrors(400, membersOnly, { status: 404, message: 'Grant not found' })
   async remove(
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') connectionId: string,
+    @CurrentCaller() caller: Caller,
     @Param('grantId', UuidOr404('Grant not found')) id: string,
     @Query() query: WithdrawGrantQueryDto,
   ): Promise<SuccessDto> {
-    return this.grants.remove(await this.target(namespace, connectionId), id, query);
+    return this.grants.remove(await this.target(namespace, connectionId), caller, id, query);
   }
 
   private async target(namespace: OwnedNamespace, connectionId: string): Promise<GrantTarget> {

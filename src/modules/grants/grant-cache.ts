@@ -1,11 +1,12 @@
 /**
- * Grants as the access guard sees them, and the end of what they hold open. A grant lets another account use one server
- * or one connection (`grants`, level `call` or `manage`).
+ * Grants as the access guard sees them, and the end of what they hold open. A grant lets another account, or everybody, use
+ * a server, a connection or all of a namespace (`grants`, level `call` or `manage`), in whole or some tools, and until a time.
+ * Several grants of one thing add up.
  *
  * Lookups are cached for 5 s by account, kind and name. A change is announced (`grants.changed`) and drops the cache in
  * every process at once; the short lifetime covers a lost message. Streams and tunnels that were opened by a grant are
- * checked every 3 s and after each change, and end when the grant was withdrawn or has another level. So a withdrawn
- * grant works nowhere after 5 s.
+ * checked every 3 s and after each change, and end when the grant was withdrawn, has expired or has other terms. So a
+ * withdrawn grant works nowhere after 5 s.
  */
 import { Injectable, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -13,8 +14,7 @@ import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Schedule, type ScheduledWork } from '../../platform/schedule/schedule.js';
-import { AccessService } from '../auth/access.service.js';
-import type { FoundGrant, GrantedThing, GrantSource } from '../auth/access.types.js';
+import { BY_MEMBERSHIP, type FoundGrant, type GrantedThing, type GrantSource } from '../auth/access.types.js';
 import { ConnectionEvents } from '../connections/core/connection.events.js';
 import type { GrantTarget } from './grant.types.js';
 import { GrantsRepository, type TargetedGrant } from './grants.repository.js';
@@ -30,7 +30,6 @@ export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBoots
 
   constructor(
     private readonly rows: GrantsRepository,
-    private readonly access: AccessService,
     private readonly held: HeldByKeys,
     private readonly pubSub: PubSub,
     private readonly connections: ConnectionEvents,
@@ -38,15 +37,16 @@ export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBoots
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.access.useGrants(this);
     this.connections.on('changed', ({ id, revision }) => {
       if (revision === null) this.forget(({ targetId }) => targetId === id);
     });
     await this.pubSub.subscribe('grants.changed', (changed) => {
-      const id = 'serverId' in changed ? changed.serverId : changed.connectionId;
-      this.forget(({ targetId }) => targetId === id);
+      const id = changed.serverId ?? changed.connectionId ?? changed.namespaceId;
+      this.forget(({ targetId, namespaceId }) => targetId === id || namespaceId === id);
       if (changed.cut !== undefined) this.held.cut(changed.cut);
     });
+    // The account may have left an organization, or entered one.
+    await this.pubSub.subscribe('auth.account-changed', () => this.forget(() => true));
     await this.pubSub.subscribe('servers.deleted', ({ id }) => this.forget(({ targetId }) => targetId === id));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.forget((grant) => grant.namespaceId === id));
   }
@@ -67,9 +67,9 @@ export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBoots
    * @param cut the withdrawn grant whose calls are cut
    */
   announce({ kind, id }: GrantTarget, cut?: string): void {
-    this.forget(({ targetId }) => targetId === id);
+    this.forget(({ targetId, namespaceId }) => targetId === id || namespaceId === id);
     if (cut !== undefined) this.held.cut(cut);
-    this.pubSub.publish('grants.changed', { ...(kind === 'server' ? { serverId: id } : { connectionId: id }), cut });
+    this.pubSub.publish('grants.changed', { [`${kind}Id`]: id, cut });
   }
 
   private load(key: string): Promise<TargetedGrant | null> {
@@ -86,7 +86,10 @@ export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBoots
   private async checkHeld(): Promise<void> {
     const { grants } = this.held;
     if (grants.length === 0) return;
-    const levels = await this.rows.levelsOf(grants.map(({ id }) => id));
-    for (const grant of grants) if (levels.get(grant.id) !== grant.level) this.held.endGrant(grant);
+    const terms = await this.rows.termsOf(grants.map(({ id }) => id));
+    for (const grant of grants) {
+      const isHeld = grant.id === BY_MEMBERSHIP.id || terms.get(grant.id) === grant.terms;
+      if (!isHeld) this.held.endGrant(grant);
+    }
   }
 }

@@ -1,24 +1,78 @@
-import { ApiProperty } from '@nestjs/swagger';
-import { IsIn, IsOptional } from 'class-validator';
-import { IsFlag, IsPrintable } from '../../platform/http/input-values.js';
+import { ApiProperty, IntersectionType, PickType } from '@nestjs/swagger';
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  ArrayNotEmpty,
+  Equals,
+  IsIn,
+  IsISO8601,
+  IsObject,
+  IsOptional,
+  Length,
+  ValidateIf,
+  ValidateNested,
+} from 'class-validator';
+import { IsFlag, IsPrintable, Omittable } from '../../platform/http/input-values.js';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { grantLevels, type GrantLevel } from '../auth/access.types.js';
-import { targetKinds, type GrantedRow, type GrantRow, type TargetKind } from './grant.types.js';
+import {
+  targetKinds,
+  type GivenGrantRow,
+  type GrantedRow,
+  type GrantRow,
+  type GrantTerms,
+  type ListedGrantRow,
+  type TargetKind,
+} from './grant.types.js';
+
+/** Tools that a grant opens. */
+@ClosedBody()
+export class GrantToolsDto {
+  /**
+   * Exact names, 1 to 100.
+   * @example ['search', 'read_file']
+   */
+  @ArrayNotEmpty({ message: '$property must hold at least one name' })
+  @ArrayMaxSize(100, { message: '$property must hold at most 100 names' })
+  @Length(1, 255, { each: true })
+  allow: string[];
+}
 
 @ClosedBody()
 export class SetGrantDto {
   /**
-   * The id or the name of the other account.
+   * The id or the name of the other account, or of an organization, whose members have it too. Or `everyone`.
    * @example 'bob'
    */
+  @ValidateIf(({ everyone }: SetGrantDto) => everyone === undefined)
   @IsPrintable(255, 1)
-  account: string;
+  account?: string;
+
+  /** Everybody with an account, instead of `account`. */
+  @Omittable()
+  @Equals(true)
+  everyone?: true;
 
   /** `call`: find it and call it. `manage`: everything but its deletion, its transfer and its grants. */
   @ApiProperty({ enum: grantLevels })
   @IsIn(grantLevels)
   level: GrantLevel;
+
+  /** Opens these tools and nothing else: no resources, no prompts, no tool that comes later. With `level` `call`. */
+  @Omittable()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => GrantToolsDto)
+  tools?: GrantToolsDto;
+
+  /**
+   * End of the grant, in the future. Absent: none.
+   * @example '2027-11-20T00:00:00.000Z'
+   */
+  @Omittable()
+  @IsISO8601({ strict: true })
+  expiresAt?: string;
 }
 
 export class WithdrawGrantQueryDto {
@@ -36,24 +90,60 @@ export class GrantAccountDto {
   name: string;
 }
 
-/** What another account may do with a server or a connection. */
+/** What another account may do with a server, a connection or a namespace. */
 export class GrantDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;
-  /** The account that may use it. */
-  account: GrantAccountDto;
+  /** The account that may use it. Absent with `everyone`. */
+  account?: GrantAccountDto;
+  /** Everybody with an account may. */
+  everyone?: true;
   @ApiProperty({ enum: grantLevels })
   level: GrantLevel;
+  /** Only these tools. Absent: all, and all else. */
+  tools?: GrantToolsDto;
+  /**
+   * Absent: it has no end.
+   * @example '2027-11-20T00:00:00.000Z'
+   */
+  expiresAt?: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
 }
 
+/** The last use of a target by an account. */
+export class LastUseDto {
+  /** @example '2026-11-20T10:15:00.000Z' */
+  at: string;
+  /** The name that the MCP client gave itself; null if it gave none, and for REST. */
+  client: string | null;
+  /** Kind of the credential. */
+  @ApiProperty({ enum: ['key', 'oauth', 'session'] })
+  kind: string;
+  /**
+   * Id of the credential.
+   * @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10'
+   */
+  credential: string;
+}
+
+/** A grant in the list of its target. */
+export class ListedGrantDto extends GrantDto {
+  /**
+   * Name of the account that granted it; null for one that was deleted.
+   * @example 'ada'
+   */
+  grantedBy: string | null;
+  /** The last use of the target by this account. Absent before the first, for an organization, and for everybody. */
+  lastUse?: LastUseDto;
+}
+
 export class GrantListDto {
-  grants: GrantDto[];
+  grants: ListedGrantDto[];
   pagination: PaginationDto;
 }
 
-/** A server or a connection that another account lets this one use. */
+/** A server, a connection or a namespace that another account lets this one use. */
 export class ReceivedGrantDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;
@@ -75,6 +165,13 @@ export class ReceivedGrantDto {
   owner: GrantAccountDto;
   @ApiProperty({ enum: grantLevels })
   level: GrantLevel;
+  /** Only these tools. Absent: all, and all else. */
+  tools?: GrantToolsDto;
+  /**
+   * Absent: it has no end.
+   * @example '2027-11-20T00:00:00.000Z'
+   */
+  expiresAt?: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
 }
@@ -84,20 +181,80 @@ export class ReceivedGrantListDto {
   pagination: PaginationDto;
 }
 
-export function toGrantDto({ id, accountId, accountName, level, createdAt }: GrantRow): GrantDto {
-  return { id, account: { id: accountId, name: accountName }, level, createdAt: createdAt.toISOString() };
+const NAMED = ['kind', 'qualifiedName', 'namespace', 'connectionId'] as const;
+
+/** A server, a connection or a namespace that an account lets another one use. */
+export class GivenGrantDto extends IntersectionType(GrantDto, PickType(ReceivedGrantDto, NAMED)) {
+  /**
+   * Name of the account that granted it; null for one that was deleted.
+   * @example 'ada'
+   */
+  grantedBy: string | null;
+}
+
+export class GivenGrantListDto {
+  grants: GivenGrantDto[];
+  pagination: PaginationDto;
+}
+
+export function toGrantDto({ id, accountId, accountName, createdAt, ...terms }: GrantRow): GrantDto {
+  return {
+    id,
+    ...(accountId !== null && accountName !== null
+      ? { account: { id: accountId, name: accountName } }
+      : { everyone: true as const }),
+    ...termsOf(terms),
+    createdAt: createdAt.toISOString(),
+  };
+}
+
+export function toListedGrantDto(row: ListedGrantRow): ListedGrantDto {
+  return {
+    ...toGrantDto(row),
+    grantedBy: row.grantedBy,
+    ...(row.usedAt && {
+      lastUse: {
+        at: row.usedAt.toISOString(),
+        client: row.usedClient,
+        kind: row.usedKind ?? '',
+        credential: row.usedCredential ?? '',
+      },
+    }),
+  };
 }
 
 export function toReceivedGrantDto(row: GrantedRow): ReceivedGrantDto {
-  const { id, namespace, serverName, connectionId, accountId, accountName, level, createdAt } = row;
+  const { id, accountId, accountName, createdAt } = row;
   return {
     id,
-    kind: serverName === null ? 'connection' : 'server',
+    ...namesOf(row),
+    owner: { id: accountId, name: accountName },
+    ...termsOf(row),
+    createdAt: createdAt.toISOString(),
+  };
+}
+
+export function toGivenGrantDto(row: GivenGrantRow): GivenGrantDto {
+  return { ...toGrantDto(row), ...namesOf(row), grantedBy: row.grantedBy };
+}
+
+function namesOf({
+  namespace,
+  serverName,
+  connectionId,
+}: Pick<GrantedRow, 'namespace' | 'serverName' | 'connectionId'>): Pick<ReceivedGrantDto, (typeof NAMED)[number]> {
+  return {
+    kind: serverName !== null ? 'server' : connectionId !== null ? 'connection' : 'namespace',
     ...(serverName !== null && { qualifiedName: serverName === '' ? namespace : `${namespace}/${serverName}` }),
     namespace,
     ...(connectionId !== null && { connectionId }),
-    owner: { id: accountId, name: accountName },
+  };
+}
+
+function termsOf({ level, tools, expiresAt }: GrantTerms): Pick<GrantDto, 'level' | 'tools' | 'expiresAt'> {
+  return {
     level,
-    createdAt: createdAt.toISOString(),
+    ...(tools && { tools: { allow: tools } }),
+    ...(expiresAt && { expiresAt: expiresAt.toISOString() }),
   };
 }

@@ -2,23 +2,29 @@ import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryGene
 import type { GrantLevel } from '../auth/access.types.js';
 import { Account } from '../auth/account.entity.js';
 import { Connection } from '../connections/core/connection.entity.js';
+import { Namespace } from '../namespaces/namespace.entity.js';
 import { Server } from '../servers/server.entity.js';
 
-/** What the owner of a server or a connection lets another account do with it. At most one for each target and account. */
+/**
+ * What the owner of a server, a connection or a namespace lets another account do with it, or everybody. At most one for each
+ * target and account.
+ */
 @Entity('grants')
 @Index('grants_server', ['serverId', 'subjectId'], { unique: true })
 @Index('grants_connection', ['connectionId', 'subjectId'], { unique: true })
+@Index('grants_namespace', ['namespaceId', 'subjectId'], { unique: true })
 @Index('grants_subject', ['subjectId'])
 @Check('grants_level', `level IN ('call', 'manage')`)
-@Check('grants_target', 'num_nonnulls(server_id, connection_id) = 1')
+@Check('grants_target', 'num_nonnulls(server_id, connection_id, namespace_id) = 1')
+@Check('grants_tools', `tools IS NULL OR level = 'call'`)
 export class Grant {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The account that may use the target. CASCADE: a grant goes with it. */
+  /** The account that may use the target; null: everybody with an account. CASCADE: a grant goes with it. */
   @ForeignKey(() => Account, { name: 'grants_subject_fk', onDelete: 'CASCADE' })
-  @Column('uuid', { name: 'subject_id' })
-  subjectId: string;
+  @Column('uuid', { name: 'subject_id', nullable: true })
+  subjectId: string | null;
 
   /** CASCADE: a grant goes with its server. */
   @ForeignKey(() => Server, { name: 'grants_server_fk', onDelete: 'CASCADE' })
@@ -30,8 +36,21 @@ export class Grant {
   @Column('uuid', { name: 'connection_id', nullable: true })
   connectionId: string | null;
 
+  /** Of all servers and connections in it. CASCADE: a grant goes with its namespace. */
+  @ForeignKey(() => Namespace, { name: 'grants_namespace_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'namespace_id', nullable: true })
+  namespaceId: string | null;
+
   @Column('text')
   level: GrantLevel;
+
+  /** The only tools that it opens; null: all, and all else. */
+  @Column('text', { array: true, nullable: true })
+  tools: string[] | null;
+
+  /** Null: none. */
+  @Column('timestamptz', { name: 'expires_at', nullable: true })
+  expiresAt: Date | null;
 
   /** The account that granted it. No foreign key: it is a record. */
   @Column('uuid', { name: 'created_by' })

@@ -1,29 +1,58 @@
 import type { GrantLevel } from '../auth/access.types.js';
 
 /** What can be granted. */
-export const targetKinds = ['server', 'connection'] as const;
+export const targetKinds = ['server', 'connection', 'namespace'] as const;
 export type TargetKind = (typeof targetKinds)[number];
 
-/** A server or a connection, by the id of its row. */
+/** A server, a connection or a namespace, by the id of its row. */
 export interface GrantTarget {
   kind: TargetKind;
   id: string;
 }
 
-/** A grant, with the account that it names. */
-export interface GrantRow {
-  id: string;
-  accountId: string;
-  accountName: string;
+/** What a grant opens, and until when. */
+export interface GrantTerms {
   level: GrantLevel;
+  /** The only tools that it opens; null: all, and all else. */
+  tools: string[] | null;
+  expiresAt: Date | null;
+}
+
+/** A grant, with the account that it names; null for everybody. */
+export interface GrantRow extends GrantTerms {
+  id: string;
+  accountId: string | null;
+  accountName: string | null;
   createdAt: Date;
+}
+
+/** A grant of a target, with who gave it. */
+interface GrantByRow extends GrantRow {
+  /** Name of the account that granted it; null for one that was deleted. */
+  grantedBy: string | null;
+}
+
+/** A grant of a target, with the last use of the target by its account; null before the first. */
+export interface ListedGrantRow extends GrantByRow {
+  usedAt: Date | null;
+  usedClient: string | null;
+  usedKind: string | null;
+  usedCredential: string | null;
+}
+
+/** A grant that an account gave, with what it is of. */
+export interface GivenGrantRow extends GrantByRow, Pick<GrantedRow, 'namespace' | 'serverName' | 'connectionId'> {
+  /** The id of the row of its target. */
+  targetId: string;
 }
 
 /** A grant for an account, with what it is of; the account of the row is the owner. */
 export interface GrantedRow extends GrantRow {
+  accountId: string;
+  accountName: string;
   namespace: string;
-  /** Null for a connection. */
+  /** Null for a connection and a namespace. */
   serverName: string | null;
-  /** Null for a server. */
+  /** Null for a server and a namespace. */
   connectionId: string | null;
 }

@@ -1,4 +1,14 @@
 /** Parts of the API document that the routes of grants share. */
+import { SetGrantDto } from './grant.dto.js';
+
+/** Bodies that Swagger UI can send: all members together would exclude each other. */
+export const grantBody = {
+  type: SetGrantDto,
+  examples: {
+    account: { value: { account: 'bob', level: 'call' } },
+    tools: { value: { everyone: true, level: 'call', tools: { allow: ['search'] } } },
+  },
+};
 
 export const grantIdParam = {
   name: 'grantId',
@@ -6,8 +16,19 @@ export const grantIdParam = {
   example: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
 };
 
+export const membersOnly = {
+  status: 403,
+  text: 'An editor of an organization grants to its members only.',
+  message: 'Forbidden: editors grant to members of the organization only. Ask one of its owners for a grant to others.',
+};
+
 export const setGrantErrors = [
-  { status: 400, message: 'account is your own, which owns this already: name another account' },
+  membersOnly,
+  {
+    status: 400,
+    text: 'The account owns it, or the terms do not go together.',
+    message: 'account owns this already: name another account',
+  },
   {
     status: 404,
     text: 'There is no such target, or no such account.',
@@ -15,6 +36,6 @@ export const setGrantErrors = [
   },
   {
     status: 409,
-    message: 'This has 100 grants, as many as a server or a connection may have: withdraw one first',
+    message: 'This has 100 grants, as many as it may have: withdraw one first',
   },
 ];

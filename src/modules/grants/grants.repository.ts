@@ -3,10 +3,11 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { isUUID } from 'class-validator';
 import { DataSource, type EntityManager } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import type { FoundGrant, GrantedThing, GrantLevel } from '../auth/access.types.js';
-import type { GrantedRow, GrantRow, GrantTarget } from './grant.types.js';
+import { grantsTo, IS_CURRENT, TERMS, toolsOfAll } from '../auth/memberships.access.js';
+import type { FoundGrant, GrantedThing, Visibility } from '../auth/access.types.js';
+import type { GivenGrantRow, GrantedRow, GrantTarget, GrantTerms, ListedGrantRow } from './grant.types.js';
 
-/** A grant that was found, with the id of the row that it is of. */
+/** A grant that was found, with the id of the row that was asked for. */
 export type TargetedGrant = FoundGrant & { targetId: string };
 
 /** A page of rows. */
@@ -19,37 +20,92 @@ interface Page {
 const places = {
   server: { table: 'servers', column: 'server_id' },
   connection: { table: 'connections', column: 'connection_id' },
+  namespace: { table: 'namespaces', column: 'namespace_id' },
 } as const;
 
-const found = (target: string) =>
-  new PreparedStatement<TargetedGrant>(
-    `SELECT g.id, g.level, t.id AS "targetId", n.id AS "namespaceId", n.account_id AS "ownerId"
-       FROM namespaces n JOIN ${target} WHERE n.name = $2 AND g.subject_id = $1`,
+/** One of the grants that open a thing to an account. */
+export type OpeningGrant = TargetedGrant & {
+  expiresAt: Date | null;
+  /** Name of the account or organization that has it; null for everybody. */
+  subject: string | null;
+};
+
+/** Every grant of a thing and of its namespace, the strongest first. */
+const found = (target: string, column: string) =>
+  new PreparedStatement<OpeningGrant>(
+    `SELECT g.id, g."ownLevel" AS level, g.tools, g.terms, t.id AS "targetId", n.id AS "namespaceId", n.account_id AS "ownerId",
+            g.expires_at AS "expiresAt", (SELECT a.name FROM accounts a WHERE a.id = g.subject_id) AS subject
+       FROM namespaces n JOIN ${target} JOIN ${grantsTo('$1::uuid')} g ON g.${column} = t.id OR g.namespace_id = n.id
+      WHERE n.name = $2 ORDER BY g."ownLevel" DESC, g.tools IS NULL DESC, g.expires_at DESC, g.id`,
   );
 const FIND = {
-  server: found('servers t ON t.namespace_id = n.id AND lower(t.name) = lower($3) JOIN grants g ON g.server_id = t.id'),
-  connection: found(
-    'connections t ON t.namespace_id = n.id AND t.connection_id = $3 JOIN grants g ON g.connection_id = t.id',
-  ),
+  server: found('servers t ON t.namespace_id = n.id AND lower(t.name) = lower($3)', 'server_id'),
+  connection: found('connections t ON t.namespace_id = n.id AND t.connection_id = $3', 'connection_id'),
+  namespace: found(`namespaces t ON t.id = n.id AND $3 = ''`, 'namespace_id'),
 };
+
+/** The join of a kind of thing to its namespace `n`. */
+const THING = {
+  server: 'JOIN servers t ON t.namespace_id = n.id AND lower(t.name) = lower($2)',
+  connection: 'JOIN connections t ON t.namespace_id = n.id AND t.connection_id = $2',
+  namespace: '',
+};
+
+/** A thing, with what decides on calls of it. */
+interface ThingRow {
+  ownerId: string;
+  ownerName: string;
+  /** Null for what is no server. */
+  visibility: Visibility | null;
+  /** Why the operator suspended it, or its namespace; null for one in use. */
+  suspended: string | null;
+}
+
+/** The current grants of what the account $1 owns. */
+const GIVEN = `FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
+         JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id, g.namespace_id)
+         LEFT JOIN accounts a ON a.id = g.subject_id WHERE n.account_id = $1 AND ${IS_CURRENT}`;
+
+/** SQL of a condition: the account $2 is a member of the organization $1. Its role stays until the transaction has ended. */
+const MEMBER = 'SELECT FROM memberships WHERE organization_id = $1 AND account_id = $2 FOR KEY SHARE';
 
 /** SQL on the table `grants`. */
 @Injectable()
 export class GrantsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The grant of a thing for an account; null when there is none. */
-  find(accountId: string, { kind, namespace, name }: GrantedThing): Promise<TargetedGrant | null> {
-    return FIND[kind].findOne(this.database, [accountId, namespace, name]);
+  /** What the grants of a thing open together to an account, under the id of the strongest; null when there is none. */
+  async find(accountId: string, thing: GrantedThing): Promise<TargetedGrant | null> {
+    const rows = await this.opening(accountId, thing);
+    const [strongest] = rows;
+    if (!strongest) return null;
+    return { ...strongest, tools: toolsOfAll(rows) };
   }
 
-  /** The levels of those of these grants that exist, by id. */
-  async levelsOf(ids: string[]): Promise<Map<string, string>> {
-    const rows = await this.database.query<{ id: string; level: string }[]>(
-      'SELECT id, level FROM grants WHERE id = ANY($1::uuid[])',
+  /** The current grants that open a thing to an account, of the thing and of its namespace, the strongest first. */
+  opening(accountId: string, { kind, namespace, name }: GrantedThing): Promise<OpeningGrant[]> {
+    return FIND[kind].run(this.database, [accountId, namespace, name]);
+  }
+
+  /** A thing as the target of the question of access; null when there is none. */
+  async findThing({ kind, namespace, name }: GrantedThing): Promise<ThingRow | null> {
+    const own = kind === 'namespace' ? 'n' : 't';
+    const [row] = await this.database.query<ThingRow[]>(
+      `SELECT n.account_id AS "ownerId", a.name AS "ownerName", ${kind === 'server' ? 't.visibility' : 'NULL AS visibility'},
+              coalesce(${own}.suspended, n.suspended) ->> 'reason' AS suspended
+         FROM namespaces n JOIN accounts a ON a.id = n.account_id ${THING[kind]} WHERE n.name = $1`,
+      kind === 'namespace' ? [namespace] : [namespace, name],
+    );
+    return row ?? null;
+  }
+
+  /** The terms of those of these grants that are current, by id. */
+  async termsOf(ids: string[]): Promise<Map<string, string>> {
+    const rows = await this.database.query<{ id: string; terms: string }[]>(
+      `SELECT g.id, ${TERMS} AS terms FROM grants g WHERE g.id = ANY($1::uuid[]) AND ${IS_CURRENT}`,
       [ids],
     );
-    return new Map(rows.map(({ id, level }) => [id, level]));
+    return new Map(rows.map(({ id, terms }) => [id, terms]));
   }
 
   /** The id of the row of a connection; null when there is none. */
@@ -59,6 +115,17 @@ export class GrantsRepository {
       [namespaceId, connectionId],
     );
     return row?.id ?? null;
+  }
+
+  /** The account that owns a target, and the name of its namespace; null when there is none. */
+  async ownerOf({ kind, id }: GrantTarget): Promise<{ ownerId: string; namespace: string } | null> {
+    const { table } = places[kind];
+    const namespaceId = kind === 'namespace' ? '$1' : `(SELECT namespace_id FROM ${table} WHERE id = $1)`;
+    const [row] = await this.database.query<{ ownerId: string; namespace: string }[]>(
+      `SELECT account_id AS "ownerId", name AS namespace FROM namespaces WHERE id = ${namespaceId}`,
+      [id],
+    );
+    return row ?? null;
   }
 
   /** The account of this id, or of this name; null when there is none. */
@@ -71,102 +138,157 @@ export class GrantsRepository {
   }
 
   /**
-   * Grants a target to an account, or changes the level that it was granted at, which ends the setup links of the target.
+   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant, which ends the setup
+   * links of the target where the level changes.
    *
    * @param max number of grants that a target may have
-   * @returns `full` when it has them, `missing` when there is no such target
+   * `organizationId`: only to members of this organization; null: to anybody.
+   *
+   * @param within the transaction that it is a part of
+   * @returns `full` when it has them, `missing` when there is no such target, `outsider` for no member
    */
   set(
     { kind, id }: GrantTarget,
-    { subjectId, level, createdBy }: { subjectId: string; level: GrantLevel; createdBy: string },
+    {
+      subjectId,
+      level,
+      tools,
+      expiresAt,
+      createdBy,
+      organizationId,
+    }: GrantTerms & Record<'subjectId' | 'organizationId', string | null> & { createdBy: string },
     max: number,
-  ): Promise<{ created: boolean; id: string; createdAt: Date } | 'full' | 'missing'> {
+    within = this.database.manager,
+  ): Promise<{ created: boolean; id: string; createdAt: Date } | 'full' | 'missing' | 'outsider'> {
     const { table, column } = places[kind];
-    return this.database.transaction(async (tx) => {
+    // Within another transaction, a savepoint.
+    return within.transaction(async (tx) => {
+      // Before the target, as by the removal of a member, which ends its grants.
+      if (organizationId !== null && (await tx.query<unknown[]>(MEMBER, [organizationId, subjectId])).length === 0) {
+        return 'outsider';
+      }
       // Locked, so that two grants at the same moment cannot pass the maximum.
       const locked = await tx.query<unknown[]>(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
       if (locked.length === 0) return 'missing';
       const [[changed]] = await tx.query<[{ id: string; createdAt: Date; isNew: boolean }[]]>(
-        `UPDATE grants g SET level = $3 FROM grants before
-          WHERE g.${column} = $1 AND g.subject_id = $2 AND before.id = g.id
+        `UPDATE grants g SET level = $3, tools = $4, expires_at = $5 FROM grants before
+          WHERE g.${column} = $1 AND g.subject_id IS NOT DISTINCT FROM $2::uuid AND before.id = g.id
          RETURNING g.id, g.created_at AS "createdAt", before.level <> $3 AS "isNew"`,
-        [id, subjectId, level],
+        [id, subjectId, level, tools, expiresAt],
       );
       if (changed) {
         if (changed.isNew) await endSetup(tx, { kind, id });
         return { created: false, id: changed.id, createdAt: changed.createdAt };
       }
       const [created] = await tx.query<{ id: string; createdAt: Date }[]>(
-        `INSERT INTO grants (${column}, subject_id, level, created_by)
-         SELECT $1, $2, $3, $4 WHERE (SELECT count(*) FROM grants WHERE ${column} = $1) < $5
+        `INSERT INTO grants (${column}, subject_id, level, tools, expires_at, created_by)
+         SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM grants WHERE ${column} = $1) < $7
          RETURNING id, created_at AS "createdAt"`,
-        [id, subjectId, level, createdBy, max],
+        [id, subjectId, level, tools, expiresAt, createdBy, max],
       );
       return created ? { created: true, ...created } : 'full';
     });
   }
 
-  /** Deletes a grant of a target, and ends the setup links of the target. @returns false when there is none of this id */
-  delete(target: GrantTarget, id: string): Promise<boolean> {
+  /**
+   * Deletes a grant of a target, and ends the setup links of the target.
+   *
+   * @param organizationId only of a member of this organization; null: of anybody
+   */
+  delete(target: GrantTarget, id: string, organizationId: string | null): Promise<'deleted' | 'missing' | 'outsider'> {
     const { table, column } = places[target.kind];
     return this.database.transaction(async (tx) => {
       // Locked first, as by what adds and changes grants.
       await tx.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [target.id]);
-      const [deleted] = await tx.query<[unknown[]]>(
-        `DELETE FROM grants WHERE id = $1 AND ${column} = $2 RETURNING id`,
-        [id, target.id],
+      const [grant] = await tx.query<{ isOf: boolean }[]>(
+        `SELECT $3::uuid IS NULL OR EXISTS (SELECT FROM memberships m
+            WHERE m.organization_id = $3 AND m.account_id = g.subject_id) AS "isOf"
+           FROM grants g WHERE g.id = $1 AND g.${column} = $2`,
+        [id, target.id, organizationId],
       );
-      if (deleted.length > 0) await endSetup(tx, target);
-      return deleted.length > 0;
+      if (!grant) return 'missing';
+      if (!grant.isOf) return 'outsider';
+      await tx.query('DELETE FROM grants WHERE id = $1', [id]);
+      await endSetup(tx, target);
+      return 'deleted';
     });
   }
 
   async count({ kind, id }: GrantTarget): Promise<number> {
-    return this.countWhere(places[kind].column, id);
+    const [row] = await this.database.query<[{ count: number }]>(
+      `SELECT count(*)::int AS count FROM grants WHERE ${places[kind].column} = $1`,
+      [id],
+    );
+    return row.count;
   }
 
   /** Grants of a target, newest first. */
-  list({ kind, id }: GrantTarget, { offset, limit }: Page): Promise<GrantRow[]> {
+  list({ kind, id }: GrantTarget, { offset, limit }: Page): Promise<ListedGrantRow[]> {
     return this.database.query(
-      `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g.level, g.created_at AS "createdAt"
-         FROM grants g JOIN accounts a ON a.id = g.subject_id WHERE g.${places[kind].column} = $1
+      `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g.level, g.tools, g.expires_at AS "expiresAt",
+              g.created_at AS "createdAt", (SELECT o.name FROM accounts o WHERE o.id = g.created_by) AS "grantedBy",
+              u.at AS "usedAt", u.client AS "usedClient", u.kind AS "usedKind", u.credential_id AS "usedCredential"
+         FROM grants g LEFT JOIN accounts a ON a.id = g.subject_id
+         LEFT JOIN last_uses u ON u.account_id = g.subject_id AND u.target_id = $1 WHERE g.${places[kind].column} = $1
         ORDER BY g.created_at DESC, g.id DESC LIMIT $2 OFFSET $3`,
       [id, limit, offset],
     );
   }
 
-  countReceived(accountId: string): Promise<number> {
-    return this.countWhere('subject_id', accountId);
+  /** Number of current grants of what an account owns. */
+  async countGiven(ownerId: string): Promise<number> {
+    const [row] = await this.database.query<[{ count: number }]>(`SELECT count(*)::int AS count ${GIVEN}`, [ownerId]);
+    return row.count;
   }
 
-  /** Grants for an account, newest first. */
+  /** The grants of {@link countGiven}, newest first. @param id the only one; null: all */
+  listGiven(ownerId: string, { offset, limit }: Page, id: string | null = null): Promise<GivenGrantRow[]> {
+    return this.database.query(
+      `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g.level, g.tools, g.expires_at AS "expiresAt",
+              g.created_at AS "createdAt", (SELECT o.name FROM accounts o WHERE o.id = g.created_by) AS "grantedBy",
+              coalesce(g.server_id, g.connection_id, g.namespace_id) AS "targetId",
+              n.name AS namespace, s.name AS "serverName", c.connection_id AS "connectionId"
+         ${GIVEN} AND ($4::uuid IS NULL OR g.id = $4) ORDER BY g.created_at DESC, g.id DESC LIMIT $2 OFFSET $3`,
+      [ownerId, limit, offset, id],
+    );
+  }
+
+  /** Number of current grants for an account, and for organizations that it is more than a guest of. */
+  async countReceived(accountId: string): Promise<number> {
+    const [row] = await this.database.query<[{ count: number }]>(
+      `SELECT count(*)::int AS count FROM ${grantsTo('$1::uuid')} g WHERE g.subject_id IS NOT NULL`,
+      [accountId],
+    );
+    return row.count;
+  }
+
+  /** Those of {@link countReceived}, newest first. */
   listReceived(accountId: string, { offset, limit }: Page): Promise<GrantedRow[]> {
     return this.database.query(
-      `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g.level, g.created_at AS "createdAt",
+      `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g."ownLevel" AS level, g.tools, g.expires_at AS "expiresAt",
+              g.created_at AS "createdAt",
               n.name AS namespace, s.name AS "serverName", c.connection_id AS "connectionId"
-         FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
-         JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id) JOIN accounts a ON a.id = n.account_id
-        WHERE g.subject_id = $1 ORDER BY g.created_at DESC, g.id DESC LIMIT $2 OFFSET $3`,
+         FROM ${grantsTo('$1::uuid')} g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
+         JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id, g.namespace_id) JOIN accounts a ON a.id = n.account_id
+        WHERE g.subject_id IS NOT NULL
+        ORDER BY g.created_at DESC, g.id DESC LIMIT $2 OFFSET $3`,
       [accountId, limit, offset],
     );
-  }
-
-  private async countWhere(column: string, id: string): Promise<number> {
-    const [row] = await this.database.query<{ count: number }[]>(
-      `SELECT count(*)::int AS count FROM grants WHERE ${column} = $1`,
-      [id],
-    );
-    return row?.count ?? 0;
   }
 }
 
 /** Ends the setup links of a target, and the authorizations that began with them. */
 async function endSetup(tx: EntityManager, { kind, id }: GrantTarget): Promise<void> {
-  if (kind === 'connection') await tx.query('UPDATE connections SET setup_epoch = setup_epoch + 1 WHERE id = $1', [id]);
+  const ofTarget = kind === 'namespace' ? 'namespace_id = $1' : 'id = $1';
+  if (kind !== 'server') {
+    await tx.query(`UPDATE connections SET setup_epoch = setup_epoch + 1 WHERE ${ofTarget}`, [id]);
+  }
   await tx.query(
     `UPDATE pending_authorizations SET completed_at = now(), state_hash = NULL, sealed_verifier = NULL
-      WHERE id IN (SELECT id FROM pending_authorizations WHERE owner_kind = $1 AND owner_id = $2 AND completed_at IS NULL
+      WHERE id IN (SELECT id FROM pending_authorizations
+                    WHERE owner_id IN (SELECT id FROM connections WHERE ${ofTarget} UNION ALL SELECT id FROM servers WHERE ${ofTarget})
+                      AND completed_at IS NULL
                     ORDER BY id FOR UPDATE)`,
-    [kind, id],
+    [id],
   );
 }

@@ -1,33 +1,47 @@
 import { Injectable } from '@nestjs/common';
+import { isUUID } from 'class-validator';
+import type { EntityManager } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
+import { checkedBody } from '../../platform/http/input.pipe.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { Caller } from '../auth/access.types.js';
 import { GrantCache } from './grant-cache.js';
 import {
+  SetGrantDto,
+  toGivenGrantDto,
   toGrantDto,
+  toListedGrantDto,
   toReceivedGrantDto,
+  type GivenGrantListDto,
   type GrantDto,
   type GrantListDto,
   type ReceivedGrantListDto,
-  type SetGrantDto,
   type WithdrawGrantQueryDto,
 } from './grant.dto.js';
 import type { GrantTarget } from './grant.types.js';
-import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { AccessService } from '../auth/access.service.js';
+import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { membersOnly } from './grants.docs.js';
 import { GrantsRepository } from './grants.repository.js';
 
-/** Grants that a server or a connection may have. */
+/** Grants that a server, a connection or a namespace may have. */
 const GRANTS_MAX = 100;
 
-/** Grants single servers and connections to other accounts, lists the grants and withdraws them. */
+/** Grants servers, connections and namespaces to other accounts, lists the grants and withdraws them. */
 @Injectable()
 export class GrantsService {
   constructor(
     private readonly rows: GrantsRepository,
     private readonly cache: GrantCache,
+    private readonly access: AccessService,
   ) {}
+
+  /** The terms of a grant, from the values of a form. @throws InvalidInputError */
+  checked(body: object): Promise<SetGrantDto> {
+    return checkedBody(SetGrantDto, body);
+  }
 
   /** The id of the row of a connection; null when there is none. */
   async findConnection(namespaceId: string, connectionId: string): Promise<string | null> {
@@ -35,52 +49,77 @@ export class GrantsService {
   }
 
   /**
-   * Grants a target to an account, or changes the level that it was granted at.
+   * Grants a target to an account or to everybody, or changes the terms of its grant.
    *
    * @param missing the error for a target that was deleted meanwhile
-   * @throws NotFoundError for an unknown account, InvalidInputError for the caller's own, ConflictError for one grant too many
+   * @param within the transaction that it is a part of, whose caller announces it when it is committed
+   * @throws NotFoundError for an unknown account, InvalidInputError for the owner and for terms that go not together,
+   * ConflictError for one grant too many, ForbiddenError for an editor's grant to others than members of the organization
    */
   async set(
     target: GrantTarget,
-    { accountId: createdBy }: Caller,
-    { account: named, level }: SetGrantDto,
+    caller: Caller,
+    { account: named, everyone, level, ...given }: SetGrantDto,
     missing: () => Error,
+    within?: EntityManager,
   ): Promise<{ created: boolean; grant: GrantDto }> {
-    const account = await this.rows.findAccount(named);
+    if (named !== undefined && everyone) {
+      throw new InvalidInputError('account and everyone exclude each other: send one of them');
+    }
+    if (given.tools && level !== 'call') {
+      throw new InvalidInputError('tools goes with the level "call": who manages a thing may do everything with it');
+    }
+    const expiresAt = given.expiresAt === undefined ? null : new Date(given.expiresAt);
+    if (expiresAt && expiresAt.getTime() <= Date.now()) throw new InvalidInputError('expiresAt must be in the future');
+    const terms = { level, tools: given.tools ? [...new Set(given.tools.allow)] : null, expiresAt };
+    const account = named === undefined ? null : await this.rows.findAccount(named);
     const unknown = () => new NotFoundError('No account has this id or name: its owner finds both at GET /accounts/me');
-    if (!account) throw unknown();
-    if (account.id === createdBy) {
-      throw new InvalidInputError('account is your own, which owns this already: name another account');
-    }
-    const stored = await this.rows
-      .set(target, { subjectId: account.id, level, createdBy }, GRANTS_MAX)
-      .catch(onViolation({ foreignKey: unknown }));
+    if (named !== undefined && !account) throw unknown();
+    const { ownerId, organizationId } = await this.rightOf(caller, target, missing);
+    // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
+    if (account?.id === ownerId) throw new InvalidInputError('account owns this already: name another account');
+    const row = { subjectId: account?.id ?? null, ...terms, createdBy: caller.accountId, organizationId };
+    const stored = await this.rows.set(target, row, GRANTS_MAX, within).catch(onViolation({ foreignKey: unknown }));
     if (stored === 'missing') throw missing();
+    if (stored === 'outsider') throw new ForbiddenError(membersOnly.message);
     if (stored === 'full') {
-      throw new ConflictError(
-        `This has ${GRANTS_MAX} grants, as many as a server or a connection may have: withdraw one first`,
-      );
+      throw new ConflictError(`This has ${GRANTS_MAX} grants, as many as it may have: withdraw one first`);
     }
-    this.cache.announce(target);
+    if (!within) this.announce(target);
     const { created, id, createdAt } = stored;
-    return { created, grant: toGrantDto({ id, accountId: account.id, accountName: account.name, level, createdAt }) };
+    const { id: accountId, name: accountName } = account ?? { id: null, name: null };
+    return { created, grant: toGrantDto({ id, accountId, accountName, ...terms, createdAt }) };
+  }
+
+  /** Makes a change of the grants of a target hold in every process. */
+  announce(target: GrantTarget): void {
+    this.cache.announce(target);
   }
 
   /** One page of the grants of a target, newest first. */
   async list(target: GrantTarget, query: PageQueryDto): Promise<GrantListDto> {
     const { offset, pagination } = pageOf(query, await this.rows.count(target));
     const rows = offset === null ? [] : await this.rows.list(target, { offset, limit: pagination.pageSize });
-    return { grants: rows.map(toGrantDto), pagination };
+    return { grants: rows.map(toListedGrantDto), pagination };
   }
 
   /**
    * Withdraws a grant, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
    * @param now cuts the calls that run by it; otherwise they are answered
-   * @throws NotFoundError
+   * @throws NotFoundError, ForbiddenError for an editor and a grant to others than members of the organization
    */
-  async remove(target: GrantTarget, id: string, { now = false }: WithdrawGrantQueryDto): Promise<SuccessDto> {
-    if (!(await this.rows.delete(target, id))) throw new NotFoundError('Grant not found');
+  async remove(
+    target: GrantTarget,
+    caller: Caller,
+    id: string,
+    { now = false }: WithdrawGrantQueryDto,
+  ): Promise<SuccessDto> {
+    const missing = () => new NotFoundError('Grant not found');
+    const { organizationId } = await this.rightOf(caller, target, missing);
+    const deleted = await this.rows.delete(target, id, organizationId);
+    if (deleted === 'missing') throw missing();
+    if (deleted === 'outsider') throw new ForbiddenError(membersOnly.message);
     this.cache.announce(target, now ? id : undefined);
     return { success: true };
   }
@@ -90,5 +129,35 @@ export class GrantsService {
     const { offset, pagination } = pageOf(query, await this.rows.countReceived(accountId));
     const rows = offset === null ? [] : await this.rows.listReceived(accountId, { offset, limit: pagination.pageSize });
     return { grants: rows.map(toReceivedGrantDto), pagination };
+  }
+
+  /** One page of what an account grants to others, newest first. */
+  async listGiven(ownerId: string, query: PageQueryDto): Promise<GivenGrantListDto> {
+    const { offset, pagination } = pageOf(query, await this.rows.countGiven(ownerId));
+    const rows = offset === null ? [] : await this.rows.listGiven(ownerId, { offset, limit: pagination.pageSize });
+    return { grants: rows.map(toGivenGrantDto), pagination };
+  }
+
+  /** Withdraws a grant that an account gave, by its id alone. @throws as {@link remove} */
+  async removeGiven(ownerId: string, caller: Caller, id: string): Promise<SuccessDto> {
+    const [row] = isUUID(id) ? await this.rows.listGiven(ownerId, { offset: 0, limit: 1 }, id) : [];
+    if (!row) throw new NotFoundError('Grant not found');
+    return this.remove({ kind: toGivenGrantDto(row).kind, id: row.targetId }, caller, id, {});
+  }
+
+  /**
+   * The owner of a target, and the organization to whose members alone the caller may grant it; null for anybody.
+   *
+   * @throws the error of `missing` for a target that was deleted meanwhile, or that the caller does not administer
+   */
+  private async rightOf(
+    caller: Caller,
+    target: GrantTarget,
+    missing: () => Error,
+  ): Promise<{ ownerId: string; organizationId: string | null }> {
+    const owned = await this.rows.ownerOf(target);
+    if (!owned || !this.access.may(caller, 'administer', owned)) throw missing();
+    const { ownerId } = owned;
+    return { ownerId, organizationId: this.access.may(caller, 'own', owned) ? null : ownerId };
   }
 }

@@ -4,10 +4,10 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access, CurrentAccountId } from '../auth/access.decorator.js';
-import { ReceivedGrantListDto } from './grant.dto.js';
+import { GivenGrantListDto, ReceivedGrantListDto } from './grant.dto.js';
 import { GrantsService } from './grants.service.js';
 
-/** What was granted to an account. */
+/** Grants to an account, and grants that it gave. */
 @ApiTags('Grants')
 @Controller('accounts/:accountId/grants')
 export class ReceivedGrantsController {
@@ -23,5 +23,17 @@ export class ReceivedGrantsController {
     @Query() query: PageQueryDto,
   ): Promise<ReceivedGrantListDto> {
     return this.grants.listReceived(id, query);
+  }
+
+  /** List what an account lets others use: its servers, connections and namespaces. Newest first. */
+  @Get('given')
+  @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
+  @Access('accounts:read', { account: 'accountId' })
+  @ApiErrors(400, { status: 404, message: 'Account not found' })
+  listGiven(
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+    @Query() query: PageQueryDto,
+  ): Promise<GivenGrantListDto> {
+    return this.grants.listGiven(id, query);
   }
 }

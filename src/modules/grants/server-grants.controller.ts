@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Post, Query, Res } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
@@ -11,14 +11,14 @@ import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '..
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { GrantDto, GrantListDto, SetGrantDto, WithdrawGrantQueryDto } from './grant.dto.js';
-import { grantIdParam, setGrantErrors } from './grants.docs.js';
+import { grantBody, grantIdParam, membersOnly, setGrantErrors } from './grants.docs.js';
 import { GrantsService } from './grants.service.js';
 
-const ownersOnly = { ...ownServerOrNone, own: true } as const;
+const granters = { ...ownServerOrNone, own: true } as const;
 
 const targetOf = ({ id }: ServerRef) => ({ kind: 'server', id }) as const;
 
-/** Grants of a server: only its owner sees and changes them. */
+/** Grants of a server: its owner sees and changes them; editors of an organization do so for its members. */
 @ApiTags('Grants')
 @ApiServerName()
 @Controller('servers/:qualifiedName/grants')
@@ -27,7 +27,8 @@ export class ServerGrantsController {
 
   /** Let another account use a server, or change its level. */
   @Post()
-  @Access('servers:write', ownersOnly)
+  @ApiBody(grantBody)
+  @Access('servers:write', granters)
   @ApiOkResponse({ type: GrantDto, description: 'The account had a grant, and has this level now.' })
   @ApiCreatedResponse({ type: GrantDto, description: 'Granted.' })
   @ApiErrors(...setGrantErrors)
@@ -45,7 +46,7 @@ export class ServerGrantsController {
 
   /** List the grants of a server. Newest first. */
   @Get()
-  @Access('servers:write', ownersOnly)
+  @Access('servers:write', granters)
   @ApiErrors(400, serverNotFound)
   list(@TargetServer() server: ServerRef, @Query() query: PageQueryDto): Promise<GrantListDto> {
     return this.grants.list(targetOf(server), query);
@@ -54,13 +55,14 @@ export class ServerGrantsController {
   /** Withdraw a grant of a server. It stops working everywhere within 5 seconds. */
   @Delete(':grantId')
   @ApiParam(grantIdParam)
-  @Access('servers:write', ownersOnly)
-  @ApiErrors(400, { status: 404, message: 'Grant not found' })
+  @Access('servers:write', granters)
+  @ApiErrors(400, membersOnly, { status: 404, message: 'Grant not found' })
   remove(
     @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
     @Param('grantId', UuidOr404('Grant not found')) id: string,
     @Query() query: WithdrawGrantQueryDto,
   ): Promise<SuccessDto> {
-    return this.grants.remove(targetOf(server), id, query);
+    return this.grants.remove(targetOf(server), caller, id, query);
   }
 }

@@ -4,7 +4,7 @@ import type { NamedCaller } from './invocation.types.js';
 /** Who sent a request. Names are null after the account was deleted, or the key revoked. */
 export interface CallerDto {
   account: { id: string; name: string | null };
-  credential: { id: string; name: string | null; kind: 'key' | 'oauth' };
+  credential: { id: string; name: string | null; kind: NamedCaller['kind'] };
   client: string | null;
 }
 
@@ -31,9 +31,10 @@ export const callerSchema: ApiPropertyOptions = {
         id: { type: 'string' },
         name: {
           ...nullableText,
-          description: 'Of an API key, or of the app that logged in by OAuth; null after its revocation.',
+          description:
+            'Of an API key, or of the app that logged in by OAuth; for a session `browser on Windows` or the like. Null after its end.',
         },
-        kind: { type: 'string', enum: ['key', 'oauth'] },
+        kind: { type: 'string', enum: ['key', 'oauth', 'session'] },
       },
     },
     client: {

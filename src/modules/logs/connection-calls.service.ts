@@ -11,6 +11,7 @@
  * s.
  */
 import { Injectable } from '@nestjs/common';
+import { shareOf } from '../../config/workers.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { CallMetricsService } from './call-metrics.service.js';
 import { charsOf } from './ingest/invocation-buffer.js';
@@ -18,7 +19,7 @@ import { InvocationsService } from './ingest/invocations.service.js';
 import type { ConnectionCall, ConnectionCallQuery, FoundCall } from './invocation.types.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 
-/** Maximum number of successful calls, of other rows, and of characters of all, of one connection in a minute in this process. */
+/** Maximum number of successful calls, of other rows, and of characters of all, of one connection in a minute, in all processes of `WORKERS`. */
 const ROWS_A_MINUTE_MAX = 1_000;
 const CHARS_A_MINUTE_MAX = 1024 * 1024;
 
@@ -99,10 +100,10 @@ export class ConnectionCallsService {
     const usage = this.usage.get(connectionId) ?? { calls: 0, printed: 0, chars: 0, keptAt: 0 };
     this.usage.set(connectionId, usage);
     const chars = usage.chars + charsOf(part);
-    if (chars > CHARS_A_MINUTE_MAX) return false;
+    if (chars > shareOf(CHARS_A_MINUTE_MAX)) return false;
     if (outcome == null || outcome === 'ok') {
       const kind = method == null ? 'printed' : 'calls';
-      if (usage[kind] >= ROWS_A_MINUTE_MAX && now - usage.keptAt < SAMPLE_MS) return false;
+      if (usage[kind] >= shareOf(ROWS_A_MINUTE_MAX) && now - usage.keptAt < SAMPLE_MS) return false;
       usage[kind] += 1;
       usage.keptAt = now;
     }

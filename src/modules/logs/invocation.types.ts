@@ -116,6 +116,8 @@ export type FoundCall = Omit<ConnectionCall, 'connectionId' | 'caller'> & { call
 
 /** Which requests of a connection to find. All conditions must hold. */
 export interface ConnectionCallQuery {
+  /** Only calls of the account with this id; `search` then looks into the tool name only. */
+  account?: string;
   /** Name or id of the caller's account, or id of its credential. */
   caller?: string;
   /** From this time on. */

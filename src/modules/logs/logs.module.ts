@@ -2,10 +2,17 @@ import { Module } from '@nestjs/common';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { roleModule } from '../../config/role-module.js';
+import { registerQueue } from '../../platform/queue/register-queue.js';
+import { scheduled } from '../../platform/schedule/schedule.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
+import { LogBatchesRepository } from './batches/log-batches.repository.js';
+import { LogBatchesService } from './batches/log-batches.service.js';
+import { LogsProcessor } from './batches/logs.processor.js';
+import { LOGS_QUEUE, LogsQueue, SWEEP_EVERY_MS } from './batches/logs.queue.js';
 import { CallMetricsService } from './call-metrics.service.js';
+import { CallEvents } from './call.events.js';
 import { ConnectionCallsService } from './connection-calls.service.js';
 import { InvocationsService } from './ingest/invocations.service.js';
 import { OtlpController } from './otlp/otlp.controller.js';
@@ -22,7 +29,7 @@ import { LogStreams } from './stream/log-streams.js';
 
 /**
  * Logs of servers and connections: every role records, stores and finds invocations, and the API searches, streams, and
- * accepts records of servers that run elsewhere. Workers make partitions and clear deleted owners.
+ * accepts records of servers that run elsewhere. Workers write these, make partitions and clear deleted owners.
  */
 @Module({})
 export class LogsModule {
@@ -33,6 +40,7 @@ export class LogsModule {
         InvocationsService,
         ConnectionCallsService,
         CallMetricsService,
+        CallEvents,
         {
           provide: LOG_EXPORT,
           inject: [getDataSourceToken(), Metrics],
@@ -48,13 +56,21 @@ export class LogsModule {
         InvocationSearchRepository,
         PartitionsRepository,
       ],
-      exports: [InvocationsService, ConnectionCallsService, CallMetricsService],
+      exports: [InvocationsService, ConnectionCallsService, CallMetricsService, CallEvents],
     },
     api: {
       imports: [ServersModule.forRoles(env), AuthModule.forRoles(env)],
       controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
-      providers: [RuntimeLogsService, LogStreams],
+      providers: [RuntimeLogsService, LogStreams, LogBatchesService],
     },
-    worker: { providers: [PartitionMaintenance, DeletedOwnerCleaner] },
+    'api or worker': { imports: [registerQueue(LOGS_QUEUE)], providers: [LogBatchesRepository, LogsQueue] },
+    worker: {
+      providers: [
+        PartitionMaintenance,
+        DeletedOwnerCleaner,
+        LogsProcessor,
+        scheduled('sweep of log batches', SWEEP_EVERY_MS, LogsQueue, (queue) => queue.sweep()),
+      ],
+    },
   }));
 }

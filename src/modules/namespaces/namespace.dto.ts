@@ -1,7 +1,9 @@
 import { PartialType } from '@nestjs/swagger';
-import { IsOptional, IsUUID } from 'class-validator';
+import { IsOptional, IsUUID, ValidateIf } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { IsCommaList, IsFlag, IsWhole, IsPrintable } from '../../platform/http/input-values.js';
+import { IsCommaList, IsFlag, IsWhole, IsPrintable, Omittable } from '../../platform/http/input-values.js';
+import { ClosedBody } from '../../platform/http/input.pipe.js';
+import { shownSuspension, SuspendedDto } from '../auth/suspension.types.js';
 import type { Namespace } from './namespace.entity.js';
 
 /** A globally unique name that holds servers, skills and connections. */
@@ -10,6 +12,8 @@ export class NamespaceDto {
   name: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
+  /** Absent unless the operator suspended it: its servers and connections refuse calls. */
+  suspended?: SuspendedDto;
 }
 
 /** Without `fields`, every member is present. */
@@ -25,6 +29,50 @@ export class DeletedNamespaceDto {
   success: boolean;
   /** @example 'acme' */
   name: string;
+}
+
+export class ClaimNamespaceDto {
+  /**
+   * Id of the organization that gets it, where you are an owner or editor. Omitted: your own account.
+   * @example '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91'
+   */
+  @IsOptional()
+  @IsPrintable(255)
+  organizationId?: string;
+}
+
+/** The new owner of a namespace: `organizationId` or `accountId`. */
+@ClosedBody()
+export class MoveNamespaceDto {
+  /** An organization where you are an owner. */
+  @ValidateIf(({ accountId }: MoveNamespaceDto) => accountId === undefined)
+  @IsUUID()
+  organizationId?: string;
+
+  /** Your own account, or an organization where you are an owner. */
+  @Omittable()
+  @IsUUID()
+  accountId?: string;
+}
+
+@ClosedBody()
+export class TransferAccountDto {
+  /**
+   * Id of the account that gets all.
+   * @example '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91'
+   */
+  @IsUUID()
+  to: string;
+}
+
+export class TransferredAccountDto {
+  /** Always true. */
+  success: boolean;
+  /**
+   * Names of the namespaces that have moved.
+   * @example ['acme']
+   */
+  namespaces: string[];
 }
 
 export class NamespaceQueryDto {
@@ -62,6 +110,10 @@ export class NamespaceQueryDto {
   fields?: string[];
 }
 
-export function toNamespaceDto({ name, createdAt }: Pick<Namespace, 'name' | 'createdAt'>): NamespaceDto {
-  return { name, createdAt: createdAt.toISOString() };
+export function toNamespaceDto({
+  name,
+  createdAt,
+  suspended,
+}: Pick<Namespace, 'name' | 'createdAt'> & Partial<Pick<Namespace, 'suspended'>>): NamespaceDto {
+  return { name, createdAt: createdAt.toISOString(), ...shownSuspension(suspended) };
 }

@@ -1,5 +1,6 @@
 import { ForeignKey, Check, Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 import { Account } from '../auth/account.entity.js';
+import type { Suspension } from '../auth/suspension.types.js';
 
 /** A globally unique name an account owns; holds servers, skills and connections. */
 @Entity('namespaces')
@@ -19,4 +20,8 @@ export class Namespace {
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
+
+  /** While the operator suspends it: calls are refused. */
+  @Column('jsonb', { nullable: true })
+  suspended: Suspension | null;
 }

@@ -1,10 +1,20 @@
-import { Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
+import { ApiBody, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { ForbiddenError } from '../../platform/errors/domain-error.js';
-import { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto } from './namespace.dto.js';
+import { SuccessDto } from '../../platform/http/success.dto.js';
+import { SuspensionDto } from '../auth/suspension.types.js';
+import {
+  ClaimNamespaceDto,
+  DeletedNamespaceDto,
+  NamespaceDto,
+  NamespaceListDto,
+  NamespaceQueryDto,
+  MoveNamespaceDto,
+  TransferredAccountDto,
+} from './namespace.dto.js';
 import { NamespaceNotFoundError } from './namespaces.errors.js';
 import { NamespacesService } from './namespaces.service.js';
 
@@ -19,17 +29,22 @@ const nameParam = {
 export class NamespacesController {
   constructor(private readonly namespaces: NamespacesService) {}
 
-  /** Claim a namespace. Claiming your own again changes nothing and answers the same. */
+  /** Claim a namespace, for yourself or an organization. Claiming it again changes nothing and answers the same. */
   @Put(':name')
   @HttpCode(201)
   @ApiParam(nameParam)
+  @ApiBody({ type: ClaimNamespaceDto, required: false, examples: { own: { value: {} } } })
   @Access('namespaces:write')
-  @ApiErrors(400, {
+  @ApiErrors(400, 403, {
     status: 409,
     message: 'The namespace "acme" already exists and belongs to another account',
   })
-  claim(@Param('name') name: string, @CurrentCaller() caller: Caller): Promise<NamespaceDto> {
-    return this.namespaces.claim(name, caller);
+  claim(
+    @Param('name') name: string,
+    @CurrentCaller() caller: Caller,
+    @Body() { organizationId }: ClaimNamespaceDto,
+  ): Promise<NamespaceDto> {
+    return this.namespaces.claim(name, caller, organizationId);
   }
 
   /** Create a namespace with a generated name. */
@@ -40,12 +55,46 @@ export class NamespacesController {
     return this.namespaces.create(caller);
   }
 
-  /** List your namespaces. Newest first. With `q`, `ownerId`, `hasServers` or `hasSkills`: search everybody's, by name. */
+  /** List your namespaces and those of your organizations. Newest first. With `q`, `ownerId`, `hasServers` or `hasSkills`: search everybody's, by name. */
   @Get()
   @Access('namespaces:read')
   @ApiErrors(400)
   list(@Query() query: NamespaceQueryDto, @CurrentCaller() caller: Caller): Promise<NamespaceListDto> {
     return this.namespaces.list(caller, query);
+  }
+
+  /** Suspend a namespace, or end that (operator). Calls in it answer 403 with the reason, within 5 seconds everywhere. */
+  @Put(':name/suspension')
+  @ApiParam(nameParam)
+  @Access('namespaces:write', { operator: true })
+  @ApiErrors(400, 403, { status: 404, message: 'Namespace not found' })
+  suspend(
+    @Param('name') name: string,
+    @CurrentCaller() caller: Caller,
+    @Body() { reason }: SuspensionDto,
+  ): Promise<SuccessDto> {
+    return this.namespaces.suspend(name, caller, reason);
+  }
+
+  /**
+   * Move a namespace to another account of yours. Its servers, skills and connections move too. Its streams end, and the upstream
+   * logins of its connections are revoked.
+   */
+  @Patch(':name')
+  @ApiParam(nameParam)
+  @Access('namespaces:write', {
+    owner: 'name',
+    ownersOnly: true,
+    missing: () => new NamespaceNotFoundError(),
+    foreign: () => new ForbiddenError('Unauthorized'),
+  })
+  @ApiErrors(400, { status: 403, message: 'Unauthorized' }, { status: 404, message: 'Namespace not found' })
+  move(
+    @Param('name') name: string,
+    @CurrentCaller() caller: Caller,
+    @Body() { organizationId, accountId = organizationId ?? '' }: MoveNamespaceDto,
+  ): Promise<TransferredAccountDto> {
+    return this.namespaces.moveOne(caller, name, accountId);
   }
 
   /**
@@ -55,6 +104,7 @@ export class NamespacesController {
   @ApiParam(nameParam)
   @Access('namespaces:write', {
     owner: 'name',
+    ownersOnly: true,
     missing: () => new NamespaceNotFoundError(),
     // Spec 4.13 fixes the text.
     foreign: () => new ForbiddenError('Unauthorized'),

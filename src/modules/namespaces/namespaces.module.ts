@@ -1,7 +1,9 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
+import { NamespaceOwners } from '../auth/access.types.js';
 import { AuthModule } from '../auth/auth.module.js';
+import { AccountTransfersController } from './account-transfers.controller.js';
 import { Namespace } from './namespace.entity.js';
 import { NamespacesController } from './namespaces.controller.js';
 import { NamespacesRepository } from './namespaces.repository.js';
@@ -20,8 +22,12 @@ export class NamespacesModule {
     module: NamespacesModule,
     always: { imports: [TypeOrmModule.forFeature([Namespace]), AuthModule.forRoles(env)] },
     api: {
-      controllers: [NamespacesController],
-      providers: [NamespacesRepository, NamespacesService],
+      controllers: [NamespacesController, AccountTransfersController],
+      providers: [
+        NamespacesRepository,
+        NamespacesService,
+        { provide: NamespaceOwners, useExisting: NamespacesService },
+      ],
       exports: [NamespacesService],
     },
   }));

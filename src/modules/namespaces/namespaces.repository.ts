@@ -1,15 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type SelectQueryBuilder } from 'typeorm';
+import { DataSource, type EntityManager, type SelectQueryBuilder } from 'typeorm';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import type { Caller } from '../auth/access.types.js';
-import { visibleTo } from '../auth/visible-servers.access.js';
+import type { Caller, NamespaceOwner, OwnedNamespace } from '../auth/access.types.js';
+import type { Suspension } from '../auth/suspension.types.js';
+import { listedFor } from '../auth/visible-servers.access.js';
 import { Namespace } from './namespace.entity.js';
 
 /** Conditions that all hold; an absent one restricts nothing. */
 export interface NamespaceFilter {
-  accountId?: string;
+  /** The owner is one of these. */
+  accountIds?: string[];
   /** Beginning of the name. */
   prefix?: string;
   ownerId?: string;
@@ -19,8 +21,8 @@ export interface NamespaceFilter {
   hasSkills?: boolean;
 }
 
-const OWNER_BY_NAME = new PreparedStatement<{ id: string; accountId: string }>(
-  `SELECT id, account_id AS "accountId" FROM namespaces WHERE name = $1`,
+const OWNER_BY_NAME = new PreparedStatement<NamespaceOwner>(
+  `SELECT id, account_id AS "accountId", suspended ->> 'reason' AS suspended FROM namespaces WHERE name = $1`,
 );
 
 /** Statements that search and claim namespaces. */
@@ -33,8 +35,17 @@ export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** The id and owner of a namespace; null when there is none. */
-  findOwner(name: string): Promise<{ id: string; accountId: string } | null> {
+  findOwner(name: string): Promise<NamespaceOwner | null> {
     return OWNER_BY_NAME.findOne(this.database, [name]);
+  }
+
+  /** Sets or ends the suspension of a namespace. @returns false when there is none */
+  async suspend(name: string, suspended: Suspension | null): Promise<boolean> {
+    const [rows] = await this.database.query<[unknown[]]>(
+      'UPDATE namespaces SET suspended = $2::jsonb WHERE name = $1 RETURNING id',
+      [name, suspended && JSON.stringify(suspended)],
+    );
+    return rows.length > 0;
   }
 
   /** Number of namespaces that match. */
@@ -67,8 +78,36 @@ export class NamespacesRepository {
     return row ? { name, createdAt: row.created_at } : null;
   }
 
+  /**
+   * Moves namespaces of an account to another one.
+   *
+   * @param name one of them; null: all
+   * @param check runs within the transaction, after the move
+   * @returns null when the new account does not exist, or is disabled
+   */
+  move(
+    { from, to, name }: { from: string; to: string; name: string | null },
+    check: (tx: EntityManager, moved: OwnedNamespace[]) => Promise<void>,
+  ): Promise<OwnedNamespace[] | null> {
+    return this.database.transaction(async (tx) => {
+      const [target] = await tx.query<unknown[]>(
+        'SELECT 1 FROM accounts WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE',
+        [to],
+      );
+      if (!target) return null;
+      const [moved] = await tx.query<[OwnedNamespace[]]>(
+        `UPDATE namespaces SET account_id = $2 WHERE id IN (
+           SELECT id FROM namespaces WHERE account_id = $1 AND ($3::text IS NULL OR name = $3) ORDER BY id FOR UPDATE)
+         RETURNING id, name`,
+        [from, to, name],
+      );
+      await check(tx, moved);
+      return moved;
+    });
+  }
+
   private matching({
-    accountId,
+    accountIds,
     prefix,
     ownerId,
     hasServers,
@@ -76,7 +115,7 @@ export class NamespacesRepository {
     viewer,
   }: NamespaceFilter): SelectQueryBuilder<Namespace> {
     const rows = this.database.manager.createQueryBuilder(Namespace, 'namespace');
-    if (accountId !== undefined) rows.where('namespace.accountId = :accountId', { accountId });
+    if (accountIds !== undefined) rows.where('namespace.accountId IN (:...accountIds)', { accountIds });
     if (prefix !== undefined) rows.andWhere('starts_with(namespace.name, :prefix)', { prefix: prefix.toLowerCase() });
     if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
     // Tables of modules that import this one, so they are named in SQL instead of imported.
@@ -86,7 +125,7 @@ export class NamespacesRepository {
       values[name] = value;
       return `:${name}`;
     };
-    const visible = hasServers === undefined ? '' : ` AND ${visibleTo('one', viewer, add)}`;
+    const visible = hasServers === undefined ? '' : ` AND ${listedFor('one', viewer, add)}`;
     rows.setParameters(values);
     for (const [table, wanted, condition] of [
       ['servers', hasServers, visible],

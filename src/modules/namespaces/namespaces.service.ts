@@ -4,53 +4,68 @@
  *
  * A name is claimed by whoever is first (`PUT /namespaces/{name}`); claiming one's own changes nothing. Owners are
  * cached for 5 s, and `namespaces.deleted` drops them in every process. Deletion takes skills and connections along;
- * other modules add steps to it (`beforeDeletion`), such as the revocation of tokens. Servers prevent it, by a foreign
- * key, also one created at the same moment.
+ * the module that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, also one
+ * created at the same moment.
  *
  * Fails: 409 "already exists" for the name of another account (published tools look for these words), 409 while servers
  * exist, 400 for malformed and reserved names, and the quota of the account.
  */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, Repository } from 'typeorm';
+import { In, Repository, type EntityManager } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
+import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { AccessService } from '../auth/access.service.js';
-import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
-import { InvalidInputError, ConflictError } from '../../platform/errors/domain-error.js';
+import type { Caller, NamespaceOwner, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
+import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   type DeletedNamespaceDto,
   type NamespaceDto,
   type NamespaceListDto,
   type NamespaceQueryDto,
+  type TransferredAccountDto,
   toNamespaceDto,
 } from './namespace.dto.js';
 import { Namespace } from './namespace.entity.js';
+import { toSuspension } from '../auth/suspension.types.js';
+import type { SuccessDto } from '../../platform/http/success.dto.js';
+import { NamespaceNotFoundError } from './namespaces.errors.js';
 import { NamespacesRepository } from './namespaces.repository.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when a namespace was deleted. */
+    /** Published when a namespace was deleted, or moved to another account: what it holds open ends. */
     'namespaces.deleted': { id: string; name: string };
+    /** Published when a namespace was suspended, or is in use again. */
+    'namespaces.suspended': { name: string };
   }
 }
 
-/** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
-export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
+/** Prepares the deletion and the move of namespaces in the module that has the connections. */
+export abstract class NamespaceDeletion {
+  /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
+  abstract prepareDeletion(namespace: OwnedNamespace): Promise<() => void>;
+  /** Ends logins, setup links and consents of namespaces that move to another account, in the transaction. */
+  abstract endLogins(namespaceIds: string[], tx: EntityManager): Promise<void>;
+  /** Deletes and revokes the upstream tokens of connections. */
+  abstract revokeTokens(namespaceIds: string[]): Promise<void>;
+}
 
 /** Claims, lists and deletes namespaces, and finds their owners. */
 @Injectable()
 export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');
-  private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.rows.findOwner(name));
+  private readonly owners = new RowCache<NamespaceOwner>((name) => this.rows.findOwner(name));
 
-  private readonly deletions: NamespaceDeletion[] = [];
+  private deletion!: NamespaceDeletion;
 
   constructor(
     @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
@@ -58,11 +73,13 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     private readonly access: AccessService,
     private readonly pubSub: PubSub,
     private readonly limits: AccountLimitsService,
+    private readonly modules: ModuleRef,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.access.useNamespaceOwners(this);
+    this.deletion = partOf(this.modules, NamespaceDeletion);
     await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
+    await this.pubSub.subscribe('namespaces.suspended', ({ name }) => this.owners.drop(name));
   }
 
   /** Warns of namespaces whose short form `/{namespace}` is the path of a route that was added later. */
@@ -74,30 +91,30 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   }
 
   /** The id and owner of a namespace that was read within the last 5 s; otherwise null. */
-  peek(name: string): { id: string; accountId: string } | null {
+  peek(name: string): NamespaceOwner | null {
     return this.owners.peek(name);
   }
 
   /** The id and owner of a namespace, at most 5 s old; null when there is none. */
-  async find(name: string): Promise<{ id: string; accountId: string } | null> {
+  async find(name: string): Promise<NamespaceOwner | null> {
     if (!NAMESPACE_NAME.test(name)) return null;
     return this.owners.get(name);
   }
 
-  async namesOf(accountId: string): Promise<string[]> {
+  async namesOf(accountIds: string[]): Promise<string[]> {
     const rows = await this.namespaces.find({
-      where: { accountId },
+      where: { accountId: In(accountIds) },
       select: { name: true },
       order: { createdAt: 'DESC' },
     });
     return rows.map(({ name }) => name);
   }
 
-  /** The caller's namespaces, newest first; with a search filter those of everybody, by name. */
+  /** The namespaces of the caller and its organizations, newest first; with a search filter those of everybody, by name. */
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
-    const own = isSearch ? {} : { accountId: caller.accountId };
+    const own = isSearch ? {} : { accountIds: this.access.accountsWith(caller, 'discover') };
     const filter = { prefix: q, ownerId, hasServers, hasSkills, viewer: caller, ...own };
     const { offset, pagination } = pageOf(query, await this.rows.count(filter));
     if (offset === null) return { namespaces: [], pagination };
@@ -110,17 +127,19 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async create(caller: Caller): Promise<NamespaceDto> {
     this.access.requireForAll(caller, 'manage');
     for (;;) {
-      const created = await this.insert(generateName(4), caller);
+      const created = await this.insert(generateName(4), caller.accountId);
       if (created) return created;
     }
   }
 
   /**
-   * Creates a namespace with this name. Nothing changes if the caller owns it already.
+   * Creates a namespace with this name. Nothing changes if the caller or its organization owns it already.
    *
-   * @throws InvalidInputError, KeyScopeError, QuotaExceededError, ConflictError when another account has it
+   * @param organizationId the account that gets it
+   * @throws InvalidInputError, KeyScopeError, QuotaExceededError, ConflictError when another account has it, ForbiddenError for
+   * an organization where the caller is neither owner nor editor
    */
-  async claim(name: string, caller: Caller): Promise<NamespaceDto> {
+  async claim(name: string, caller: Caller, organizationId = caller.accountId): Promise<NamespaceDto> {
     if (!NAMESPACE_NAME.test(name)) {
       throw new InvalidInputError(
         'name must be 3 to 39 lower-case letters, digits and hyphens, and begin and end with a letter or digit',
@@ -134,15 +153,13 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       // Published tools look for the words "already exists".
       if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
       this.access.requireForAll(caller, 'manage');
+      if (!this.access.owns(caller, 'administer', organizationId)) {
+        throw new ForbiddenError('Forbidden: organizationId must be an organization where you are an owner or editor');
+      }
       // Null when it was claimed in between: read it.
-      const created = await this.insert(name, caller);
+      const created = await this.insert(name, organizationId);
       if (created) return created;
     }
-  }
-
-  /** Adds a step that every deletion awaits, such as the revocation of tokens: see {@link NamespaceDeletion}. */
-  beforeDeletion(deletion: NamespaceDeletion): void {
-    this.deletions.push(deletion);
   }
 
   /**
@@ -153,17 +170,74 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
    */
   async remove(namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     const { id, name } = namespace;
-    const finishes: (() => void)[] = [];
-    for (const deletion of this.deletions) finishes.push(await deletion(namespace));
+    const finish = await this.deletion.prepareDeletion(namespace);
     const refusal = () => new ConflictError(`The namespace "${name}" still holds servers: delete them first`);
     await this.namespaces.delete({ id }).catch(onViolation({ foreignKey: refusal }));
-    for (const finish of finishes) finish();
+    finish();
     this.owners.drop(name);
     this.pubSub.publish('namespaces.deleted', { id, name });
     return { success: true, name };
   }
 
-  private async insert(name: string, { accountId }: Caller): Promise<NamespaceDto | null> {
+  /**
+   * Suspends a namespace or, with null, ends that: at once in this process, within 5 s in every other.
+   *
+   * @throws NamespaceNotFoundError
+   */
+  async suspend(name: string, caller: Caller, reason: string | null): Promise<SuccessDto> {
+    const isName = NAMESPACE_NAME.test(name);
+    if (!isName || !(await this.rows.suspend(name, toSuspension(reason, caller)))) throw new NamespaceNotFoundError();
+    this.owners.drop(name);
+    this.pubSub.publish('namespaces.suspended', { name });
+    return { success: true };
+  }
+
+  /**
+   * Moves namespaces to another account, with their servers, skills and connections. Streams, setup links and consents end, and
+   * upstream logins are revoked: they are those of the persons who made them.
+   *
+   * @param name one namespace of the account; null: all
+   * @throws ForbiddenError for an account that the caller does not own, NotFoundError, QuotaExceededError of the new account
+   */
+  async move(caller: Caller, from: string, to: string, name: string | null): Promise<TransferredAccountDto> {
+    if (!caller.isOperator && !this.access.owns(caller, 'own', to)) {
+      throw new ForbiddenError(
+        'Forbidden: the new account must be your own, or an organization that you are an owner of',
+      );
+    }
+    const added = {
+      namespaces: 0,
+      servers: 0,
+      connections: 0,
+      skills: 0,
+      skillBytes: 0,
+      releases: 0,
+      artifactBytes: 0,
+    };
+    const moved = await this.rows.move({ from, to, name }, async (tx, namespaces) => {
+      await this.deletion.endLogins(idsOf(namespaces), tx);
+      await this.limits.require({ accountId: to }, added, tx);
+    });
+    if (!moved) throw new NotFoundError('No account that is in use has this id');
+    for (const { id, name: one } of moved) {
+      this.owners.drop(one);
+      this.pubSub.publish('namespaces.deleted', { id, name: one });
+      this.pubSub.publish('namespaces.suspended', { name: one });
+    }
+    await this.deletion.revokeTokens(idsOf(moved));
+    return { success: true, namespaces: moved.map(({ name: one }) => one).sort() };
+  }
+
+  /** {@link move} of one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */
+  async moveOne(caller: Caller, name: string, to: string): Promise<TransferredAccountDto> {
+    const row = await this.namespaces.findOneBy({ name });
+    if (!row || !this.access.may(caller, 'own', { ownerId: row.accountId, namespace: name })) {
+      throw new NamespaceNotFoundError();
+    }
+    return this.move(caller, row.accountId, to, name);
+  }
+
+  private async insert(name: string, accountId: string): Promise<NamespaceDto | null> {
     const insert = () => this.rows.insertIfFree(name, accountId);
     const row = await this.limits.within({ accountId }, { namespaces: 1 }, insert);
     // The cache may still hold a previous owner.
@@ -171,3 +245,5 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     return row && toNamespaceDto(row);
   }
 }
+
+const idsOf = (namespaces: OwnedNamespace[]) => namespaces.map(({ id }) => id);

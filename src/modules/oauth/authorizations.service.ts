@@ -14,9 +14,11 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { LRUCache } from 'lru-cache';
-import { DataSource, MoreThan, Not, type EntityManager } from 'typeorm';
+import { DataSource, IsNull, MoreThan, Not, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import type { Person } from '../auth/access.types.js';
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { authorizationUrl, isFromServer } from '../../mcp/oauth/client.js';
@@ -33,15 +35,19 @@ import { exchangeCode, isClientRefusal, type TokenSet } from '../../mcp/oauth/to
 import { Egress } from '../../platform/egress/egress.js';
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
+import { partsOf } from '../../platform/parts.js';
+import { visible } from '../../platform/text/quoted.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { CredentialRepository } from './credential.repository.js';
 import { answeredError, SetupPageError } from './credentials.errors.js';
 import { CredentialsService } from './credentials.service.js';
 import {
+  credentialOwners,
   upstreamAddress,
   type AuthorizationSetup,
   type BeginAuthorization,
   type CredentialOwner,
+  type CredentialOwners,
   type PreregisteredClient,
 } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
@@ -78,6 +84,13 @@ const DISCOVERY_CACHED_MS = 60_000;
 
 const AUTHORIZATION_LINKS = 'authorizations';
 
+/** Where a client comes from. */
+const clientOrigins: Record<OAuthClient['kind'], string> = {
+  document: 'the address of the document that describes Slipway',
+  registered: 'which the authorization server registered',
+  given: 'which was entered on the setup page',
+};
+
 /** What a sign-in needs of a pending authorization. */
 type SignIn = Pick<PendingAuthorization, 'id' | 'ownerKind' | 'ownerId' | 'server' | 'resource' | 'scopes'>;
 
@@ -86,6 +99,8 @@ type SignIn = Pick<PendingAuthorization, 'id' | 'ownerKind' | 'ownerId' | 'serve
 export class AuthorizationsService implements SetupPageOwner<PendingAuthorization>, OnModuleInit {
   /** Discoveries for pages, by owner and request. */
   private readonly discovered = new LRUCache<string, AuthorizationTarget>({ max: 1_000, ttl: DISCOVERY_CACHED_MS });
+
+  private owners!: Record<CredentialOwner['kind'], CredentialOwners>;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -96,10 +111,13 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     private readonly vault: Vault,
     private readonly egress: Egress,
     private readonly env: Env,
+    private readonly tuning: Tuning,
+    private readonly modules: ModuleRef,
   ) {}
 
   onModuleInit(): void {
-    this.links.register(AUTHORIZATION_LINKS, this);
+    // Only the API has pages.
+    if (this.env.roles.includes('api')) this.owners = partsOf(this.modules, credentialOwners);
   }
 
   /**
@@ -111,6 +129,15 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
     const { id, expiresAt } = (await this.prepare(owner, request, null)).pending;
     return { setupUrl: this.links.url({ kind: AUTHORIZATION_LINKS, id, epoch: 1 }), expiresAt };
+  }
+
+  /** The newest link of {@link begin} that is not used yet; null when there is none. */
+  async openLink({ kind: ownerKind, id: ownerId }: CredentialOwner): Promise<string | null> {
+    const link = await this.dataSource.manager.findOne(PendingAuthorization, {
+      where: { ownerKind, ownerId, accountId: IsNull(), completedAt: IsNull(), expiresAt: MoreThan(new Date()) },
+      order: { createdAt: 'DESC', id: 'DESC' },
+    });
+    return link && this.links.url({ kind: AUTHORIZATION_LINKS, id: link.id, epoch: 1 });
   }
 
   /**
@@ -149,17 +176,29 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return target;
   }
 
+  /** The client of a login, in a sentence; registered as for a login if there is none yet. @throws OAuthSetupError */
+  async clientFor(owner: CredentialOwner, request: BeginAuthorization): Promise<string> {
+    const { server } = await this.preview(owner, request);
+    if (server.adapter !== undefined) return 'The code of the server signs people in: it needs no client.';
+    const chosen = request.oauth?.clientId;
+    if (chosen !== undefined) return `The client is "${visible(chosen, 100)}", which the owner chose.`;
+    const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
+    const { clientId, kind } = await this.clients.obtain(fetch, server, owner);
+    return `The client is "${visible(clientId, 100)}", ${clientOrigins[kind]}.`;
+  }
+
   async open({ id }: Pick<SetupLink, 'id' | 'epoch'>): Promise<PendingAuthorization> {
     const pending = await this.dataSource.manager.findOneBy(PendingAuthorization, { id });
     if (!pending) throw SetupPageError.unknownLink();
     if (pending.completedAt !== null) throw SetupPageError.usedLink();
     if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
-    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    if (!(await this.owners[pending.ownerKind].isAuthorizationPending(pending.ownerId)))
+      throw SetupPageError.nothingWaits();
     return pending;
   }
 
   mayUse(pending: PendingAuthorization, person: Person): Promise<boolean> {
-    return this.credentials.mayAuthorize(ownerOf(pending), person);
+    return this.owners[pending.ownerKind].mayAuthorize(pending.ownerId, person);
   }
 
   async view(pending: PendingAuthorization): Promise<SetupView> {
@@ -196,18 +235,25 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       accountId === null ||
       (await this.links.isOpenTo({ accountId, loginsEpoch }, (person) => this.mayUse(pending, person)));
     if (!isOpen) throw SetupPageError.usedLink();
-    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    if (!(await this.owners[pending.ownerKind].isAuthorizationPending(pending.ownerId)))
+      throw SetupPageError.nothingWaits();
     const { server } = pending;
     // Behind an adapter any issuer may answer: state and PKCE bind the answer.
     if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
     if (query.error !== undefined || query.code === undefined) {
-      throw answeredError(pending, query, knownName(await this.serverOf(pending)), this.env.appName);
+      // The link, opened again, leaves out the parameter that the server refused (RFC 8707 section 2).
+      if (query.error === 'invalid_target')
+        await this.dataSource.manager.update(PendingAuthorization, { id: pending.id }, { resource: '' });
+      const person = accountId === null ? undefined : { accountId, loginsEpoch };
+      const tryAgainUrl = this.links.url({ kind: AUTHORIZATION_LINKS, id: pending.id, epoch: 1, person });
+      const name = knownName(await this.serverOf(pending));
+      throw answeredError({ id: pending.id, server, tryAgainUrl }, query, name, this.env.appName);
     }
     const client = await this.clientOf(pending);
     const tokens = await this.exchange(pending, client, query.code, query.iss);
     const owner = ownerOf(pending);
     await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
-    await this.credentials.authorized(owner);
+    await this.credentials.authorized(owner, this.owners[pending.ownerKind]);
     return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
   }
 
@@ -223,13 +269,19 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     // Once: the next authorization asks whether the server has another authorization server now.
     this.discovered.delete(key);
     const { server, resource, resourceName, scopes } = cached ?? (await this.discover(fetch, owner, request));
-    if (client) {
+    const { clientId, ...choice } = request.oauth ?? { sealedSecret: null };
+    if (clientId !== undefined && server.adapter === undefined) {
+      await this.clients.storeChosen(owner, server.issuer, { ...choice, clientId });
+    } else if (client) {
       // A client is stored only for the issuer that it was entered for.
       if (client.issuer !== server.issuer) {
         throw new OAuthClientNeededError(server.issuer, `The authorization server is ${server.issuer} now.`);
       }
       await this.clients.storePreregistered(owner, client);
     }
+    const { manager } = this.dataSource;
+    const known = await manager.findOneBy(UpstreamCredential, { ownerKind: owner.kind, ownerId: owner.id });
+    const takesNoResource = known?.resource === '' && known.server.issuer === server.issuer;
     const clientRow = server.adapter !== undefined ? null : await this.clients.obtain(fetch, server, owner);
     const pending = {
       id: randomUUID(),
@@ -239,11 +291,11 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       upstreamUrl: upstreamAddress(request.upstreamUrl),
       server,
       clientRowId: clientRow?.id ?? null,
-      resource,
+      resource: takesNoResource ? '' : resource,
       resourceName,
       scopes,
       ...person,
-      expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
+      expiresAt: new Date(Date.now() + this.tuning.oauthSetupTtlMs),
     };
     const { ownerKind, ownerId } = pending;
     await this.dataSource.transaction(async (tx) => {
@@ -266,7 +318,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     owner: CredentialOwner,
     request: BeginAuthorization,
   ): Promise<AuthorizationTarget> {
-    const { adapter, upstreamUrl: url, challenge } = request;
+    const { adapter, upstreamUrl: url, challenge, oauth } = request;
     if (adapter !== undefined) {
       // Nothing is sent to the URL, which only identifies the adapter.
       const nothing = { registrationEndpoint: null, revocationEndpoint: null, tokenEndpointAuthMethods: null };
@@ -281,6 +333,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       challenge: challenge ?? [],
       knownAmong: (issuers) => this.clients.knownAmong(issuers, owner),
       pkceUnannounced: this.env.oauthPkceUnannounced,
+      chosen: oauth,
     });
     // Endpoints that egress rules exclude are refused before a person signs in.
     const { server } = target;
@@ -292,7 +345,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
         throw new OAuthSetupError(`The authorization server ${server.issuer} cannot be used: ${error.message}`);
       }
     }
-    if (bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target;
+    if (oauth?.scopes || bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target;
     // A step-up also asks for the scopes granted before: the new token replaces the old one (MCP, scope challenges).
     const credential = await this.dataSource.manager.findOne(UpstreamCredential, {
       where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(url) },
@@ -352,7 +405,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   /** The server of an authorization as people know it. */
   private async serverOf(pending: PendingAuthorization): Promise<PageServer> {
     const { label, upstreamUrl, server, resourceName } = pending;
-    const presentation = await this.credentials.presentationOf(ownerOf(pending));
+    const presentation = await this.owners[pending.ownerKind].presentation(pending.ownerId);
     const { upstreamHost } = participantsOf(upstreamUrl, server);
     return { ...presentation, title: presentation.title ?? resourceName ?? undefined, label, upstreamHost };
   }
@@ -376,11 +429,13 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
         const adapter = await this.clients.adapterOf(ownerOf(pending));
         return await adapter.exchangeCode({ code, callbackUrl: this.clients.redirectUri, codeVerifier });
       }
-      return await exchangeCode(
+      const tokens = await exchangeCode(
         createOAuthFetch(this.egress),
         { server, client: this.clients.toClient(client), resource },
         { code, iss, codeVerifier, redirectUri: client.redirectUri },
       );
+      if (tokens.authMethod) await this.clients.authenticates(client.id, tokens.authMethod);
+      return tokens;
     } catch (error) {
       if (error instanceof TokenRefusedError) {
         const isClient = client !== null && isClientRefusal(error);
@@ -424,7 +479,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       upstreamUrl,
       server,
       clientRowId,
-      resource,
+      resource: tokens.withoutResource ? '' : resource,
       ...storedTokens(row, tokens, this.vault),
       refreshedAt: null,
     });

@@ -5,6 +5,7 @@ import type { CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import type { UpstreamCredential } from './upstream-credential.entity.js';
+import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Retention of expired links, so that their page can say that they have expired. */
 const KEPT_AFTER_EXPIRY = '1 day';
@@ -41,7 +42,10 @@ export class CredentialRepository {
 
   /** Deletes the links of all owners that expired a day ago. */
   async deleteExpiredLinks(tx: EntityManager): Promise<void> {
-    await tx.query(`DELETE FROM pending_authorizations WHERE expires_at < now() - $1::interval`, [KEPT_AFTER_EXPIRY]);
+    const now = await deletionTime(tx);
+    if (!now) return;
+    const sql = 'DELETE FROM pending_authorizations WHERE expires_at < $1::timestamptz - $2::interval';
+    await tx.query(sql, [now, KEPT_AFTER_EXPIRY]);
   }
 
   /** Locks a pending authorization. @returns false if it was deleted or ended */
@@ -87,6 +91,24 @@ export class CredentialRepository {
         WHERE issuer = $1 AND redirect_uri = $2 AND owner_id IS NULL AND secret_expires_at <= $3`,
       [issuer, redirectUri, endedBy],
     );
+  }
+
+  /**
+   * True if two browsers were sent to the server with a client within a day and none of them came back, since the last that
+   * did: the server may have forgotten the client, and say so on a page of its own.
+   */
+  async isUnanswered(clientId: string): Promise<boolean> {
+    const [{ unanswered }] = await this.dataSource.query<[{ unanswered: number }]>(
+      `WITH sent AS (
+         SELECT browser_hash, started_at, state_hash IS NULL AS is_answered FROM pending_authorizations
+          WHERE client_row_id = $1 AND started_at > now() - interval '1 day'
+       )
+       SELECT count(DISTINCT browser_hash)::int AS unanswered FROM sent
+        WHERE NOT is_answered
+          AND started_at > coalesce((SELECT max(started_at) FROM sent WHERE is_answered), '-infinity')`,
+      [clientId],
+    );
+    return unanswered >= 2;
   }
 
   /** Stores a client, unless another process has just stored one for the same issuer. */

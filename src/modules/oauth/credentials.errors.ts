@@ -1,24 +1,22 @@
 import type { Env } from '../../config/env.js';
-import { DomainError } from '../../platform/errors/domain-error.js';
 import { PageError } from '../../platform/pages/page.js';
+import { CallFailure } from '../../mcp/protocol/failures.js';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import type { SignedIn } from '../people/people.types.js';
 import type { CallbackQueryDto } from './setup/callback.dto.js';
 import { issuerOf } from './stored-tokens.js';
 
 /** Thrown by `AuthorizationsService.begin`. */
-export { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
+export { NoAuthorizationServerError, OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 
 /** The stored authorization has ended: a person must authorize Slipway again. */
-export class AuthorizationRequiredError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'auth_required';
+export class AuthorizationRequiredError extends CallFailure {
+  readonly failure = 'authorization ended';
 }
 
 /** The token has expired and the token endpoint does not answer. The authorization stays stored. */
-export class CredentialUnavailableError extends DomainError {
-  readonly kind = 'upstream';
-  readonly code = 'upstream_error';
+export class CredentialUnavailableError extends CallFailure {
+  readonly failure = 'no token';
 }
 
 /** A setup link or callback that this browser cannot use. Shown to people, on a page. */
@@ -90,7 +88,7 @@ export class SetupPageError extends PageError {
       'upstream',
       'The client ID is not accepted',
       `${host} does not accept the client ID and secret that were entered for ${name}. Nothing was authorized. ` +
-        'Open the link again: it asks for them once more.',
+        'Open the link again: it asks for them once more, unless the owner of the connection set them, who can correct them.',
       undefined,
       code,
     );
@@ -121,9 +119,13 @@ const nextSteps: Partial<Record<string, string>> = {
   unauthorized_client: NOT_ALLOWED,
 };
 
-/** The page for an answer without a code (RFC 6749 section 4.1.2.1). @param name of the server, as people know it */
+/**
+ * The page for an answer without a code (RFC 6749 section 4.1.2.1).
+ *
+ * @param name of the server, as people know it
+ */
 export function answeredError(
-  { id, server }: { id: string; server: AuthorizationServer },
+  { id, server, tryAgainUrl }: { id: string; server: AuthorizationServer; tryAgainUrl: string },
   { error = 'no error code', error_description: said = '' }: CallbackQueryDto,
   name: string,
   appName: string,
@@ -134,11 +136,11 @@ export function answeredError(
     const refusal = new SetupPageError(
       'forbidden',
       'Nothing was authorized',
-      `It was refused or cancelled at ${host}, so ${appName} has no access to ${name}. To try again, open the link once more.`,
+      `It was refused or cancelled at ${host}, so ${appName} has no access to ${name}.`,
       undefined,
       note,
     );
-    return Object.assign(refusal, { refusedLinkId: id });
+    return Object.assign(refusal, { refusedLinkId: id, tryAgainUrl });
   }
   const reason = said === '' ? 'without a reason' : `and said: “${said.slice(0, 300)}”`;
   const nextStep = nextSteps[error] ?? 'Open the link again; if this happens once more, tell whoever gave it to you.';

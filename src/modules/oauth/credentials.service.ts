@@ -2,15 +2,13 @@
  * OAuth credentials of servers and connections towards their upstreams: the token for a call, and its removal.
  *
  * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth
- * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only. Modules
- * that have the owners register four things by kind: a step after an authorization (a release resumes), the tests that
- * something still waits and that a person may authorize it, and the names for the page.
+ * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only.
  *
  * Fails: AuthorizationRequiredError when the authorization has ended, CredentialUnavailableError when no new token can
  * be had now. Removal also revokes the tokens (RFC 7009), in the background and if the server can be reached.
  */
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { DataSource, In } from 'typeorm';
+import { DataSource, In, type EntityManager } from 'typeorm';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { revokeToken } from '../../mcp/oauth/tokens.js';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -18,15 +16,13 @@ import { Egress } from '../../platform/egress/egress.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
-import type { Person } from '../auth/access.types.js';
 import { CredentialRepository } from './credential.repository.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
-import { upstreamAddress, type CredentialOwner } from './credentials.types.js';
+import { upstreamAddress, type CredentialOwner, type CredentialOwners } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { issuerOf, openTokens } from './stored-tokens.js';
-import type { PageServer } from './setup/setup.types.js';
 import { TokenRefresherService } from './token-refresher.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
@@ -35,11 +31,6 @@ declare module '../../platform/queue/pub-sub.js' {
     'credentials.changed': { key: string };
   }
 }
-
-/** A step after an authorization in the module that has the owner, such as the resumption of a release. */
-type AuthorizedHandler = (ownerId: string) => Promise<void>;
-
-type Presentation = Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>;
 
 /** The values of a credential that calls need. */
 interface CachedCredential {
@@ -63,10 +54,6 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   private readonly cache = new RowCache<{ credential: CachedCredential | null }>(async (key) => ({
     credential: await this.load(key),
   }));
-  private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
-  private readonly pendingChecks = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
-  private readonly rights = new Map<CredentialOwner['kind'], (ownerId: string, person: Person) => Promise<boolean>>();
-  private readonly describers = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -146,18 +133,21 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    * server can be reached. Deleting the owner's row deletes them too, but does not revoke the tokens.
    */
   async remove(owner: CredentialOwner): Promise<void> {
+    (await this.dataSource.transaction((tx) => this.removeIn(owner, tx)))();
+  }
+
+  /** {@link remove} within a transaction. The returned function revokes the tokens, after its commit. */
+  async removeIn(owner: CredentialOwner, tx: EntityManager): Promise<() => void> {
     const where = { ownerKind: owner.kind, ownerId: owner.id };
-    const row = await this.dataSource.transaction(async (tx) => {
-      await tx.delete(PendingAuthorization, where);
-      const stored = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
-      if (!stored) return null;
-      await tx.delete(UpstreamCredential, { id: stored.id });
-      // Read now: a pre-registered client is deleted with its owner.
-      const client = stored.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: stored.clientRowId });
-      return { ...stored, client };
-    });
-    this.changed(keyOf(owner));
-    if (row) this.track(this.revoke(row));
+    await tx.delete(PendingAuthorization, where);
+    const stored = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
+    if (stored) await tx.delete(UpstreamCredential, { id: stored.id });
+    // Read now: a pre-registered client is deleted with its owner.
+    const client = stored?.clientRowId ? await tx.findOneBy(OAuthClient, { id: stored.clientRowId }) : null;
+    return () => {
+      this.changed(keyOf(owner));
+      if (stored) this.track(this.revoke({ ...stored, client }));
+    };
   }
 
   /**
@@ -182,54 +172,17 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     this.revoking.add(work);
   }
 
-  /** Sets the test that an owner of this kind still waits for an authorization. Without one it always does. */
-  registerPendingCheck(kind: CredentialOwner['kind'], test: (ownerId: string) => Promise<boolean>): void {
-    this.pendingChecks.set(kind, test);
-  }
-
-  /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
-  async isAuthorizationPending({ kind, id }: CredentialOwner): Promise<boolean> {
-    return (await this.pendingChecks.get(kind)?.(id)) ?? true;
-  }
-
-  /** Sets the test that a person may authorize owners of this kind. Without one nobody may by a link for a person. */
-  registerRight(kind: CredentialOwner['kind'], test: (ownerId: string, person: Person) => Promise<boolean>): void {
-    this.rights.set(kind, test);
-  }
-
-  /** True if a person may authorize this owner. */
-  async mayAuthorize({ kind, id }: CredentialOwner, person: Person): Promise<boolean> {
-    return (await this.rights.get(kind)?.(id, person)) ?? false;
-  }
-
-  /** Sets how people know the owners of this kind. */
-  registerDescription(kind: CredentialOwner['kind'], presenter: (ownerId: string) => Promise<Presentation>): void {
-    this.describers.set(kind, presenter);
-  }
-
-  /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
-  async presentationOf({ kind, id }: CredentialOwner): Promise<Presentation> {
-    return (await this.describers.get(kind)?.(id)) ?? {};
-  }
-
-  /** Adds a handler for an owner kind: {@link authorized} awaits it. */
-  onAuthorized(kind: CredentialOwner['kind'], handler: AuthorizedHandler): void {
-    this.handlers.set(kind, [...(this.handlers.get(kind) ?? []), handler]);
-  }
-
   /**
-   * Runs the handlers of an owner after an authorization was stored. Never rejects: the authorization stands, and the next
-   * call uses it also if a handler failed.
+   * Awaits the step of the owner's module after an authorization was stored. Never rejects: the authorization stands, and the
+   * next call uses it also if the step failed.
    */
-  async authorized(owner: CredentialOwner): Promise<void> {
+  async authorized(owner: CredentialOwner, owners: CredentialOwners): Promise<void> {
     this.changed(keyOf(owner));
-    for (const handler of this.handlers.get(owner.kind) ?? []) {
-      try {
-        await handler(owner.id);
-      } catch (error) {
-        const names = await LogNamesRepository.find(this.dataSource, owner.kind, owner.id);
-        this.logger.error({ msg: `a step after the authorization of a ${owner.kind} failed`, ...names, err: error });
-      }
+    try {
+      await owners.authorized(owner.id);
+    } catch (error) {
+      const names = await LogNamesRepository.find(this.dataSource, owner.kind, owner.id);
+      this.logger.error({ msg: `a step after the authorization of a ${owner.kind} failed`, ...names, err: error });
     }
   }
 

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Person } from '../auth/access.types.js';
+import type { PageServer } from './setup/setup.types.js';
 
 /** The query of a stored form. */
 const HASHED_QUERY = /^\?sha256:[\w-]{43}$/;
@@ -13,6 +15,33 @@ export interface CredentialOwner {
   id: string;
 }
 
+/** The owners of one kind, for their authorizations. Implemented by the module that has them. */
+export interface CredentialOwners {
+  /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
+  isAuthorizationPending(ownerId: string): Promise<boolean>;
+  /** True if the person of a link may authorize this owner. */
+  mayAuthorize(ownerId: string, person: Person): Promise<boolean>;
+  /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
+  presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
+  /** A step after an authorization was stored, such as the resumption of a release. */
+  authorized(ownerId: string): Promise<void>;
+}
+
+/** Tokens of the {@link CredentialOwners}. */
+export const credentialOwners = {
+  server: Symbol('CredentialOwners of servers'),
+  connection: Symbol('CredentialOwners of connections'),
+};
+
+/** What an owner chose for its authorizations, instead of what the MCP server and its authorization server announce. */
+export interface OAuthChoice {
+  /** The authorization server. */
+  issuer?: string;
+  /** A client that was registered there by hand. */
+  clientId?: string;
+  scopes?: string[];
+}
+
 /** The input of an authorization. */
 export interface BeginAuthorization {
   upstreamUrl: string;
@@ -22,6 +51,8 @@ export interface BeginAuthorization {
   label: string;
   /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
   adapter?: string;
+  /** The choice of the owner, with the client's secret sealed for the owner's row; absent without one. */
+  oauth?: OAuthChoice & { sealedSecret: string | null };
 }
 
 /** An OAuth client that a person registered by hand. */

@@ -6,7 +6,10 @@ import { ownerKinds, type CredentialOwner } from './credentials.types.js';
  * one server or connection, is used for no other, and is deleted with it by a trigger, as credentials are.
  */
 @Entity('oauth_clients')
-@Index('oauth_clients_issuer', ['issuer', 'redirectUri'], { unique: true, where: '"owner_id" IS NULL' })
+@Index('oauth_clients_issuer', ['issuer', 'redirectUri'], {
+  unique: true,
+  where: '"owner_id" IS NULL AND "retired_at" IS NULL',
+})
 @Index('oauth_clients_owner', ['ownerKind', 'ownerId', 'issuer', 'redirectUri'], {
   unique: true,
   where: '"owner_id" IS NOT NULL',
@@ -59,6 +62,10 @@ export class OAuthClient {
   /** The time at which the server refused a pre-registered client, which ends its use; null before. */
   @Column({ type: 'timestamptz', name: 'refused_at', precision: 3, nullable: true })
   refusedAt: Date | null;
+
+  /** The time at which a new registration took its place, since its server seemed to have forgotten it; null before. */
+  @Column({ type: 'timestamptz', name: 'retired_at', precision: 3, nullable: true })
+  retiredAt: Date | null;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;

@@ -3,7 +3,11 @@ import type { FetchLike } from '@modelcontextprotocol/client';
 import { Injectable } from '@nestjs/common';
 import { DataSource, In, IsNull, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
-import { OAuthClientNeededError, TokenEndpointUnreachableError } from '../../mcp/oauth/oauth-errors.js';
+import {
+  OAuthClientNeededError,
+  OAuthSetupError,
+  TokenEndpointUnreachableError,
+} from '../../mcp/oauth/oauth-errors.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { clientMetadata, registerAt, type OAuthClientIdentity } from '../../mcp/oauth/client.js';
@@ -16,6 +20,9 @@ import { OAuthClient } from './oauth-client.entity.js';
 
 /** The remaining lifetime of a secret below which a client is not used for a new authorization. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
+
+/** A forgotten client is registered anew at most this often at one issuer. */
+const REGISTRATION_EVERY_MS = 24 * 60 * 60_000;
 
 type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;
 
@@ -97,12 +104,40 @@ export class OAuthClientsService {
     }
     if (preregistered) return preregistered;
     const registered = await this.find(server.issuer);
-    if (registered) return registered;
+    if (registered) return this.stillKnown(fetch, server, registered);
     if (server.readsClientDocuments && this.documentUrl !== null) {
       const document = { clientId: this.documentUrl, clientSecret: null, authMethod: 'none', secretExpiresAt: null };
       return this.store(server.issuer, 'document', document);
     }
     return this.store(server.issuer, 'registered', await registerAt(fetch, server, this.redirectUri));
+  }
+
+  /**
+   * The shared client, or another one if its server seems to have forgotten it: once a day a new registration, and within that
+   * day the one before. Both stay, since tokens are refreshed with the client that they were given to.
+   */
+  private async stillKnown(fetch: FetchLike, server: AuthorizationServer, client: OAuthClient): Promise<OAuthClient> {
+    if (client.kind !== 'registered' || !(await this.repository.isUnanswered(client.id))) return client;
+    const { issuer, redirectUri } = client;
+    const since = new Date(Date.now() - REGISTRATION_EVERY_MS);
+    const where = { issuer, redirectUri, ownerId: IsNull(), retiredAt: MoreThan(since) };
+    const before = await this.dataSource.manager.findOne(OAuthClient, { where, order: { retiredAt: 'DESC' } });
+    if (before) {
+      return this.dataSource.transaction(async (tx) => {
+        await tx.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
+        await tx.update(OAuthClient, { id: before.id }, { retiredAt: null });
+        return before;
+      });
+    }
+    try {
+      const renewed = await registerAt(fetch, server, this.redirectUri);
+      await this.dataSource.manager.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
+      return await this.store(issuer, 'registered', renewed);
+    } catch (error) {
+      // The person is sent with the client that there is.
+      if (error instanceof OAuthSetupError) return client;
+      throw error;
+    }
   }
 
   /** False if a person must enter a client, as far as the metadata says. */
@@ -119,6 +154,11 @@ export class OAuthClientsService {
     return { clientId, clientSecret, authMethod, secretExpiresAt };
   }
 
+  /** Stores the authentication method that a client's server has taken. */
+  async authenticates(id: string, authMethod: string, tx = this.dataSource.manager): Promise<void> {
+    await tx.update(OAuthClient, { id }, { authMethod });
+  }
+
   /**
    * After its server refused a client: deletes a registered one, so that the next authorization registers again, and marks a
    * pre-registered one, since only a person can replace it.
@@ -130,14 +170,13 @@ export class OAuthClientsService {
   }
 
   /** The owner's pre-registered client at an issuer, also a refused one; null without one. */
-  preregistered({ kind, id }: CredentialOwner, issuer: string): Promise<OAuthClient | null> {
-    const where = { ownerKind: kind, ownerId: id, issuer, redirectUri: this.redirectUri };
-    return this.dataSource.manager.findOne(OAuthClient, { where });
+  preregistered(owner: CredentialOwner, issuer: string): Promise<OAuthClient | null> {
+    return this.dataSource.manager.findOneBy(OAuthClient, this.ofOwner(owner, { issuer }));
   }
 
   /**
-   * Replaces the owner's pre-registered client at an issuer, whose tokens are then no longer refreshed. Of other issuers
-   * only the client in use stays, so that an owner has two at most.
+   * Replaces the owner's pre-registered client at an issuer, whose tokens are then no longer refreshed; the same client gets
+   * the secret. Of other issuers only the client in use stays, so that an owner has two at most.
    *
    * @throws SetupPageError if the owner was deleted
    */
@@ -146,6 +185,8 @@ export class OAuthClientsService {
     const id = randomUUID();
     await this.dataSource.transaction(async (tx) => {
       if (!(await this.repository.lockOwner(owner, tx))) throw SetupPageError.unknownLink();
+      const known = await tx.findOneBy(OAuthClient, this.ofOwner(owner, { issuer, clientId }));
+      if (known) return this.renew(known.id, clientSecret, tx);
       await this.repository.deleteClientsOf(owner, issuer, tx);
       await tx.insert(OAuthClient, {
         id,
@@ -160,8 +201,53 @@ export class OAuthClientsService {
     });
   }
 
+  /**
+   * {@link storePreregistered} for the client that the owner chose. Without an issuer of the owner's choice it belongs to the
+   * first one that was found: its secret goes to no other.
+   *
+   * @throws OAuthSetupError, SetupPageError
+   */
+  async storeChosen(
+    owner: CredentialOwner,
+    issuer: string,
+    { issuer: chosen, clientId, sealedSecret }: { issuer?: string; clientId: string; sealedSecret: string | null },
+  ): Promise<void> {
+    const known = await this.dataSource.manager.findBy(OAuthClient, this.ofOwner(owner, { clientId }));
+    const other = known.find((client) => client.issuer !== issuer);
+    if (chosen === undefined && other && !known.some((client) => client.issuer === issuer)) {
+      throw new OAuthSetupError(
+        `The client of this connection was used at ${other.issuer}, and its authorization server is ${issuer} now: ` +
+          'its owner must say so in "oauth".',
+      );
+    }
+    const clientSecret = sealedSecret === null ? null : this.vault.open(sealedSecret, owner.id);
+    await this.storePreregistered(owner, { issuer, clientId, clientSecret });
+  }
+
+  /** After the owner chose another client or secret: deletes the other pre-registered ones, and stores the secret. */
+  async replacePreregistered(
+    owner: CredentialOwner,
+    clientId: string | undefined,
+    clientSecret: string | null,
+    tx: EntityManager,
+  ): Promise<void> {
+    for (const client of await tx.findBy(OAuthClient, this.ofOwner(owner, {}))) {
+      if (client.clientId === clientId) await this.renew(client.id, clientSecret, tx);
+      else await tx.delete(OAuthClient, { id: client.id });
+    }
+  }
+
+  private async renew(id: string, clientSecret: string | null, tx: EntityManager): Promise<void> {
+    const sealedSecret = clientSecret === null ? null : this.vault.seal(clientSecret, id);
+    await tx.update(OAuthClient, { id }, { sealedSecret, refusedAt: null });
+  }
+
+  private ofOwner({ kind, id }: CredentialOwner, where: { issuer?: string; clientId?: string }) {
+    return { ownerKind: kind, ownerId: id, redirectUri: this.redirectUri, ...where };
+  }
+
   private find(issuer: string, tx: EntityManager = this.dataSource.manager): Promise<OAuthClient | null> {
-    const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull() };
+    const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull(), retiredAt: IsNull() };
     const from = new Date(Date.now() + SECRET_LEFT_MS_MIN);
     return tx.findOne(OAuthClient, {
       where: [
@@ -184,7 +270,8 @@ export class OAuthClientsService {
       const { clientId, authMethod, secretExpiresAt } = client;
       const row = { id, issuer, redirectUri, kind, clientId, sealedSecret, authMethod, secretExpiresAt };
       await this.repository.insertClient(row, tx);
-      return tx.findOneOrFail(OAuthClient, { where: { issuer, redirectUri: this.redirectUri, ownerId: IsNull() } });
+      const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull(), retiredAt: IsNull() };
+      return tx.findOneOrFail(OAuthClient, { where });
     });
   }
 }

@@ -13,6 +13,7 @@ import { PendingAuthorization } from './pending-authorization.entity.js';
 import { SetupLinksService } from './setup/setup-links.service.js';
 import { SetupPageService } from './setup/setup-page.service.js';
 import { SetupController } from './setup/setup.controller.js';
+import { pageOwners } from './setup/setup.types.js';
 import { TokenRefresherService } from './token-refresher.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
@@ -40,7 +41,7 @@ export class OAuthModule {
     api: {
       imports: [PeopleModule.forRoles(env)],
       controllers: [SetupController, ClientDocumentController],
-      providers: [SetupPageService],
+      providers: [SetupPageService, { provide: pageOwners.authorizations, useExisting: AuthorizationsService }],
       exports: [SetupPageService],
     },
   }));

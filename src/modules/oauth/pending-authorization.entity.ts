@@ -37,6 +37,7 @@ export class PendingAuthorization {
   @Column('uuid', { name: 'client_row_id', nullable: true })
   clientRowId: string | null;
 
+  /** The `resource` of its requests; empty for a server that refuses the parameter. */
   @Column('text')
   resource: string;
 

@@ -17,7 +17,7 @@ import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/comm
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
-import { AdapterFailedError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { UnclearRefusalError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { KeyedLimiter, NoSlotError } from '../../platform/limits/keyed-limiter.js';
@@ -36,10 +36,10 @@ const SLOT_WAIT_MS = 10_000;
 const RETRY_MS_MAX = 5 * 60_000;
 
 /**
- * Adapters have no error code for an invalid refresh token. After this many consecutive failures, in about 20 minutes, an
- * expired token counts as ended.
+ * Adapters, and servers with codes of their own, do not say that a refresh token is invalid. After this many consecutive
+ * failures, in about 20 minutes, an expired token counts as ended.
  */
-const ADAPTER_FAILURES_MAX = 10;
+const UNCLEAR_REFUSALS_MAX = 10;
 
 /** Attempts to store a rotated token when the database fails after the refresh, and the pause between them. */
 const RESCUE_TRIES = 20;
@@ -183,13 +183,18 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     try {
       const tokens = await this.renew(row, client, oldTokens.refreshToken);
       const changed = { ...row, ...storedTokens(row, tokens, this.vault), refreshedAt: new Date() };
+      if (tokens.withoutResource) changed.resource = '';
       onRotated(changed);
+      if (client && tokens.authMethod) await this.clients.authenticates(client.id, tokens.authMethod, tx);
       await write(tx, changed, row.generation);
       return { kind: 'token', accessToken: tokens.accessToken };
     } catch (error) {
-      if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error, onRefused);
+      if (error instanceof TokenRefusedError) {
+        const isUsable = !isPast(row.expiresAt) && oldTokens.accessToken !== rejected;
+        return this.refused(tx, row, client, error, onRefused, isUsable ? oldTokens : null);
+      }
       if (!(error instanceof TokenEndpointUnreachableError)) throw error;
-      const isHopeless = error instanceof AdapterFailedError && row.failures + 1 >= ADAPTER_FAILURES_MAX;
+      const isHopeless = error instanceof UnclearRefusalError && row.failures + 1 >= UNCLEAR_REFUSALS_MAX;
       const isOver = isPast(row.expiresAt) || oldTokens.accessToken === rejected;
       if (isHopeless && isOver) return this.drop(tx, row, error.message);
       return this.postpone(tx, row, oldTokens, rejected, error.message);
@@ -198,10 +203,10 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
 
   /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointUnreachableError */
   private async renew(row: UpstreamCredential, client: OAuthClient | null, refreshToken: string): Promise<TokenSet> {
-    const { server, resource, ownerKind: kind, ownerId: id } = row;
+    const { server, resource, scopes, ownerKind: kind, ownerId: id } = row;
     if (client === null) return (await this.clients.adapterOf({ kind, id })).refreshToken(refreshToken);
     const context = { server, client: this.clients.toClient(client), resource };
-    return refreshTokens(createOAuthFetch(this.egress), context, refreshToken);
+    return refreshTokens(createOAuthFetch(this.egress), context, refreshToken, scopes);
   }
 
   private async refused(
@@ -210,6 +215,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     client: OAuthClient | null,
     error: TokenRefusedError,
     onRefused: AttemptHandlers['onRefused'],
+    usable: OpenedTokens | null,
   ): Promise<RefreshOutcome> {
     const { code, host } = error;
     const isClient = client !== null && isClientRefusal(error);
@@ -226,6 +232,17 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     });
     const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
     if (isClient) onRefused(client);
+    if (usable) {
+      // The access token is good to its end, or until it is refused.
+      const { accessToken } = usable;
+      const sealedTokens = this.vault.seal(
+        JSON.stringify({ accessToken, refreshToken: null } satisfies OpenedTokens),
+        row.id,
+      );
+      const generation = row.generation + 1;
+      await tx.update(UpstreamCredential, { id: row.id }, { sealedTokens, dueAt: row.expiresAt, generation });
+      return { kind: 'token', accessToken };
+    }
     return this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
   }
 
@@ -279,11 +296,11 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
 
 /** Writes the tokens, unless newer ones are stored. */
 async function write(tx: EntityManager, row: UpstreamCredential, before: number): Promise<void> {
-  const { sealedTokens, scopes, expiresAt, dueAt, generation, refreshedAt, failures, retryAt } = row;
+  const { sealedTokens, scopes, resource, expiresAt, dueAt, generation, refreshedAt, failures, retryAt } = row;
   await tx.update(
     UpstreamCredential,
     { id: row.id, generation: before },
-    { sealedTokens, scopes, expiresAt, dueAt, generation, refreshedAt, failures, retryAt },
+    { sealedTokens, scopes, resource, expiresAt, dueAt, generation, refreshedAt, failures, retryAt },
   );
 }
 

@@ -43,7 +43,7 @@ export class UpstreamCredential {
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'upstream_credentials_client_fk' })
   client: Relation<OAuthClient> | null;
 
-  /** The `resource` of every token request, byte for byte. */
+  /** The `resource` of every token request, byte for byte; empty for a server that refuses the parameter. */
   @Column('text')
   resource: string;
 

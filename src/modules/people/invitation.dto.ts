@@ -1,4 +1,13 @@
-/** A link by which a person chooses the password of an account. */
+import { IsIn } from 'class-validator';
+import { roles, type Role } from '../auth/access.types.js';
+
+export class InviteMemberDto {
+  /** The role of the person in the organization. An editor can read secrets: code that it publishes can print them. */
+  @IsIn(roles)
+  role: Role;
+}
+
+/** A link by which a person chooses the password of an account, or joins an organization. */
 export class InvitationDto {
   /**
    * The link, for the person and nobody else. No other response contains it. It works once.

@@ -1,10 +1,10 @@
-import { Controller, Header, Post } from '@nestjs/common';
+import { Body, Controller, Header, Post } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from '../auth/access.decorator.js';
 import type { Caller } from '../auth/access.types.js';
-import { InvitationDto } from './invitation.dto.js';
+import { InvitationDto, InviteMemberDto } from './invitation.dto.js';
 import { InvitationsService } from './invitations.service.js';
 
 /** Invitations of people to accounts. */
@@ -24,12 +24,47 @@ export class InvitationsController {
   @ApiErrors(
     403,
     { status: 404, message: 'Account not found' },
-    { status: 409, text: 'The account is disabled.', message: 'The account is disabled: enable it first' },
+    {
+      status: 409,
+      text: 'The account is disabled, or an organization with members.',
+      message: 'The account is disabled: enable it first',
+    },
   )
   create(
     @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
   ): Promise<InvitationDto> {
     return this.invitations.create(id, caller);
+  }
+
+  /**
+   * Make a link by which a person joins an organization (owners). The person uses the account that it is signed in as, or a new
+   * one. The link ends when its maker is no owner any more.
+   */
+  @Post(':organizationId/members/invitations')
+  @Header('cache-control', 'no-store')
+  @ApiParam({
+    name: 'organizationId',
+    description: "The organization's account id.",
+    example: '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91',
+  })
+  @Access('accounts:write', { account: 'organizationId', ownersOnly: true })
+  @ApiErrors(
+    400,
+    403,
+    { status: 404, message: 'Account not found' },
+    {
+      status: 409,
+      text: 'The account is no organization, is disabled, or has no owner.',
+      message:
+        'Only an organization with an owner invites: add the first one with PUT /accounts/{organizationId}/members/{accountId}',
+    },
+  )
+  inviteMember(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+    @Body() { role }: InviteMemberDto,
+  ): Promise<InvitationDto> {
+    return this.invitations.inviteMember(id, role, caller);
   }
 }

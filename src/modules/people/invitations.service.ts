@@ -1,33 +1,48 @@
 /**
- * Invitations: links by which a person chooses a password, the first or a new one for a forgotten one. A link works once, for
- * 72 h, until a newer one is made. The secret stands in its query, since logs write paths only; the table has its SHA-256.
+ * Invitations: links by which a person chooses a password, the first or a new one for a forgotten one, or joins an organization
+ * with a role. A link works once, for 72 h; that of the first start for 10 minutes. One for a password ends with a newer one, one
+ * into an organization when its maker is no owner any more. Who is signed in joins with that account, everybody else with a new
+ * one. The secret stands in its query, since logs write paths only; the table has its SHA-256.
  */
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { ConflictError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
-import type { Caller } from '../auth/access.types.js';
+import type { Caller, Joining, Role } from '../auth/access.types.js';
+import { MembersService } from '../auth/members.service.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
 import { invitationEnded } from './people.errors.js';
-import { PeopleRepository } from './people.repository.js';
+import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
-/** Makes an invitation for an account. Only the answer has the link. @throws NotFoundError, ConflictError */
+/** The name of an account, as the API takes it. */
+const ACCOUNT_NAME = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
+
+/**
+ * Makes an invitation for an account. Only the answer has the link.
+ *
+ * @param minutes for which it works; 72 h by default
+ * @throws NotFoundError, ConflictError
+ */
 export async function makeInvitation(
   rows: PeopleRepository,
   { baseUrl }: Env,
   accountId: string,
   createdBy: string,
+  minutes?: number,
 ): Promise<InvitationDto> {
   const secret = newSecret();
-  const expiresAt = await rows.addInvitation(accountId, createdBy, hashSecret(secret));
+  const expiresAt = await rows.addInvitation(accountId, createdBy, hashSecret(secret), minutes);
   if (expiresAt === null) throw new NotFoundError('Account not found');
   if (expiresAt === 'disabled') {
     throw new ConflictError(
       'The account is disabled: enable it first, with PATCH /accounts/{accountId} {"disabled": false}',
     );
+  }
+  if (expiresAt === 'members') {
+    throw new ConflictError('Nobody signs in as an organization with members: invite the accounts of its members');
   }
   return { url: `${baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
 }
@@ -39,6 +54,7 @@ export class InvitationsService {
     private readonly rows: PeopleRepository,
     private readonly passwords: PasswordsService,
     private readonly sessions: SessionsService,
+    private readonly members: MembersService,
     private readonly env: Env,
   ) {}
 
@@ -53,36 +69,65 @@ export class InvitationsService {
     return makeInvitation(this.rows, this.env, accountId, caller.accountId);
   }
 
-  /** Name of the account that a link is for. @throws PageError */
-  async open(token: unknown): Promise<string> {
-    return (await this.invited(token)).accountName;
+  /** Makes an invitation into an organization. Only the answer has the link. @throws ConflictError */
+  async inviteMember(organizationId: string, role: Role, caller: Caller): Promise<InvitationDto> {
+    const secret = newSecret();
+    const expiresAt = await this.rows.addMemberInvitation(organizationId, role, caller.accountId, hashSecret(secret));
+    if (!expiresAt) {
+      throw new ConflictError(
+        'Only an organization with an owner invites: add the first one with PUT /accounts/{organizationId}/members/{accountId}',
+      );
+    }
+    return { url: `${this.env.baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
+  }
+
+  /** The account of a link, and the role. @throws PageError */
+  async open(token: unknown): Promise<Invited & { hash: Buffer }> {
+    const hash = isSecret(token) ? hashSecret(token) : null;
+    const account = hash && (await this.rows.invited(hash));
+    if (!account) throw invitationEnded();
+    return { hash, ...account };
   }
 
   /**
-   * Uses a link up: sets the password, ends the sessions of the account, and signs the person in.
+   * Uses a link up: sets the password, ends the sessions of the account, and signs the person in; or makes the person a member of
+   * the organization.
    *
-   * @returns null; or the fault of the password, with the name of the account
+   * @param person who is signed in; null: joins with a new account, by the name and the password of the form
+   * @returns null; or why it was refused, in words for the person
    * @throws PageError
    */
   async use(
     request: Request,
     response: Response,
     form: URLSearchParams,
-  ): Promise<{ fault: string; accountName: string } | null> {
-    const { hash, accountId, accountName } = await this.invited(request.query.token);
-    const password = form.get('password') ?? '';
-    const fault = this.passwords.faultOf(password, form.get('repeated') ?? '');
-    if (fault !== null) return { fault, accountName };
-    const passwordHash = await this.passwords.hash(password);
-    if (!(await this.rows.useInvitation(hash, accountId, passwordHash))) throw invitationEnded();
-    await this.sessions.begin(request, response, { accountId, keyId: null, passwordHash });
-    return null;
-  }
-
-  private async invited(token: unknown): Promise<{ hash: Buffer; accountId: string; accountName: string }> {
-    const hash = isSecret(token) ? hashSecret(token) : null;
-    const account = hash && (await this.rows.invited(hash));
-    if (!account) throw invitationEnded();
-    return { hash, ...account };
+    person: { accountId: string } | null,
+  ): Promise<string | null> {
+    const { hash, accountId: invited, role } = await this.open(request.query.token);
+    const join = async (who: Joining) => {
+      const joined = await this.members.join({ hash, organizationId: invited }, who);
+      if (joined === null) throw invitationEnded();
+      return joined;
+    };
+    try {
+      if (role !== null && person) {
+        await join({ accountId: person.accountId });
+        return null;
+      }
+      const name = form.get('name')?.trim() ?? '';
+      if (role !== null && !ACCOUNT_NAME.test(name)) return 'Choose a name of 1 to 255 characters for your account.';
+      const password = form.get('password') ?? '';
+      const fault = this.passwords.faultOf(password, form.get('repeated') ?? '');
+      if (fault !== null) return fault;
+      const passwordHash = await this.passwords.hash(password);
+      let accountId = invited;
+      if (role !== null) accountId = await join({ name, passwordHash });
+      else if (!(await this.rows.useInvitation(hash, invited, passwordHash))) throw invitationEnded();
+      await this.sessions.begin(request, response, { accountId, keyId: null, passwordHash });
+      return null;
+    } catch (error) {
+      if (error instanceof ConflictError) return `${error.message}.`;
+      throw error;
+    }
   }
 }

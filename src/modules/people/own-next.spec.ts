@@ -3,7 +3,17 @@ import { ownNext } from './own-next.js';
 
 describe('ownNext', () => {
   it('takes pages of ours that need a person', () => {
-    const own = ['/me', '/me/access', '/me?a=b', '/consent/abc', '/consent/abc?x=%2F', '/setup/acme%2Fweather?token=1'];
+    const own = [
+      '/me',
+      '/me/access',
+      '/me?a=b',
+      '/ui/',
+      '/ui/c/acme/x?q=1',
+      '/consent/abc',
+      '/consent/abc?x=%2F',
+      '/invite?token=a',
+      '/setup/acme%2Fweather?token=1',
+    ];
     expect(own.map(ownNext)).toEqual(own);
   });
 
@@ -24,12 +34,15 @@ describe('ownNext', () => {
         ' /me',
         'me',
         '/menu',
+        '/uis',
         '/consent',
         '/setup',
         '/',
         '',
         '/me#x',
         '/login',
+        '/invite',
+        '/invite/../evil',
       ],
       ...['javascript:alert(1)', '/me/\nset-cookie: a=b', undefined, null, ['/me'], { a: 1 }],
     ];

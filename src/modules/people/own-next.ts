@@ -7,9 +7,12 @@ import { parseUrl } from '../../config/parse-url.js';
 /** Stands for our origin, whatever it is. */
 const HERE = 'http://slipway.invalid';
 
-/** Path and query of a page below `/consent/`, `/me` or `/setup/`, in the form that browsers give it; null for anything else. */
+/**
+ * Path and query of a page below `/consent/`, `/me`, `/setup/` or `/ui`, or of an invitation, in the form that browsers give it;
+ * null for anything else.
+ */
 export function ownNext(value: unknown): string | null {
-  if (typeof value !== 'string' || !/^\/(?:consent\/|me(?:[/?]|$)|setup\/)/.test(value)) {
+  if (typeof value !== 'string' || !/^\/(?:consent\/|invite\?|(?:me|ui)(?:[/?]|$)|setup\/)/.test(value)) {
     return null;
   }
   const url = parseUrl(value, HERE);

@@ -11,10 +11,10 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import type { SessionCaller } from '../auth/access.types.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { passwordsBusy } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
-import type { SignedIn } from './people.types.js';
 
 const LOG_N = 15;
 const R = 8;
@@ -83,11 +83,11 @@ export class PasswordsService {
    */
   async change(
     request: IncomingMessage,
-    { accountId, accountName, sessionId, keyId }: SignedIn,
+    { accountId, accountName, keyId: sessionId, rootKeyId }: SessionCaller,
     form: URLSearchParams,
   ): Promise<{ status: number; fault: string } | null> {
     // A password outlives the key: whoever has a key for a moment would sign in for ever.
-    if (keyId !== null) return { status: 403, fault: 'Who signed in with an API key sets no password.' };
+    if (rootKeyId !== undefined) return { status: 403, fault: 'Who signed in with an API key sets no password.' };
     const password = form.get('password') ?? '';
     const fault = this.faultOf(password, form.get('repeated') ?? '');
     if (fault !== null) return { status: 400, fault };

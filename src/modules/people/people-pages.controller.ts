@@ -1,23 +1,39 @@
 /**
- * The pages for people: `/login` and `/logout`, `/me`, and `/invite`, the page of an invitation link. They answer HTML, and read
- * the session from its cookie. A form counts with the token of its browser only ({@link PageFormsService}).
+ * The pages for people: `/login` and `/logout`, `/me`, and `/invite`, the page of an invitation link. They answer HTML. A form counts
+ * with the token of its browser only ({@link PageFormsService}).
  */
 import { Controller, Get, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
+import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
+import { noticeOf, sendFramed } from '../../platform/pages/frame.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFilter, redirectTo, sendPage } from '../../platform/pages/page.js';
+import type { Html } from '../../platform/pages/html.js';
+import { PageFormsService } from '../../platform/pages/page-forms.service.js';
+import { PageFilter, redirectTo, rootFrom, sendPage } from '../../platform/pages/page.js';
+import { CurrentPerson, Page, SentForm } from '../auth/access.decorator.js';
+import type { SessionCaller } from '../auth/access.types.js';
+import { MembersService } from '../auth/members.service.js';
 import { InvitationsService } from './invitations.service.js';
 import { ownNext } from './own-next.js';
-import { PageFormsService } from './page-forms.service.js';
 import { PasswordsService } from './passwords.service.js';
-import { invitationPage, loginPage, mePage } from './people-pages.js';
+import { OwnKeysService } from './own-keys.service.js';
+import { invitationPage, joinPage, mePage, type MeView } from './people-pages.js';
 import type { SignedIn } from './people.types.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
+
+/** Sentences for the word in the address after a form; without one a password was saved. */
+const DONE: Record<string, string> = {
+  '': 'Your password is saved. All other browsers are signed out.',
+  revoked: 'The key is revoked. What used it is refused.',
+  browser: 'The browser is signed out.',
+  left: 'You have left the organization.',
+};
 
 /** Pages on which people sign in, change their password and use an invitation. */
 @ApiExcludeController()
@@ -32,6 +48,8 @@ export class PeoplePagesController {
     private readonly signIn: SignInService,
     private readonly passwords: PasswordsService,
     private readonly invitations: InvitationsService,
+    private readonly ownKeys: OwnKeysService,
+    private readonly members: MembersService,
   ) {}
 
   /** Shows the form; leads on who is signed in already. */
@@ -39,11 +57,8 @@ export class PeoplePagesController {
   async showLogin(@Query('next') asked: unknown, @Req() request: Request, @Res() response: Response): Promise<void> {
     requireOwnHost(request, this.env);
     const next = ownNext(asked);
-    if (await this.sessions.current(request)) return redirectTo(response, `.${next ?? '/me'}`);
-    sendPage(
-      response,
-      loginPage(this.env, { token: formToken(this.env, request, response), next, name: '', fault: null }),
-    );
+    if (await this.sessions.current(request)) return redirectTo(response, `.${next ?? '/ui/'}`);
+    this.signIn.show(request, response, { next, name: '', fault: null });
   }
 
   /** Signs in with a password or an API key. */
@@ -52,11 +67,10 @@ export class PeoplePagesController {
     const form = await this.forms.read(request, response);
     const next = ownNext(form.get('next'));
     const refusal = await this.signIn.attempt(request, response, form);
-    if (refusal === null) return redirectTo(response, `.${next ?? '/me'}`);
+    if (refusal === null) return redirectTo(response, `.${next ?? '/ui/'}`);
     const { status, fault, retryAfterSeconds } = refusal;
     if (retryAfterSeconds !== undefined) response.set('retry-after', String(retryAfterSeconds));
-    const token = formToken(this.env, request, response);
-    sendPage(response, loginPage(this.env, { token, next, name: form.get('name') ?? '', fault }), status);
+    this.signIn.show(request, response, { next, name: form.get('name') ?? '', fault }, status);
   }
 
   /** Signs this browser out, or with the field `everywhere` all browsers of the person. */
@@ -68,58 +82,120 @@ export class PeoplePagesController {
     redirectTo(response, './login');
   }
 
-  /** Shows who is signed in; leads to the sign-in who is not. */
+  /** Shows who is signed in. */
   @Get('me')
-  async showMe(@Query('saved') saved: unknown, @Req() request: Request, @Res() response: Response): Promise<void> {
-    requireOwnHost(request, this.env);
-    const person = await this.sessions.current(request);
-    if (!person) return redirectTo(response, './login?next=/me');
-    const notice = saved === undefined ? null : 'Your password is saved. All other browsers are signed out.';
-    await this.sendMe(request, response, person, { notice });
+  @Page('accounts:read')
+  async showMe(
+    @CurrentPerson() person: SessionCaller,
+    @Query('saved') saved: unknown,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    await this.sendMe(request, response, person, { notice: noticeOf(saved, DONE) });
   }
 
   /** Changes the password. */
   @Post('me')
-  async changePassword(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.forms.read(request, response);
-    const person = await this.sessions.current(request);
-    if (!person) return redirectTo(response, './login?next=/me');
+  @Page('accounts:write')
+  async changePassword(
+    @CurrentPerson() person: SessionCaller,
+    @SentForm() form: URLSearchParams,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
     const refusal = await this.passwords.change(request, person, form);
     if (refusal === null) return redirectTo(response, './me?saved');
     await this.sendMe(request, response, person, refusal);
   }
 
-  /** Shows the form. Changes nothing, so that programs that look at links in mails do not use it up. */
-  @Get('invite')
-  async showInvitation(
-    @Query('token') secret: unknown,
+  /** Makes, rotates or revokes an API key of the person. A new one is in this answer alone. */
+  @Post('me/keys')
+  @Page('accounts:write')
+  async changeKeys(
+    @CurrentPerson() person: SessionCaller,
+    @SentForm() form: URLSearchParams,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    requireOwnHost(request, this.env);
-    const accountName = await this.invitations.open(secret);
-    const token = formToken(this.env, request, response);
-    sendPage(response, invitationPage(this.env, { token, accountName, fault: null }));
+    try {
+      const made = await this.ownKeys.change(person, form);
+      if (made === null) return redirectTo(response, '../me?saved=revoked');
+      await this.sendMe(request, response, person, { made });
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      await this.sendMe(request, response, person, {
+        status: statusOf[error.kind],
+        refusedKey: { form, fault: error.message },
+      });
+    }
   }
 
-  /** Sets the password, and signs in. */
+  /** Signs one browser of the person out. */
+  @Post('me/browsers')
+  @Page('accounts:write')
+  async endBrowser(
+    @CurrentPerson() { accountId }: SessionCaller,
+    @SentForm() form: URLSearchParams,
+    @Res() response: Response,
+  ): Promise<void> {
+    const id = form.get('browser');
+    if (isUUID(id)) await this.sessions.endById(String(id), accountId);
+    redirectTo(response, '../me?saved=browser');
+  }
+
+  /** Shows the form. Changes nothing, so that programs that look at links in mails do not use it up. */
+  @Get('invite')
+  async showInvitation(@Req() request: Request, @Res() response: Response): Promise<void> {
+    requireOwnHost(request, this.env);
+    await this.sendInvitation(request, response, await this.sessions.current(request), { fault: null });
+  }
+
+  /** Sets the password, and signs in; or joins the organization. */
   @Post('invite')
   async accept(@Req() request: Request, @Res() response: Response): Promise<void> {
     const form = await this.forms.read(request, response);
-    const refused = await this.invitations.use(request, response, form);
-    if (refused === null) return redirectTo(response, './me');
+    const person = await this.sessions.current(request);
+    const fault = await this.invitations.use(request, response, form, person);
+    if (fault === null) return redirectTo(response, './ui/');
+    await this.sendInvitation(request, response, person, { fault, name: form.get('name') ?? '' }, 400);
+  }
+
+  private async sendInvitation(
+    request: Request,
+    response: Response,
+    person: SignedIn | null,
+    { fault, name = '' }: { fault: string | null; name?: string },
+    status = 200,
+  ): Promise<void> {
+    const { accountName, role } = await this.invitations.open(request.query.token);
     const token = formToken(this.env, request, response);
-    sendPage(response, invitationPage(this.env, { token, ...refused }), 400);
+    const shown =
+      role === null
+        ? invitationPage(this.env, { token, accountName, fault })
+        : joinPage(this.env, {
+            ...{ token, organization: accountName, role, person, name, fault },
+            next: request.originalUrl,
+          });
+    sendPage(response, shown, status);
   }
 
   private async sendMe(
     request: Request,
     response: Response,
-    person: SignedIn,
-    { status = 200, notice = null, fault = null }: { status?: number; notice?: string | null; fault?: string | null },
+    person: SessionCaller,
+    {
+      status = 200,
+      ...outcome
+    }: { status?: number } & Partial<Pick<MeView, 'notice' | 'fault' | 'made' | 'refusedKey'>>,
   ): Promise<void> {
-    const sessions = await this.sessions.count(person.accountId);
-    const token = formToken(this.env, request, response);
-    sendPage(response, mePage(this.env, { token, ...person, sessions, notice, fault }), status);
+    const [sessions, own, { memberships }] = await Promise.all([
+      this.sessions.list(person.accountId),
+      this.ownKeys.of(person),
+      this.members.organizationsOf(person.accountId),
+    ]);
+    const outcomes = { notice: null, fault: null, made: null, refusedKey: null, ...outcome };
+    const content = (token: Html) =>
+      mePage({ ...person, token, root: rootFrom(request.path), sessions, ...own, memberships, ...outcomes });
+    sendFramed(this.env, request, response, person.accountName, content, status);
   }
 }

@@ -1,4 +1,5 @@
-import { Column, CreateDateColumn, Entity, ForeignKey, Generated, Index, PrimaryColumn } from 'typeorm';
+import { Check, Column, CreateDateColumn, Entity, ForeignKey, Generated, Index, PrimaryColumn } from 'typeorm';
+import { roles, type Role } from '../auth/access.types.js';
 import { Account, ApiKey } from '../auth/account.entity.js';
 
 /** The person who signs in as an account. Exists from the first password on. */
@@ -59,8 +60,9 @@ export class Session {
   expiresAt: Date;
 }
 
-/** A link by which a person chooses a password, once. The link has the secret, this row its SHA-256. */
+/** A link by which a person chooses a password, or joins an organization, once. The link has the secret, this row its SHA-256. */
 @Entity('invitations')
+@Check('invitations_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
 export class Invitation {
   @PrimaryColumn('bytea')
   hash: Buffer;
@@ -70,6 +72,10 @@ export class Invitation {
   @ForeignKey(() => Account, { name: 'invitations_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
+
+  /** Null: for a password of the account. Otherwise the account is an organization, which the person joins with this role. */
+  @Column('text', { nullable: true })
+  role: Role | null;
 
   /** The account that made it. No foreign key: it is a record. */
   @Column('uuid', { name: 'created_by' })

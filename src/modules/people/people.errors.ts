@@ -12,7 +12,7 @@ export function invitationEnded(): PlainPageError {
     'gone',
     'invitation_ended',
     'This invitation is over',
-    'Each link works once, for 72 hours, and only until a newer one is made. If you have chosen a password, sign in with it. ' +
+    'Each link works once, for a limited time, and only until a newer one is made. If you have chosen a password, sign in with it. ' +
       'Otherwise ask the operator of this service for a new link.',
   );
 }

@@ -1,11 +1,13 @@
-import { Module } from '@nestjs/common';
+import { Module, type MiddlewareConsumer, type NestModule } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
+import { SessionSource } from '../auth/access.types.js';
 import { AuthModule } from '../auth/auth.module.js';
-import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
+import { withoutLastSlash } from '../../platform/pages/page.js';
+import { HOUR_MS, scheduledDeletion } from '../../platform/schedule/schedule.js';
 import { InvitationsController } from './invitations.controller.js';
 import { InvitationsService } from './invitations.service.js';
-import { PageFormsService } from './page-forms.service.js';
+import { OwnKeysService } from './own-keys.service.js';
 import { PasswordsService } from './passwords.service.js';
 import { Invitation, Person, Session } from './people.entity.js';
 import { PeoplePagesController } from './people-pages.controller.js';
@@ -15,20 +17,33 @@ import { SignInService } from './sign-in.service.js';
 
 /** People who sign in with a browser: sessions, passwords, invitations and their pages. */
 @Module({})
-export class PeopleModule {
+export class PeopleModule implements NestModule {
   static readonly forRoles = roleModule((env) => ({
     module: PeopleModule,
     always: { imports: [TypeOrmModule.forFeature([Person, Session, Invitation])], providers: [PeopleRepository] },
     api: {
       imports: [AuthModule.forRoles(env)],
       controllers: [PeoplePagesController, InvitationsController],
-      providers: [SessionsService, PasswordsService, SignInService, InvitationsService, PageFormsService],
-      exports: [SessionsService, PasswordsService, PageFormsService],
+      providers: [
+        SessionsService,
+        { provide: SessionSource, useExisting: SessionsService },
+        PasswordsService,
+        SignInService,
+        InvitationsService,
+        OwnKeysService,
+      ],
+      exports: [InvitationsService, OwnKeysService, SessionsService, PasswordsService, SignInService],
     },
     worker: {
       providers: [
-        scheduled('deletion of expired sessions', 24 * HOUR_MS, PeopleRepository, (rows) => rows.purgeExpired()),
+        scheduledDeletion('deletion of expired sessions', 24 * HOUR_MS, PeopleRepository, (rows, now) =>
+          rows.purgeExpired(now),
+        ),
       ],
     },
   }));
+  /** The links of a page start from its address without a slash at the end. */
+  configure(consumer: MiddlewareConsumer): void {
+    consumer.apply(withoutLastSlash).forRoutes('login', 'me', 'me/access', 'invite');
+  }
 }

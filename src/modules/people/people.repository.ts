@@ -1,7 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
+import type { Role } from '../auth/access.types.js';
+import { OVERRIDES } from '../auth/account-limits.access.js';
+import { BY_OWNER, ROLES } from '../auth/memberships.access.js';
 import type { SignedIn } from './people.types.js';
 
 /** A new row of `sessions`. */
@@ -16,24 +20,51 @@ export interface NewSession {
   agent: string;
 }
 
+/** The account that an invitation is for. `role`: with which a person joins it, an organization; null for a password. */
+export interface Invited {
+  accountId: string;
+  accountName: string;
+  role: Role | null;
+}
+
+/** A browser that is signed in. */
+export interface ShownSession {
+  id: string;
+  /** Its `User-Agent`. */
+  agent: string;
+  address: string;
+  createdAt: Date;
+  /** To the hour. */
+  lastUsedAt: Date;
+}
+
 /** Life of a session from its last use on; the use is noted at most once an hour. */
 const LIFE = `interval '14 days'`;
 
 /** Sessions of an account. The least recently used ones end. */
 const SESSIONS_MAX = 100;
 
-const CURRENT = new PreparedStatement<SignedIn>(
+/** A person who is signed in, with the own limits of the account, and its memberships in the form of `readMemberships`. */
+export interface SignedInRow extends SignedIn {
+  overrides: Partial<AccountLimits> | null;
+  roles: string | null;
+}
+
+/** Of `sessions s` with the key `k` that it began with, if any. */
+const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())';
+
+const CURRENT = new PreparedStatement<SignedInRow>(
   `WITH found AS (
-     SELECT s.hash, s.id, s.account_id, s.key_id, a.name, a.is_operator, a.logins_epoch, s.last_used_at < now() - interval '1 hour' AS is_stale
+     SELECT s.hash, s.id, s.account_id, s.key_id, a.name, a.is_operator, a.logins_epoch, s.last_used_at < now() - interval '1 hour' AS is_stale,
+            ${OVERRIDES}, ${ROLES}
        FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
-      WHERE s.hash = $1 AND s.expires_at > now() AND a.disabled_at IS NULL
-        AND (k.expires_at IS NULL OR k.expires_at > now())
+      WHERE s.hash = $1 AND a.disabled_at IS NULL AND ${IS_ALIVE}
    ), used AS (
      UPDATE sessions s SET last_used_at = now(), expires_at = now() + ${LIFE}
        FROM found WHERE s.hash = found.hash AND found.is_stale
    )
    SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "sessionId", key_id AS "keyId",
-          logins_epoch AS "loginsEpoch" FROM found`,
+          logins_epoch AS "loginsEpoch", overrides, roles FROM found`,
 );
 
 /** SQL on the tables `people`, `sessions` and `invitations`. */
@@ -42,7 +73,7 @@ export class PeopleRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** The person of a session that has not ended; notes the use of the session. */
-  current(hash: Buffer): Promise<SignedIn | null> {
+  current(hash: Buffer): Promise<SignedInRow | null> {
     return CURRENT.findOne(this.database, [hash]);
   }
 
@@ -50,7 +81,7 @@ export class PeopleRepository {
    * Adds a session, and ends another one and those beyond the limit of the account.
    *
    * @param replaced the session that the browser had; null for none
-   * @returns false when the account was disabled, or the key or password it begins with ended, in the meantime
+   * @returns false for an organization with members, and when the account was disabled, or the key or password it begins with ended, in the meantime
    */
   addSession(
     { hash, accountId, keyId, passwordHash, address, agent }: NewSession,
@@ -62,7 +93,7 @@ export class PeopleRepository {
       const added = await tx.query<unknown[]>(
         `INSERT INTO sessions (hash, account_id, key_id, address, agent, expires_at)
          SELECT $1, a.id, $3, $5, $6, now() + ${LIFE} FROM accounts a
-          WHERE a.id = $2 AND a.disabled_at IS NULL
+          WHERE a.id = $2 AND a.disabled_at IS NULL AND NOT EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)
             AND CASE WHEN $3::uuid IS NULL
               THEN EXISTS (SELECT 1 FROM people p WHERE p.account_id = a.id AND p.password_hash = $4)
               ELSE EXISTS (SELECT 1 FROM api_keys k WHERE k.id = $3 AND k.account_id = a.id AND k.scopes IS NULL
@@ -98,14 +129,24 @@ export class PeopleRepository {
     await this.database.query('DELETE FROM sessions WHERE account_id = $1', [accountId]);
   }
 
-  /** Number of sessions of an account that have not ended. */
-  async countSessions(accountId: string): Promise<number> {
-    const [row] = await this.database.query<{ count: number }[]>(
-      `SELECT count(*)::int AS count FROM sessions s LEFT JOIN api_keys k ON k.id = s.key_id
-        WHERE s.account_id = $1 AND s.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())`,
+  /** Sessions of an account that have not ended, the last used first. */
+  sessionsOf(accountId: string): Promise<ShownSession[]> {
+    return this.database.query(
+      `SELECT s.id, s.agent, s.address, s.created_at AS "createdAt", s.last_used_at AS "lastUsedAt"
+         FROM sessions s LEFT JOIN api_keys k ON k.id = s.key_id
+        WHERE s.account_id = $1 AND ${IS_ALIVE} ORDER BY s.last_used_at DESC, s.id`,
       [accountId],
     );
-    return row?.count ?? 0;
+  }
+
+  /** The ids among these of sessions that have not ended, of enabled accounts. */
+  async validAmong(ids: string[]): Promise<Set<string>> {
+    const rows = await this.database.query<{ id: string }[]>(
+      `SELECT s.id FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
+        WHERE s.id = ANY($1::uuid[]) AND a.disabled_at IS NULL AND ${IS_ALIVE}`,
+      [ids],
+    );
+    return new Set(rows.map(({ id }) => id));
   }
 
   /** The enabled account of this name, with its password; null when there is none. */
@@ -150,30 +191,54 @@ export class PeopleRepository {
   }
 
   /**
-   * Adds an invitation that works for 72 h, and ends the older unused ones of the account.
+   * Adds an invitation, and ends the older unused ones of the account.
    *
-   * @returns its end; `disabled` for a disabled account, and null without the account
+   * @param minutes for which it works
+   * @returns its end; `disabled` for a disabled account, `members` for an organization that has them, and null without the account
    */
-  addInvitation(accountId: string, createdBy: string, hash: Buffer): Promise<Date | 'disabled' | null> {
+  addInvitation(
+    accountId: string,
+    createdBy: string,
+    hash: Buffer,
+    minutes = 72 * 60,
+  ): Promise<Date | 'disabled' | 'members' | null> {
     return this.database.transaction(async (tx) => {
       const account = await lockAccount(tx, accountId);
       if (!account) return null;
       if (account.isDisabled) return 'disabled';
+      const members = await tx.query<unknown[]>('SELECT FROM memberships WHERE organization_id = $1 LIMIT 1', [
+        accountId,
+      ]);
+      if (members.length > 0) return 'members';
       await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
       const [added] = await tx.query<{ expiresAt: Date }[]>(
-        `INSERT INTO invitations (hash, account_id, created_by, expires_at) VALUES ($1, $2, $3, now() + interval '72 hours')
-         RETURNING expires_at AS "expiresAt"`,
-        [hash, accountId, createdBy],
+        `INSERT INTO invitations (hash, account_id, created_by, expires_at)
+         VALUES ($1, $2, $3, now() + make_interval(mins => $4)) RETURNING expires_at AS "expiresAt"`,
+        [hash, accountId, createdBy, minutes],
       );
       return added?.expiresAt ?? null;
     });
   }
 
+  /** Adds an invitation into an organization that works for 72 h. @returns its end; null where its maker may not */
+  async addMemberInvitation(organizationId: string, role: Role, createdBy: string, hash: Buffer): Promise<Date | null> {
+    const [added] = await this.database.query<{ expiresAt: Date }[]>(
+      `INSERT INTO invitations (hash, account_id, created_by, role, expires_at)
+       SELECT $1, i.account_id, i.created_by, $4, now() + interval '72 hours'
+         FROM (SELECT $2::uuid AS account_id, $3::uuid AS created_by) i JOIN accounts a ON a.id = i.account_id
+        WHERE a.kind = 'organization' AND a.disabled_at IS NULL AND ${BY_OWNER}
+       RETURNING expires_at AS "expiresAt"`,
+      [hash, organizationId, createdBy, role],
+    );
+    return added?.expiresAt ?? null;
+  }
+
   /** The account that an invitation is for; null for one that was used, has expired or is unknown. */
-  async invited(hash: Buffer): Promise<{ accountId: string; accountName: string } | null> {
-    const [row] = await this.database.query<{ accountId: string; accountName: string }[]>(
-      `SELECT a.id AS "accountId", a.name AS "accountName" FROM invitations i JOIN accounts a ON a.id = i.account_id
-        WHERE i.hash = $1 AND i.used_at IS NULL AND i.expires_at > now() AND a.disabled_at IS NULL`,
+  async invited(hash: Buffer): Promise<Invited | null> {
+    const [row] = await this.database.query<Invited[]>(
+      `SELECT a.id AS "accountId", a.name AS "accountName", i.role FROM invitations i JOIN accounts a ON a.id = i.account_id
+        WHERE i.hash = $1 AND i.used_at IS NULL AND i.expires_at > now() AND a.disabled_at IS NULL
+          AND (i.role IS NULL OR ${BY_OWNER})`,
       [hash],
     );
     return row ?? null;
@@ -186,7 +251,8 @@ export class PeopleRepository {
       const account = await lockAccount(tx, accountId);
       if (!account || account.isDisabled) return false;
       const [used] = await tx.query<[unknown[]]>(
-        `UPDATE invitations SET used_at = now() WHERE hash = $1 AND used_at IS NULL AND expires_at > now() RETURNING hash`,
+        `UPDATE invitations SET used_at = now()
+          WHERE hash = $1 AND role IS NULL AND used_at IS NULL AND expires_at > now() RETURNING hash`,
         [hash],
       );
       if (used.length === 0) return false;
@@ -196,11 +262,12 @@ export class PeopleRepository {
   }
 
   /** Deletes sessions and invitations that have expired. @returns how many */
-  async purgeExpired(): Promise<number> {
+  async purgeExpired(now: Date): Promise<number> {
     const [row] = await this.database.query<{ count: number }[]>(
-      `WITH s AS (DELETE FROM sessions WHERE expires_at <= now() RETURNING 1),
-            i AS (DELETE FROM invitations WHERE expires_at <= now() RETURNING 1)
+      `WITH s AS (DELETE FROM sessions WHERE expires_at <= $1 RETURNING 1),
+            i AS (DELETE FROM invitations WHERE expires_at <= $1 RETURNING 1)
        SELECT ((SELECT count(*) FROM s) + (SELECT count(*) FROM i))::int AS count`,
+      [now],
     );
     return row?.count ?? 0;
   }

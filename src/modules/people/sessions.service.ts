@@ -1,7 +1,7 @@
 /**
  * Sessions of people in a browser. The cookie has a random secret, the table its SHA-256, so every process knows every session
- * and a sign-out counts in all of them at once. The cookie opens pages only: REST, MCP and run endpoints read the header
- * `Authorization` and nothing else.
+ * and a sign-out counts in all of them at once. The cookie opens pages only, as the caller of `@Page`: REST, MCP and run endpoints
+ * read the header `Authorization` and nothing else.
  *
  * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session,
  * whose row decides: 14 days from the last use on, and not longer than the API key that it began with.
@@ -13,8 +13,10 @@ import { Env } from '../../config/env.js';
 import { clientAddress } from '../../platform/http/client-address.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import { readOwnCookie, sendOwnCookie, SESSION_COOKIE } from '../../platform/pages/browser-cookie.js';
-import { PeopleRepository, type NewSession } from './people.repository.js';
-import type { SignedIn } from './people.types.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
+import { ApiKeysService } from '../auth/api-keys.service.js';
+import type { SessionCaller, SessionSource } from '../auth/access.types.js';
+import { PeopleRepository, type NewSession, type ShownSession, type SignedInRow } from './people.repository.js';
 
 const AGENT_CHARS_MAX = 200;
 
@@ -23,9 +25,11 @@ const COOKIE_SECONDS = 400 * 24 * 60 * 60;
 
 /** Begins, reads and ends sessions. */
 @Injectable()
-export class SessionsService {
+export class SessionsService implements SessionSource {
   constructor(
     private readonly rows: PeopleRepository,
+    private readonly keys: ApiKeysService,
+    private readonly limits: AccountLimitsService,
     private readonly env: Env,
   ) {}
 
@@ -35,9 +39,31 @@ export class SessionsService {
    * @returns null for no, an unknown or an expired session, for one of a disabled account, and for one that began with an API
    * key that was revoked or has expired
    */
-  current(request: IncomingMessage): Promise<SignedIn | null> {
+  async current(request: IncomingMessage): Promise<SignedInRow | null> {
     const hash = this.hashOf(request);
-    return hash ? this.rows.current(hash) : Promise.resolve(null);
+    return hash && this.rows.current(hash);
+  }
+
+  async callerOf(request: IncomingMessage): Promise<SessionCaller | null> {
+    const found = await this.current(request);
+    if (!found) return null;
+    const { accountId, accountName, isOperator, sessionId, keyId, loginsEpoch, overrides, roles } = found;
+    return {
+      accountId,
+      accountName,
+      keyId: sessionId,
+      rootKeyId: keyId ?? undefined,
+      isSession: true,
+      isOperator,
+      scopes: null,
+      memberships: this.keys.memberships(sessionId, roles),
+      limits: this.limits.of(overrides),
+      loginsEpoch,
+    };
+  }
+
+  validAmong(ids: string[]): Promise<Set<string>> {
+    return this.rows.validAmong(ids);
   }
 
   /**
@@ -78,9 +104,9 @@ export class SessionsService {
     return this.rows.endSessionById(id, accountId);
   }
 
-  /** Number of browsers that are signed in as an account. */
-  count(accountId: string): Promise<number> {
-    return this.rows.countSessions(accountId);
+  /** The browsers that are signed in as an account, the last used first. */
+  list(accountId: string): Promise<ShownSession[]> {
+    return this.rows.sessionsOf(accountId);
   }
 
   private hashOf({ headers }: IncomingMessage): Buffer | null {

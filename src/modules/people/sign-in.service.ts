@@ -1,10 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { formToken } from '../../platform/pages/form-token.js';
+import { sendPage } from '../../platform/pages/page.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { TooManyError } from '../../platform/errors/domain-error.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { PasswordsService } from './passwords.service.js';
+import { loginPage, type LoginView } from './people-pages.js';
 import { SessionsService } from './sessions.service.js';
 
 /** Why a sign-in was refused. */
@@ -14,8 +18,17 @@ export interface SignInRefusal {
   retryAfterSeconds?: number;
 }
 
-/** One answer for an unknown account, one without a password, a disabled one and a wrong password. */
-const WRONG: SignInRefusal = { status: 403, fault: 'The account or the password is wrong. Check both, and try again.' };
+/** One answer for an unknown account, one without a password, a disabled one, an organization with members and a wrong password. */
+const WRONG: SignInRefusal = {
+  status: 403,
+  fault:
+    'The account or the password is wrong. Check both, and try again. Members of an organization sign in with their own accounts.',
+};
+
+const OF_ORGANIZATION: SignInRefusal = {
+  status: 403,
+  fault: 'This API key belongs to an organization with members, who sign in with their own accounts.',
+};
 
 const TOO_MANY: SignInRefusal = {
   status: 429,
@@ -32,11 +45,18 @@ const SCOPED: SignInRefusal = {
 @Injectable()
 export class SignInService {
   constructor(
+    private readonly env: Env,
     private readonly keys: ApiKeysService,
     private readonly limits: RequestLimits,
     private readonly passwords: PasswordsService,
     private readonly sessions: SessionsService,
   ) {}
+
+  /** Shows the form, whose token belongs to the browser. */
+  show(request: Request, response: Response, view: Omit<LoginView, 'token'>, status = 200): void {
+    const token = formToken(this.env, request, response);
+    sendPage(response, loginPage(this.env, { ...view, token }), status);
+  }
 
   /**
    * Signs in with the field `key`, or with `name` and `password`.
@@ -55,8 +75,9 @@ export class SignInService {
       return isBegun ? null : WRONG;
     }
     try {
-      const { accountId, keyId, scopes } = await this.keys.verify(key.trim(), request);
+      const { accountId, keyId, scopes, memberships } = await this.keys.verify(key.trim(), request);
       if (scopes !== null) return SCOPED;
+      if (memberships.has(accountId)) return OF_ORGANIZATION;
       const isBegun = await this.sessions.begin(request, response, { accountId, keyId, passwordHash: null });
       if (!isBegun) throw UnauthenticatedError.invalid();
       return null;

@@ -4,6 +4,7 @@ import { DataSource } from 'typeorm';
 import { BlobStore } from '../../platform/blobs/blob-store.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { BlobsRepository } from './blobs.repository.js';
+import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Time until the files of a deleted server are removed. */
 const GARBAGE_EVERY_MS = 5_000;
@@ -11,7 +12,7 @@ const GARBAGE_BATCH = 100;
 
 /** Refused uploads, and processes that died, leave files that no row names. */
 const ORPHANS_EVERY_MS = 60 * 60_000;
-export const ORPHAN_AGE_MS = 24 * 60 * 60_000;
+const ORPHAN_AGE_MS = 24 * 60 * 60_000;
 
 /** Removes stored files that no release names. */
 @Injectable()
@@ -36,8 +37,16 @@ export class BlobSweeper implements OnApplicationBootstrap {
   }
 
   private async removeOrphans(): Promise<void> {
-    await this.blobs.removeUnfinished(ORPHAN_AGE_MS);
-    for await (const hash of this.blobs.list(ORPHAN_AGE_MS)) await this.removeUnused(hash);
+    const before = await this.orphanedBefore();
+    if (!before) return;
+    await this.blobs.removeUnfinished(before);
+    for await (const hash of this.blobs.list(before)) await this.removeUnused(hash);
+  }
+
+  /** The time before which a file that nothing names is an orphan; null while the clocks differ. */
+  async orphanedBefore(): Promise<Date | null> {
+    const now = await deletionTime(this.database);
+    return now && new Date(now.getTime() - ORPHAN_AGE_MS);
   }
 
   /** Removes a stored file unless a release names it. @returns true if none does */

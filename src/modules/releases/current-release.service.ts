@@ -5,9 +5,10 @@ import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/
 import { AccessService } from '../auth/access.service.js';
 import type { Caller } from '../auth/access.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
+import { ServerUrlsService } from '../servers/server-urls.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import type { ConfigSchema } from './config/config-fields.js';
-import { type RequestedRescanDto, type ReleaseDto, type RescanDto, toReleaseDto } from './release.dto.js';
+import { type RequestedRescanDto, type ReleaseDto, type RescanDto } from './release.dto.js';
 import { Release } from './release.entity.js';
 import { ReleaseLogRepository } from './release-log.repository.js';
 import type { ReleaseStatus } from './release-state.js';
@@ -29,6 +30,7 @@ export class CurrentReleaseService {
     private readonly releaseSwitch: ReleaseSwitch,
     private readonly rescans: RescansService,
     private readonly access: AccessService,
+    private readonly urls: ServerUrlsService,
   ) {}
 
   /**
@@ -57,26 +59,30 @@ export class CurrentReleaseService {
       await this.logs.append(releaseId, [{ stage: 'publish', level: 'info', message }], tx);
     });
     this.releaseSwitch.announce(server.id, server.slug, releaseId);
-    return toReleaseDto(release, { ...this.releases.mcpUrlOf(server, release), isCurrent: true });
+    return this.releases.toDto(release, server, caller);
   }
 
   /**
    * Requests a scan of the current release, at once.
    *
    * @param id the release's id, or `latest`
-   * @throws NotFoundError, ConflictError for another release, InvalidInputError for a bundle, and for missing or invalid
-   * credentials
+   * @throws NotFoundError, ConflictError for another release, InvalidInputError for a bundle where this service
+   * runs none, and for missing or invalid credentials
    */
   async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<RequestedRescanDto> {
     const { id: releaseId, type, status, configSchema } = await this.releases.find(server, id);
-    if (type === 'stdio') {
+    if (!this.urls.remoteTypes.includes(type)) {
       throw new InvalidInputError(
         'The files of a bundle do not change after its release, so it is not scanned again: publish a changed bundle as a new release.',
       );
     }
     const current = await this.servers.currentOf(server.id);
     if (current?.releaseId !== releaseId) throw notCurrent(status);
-    const credentials = scanCredentials && requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
+    const [schema, place] = type === 'stdio' ? ([current.configSchema, 'hosted'] as const) : ([configSchema] as const);
+    // null passes the validation of an optional member.
+    const credentials = scanCredentials
+      ? requireScanCredentials(scanCredentials, schema as ConfigSchema | null, place)
+      : undefined;
     if (!credentials && current.hadCredentials) {
       // Without them the server may show less.
       throw new InvalidInputError(

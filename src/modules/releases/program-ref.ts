@@ -18,6 +18,11 @@ export function scannedProgram(id: string, isStateful: boolean): ProgramRef {
   return releaseProgram(id, id, isStateful);
 }
 
+/** The program of a bundle during its scan, with an owner of its own. */
+export function scannedBundle(id: string): ProgramRef {
+  return bundleProgram(id, id);
+}
+
 /** True for a program that runs only to be scanned. */
 export function isScanned({ id, ownerId }: ProgramRef): boolean {
   // eslint-disable-next-line no-restricted-syntax -- The owner is a server.

@@ -1,6 +1,6 @@
 /**
  * The exclusive hold of one worker on a release: columns `lease_holder` and `lease_until` of `releases`, renewed every
- * third of `RELEASE_LEASE_MS`.
+ * third of the lease.
  *
  * Everything that a stage changes goes through `commit`, which writes only while the row still names this holder and
  * attempt. A worker whose lease expired changes nothing, even if it still runs. When the lease is lost (cancelled,
@@ -13,7 +13,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { LogLine, Release } from './release.entity.js';
-import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { ReleaseLogRepository } from './release-log.repository.js';
 import type { Stage } from './release-state.js';
@@ -71,7 +71,7 @@ export class ReleaseLeases {
     readonly releases: ReleasesRepository,
     readonly logs: ReleaseLogRepository,
     private readonly pubSub: PubSub,
-    readonly env: Env,
+    readonly tuning: Tuning,
   ) {}
 
   /** Begins the lease of a release that was taken. */
@@ -99,7 +99,7 @@ export class ReleaseLease extends LossSignal {
     private readonly claim: Claim,
   ) {
     super();
-    this.renewal = repeat(leases.env.releaseLeaseMs / 3, () => void this.renew());
+    this.renewal = repeat(leases.tuning.releaseLeaseMs / 3, () => void this.renew());
   }
 
   /** Appends a line to the log. @throws LeaseLostError */

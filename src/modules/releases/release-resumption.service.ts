@@ -1,11 +1,12 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository } from 'typeorm';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { CredentialsService } from '../oauth/credentials.service.js';
+import type { CredentialOwners } from '../oauth/credentials.types.js';
 import type { ServerRef } from '../servers/server.types.js';
-import { ServersService } from '../servers/servers.service.js';
+import { ServersService, type ServerDeletion } from '../servers/servers.service.js';
 import type { ResumedReleaseDto } from './release.dto.js';
 import { Release } from './release.entity.js';
 import { isResumable, statusesBefore, type ReleaseStatus } from './release-state.js';
@@ -18,7 +19,7 @@ const RESUME_REPEAT_MS = 60_000;
 
 /** Continues releases that wait for authorization, on request and once their server is authorized. */
 @Injectable()
-export class ReleaseResumptionService implements OnModuleInit {
+export class ReleaseResumptionService implements CredentialOwners, ServerDeletion {
   constructor(
     @InjectRepository(Release) private readonly entities: Repository<Release>,
     private readonly releases: ReleasesService,
@@ -29,19 +30,29 @@ export class ReleaseResumptionService implements OnModuleInit {
     private readonly registry: ServersService,
   ) {}
 
-  /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
-  onModuleInit(): void {
-    this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
-    // A release that waits, or is about to wait again; without one the links of cancelled releases are over.
-    const unfinished = statusesBefore('CANCELLED');
-    this.credentials.registerPendingCheck('server', (serverId) =>
-      this.entities.existsBy({ serverId, status: In(unfinished) }),
-    );
-    this.credentials.registerDescription('server', (serverId) => this.registry.presentation(serverId));
-    this.credentials.onAuthorized('server', async (serverId) => {
-      const newest = await this.entities.findOne({ where: { serverId }, order: { seq: 'DESC' } });
-      if (newest && isResumable(newest.status)) await this.continue(newest.id);
-    });
+  /** Revokes the credentials of a server that is deleted. */
+  prepareDeletion({ id }: ServerRef): Promise<void> {
+    return this.credentials.remove({ kind: 'server', id });
+  }
+
+  /** True for a release that waits, or is about to wait again; the links of cancelled releases are over. */
+  isAuthorizationPending(serverId: string): Promise<boolean> {
+    return this.entities.existsBy({ serverId, status: In(statusesBefore('CANCELLED')) });
+  }
+
+  /** Links of releases are for whoever has them, not for a person. */
+  mayAuthorize(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  presentation(serverId: string): ReturnType<CredentialOwners['presentation']> {
+    return this.registry.presentation(serverId);
+  }
+
+  /** Resumes the newest release, if it waits. */
+  async authorized(serverId: string): Promise<void> {
+    const newest = await this.entities.findOne({ where: { serverId }, order: { seq: 'DESC' } });
+    if (newest && isResumable(newest.status)) await this.continue(newest.id);
   }
 
   /**

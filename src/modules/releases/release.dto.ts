@@ -5,10 +5,24 @@ import { releaseTypes } from '../servers/server.types.js';
 import { logLevels, type LogLevel, type ReleaseLog, type Release } from './release.entity.js';
 import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
 
+/** The account that published a release. */
+export class ReleaseAccountDto {
+  /** @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11' */
+  id: string;
+  /** @example 'bob' */
+  name: string;
+}
+
 /** One published version of a server. Spec 2.2. */
 export class ReleaseDto {
   /** @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11' */
   id: string;
+  /**
+   * Counts the releases of its server from 1.
+   * @example 3
+   */
+  @ApiProperty({ type: 'integer' })
+  number: number;
   /** Status of the release. */
   @ApiProperty({ enum: releaseStatuses, example: 'SUCCESS' })
   status: ReleaseStatus;
@@ -25,6 +39,9 @@ export class ReleaseDto {
    * @example '2026-11-20T10:15:04.000Z'
    */
   updatedAt: string;
+  /** Null where an earlier version of this service stored it. */
+  @ApiProperty({ type: () => ReleaseAccountDto, nullable: true })
+  createdBy: ReleaseAccountDto | null;
   /** @example '8f2d1c0' */
   commit: string | null;
   /** @example 'Forecasts for tomorrow' */
@@ -48,6 +65,12 @@ export class ReleaseDto {
    * @example 'The server did not list its tools within 30 s.'
    */
   lastError?: string;
+  /**
+   * The page on which a person authorizes a release that is AUTH_REQUIRED; it goes on by itself then. For the owner of the
+   * server only.
+   * @example 'http://127.0.0.1:3000/setup/authorizations/…'
+   */
+  setupUrl?: string;
 }
 
 export class ReleaseErrorDto {
@@ -119,10 +142,11 @@ export class RequestedRescanDto {
 
 export function toReleaseDto(
   release: Release,
-  computed: Pick<ReleaseDto, 'mcpUrl' | 'isCurrent' | 'lastError'>,
+  computed: Pick<ReleaseDto, 'createdBy' | 'mcpUrl' | 'isCurrent' | 'lastError' | 'setupUrl'>,
 ): ReleaseDto {
   return {
     id: release.id,
+    number: release.number,
     status: release.status,
     type: release.type,
     createdAt: release.createdAt.toISOString(),

@@ -89,6 +89,7 @@ export class ReleaseLog {
  */
 @Entity('releases')
 @Index('releases_newest', ['serverId', 'seq'])
+@Index('releases_number', ['serverId', 'number'], { unique: true })
 @Index('releases_unfinished', ['leaseUntil'], { where: `"status" IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')` })
 @Check('releases_status', `"status" IN (${listed(releaseStatuses)})`)
 @Check('releases_stage', `"stage" IN (${listed(stages)})`)
@@ -100,6 +101,10 @@ export class Release {
   /** Order of publication. Text, since a bigint does not fit a number. */
   @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
+
+  /** Counts the releases of its server from 1. A trigger sets it; the numbers of deleted releases are not used again. */
+  @Column('integer')
+  number: number;
 
   /** CASCADE: releases go with their server (Spec 4.11). */
   @ForeignKey(() => Server, { name: 'releases_server_fk', onDelete: 'CASCADE' })
@@ -173,6 +178,10 @@ export class Release {
   /** The result of the scan, for later stages and for promoting the release. */
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
+
+  /** The account that published it; null for one that an earlier version stored. No foreign key: it is a record. */
+  @Column('uuid', { name: 'created_by', nullable: true })
+  createdBy: string | null;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;

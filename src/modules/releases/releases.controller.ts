@@ -42,8 +42,12 @@ export class ReleasesController {
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
-  list(@TargetServer() server: ServerRef, @Query() query: PageQueryDto): Promise<ReleaseListDto> {
-    return this.releases.list(server, query);
+  list(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
+    @Query() query: PageQueryDto,
+  ): Promise<ReleaseListDto> {
+    return this.releases.list(server, caller, query);
   }
 
   /** Get a release with its log. */
@@ -51,8 +55,12 @@ export class ReleasesController {
   @ApiParam(releaseId)
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(releaseNotFound)
-  get(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ReleaseDetailDto> {
-    return this.releases.get(server, id);
+  get(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
+    @Param('id') id: string,
+  ): Promise<ReleaseDetailDto> {
+    return this.releases.get(server, caller, id);
   }
 
   /** Resume a release that waits for authorization. The server is scanned again. Spec 4.7. */
@@ -91,7 +99,8 @@ export class ReleasesController {
 
   /**
    * Scan the current release again. Its status stays; what changed is written to its log and listed under changes. A scan
-   * that fails changes nothing. Servers that run elsewhere are scanned again by themselves, too. Bundles never change.
+   * that fails changes nothing. Servers that run elsewhere are scanned again by themselves, too. A bundle is scanned
+   * again where this service runs bundles.
    */
   @Post(':id/rescan')
   @HttpCode(202)

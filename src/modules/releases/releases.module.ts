@@ -1,12 +1,15 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { lazyPart, roleModule } from '../../config/role-module.js';
+import { programOwners } from '../../hosting/hosting.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
+import { credentialOwners } from '../oauth/credentials.types.js';
 import { OAuthModule } from '../oauth/oauth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
+import { ServerDeletion } from '../servers/servers.service.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { BundleController } from './bundle/bundle.controller.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
@@ -74,6 +77,8 @@ export class ReleasesModule {
         NewReleases,
         ReleasesService,
         ReleaseResumptionService,
+        { provide: ServerDeletion, useExisting: ReleaseResumptionService },
+        { provide: credentialOwners.server, useExisting: ReleaseResumptionService },
         CurrentReleaseService,
         ReleaseStreams,
       ],
@@ -81,7 +86,12 @@ export class ReleasesModule {
     worker,
     host: {
       imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)],
-      providers: [ReleasePrograms, ScanTraces, ProgramChanges],
+      providers: [
+        ReleasePrograms,
+        { provide: programOwners.release, useExisting: ReleasePrograms },
+        ScanTraces,
+        ProgramChanges,
+      ],
     },
   }));
 }

@@ -3,11 +3,12 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, In, type EntityManager } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
-import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import type { ServerSnapshot } from '../servers/server.types.js';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { isFinal, isResumable, statusesBefore, type ReleaseStatus, type Stage } from './release-state.js';
 import { Release } from './release.entity.js';
+import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Columns that are read only where they are named: each may have megabytes, or is secret. */
 type HiddenColumn = 'serverCard' | 'sealedScanCredentials' | 'snapshot';
@@ -89,9 +90,9 @@ export class ReleasesRepository {
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    env: Env,
+    { releaseLeaseMs }: Tuning,
   ) {
-    this.leaseMs = env.releaseLeaseMs;
+    this.leaseMs = releaseLeaseMs;
   }
 
   /** A release with hidden columns; null when there is none. */
@@ -117,6 +118,15 @@ export class ReleasesRepository {
     );
     if (!bundle) throw new NotFoundError('Bundle not found: the server has no successful release of type stdio');
     return bundle;
+  }
+
+  /** The names of accounts, by their ids. */
+  async accountNames(ids: string[]): Promise<Map<string, string>> {
+    const rows = await this.database.query<{ id: string; name: string }[]>(
+      'SELECT id, name FROM accounts WHERE id = ANY($1::uuid[])',
+      [ids],
+    );
+    return new Map(rows.map(({ id, name }) => [id, name]));
   }
 
   /**
@@ -234,14 +244,16 @@ export class ReleasesRepository {
    * @returns the number deleted, 1,000 at most
    */
   async deleteOld(keep: number, days: number, database: Pick<DataSource, 'query'> = this.database): Promise<number> {
+    const now = await deletionTime(database);
+    if (!now) return 0;
     const [, deleted] = await database.query<[unknown, number]>(
       `DELETE FROM releases WHERE id IN (
          SELECT r.id FROM releases r JOIN servers s ON s.id = r.server_id
-          WHERE r.created_at < now() - make_interval(days => $2) AND r.status NOT IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')
+          WHERE r.created_at < $3::timestamptz - make_interval(days => $2) AND r.status NOT IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')
             AND r.id IS DISTINCT FROM s.current_release_id
             AND (SELECT count(*) FROM releases newer WHERE newer.server_id = r.server_id AND newer.seq > r.seq) >= $1
           LIMIT ${DELETED_MAX} FOR UPDATE OF r, s SKIP LOCKED)`,
-      [keep, days],
+      [keep, days, now],
     );
     return deleted;
   }

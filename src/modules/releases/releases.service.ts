@@ -1,9 +1,10 @@
-import { Env } from '../../config/env.js';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import type { Caller } from '../auth/access.types.js';
+import { AuthorizationsService } from '../oauth/authorizations.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
@@ -18,6 +19,7 @@ import {
 import { ReleaseLogRepository } from './release-log.repository.js';
 import { type ReleaseLog, Release } from './release.entity.js';
 import { isFailure } from './release-state.js';
+import { ReleasesRepository } from './releases.repository.js';
 
 /** The server has no release with this id, or none at all. */
 export const RELEASE_NOT_FOUND = 'Release not found';
@@ -27,25 +29,26 @@ export const RELEASE_NOT_FOUND = 'Release not found';
 export class ReleasesService {
   constructor(
     @InjectRepository(Release) private readonly releases: Repository<Release>,
+    private readonly rows: ReleasesRepository,
     private readonly logs: ReleaseLogRepository,
+    private readonly authorizations: AuthorizationsService,
     private readonly servers: ServerReleasesService,
     private readonly urls: ServerUrlsService,
-    private readonly env: Env,
   ) {}
 
   /** One page of a server's releases, newest first, without logs (Spec 4.6). */
-  async list(server: ServerRef, query: PageQueryDto): Promise<ReleaseListDto> {
+  async list(server: ServerRef, caller: Caller, query: PageQueryDto): Promise<ReleaseListDto> {
     const where = { serverId: server.id };
     const { offset, pagination } = pageOf(query, await this.releases.countBy(where));
     if (offset === null) return { releases: [], pagination };
     const rows = await this.releases.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
-    return { releases: await this.toDtos(rows, server), pagination };
+    return { releases: await this.toDtos(rows, server, caller), pagination };
   }
 
   /** A release with its log. @param id its id, or `latest` @throws NotFoundError */
-  async get(server: ServerRef, id: string): Promise<ReleaseDetailDto> {
+  async get(server: ServerRef, caller: Caller, id: string): Promise<ReleaseDetailDto> {
     const release = await this.find(server, id);
-    const [[dto], logs] = await Promise.all([this.toDtos([release], server), this.logsOf(release.id)]);
+    const [dto, logs] = await Promise.all([this.toDto(release, server, caller), this.logsOf(release.id)]);
     return { ...dto, logs: logs.map(toReleaseLogDto) };
   }
 
@@ -65,19 +68,32 @@ export class ReleasesService {
 
   /** The member `mcpUrl`; none for a bundle where bundles do not run: there is nothing to call. */
   mcpUrlOf({ slug }: ServerRef, { type }: Pick<Release, 'type'>): { mcpUrl?: string } {
-    return type === 'stdio' && this.env.runtimeBundles === 'off' ? {} : { mcpUrl: this.urls.run(slug) };
+    return this.urls.remoteTypes.includes(type) ? { mcpUrl: this.urls.run(slug) } : {};
   }
 
-  private async toDtos(releases: Release[], server: ServerRef): Promise<ReleaseDto[]> {
+  /** The record of one release. */
+  async toDto(release: Release, server: ServerRef, caller: Caller): Promise<ReleaseDto> {
+    const [dto] = await this.toDtos([release], server, caller);
+    return dto;
+  }
+
+  private async toDtos(releases: Release[], server: ServerRef, caller: Caller): Promise<ReleaseDto[]> {
     const currentId = await this.servers.currentIdOf(server.id);
     const failed = releases.filter(({ status }) => isFailure(status));
     const errors = await this.logs.lastErrors(failed.map(({ id }) => id));
+    const names = await this.rows.accountNames(releases.flatMap(({ createdBy }) => createdBy ?? []));
+    // Only the newest release can wait. The link authorizes the server for everybody who calls it: not for grantees.
+    const waits = caller.grant === undefined && releases.some(({ status }) => status === 'AUTH_REQUIRED');
+    const setupUrl = waits ? await this.authorizations.openLink({ kind: 'server', id: server.id }) : null;
     return releases.map((release) => {
-      const lastError = errors.get(release.id);
+      const { id, status, createdBy } = release;
+      const lastError = errors.get(id);
       return toReleaseDto(release, {
+        createdBy: createdBy === null ? null : { id: createdBy, name: names.get(createdBy) ?? '' },
         ...this.mcpUrlOf(server, release),
-        isCurrent: release.id === currentId,
+        isCurrent: id === currentId,
         ...(lastError !== undefined && { lastError }),
+        ...(status === 'AUTH_REQUIRED' && setupUrl !== null && { setupUrl }),
       });
     });
   }

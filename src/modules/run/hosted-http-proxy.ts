@@ -9,6 +9,7 @@ import { INVOCATION_HEADER, type ProgramRef } from '../../hosting/hosting.types.
 import { tooManyOpen } from '../../mcp/server/mcp-server.errors.js';
 import { hasBody } from '../../platform/http/body/unread-body.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
+import { namesType } from '../../platform/text/media-type.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
@@ -67,18 +68,22 @@ export class HostedHttpProxy {
    */
   async forward(
     ref: ProgramRef,
-    { slug, accountId, keyId }: { slug: string } & StreamOwner,
+    { slug, accountId, keyId, grant }: { slug: string } & StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
     const leave = this.limiter.enter(accountId);
     if (!leave) throw tooManyOpen('requests');
-    const forget = this.keys.addCall(response, [keyId]);
+    const forget = this.keys.addCall(response, [keyId, grant?.id]);
     // A call without an answer yet may have had effects: it is answered.
-    const release = this.keys.add(keyId, () => {
-      if (response.headersSent) response.destroy();
-    });
+    const release = this.keys.add(
+      keyId,
+      () => {
+        if (response.headersSent) response.destroy();
+      },
+      grant,
+    );
     try {
       await new Promise<void>((resolve, reject) => {
         const answer = new ProxiedResponse(response, `/run/${slug}`, record, resolve, reject);
@@ -100,7 +105,7 @@ export class HostedHttpProxy {
               [INVOCATION_HEADER]: record.invocationId,
             },
             ...(hasBody(request) ? { body: request } : {}),
-            isStream: method === 'GET' && (headers.accept ?? '').includes('text/event-stream'),
+            isStream: method === 'GET' && namesType(headers.accept, 'text/event-stream'),
           },
           answer,
         );

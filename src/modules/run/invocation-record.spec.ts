@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { errorReply, resultReply } from '../../mcp/protocol/messages.js';
+import * as upstream from '../../mcp/protocol/mcp-errors.js';
+import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import type { McpReply } from '../../mcp/protocol/channel.js';
 import { verifies } from '../../../test/support/verifies.js';
 import { InvocationRecord } from './invocation-record.js';
@@ -51,4 +53,20 @@ describe('the record of a call that was answered with an error', () => {
     expect(recorded(said)).toMatchObject({ outcome: 'ok', exceptions: [], output: { tool: 'forecast' } });
     expect(recorded(failed('x'), { method: 'prompts/get' })).toMatchObject({ outcome: 'ok', exceptions: [] });
   });
+});
+
+it('a call that failed is canceled by its caller, denied here, or an exception, also where the server wants authorization', () => {
+  const outcomeOf = (error: Error) => {
+    const record = new InvocationRecord(null);
+    record.failed(error);
+    return record.finish(SERVER, '/', { method: 'POST', status: 200 }).outcome;
+  };
+  const failures = [
+    new upstream.CallerLeftError(),
+    new ForbiddenError('x'),
+    new upstream.UpstreamError('x'),
+    new upstream.UpstreamAuthRequiredError('x'),
+    new Error('x'),
+  ];
+  expect(failures.map(outcomeOf)).toEqual(['canceled', 'denied', 'exception', 'exception', 'exception']);
 });

@@ -5,8 +5,8 @@ import type { CallOrigin, McpReply } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { slice } from '../../mcp/protocol/json-text.js';
 import { isErrorResult } from '../../mcp/protocol/messages.js';
-import { CallerLeftError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { failureOf } from '../../mcp/protocol/failures.js';
+import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { redactedJson, redactText } from '../../platform/telemetry/redact-payload.js';
 import { isObject } from '../../platform/text/json.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
@@ -116,12 +116,13 @@ export class InvocationRecord extends RequestRecord {
   }
 
   private outcome(): InvocationOutcome {
-    if (this.failure instanceof CallerLeftError) return 'canceled';
+    const outcome = this.failure && failureOf(this.failure).outcome;
+    if (outcome === 'canceled') return outcome;
     const hosted = hostedFailureIn(this.failure);
     if (hosted) return hosted.outcome;
     if (this.isBroken) return 'responseStreamDisconnected';
-    if (this.failure instanceof UpstreamFailure) return 'exception';
-    if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
+    // A server that refuses the credentials of its release has failed.
+    if (outcome) return this.failure instanceof UpstreamFailure ? 'exception' : outcome;
     if (this.answeredError) return this.answeredError.outcome;
     return this.rpcMethod === null && !this.options.isPassedThrough && !this.isResponse ? 'denied' : 'ok';
   }

@@ -1,12 +1,9 @@
 import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
-import { rpcCode } from '../../mcp/protocol/protocol.js';
 
 /** The server has no release, or one that cannot be called over HTTP; the message names the reason and what to do. */
 export class NotRunnableError extends McpRefusal {
-  readonly kind = 'conflict';
-  readonly code = 'not_runnable';
-  readonly rpcCode = rpcCode.notRunnable;
+  readonly failure = 'not runnable';
 }
 
 /** A configuration value of a server, as clients show it. */
@@ -24,20 +21,25 @@ export interface RequiredInputs {
 
 /** Required configuration values were not sent. Published clients match on the text. */
 export class InputRequiredError extends McpRefusal {
-  readonly kind = 'conflict';
-  readonly code = 'input_required';
-  readonly rpcCode = rpcCode.inputRequired;
+  readonly failure = 'missing values';
+  override readonly data: RequiredInputs;
 
-  constructor(override readonly data: RequiredInputs) {
+  constructor(readonly inputs: RequiredInputs) {
     super('Input required');
+    this.data = inputs;
+  }
+
+  /** The names of the missing values, in a sentence. */
+  override get aboutTarget(): string {
+    const { headers, query } = this.inputs.missing;
+    const names = [...headers.map((name) => `header "${name}"`), ...query.map((name) => `query "${name}"`)];
+    return `Input required: ${names.join(', ')}.`;
   }
 }
 
 /** Configuration values of the wrong type were sent. */
 export class InputInvalidError extends McpRefusal {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-  readonly rpcCode = rpcCode.invalidParams;
+  readonly failure = 'invalid values';
 
   /** @param inputs `missing` names the wrong ones */
   constructor(
@@ -50,8 +52,8 @@ export class InputInvalidError extends McpRefusal {
 
 /** The server of a connection was deleted; one that is private now looks like it. A new server with the same name is another one. */
 export class ServerGoneError extends UpstreamFailure {
-  readonly kind = 'upstream';
-  readonly code = 'upstream_error';
+  readonly failure = 'server deleted';
+  readonly outcomeUnknown = false;
 
   constructor(name: string) {
     super(

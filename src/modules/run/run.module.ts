@@ -3,6 +3,7 @@ import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
+import { serverHolders } from '../servers/server.types.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ToolSchemasModule } from '../tool-schemas/tool-schemas.module.js';
 import { HeldServers } from './held-servers.js';
@@ -26,6 +27,7 @@ export class RunModule {
       controllers: [RunController],
       providers: [
         RunService,
+        { provide: serverHolders.runs, useExisting: RunService },
         HostedHttpProxy,
         ServerChannelsService,
         ServerResolver,

@@ -16,14 +16,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { originOf } from '../../mcp/server/mcp-request.js';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Channel } from '../../mcp/protocol/channel.js';
+import { grantedTools } from '../../mcp/client/tool-choice.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { Caller } from '../auth/access.types.js';
-import type { ServerUse } from '../servers/server.types.js';
+import { ToolsOnlyError } from '../auth/auth.errors.js';
+import type { ServerHolder, ServerUse } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
+import { CallEvents } from '../logs/call.events.js';
 import { CallMetricsService } from '../logs/call-metrics.service.js';
 import { InvocationRecord, InvocationRecorder } from './invocation-record.js';
 import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
@@ -46,7 +49,7 @@ export interface RunCall {
 
 /** Serves the run endpoints of servers. */
 @Injectable()
-export class RunService implements OnModuleInit, OnApplicationShutdown {
+export class RunService implements ServerHolder, OnModuleInit, OnApplicationShutdown {
   private readonly handles = new HandlePool<ReleaseHandle>('run', HANDLES_MAX);
   /** Requests that are being answered, by server and account. */
   private readonly answers = new Map<string, ServerUse & { responses: Set<ServerResponse> }>();
@@ -59,6 +62,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly mcpServer: McpHttpServer,
     private readonly httpProxy: HostedHttpProxy,
     private readonly recorder: InvocationRecorder,
+    private readonly events: CallEvents,
     gauges: Metrics,
   ) {
     gauges.gauge('slipway_run_links', 'Open handles to servers, of run endpoints.', () => this.handles.size);
@@ -69,20 +73,6 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.resolver.events.on('current', (id, current) =>
       this.handles.dropWhere(({ owner: { target } }) => target.serverId === id && target.releaseId !== current),
     );
-    this.resolver.held.register({
-      uses: () => this.uses(),
-      end: ({ serverId, accountId }, now) => {
-        this.handles.dropWhere(
-          // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
-          ({ owner: { target } }) => target.serverId === serverId && target.accountId === accountId,
-          true,
-        );
-        for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
-          // A call without an answer yet may have had effects: it is answered, unless it shall be cut.
-          if (now || response.headersSent) response.destroy();
-        }
-      },
-    });
     this.resolver.events.on('offers', (id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => target.serverId === id),
     );
@@ -130,7 +120,9 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
         channel = error;
       }
       if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
-      return { channel, account: accountId, principal: keyId, target: server.serverId };
+      const { grant, serverId: target } = server;
+      if (!(channel instanceof McpRefusal)) channel = grantedTools(channel, grant?.tools);
+      return { channel, account: accountId, principal: keyId, target, grant };
     };
     try {
       if (record && isPassedThrough) return await this.below(server, { accountId, keyId }, request, response, record);
@@ -146,6 +138,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
         const http = { method: request.method ?? 'POST', status: response.statusCode };
         const { outcome, wallMs } = this.recorder.end(record, { serverId, releaseId: release.id }, url, http, true);
         this.metrics.ended('run', outcome, wallMs);
+        if (record.origin && outcome !== 'denied')
+          this.events.emit('ended', { kind: 'server', id: serverId }, record.origin);
       }
     }
   }
@@ -173,7 +167,19 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return handle;
   }
 
-  private *uses(): Iterable<ServerUse> {
+  endUse({ serverId, accountId }: ServerUse, now: boolean): void {
+    this.handles.dropWhere(
+      // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
+      ({ owner: { target } }) => target.serverId === serverId && target.accountId === accountId,
+      true,
+    );
+    for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
+      // A call without an answer yet may have had effects: it is answered, unless it shall be cut.
+      if (now || response.headersSent) response.destroy();
+    }
+  }
+
+  *uses(): Iterable<ServerUse> {
     yield* this.answers.values();
     for (const { owner } of this.handles.values()) yield owner.target;
   }
@@ -194,7 +200,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
-    const { serverId, name, slug, release } = server;
+    const { serverId, name, slug, release, grant } = server;
+    if (grant?.tools) throw new ToolsOnlyError(grant.tools);
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const endpoint = this.factory.addressOf(server);
     if (!release.program) {
@@ -211,7 +218,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       );
     }
     this.registry.countUse(serverId);
-    await this.httpProxy.forward(release.program, { slug, ...caller }, request, response, record);
+    await this.httpProxy.forward(release.program, { slug, grant, ...caller }, request, response, record);
   }
 }
 

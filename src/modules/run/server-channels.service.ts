@@ -13,6 +13,7 @@
  */
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
+import { grantedTools } from '../../mcp/client/tool-choice.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { callerFor, type Caller } from '../auth/access.types.js';
 import { ServersService } from '../servers/servers.service.js';
@@ -21,7 +22,6 @@ import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service
 import { InvocationRecord, InvocationRecorder } from './invocation-record.js';
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
-import type { ServerHolder } from './held-servers.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
 import { ServerResolver, type ResolvedServer, type ResolvedRelease } from './server-resolver.js';
@@ -61,7 +61,7 @@ class ServerChannel implements Channel {
   ) {}
 
   async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
-    return (await this.handle()).open(timeoutMs, era);
+    return (await this.narrowed()).open(timeoutMs, era);
   }
 
   request(call: McpCall): Promise<McpReply> {
@@ -72,7 +72,7 @@ class ServerChannel implements Channel {
   }
 
   async listen(...given: Parameters<Channel['listen']>): Promise<Listening> {
-    return (await this.handle()).listen(...given);
+    return (await this.narrowed()).listen(...given);
   }
 
   forgetLists(): void {
@@ -96,6 +96,12 @@ class ServerChannel implements Channel {
   private async handleOr(isMade: boolean): Promise<UpstreamHandle | null> {
     // A release that cannot be called has no sessions to end.
     return this.current ?? (isMade ? this.handle().catch(() => null) : null);
+  }
+
+  /** The channel within the tools that were granted to the account of the connection. */
+  private async narrowed(): Promise<Channel> {
+    const { grant } = await this.find();
+    return grantedTools(await this.handle(), grant?.tools);
   }
 
   private async handle(): Promise<UpstreamHandle> {
@@ -156,11 +162,6 @@ export class ServerChannelsService {
       },
       (call, open) => this.send(serverId, caller, call, open),
     );
-  }
-
-  /** Ends what a holder has open of servers that its accounts may call no longer. */
-  holds(holder: ServerHolder): void {
-    this.resolver.held.register(holder);
   }
 
   /** Calls `listener` when the lists of a server may have changed. */
@@ -237,7 +238,7 @@ export class ServerChannelsService {
       const handle = opened instanceof Promise ? await opened : opened;
       const recorded = { ...call };
       recorded.invocationId = record.invocationId;
-      const reply = await handle.request(recorded);
+      const reply = await grantedTools(handle, server?.grant?.tools).request(recorded);
       record.answered(reply);
       return reply;
     } catch (error) {
@@ -251,7 +252,7 @@ export class ServerChannelsService {
     }
   }
 
-  /** @throws ServerGoneError, NotRunnableError */
+  /** @throws ServerGoneError, AccessRequiredError, NotRunnableError */
   private async requireRunnable(
     serverId: string,
     { accountId, serverName }: Pick<ServerConnection, 'accountId' | 'serverName'>,

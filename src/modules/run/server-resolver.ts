@@ -3,14 +3,14 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import type { Caller } from '../auth/access.types.js';
+import type { Caller, GrantRef } from '../auth/access.types.js';
+import { SuspendedError } from '../auth/auth.errors.js';
 import { ServerAccessService } from '../servers/server-access.service.js';
 import { ServersService } from '../servers/servers.service.js';
-import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { AccessRequiredError, ServerNotFoundError } from '../servers/servers.errors.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
 import { formatQualifiedName, type RunnableServer, type ServerTarget } from '../servers/server.types.js';
-import { HeldServers } from './held-servers.js';
 import { configFields, type ConfigField, type ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
@@ -48,8 +48,12 @@ export interface ResolvedServer extends ServerTarget {
   slug: string;
   /** Arguments and results are recorded too. */
   logPayloads: boolean;
+  /** Why the operator suspended it, or its namespace; null for one in use. */
+  suspended: string | null;
   /** The current release, or a sentence with the reason why it cannot be called. */
   release: ResolvedRelease | { id: string | null; reason: string };
+  /** The grant that opens it to the caller; absent for its own and public ones. */
+  grant?: GrantRef;
 }
 
 /** Resolves slugs and ids to servers that are ready to be called. Cached for 5 s. */
@@ -68,12 +72,14 @@ export class ServerResolver implements OnModuleInit {
     private readonly pubSub: PubSub,
     private readonly env: Env,
     private readonly access: ServerAccessService,
-    /** What is open of the servers. */
-    readonly held: HeldServers,
   ) {}
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.forget(id));
+    await this.pubSub.subscribe('namespaces.suspended', ({ name }) =>
+      this.servers.dropWhere(({ namespace }) => namespace === name),
+    );
+    this.registry.events.on('deleted', (id) => this.changed(id, null));
     await this.pubSub.subscribe('servers.deleted', ({ id }) => this.changed(id, null));
     await this.pubSub.subscribe('releases.current', ({ serverId, releaseId }) => this.changed(serverId, releaseId));
     await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.events.emit('offers', serverId));
@@ -82,14 +88,15 @@ export class ServerResolver implements OnModuleInit {
   /**
    * The server with this slug, in any case, for a caller who calls it; a promise where something must be read.
    *
-   * @throws ServerNotFoundError, also for a private server that the caller may not find; KeyScopeError
+   * @throws ServerNotFoundError, also for a private server that the caller may not find; AccessRequiredError, SuspendedError,
+   * KeyScopeError
    */
   forCaller(slug: string, caller: Caller): ResolvedServer | Promise<ResolvedServer> {
     if (!SLUG.test(slug)) throw new ServerNotFoundError();
     const key = slug.toLowerCase();
     const cached = this.servers.peek(key);
     const may = cached !== null && this.access.may(caller, 'call', cached);
-    return may === true ? cached : this.readFor(key, caller, cached, may);
+    return may === true ? this.narrowed(active(cached), caller) : this.readFor(key, caller, cached, may);
   }
 
   /**
@@ -104,7 +111,8 @@ export class ServerResolver implements OnModuleInit {
   ): Promise<ResolvedServer> {
     const server = cached ?? (await this.servers.get(key));
     const may = cached === null && server !== null ? this.access.may(caller, 'call', server) : known;
-    if (server !== null && (await may)) return server;
+    if (server !== null && (await may)) return this.narrowed(active(server), caller);
+    if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
     if (cached !== null) await this.registry.findRunnable({ slug: NO_SLUG });
     if (!(may instanceof Promise)) await this.access.spendLookUp(caller);
     throw new ServerNotFoundError();
@@ -117,23 +125,33 @@ export class ServerResolver implements OnModuleInit {
     const may = this.access.may(caller, 'call', server);
     // A grant is read again by `byId`, whose caller learns of a failure.
     if (may instanceof Promise) may.catch(() => undefined);
-    return may === true ? server : null;
+    return may === true && server.suspended === null ? this.narrowed(server, caller) : null;
   }
 
-  /** The server with this id; null when there is none that the caller may call. */
+  /** The server with this id; null when there is none that the caller may find. @throws AccessRequiredError, SuspendedError */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
-    return server && (await this.access.may(caller, 'call', server)) ? server : null;
+    if (server && (await this.access.may(caller, 'call', server))) return this.narrowed(active(server), caller);
+    if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
+    return null;
+  }
+
+  /** The server with the grant that opens it to the caller. */
+  private narrowed(server: ResolvedServer, caller: Caller): ResolvedServer {
+    if (server.visibility === 'public') return server;
+    const grant = this.access.grantOf(caller, server);
+    return grant === null ? server : { ...server, grant };
   }
 
   private async load(key: string): Promise<ResolvedServer | null> {
     const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
     const server = await this.registry.findRunnable(by);
     if (!server) return null;
-    const { id, ownerId, namespace, isPublic, namespaceId, slug, logPayloads } = server;
+    const { id, ownerId, namespace, visibility, namespaceId, slug, logPayloads, suspended } = server;
     const name = formatQualifiedName(server);
     const release = releaseOf(name, server, this.env.runtimeBundles !== 'off');
-    return { id, serverId: id, ownerId, namespace, isPublic, namespaceId, name, slug, logPayloads, release };
+    const target = { id, serverId: id, ownerId, namespace, visibility, namespaceId };
+    return { ...target, name, slug, logPayloads, suspended, release };
   }
 
   private forget(id: string): void {
@@ -145,6 +163,12 @@ export class ServerResolver implements OnModuleInit {
     this.events.emit('current', serverId, releaseId);
     this.events.emit('offers', serverId);
   }
+}
+
+/** @throws SuspendedError */
+function active(server: ResolvedServer): ResolvedServer {
+  if (server.suspended !== null) throw new SuspendedError('server', server.suspended);
+  return server;
 }
 
 function releaseOf(

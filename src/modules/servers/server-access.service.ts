@@ -1,5 +1,5 @@
 /**
- * Who may do what with a server: its owner everything, others what it is public for or what was granted to their
+ * Who may do what with a server: its owner everything, others what its visibility opens or what was granted to their
  * account.
  *
  * The answer comes without a promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and
@@ -14,7 +14,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { didYouMean } from '../../platform/text/nearest.js';
 import { AccessService } from '../auth/access.service.js';
-import { ANONYMOUS, type Action, type Caller, type GrantLevel } from '../auth/access.types.js';
+import { ANONYMOUS, BY_MEMBERSHIP, type Action, type Caller, type GrantRef } from '../auth/access.types.js';
 import type { QualifiedName, ServerTarget, ServerUse } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
@@ -22,20 +22,23 @@ import { ServersRepository } from './servers.repository.js';
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /**
-     * Published when a server or a connection was granted to an account, or a grant was changed or withdrawn. `cut`: the
-     * withdrawn grant whose calls are cut.
+     * Published when a server, a connection or a namespace was granted to an account, or a grant was changed or withdrawn.
+     * `cut`: the withdrawn grant whose calls are cut.
      */
-    'grants.changed': ({ serverId: string } | { connectionId: string }) & { cut?: string };
+    'grants.changed': { serverId?: string; connectionId?: string; namespaceId?: string; cut?: string };
   }
 }
 
 /** The id of no server. */
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';
 
-/** What an account was granted of a server; `level` is null for nothing. */
+/** A grant that was dropped from the cache at this moment. */
+const NO_TOOLS: GrantRef = { ...BY_MEMBERSHIP, tools: [] };
+
+/** The grant of a server to an account; null without one. */
 interface KnownGrant {
   serverId: string;
-  level: GrantLevel | null;
+  grant: GrantRef | null;
 }
 
 /** Decides who may do what with a server. */
@@ -43,7 +46,7 @@ interface KnownGrant {
 export class ServerAccessService implements OnModuleInit {
   private readonly grants = new RowCache<KnownGrant>(async (key) => {
     const [serverId = '', accountId = ''] = key.split(' ');
-    return { serverId, level: await this.rows.findGrant(serverId, accountId) };
+    return { serverId, grant: await this.rows.findGrant(serverId, accountId) };
   });
 
   constructor(
@@ -54,8 +57,11 @@ export class ServerAccessService implements OnModuleInit {
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.forget(id));
-    await this.pubSub.subscribe('grants.changed', (changed) => {
-      if ('serverId' in changed) this.forget(changed.serverId);
+    // The account may have left an organization, or entered one.
+    await this.pubSub.subscribe('auth.account-changed', () => this.grants.dropWhere(() => true));
+    await this.pubSub.subscribe('grants.changed', ({ serverId, namespaceId }) => {
+      if (serverId !== undefined) this.forget(serverId);
+      if (namespaceId !== undefined) this.grants.dropWhere(() => true);
     });
   }
 
@@ -71,14 +77,25 @@ export class ServerAccessService implements OnModuleInit {
     const key = `${server.id} ${caller.accountId}`;
     const known = this.grants.peek(key);
     if (known) return this.isGranted(caller, action, server, known);
-    return this.grants.get(key).then((grant) => this.isGranted(caller, action, server, grant));
+    return this.grants.get(key).then((found) => this.isGranted(caller, action, server, found));
+  }
+
+  /** The grant by which {@link may} just let a caller call a server; null for its own and public ones. */
+  grantOf(caller: Caller, server: ServerTarget): GrantRef | null {
+    if (this.access.may(caller, 'call', server)) return null;
+    return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
+  }
+
+  /** {@link may} call it, whatever the key of the caller may do. */
+  mayCallByAccount(caller: Caller, server: ServerTarget): boolean | Promise<boolean> {
+    return this.may(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }
 
   /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */
   async lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
-    const hidden = new Set(await this.rows.privateAmong([...new Set(uses.map(({ serverId }) => serverId))]));
-    const ofPrivate = uses.filter(({ serverId }) => hidden.has(serverId));
-    return ofPrivate.length === 0 ? [] : this.rows.lostAmong(ofPrivate);
+    const closed = new Set(await this.rows.closedAmong([...new Set(uses.map(({ serverId }) => serverId))]));
+    const ofClosed = uses.filter(({ serverId }) => closed.has(serverId));
+    return ofClosed.length === 0 ? [] : this.rows.lostAmong(ofClosed);
   }
 
   /** Takes the time of a look-up of a grant, for an answer that must not tell whether there is a server. */
@@ -98,9 +115,9 @@ export class ServerAccessService implements OnModuleInit {
     return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, found.names)}`);
   }
 
-  private isGranted(caller: Caller, action: Action, server: ServerTarget, grant: KnownGrant | null): boolean {
-    const { ownerId, namespace, isPublic } = server;
-    return this.access.may(caller, action, { ownerId, namespace, isPublic, granted: grant?.level ?? null });
+  private isGranted(caller: Caller, action: Action, server: ServerTarget, known: KnownGrant | null): boolean {
+    const { ownerId, namespace, visibility } = server;
+    return this.access.may(caller, action, { ownerId, namespace, visibility, granted: known?.grant?.level ?? null });
   }
 
   private forget(id: string): void {

@@ -12,10 +12,10 @@ import { serverDetailExample } from './server.dto.js';
 const calls: [string, string[]][] = [];
 
 @Injectable()
-@ServerCardField({ key: 'likes', schema: { type: 'integer' }, absent: 0 })
+@ServerCardField({ key: 'probed', schema: { type: 'integer' }, absent: 0 })
 class Likes {
   async fieldsFor(serverIds: string[]): Promise<Map<string, unknown>> {
-    calls.push(['likes', serverIds]);
+    calls.push(['probed', serverIds]);
     return new Map([['a', 3]]);
   }
 }
@@ -41,28 +41,28 @@ async function cards(): Promise<ServerCardsService> {
 describe('the card of a server', () => {
   verifies('extension:card', 'includes the members of other modules, with one call of each per page', async () => {
     const service = await cards();
-    expect(service.keys.sort()).toEqual(['likes', 'reviewed']);
+    expect(service.keys.sort()).toEqual(['probed', 'reviewed']);
     const added = await service.read(['a', 'b']);
     expect([added('a'), added('b')]).toEqual([
-      { likes: 3, reviewed: null },
-      { likes: 0, reviewed: null },
+      { probed: 3, reviewed: null },
+      { probed: 0, reviewed: null },
     ]);
     expect(calls.sort()).toEqual([
-      ['likes', ['a', 'b']],
+      ['probed', ['a', 'b']],
       ['reviewed', ['a', 'b']],
     ]);
   });
 
   verifies('extension:card', 'reads only the requested members, and none for an empty page', async () => {
     const service = await cards();
-    expect((await service.read(['a'], ['id', 'likes']))('a')).toEqual({ likes: 3 });
+    expect((await service.read(['a'], ['id', 'probed']))('a')).toEqual({ probed: 3 });
     expect((await service.read([]))('a')).toEqual({});
-    expect(calls).toEqual([['likes', ['a']]]);
+    expect(calls).toEqual([['probed', ['a']]]);
   });
 
   verifies('extension:card', 'has these members in the examples of the document; a duplicate name is refused', () => {
-    expect(serverDetailExample).toMatchObject({ likes: 0, reviewed: null });
-    expect(serverListExample.servers).toMatchObject([{ likes: 0, reviewed: null }]);
+    expect(serverDetailExample).toMatchObject({ probed: 0, reviewed: null });
+    expect(serverListExample.servers).toMatchObject([{ probed: 0, reviewed: null }]);
     expect(() => ServerCardField({ key: 'displayName', schema: {}, absent: '' })).toThrow('a member "displayName"');
   });
 });

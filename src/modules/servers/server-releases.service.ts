@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
+import type { Visibility } from '../auth/access.types.js';
 import { toStorableText } from '../../platform/database/storable.js';
 import { Server } from './server.entity.js';
-import type { ServerOffers, ServerSnapshot, QualifiedName, Visibility } from './server.types.js';
+import type { ServerOffers, ServerSnapshot, QualifiedName } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 
@@ -30,9 +31,14 @@ export class ServerReleasesService {
     if (!row) throw new ServerNotFoundError();
   }
 
-  /** Makes a server public or private, within the transaction that publishes; its caller announces the change. */
-  async setVisibility(id: string, visibility: Visibility, tx: EntityManager): Promise<void> {
-    await tx.update(Server, { id }, { visibility });
+  /**
+   * Sets who may find and call a server, within the transaction that publishes; its caller announces the change.
+   *
+   * @param by the account that publishes
+   * @throws SecretsNotConfirmedError, PublicByOwnersError
+   */
+  async setVisibility(id: string, visibility: Visibility, by: string, tx: EntityManager): Promise<void> {
+    await this.rows.setVisibility(id, visibility, by, false, tx);
   }
 
   /** The slug and the qualified name. @throws ServerNotFoundError */

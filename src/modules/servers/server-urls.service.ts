@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { IconSource } from './icons/server-icon.entity.js';
-import { formatQualifiedName, type QualifiedName } from './server.types.js';
+import { formatQualifiedName, releaseTypes, type QualifiedName, type ReleaseType } from './server.types.js';
 
 /** Lifetime of a signed link. It is valid for at least half of it, which suits a page that was loaded this morning. */
 const LINK_SECONDS = 48 * 60 * 60;
@@ -18,10 +18,15 @@ export interface IconOrigin {
 /** The absolute URLs of a server. */
 @Injectable()
 export class ServerUrlsService {
+  /** The types of releases that are called over the network: bundles only where this service runs them. */
+  readonly remoteTypes: readonly ReleaseType[];
+
   constructor(
     private readonly signed: SignedUrls,
     private readonly env: Env,
-  ) {}
+  ) {
+    this.remoteTypes = releaseTypes.filter((type) => type !== 'stdio' || env.runtimeBundles !== 'off');
+  }
 
   /** The uploaded icon, or else the URL its owner set, or else the server's own. Valid without a key for a day at least. */
   icon(name: QualifiedName, { iconUrl, iconSource }: IconOrigin): string | null {

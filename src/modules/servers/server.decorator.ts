@@ -14,9 +14,9 @@ export const qualifiedNameParam = {
   example: 'acme/weather',
 };
 
-/** For creating a server: the namespace must exist and belong to the caller. */
+/** For creating a server: the namespace must exist, and belong to the caller or be granted with `manage`. */
 export const inOwnNamespace = {
-  own: true,
+  inNamespace: true,
   missing: () => new NamespaceNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 } as const;

@@ -2,13 +2,14 @@ import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
 import { IsPrintable, IsText, Omittable } from '../../platform/http/input-values.js';
 import { SpelledBody } from '../../platform/http/input.pipe.js';
 import { IsIn, IsOptional } from 'class-validator';
-import { bundleRuntimes, visibilities } from './server.types.js';
-import type { BundleRuntime, Visibility } from './server.types.js';
+import { visibilities, type Visibility } from '../auth/access.types.js';
+import { SuspendedDto } from '../auth/suspension.types.js';
+import { bundleRuntimes, type BundleRuntime } from './server.types.js';
 
 @SpelledBody()
 export class CreateServerDto {
   /**
-   * Shown to people, 1 to 255 characters. Default: the server's name.
+   * Shown to people, 1 to 255 characters. Default of a new server: its name.
    * @example 'Weather'
    */
   @Omittable()
@@ -16,7 +17,7 @@ export class CreateServerDto {
   displayName?: string;
 
   /**
-   * Purpose of the server. Default: empty.
+   * Purpose of the server. Default of a new one: empty.
    * @example 'Forecasts for any place.'
    */
   @IsOptional()
@@ -24,8 +25,8 @@ export class CreateServerDto {
   description?: string;
 
   /**
-   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then. Default:
-   * the service's `DEFAULT_VISIBILITY`.
+   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then.
+   * `restricted`: everybody finds it, and they call it. Default of a new server: the service's `DEFAULT_VISIBILITY`.
    * @example 'private'
    */
   @Omittable()
@@ -115,6 +116,8 @@ export class ToolSummaryDto {
   inputSchema: Record<string, unknown>;
   /** JSON Schema of its structured result. Absent when the tool declares none. */
   outputSchema?: Record<string, unknown>;
+  /** True if clients refuse the tool or cannot check it, as `security.warnings` describes. Absent otherwise. */
+  broken?: boolean;
 }
 
 export class ResourceSummaryDto {
@@ -145,16 +148,21 @@ export class ServerDetailDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
-  /** `private`: only its owner, and whom the owner grants it, find it. */
+  /** `private`: only its owner, and whom the owner grants it, find it. `restricted`: they call it, everybody finds it. */
   @ApiProperty({ enum: visibilities })
   visibility: Visibility;
+  /** Absent unless the operator suspended it, or its namespace: calls are refused. */
+  suspended?: SuspendedDto;
   /** URL of its icon; needs no key for at least a day. */
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
   remote: boolean;
-  /** The MCP address of the current release; null for a bundle. */
+  /** The MCP address of the current release; null for a bundle where this service runs none. */
   deploymentUrl: string | null;
-  /** The connection of its current release. Empty before the first release. */
+  /**
+   * The connections of its current release: both kinds for a bundle that this service runs. Empty before the first release,
+   * and of a restricted server for who may not call it.
+   */
   @ApiProperty({
     type: 'array',
     items: {
@@ -183,7 +191,7 @@ export class ServerDetailDto {
         type: 'array',
         items: { $ref: getSchemaPath(ServerWarningDto) },
         description:
-          'Text of the current release to read before use, 100 warnings at most. Absent without any, which proves nothing either.',
+          'Text of the current release to read before use, and its tools that clients refuse or cannot check, 100 warnings at most. Absent without any, which proves nothing either.',
       },
     },
   })

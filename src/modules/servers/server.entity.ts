@@ -1,7 +1,9 @@
 import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
 import { Namespace } from '../namespaces/namespace.entity.js';
-import type { ReleaseType, ServerSnapshot, Visibility } from './server.types.js';
+import type { Visibility } from '../auth/access.types.js';
+import type { ReleaseType, ServerSnapshot } from './server.types.js';
+import type { Suspension } from '../auth/suspension.types.js';
 
 /**
  * A registry record, addressed by its qualified name: `namespace/name`, or `namespace` alone when the name is empty.
@@ -13,7 +15,8 @@ import type { ReleaseType, ServerSnapshot, Visibility } from './server.types.js'
 @Entity('servers')
 @Index('servers_qualified_name', { synchronize: false })
 @Index('servers_slug', { synchronize: false })
-@Index('servers_popular', ['popularity', 'createdAt', 'id'], { where: 'NOT unlisted' })
+// With columns that TypeORM cannot include: a page of the list is found in it alone.
+@Index('servers_popular', { synchronize: false })
 @Index('servers_verified', ['popularity', 'createdAt', 'id'], { where: 'NOT unlisted AND verified' })
 @Index('servers_repository', ['repoOwner', 'repoName'])
 @Index('servers_listed', { synchronize: false })
@@ -22,7 +25,7 @@ import type { ReleaseType, ServerSnapshot, Visibility } from './server.types.js'
 @Index('servers_search', { synchronize: false })
 @Index('servers_search_names', { synchronize: false })
 @Index('servers_search_words', { synchronize: false })
-@Check('servers_visibility', `visibility IN ('public', 'private')`)
+@Check('servers_visibility', `visibility IN ('public', 'restricted', 'private')`)
 @Check('servers_name', `"name" ~ '^([a-zA-Z0-9][a-zA-Z0-9_-]{2,38})?$'`)
 export class Server {
   @PrimaryGeneratedColumn('uuid')
@@ -85,6 +88,10 @@ export class Server {
   @Column('text', { default: 'public' })
   visibility: Visibility;
 
+  /** True if its owner confirmed, when it became public, that everybody calls it with its secrets. */
+  @Column('boolean', { name: 'confirm_secrets', default: false })
+  confirmSecrets: boolean;
+
   /** True if the operator verified it. */
   @Column('boolean', { default: false })
   verified: boolean;
@@ -128,4 +135,8 @@ export class Server {
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
+
+  /** While the operator suspends it: calls are refused. */
+  @Column('jsonb', { nullable: true })
+  suspended: Suspension | null;
 }

@@ -10,13 +10,9 @@ import type {
 import type { Server } from './server.entity.js';
 import type { ServerSummaryDto } from './search/server-search.dto.js';
 import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
-import {
-  type QualifiedName,
-  formatQualifiedName,
-  type ReleaseType,
-  type ServerTarget,
-  type Visibility,
-} from './server.types.js';
+import { type QualifiedName, formatQualifiedName, type ReleaseType, type ServerTarget } from './server.types.js';
+import type { Visibility } from '../auth/access.types.js';
+import { shownSuspension, type Suspension } from '../auth/suspension.types.js';
 
 type Item = Record<string, unknown>;
 
@@ -33,39 +29,56 @@ export function toServerDto(namespace: string, server: Server): ServerDto {
 /** The columns of a server's detail. */
 export type DetailRow = QualifiedName &
   Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> &
-  Pick<ServerTarget, 'isPublic'> &
-  IconOrigin;
+  Pick<ServerTarget, 'visibility'> &
+  IconOrigin & {
+    /** True for a public server with secrets. */
+    lendsSecrets: boolean;
+    /** By the operator, of it or of its namespace. */
+    suspended: Suspension | null;
+  };
 
-/** Without a release, its members are null, false or empty, as the contract says. */
-export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService): ServerDetailDto {
+/** What the record of a public server with secrets says. */
+const LENDS_SECRETS = {
+  tool: null,
+  message: 'The server has secrets of its owner, and is public: everybody who calls it works with them.',
+};
+
+/**
+ * Without a release, its members are null, false or empty, as the contract says.
+ *
+ * @param mayCall false hides what only callers need: configuration and bundle
+ */
+export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService, mayCall: boolean): ServerDetailDto {
   const { snapshot, scanPassed } = row;
-  const remote = snapshot !== null && isRemote(snapshot.type);
+  const remote = snapshot !== null && urls.remoteTypes.includes(snapshot.type);
   const connections: ServerDetailDto['connections'] = [];
-  if (snapshot) {
+  if (snapshot && mayCall) {
     const { runtime, configSchema } = snapshot;
     if (remote) connections.push({ type: 'http', deploymentUrl: urls.run(row.slug), configSchema });
-    else connections.push({ type: 'stdio', bundleUrl: urls.bundle(row), runtime: runtime ?? 'node', configSchema });
+    if (snapshot.type === 'stdio')
+      connections.push({ type: 'stdio', bundleUrl: urls.bundle(row), runtime: runtime ?? 'node', configSchema });
   }
-  const warnings = snapshot?.warnings?.map(({ tool, message }) => ({ tool, message })) ?? [];
+  const warned = snapshot?.warnings ?? [];
+  const warnings = [...(row.lendsSecrets ? [LENDS_SECRETS] : []), ...warned]
+    .slice(0, 100)
+    .map(({ tool, message }) => ({ tool, message }));
+  const broken = new Set(warned.flatMap(({ tool, isBroken }) => (isBroken ? [tool] : [])));
   return {
     qualifiedName: formatQualifiedName(row),
     displayName: row.displayName,
     description: row.description,
-    visibility: row.isPublic ? 'public' : 'private',
+    visibility: row.visibility,
+    ...shownSuspension(row.suspended),
     iconUrl: urls.icon(row, row),
     remote,
     deploymentUrl: remote ? urls.run(row.slug) : null,
     connections,
     currentReleaseId: snapshot?.releaseId ?? null,
     security: scanPassed === null ? null : { scanPassed, ...(warnings.length > 0 && { warnings }) },
-    tools: summaries(snapshot?.tools, toTool),
+    tools: summaries(snapshot?.tools, (item) => toTool(item, broken)),
     resources: summaries(snapshot?.resources, toResource),
     prompts: summaries(snapshot?.prompts, toPrompt),
   };
-}
-
-function isRemote(type: ReleaseType): boolean {
-  return type !== 'stdio';
 }
 
 /** The items with all members that the contract requires; null if the list is unknown. */
@@ -80,7 +93,7 @@ function texts<Name extends string>(item: Item, ...names: Name[]): Partial<Recor
 }
 
 /** The contract requires a schema of an object with properties, whatever a tool declares. */
-function toTool(item: Item): ToolSummaryDto | null {
+function toTool(item: Item, broken: ReadonlySet<string | null>): ToolSummaryDto | null {
   const { name, description = null } = texts(item, 'name', 'description');
   if (name === undefined) return null;
   const { inputSchema, outputSchema } = item;
@@ -89,6 +102,7 @@ function toTool(item: Item): ToolSummaryDto | null {
     description,
     inputSchema: { properties: {}, ...(isObject(inputSchema) && inputSchema), type: 'object' },
     ...(isObject(outputSchema) && { outputSchema: { ...outputSchema, type: 'object' } }),
+    ...(broken.has(name) && { broken: true }),
   };
 }
 
@@ -140,7 +154,7 @@ export function toServerSummaryDto(row: ListedRow, score: number | null, urls: S
     iconUrl: urls.icon(row, row),
     verified: row.verified,
     useCount: Number(row.useCount),
-    remote: row.currentType === null ? null : isRemote(row.currentType),
+    remote: row.currentType === null ? null : urls.remoteTypes.includes(row.currentType),
     isDeployed: row.currentType !== null,
     createdAt: row.createdAt.toISOString(),
     homepage: row.homepage ?? urls.record(row),

@@ -1,3 +1,5 @@
+import type { Visibility } from '../auth/access.types.js';
+
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when data changed that run endpoints or hosted programs cache; after a rename also with the old slug. */
@@ -6,9 +8,6 @@ declare module '../../platform/queue/pub-sub.js' {
     'servers.deleted': ServerChange;
   }
 }
-
-export const visibilities = ['public', 'private'] as const;
-export type Visibility = (typeof visibilities)[number];
 
 /** The kinds of releases, as the API names them. */
 export const releaseTypes = ['external_shttp', 'hosted_shttp', 'stdio'] as const;
@@ -30,12 +29,14 @@ export interface HostedFacts {
   mcpPath: string;
 }
 
-/** Text of a server that speaks to a model as known attacks do. */
+/** Text of a server that speaks to a model as known attacks do, or a tool that clients refuse or cannot check. */
 export interface ServerWarning {
   /** Null for another part than a tool, which the message names. */
   tool: string | null;
   /** What was found where, in sentences. */
   message: string;
+  /** Clients refuse the tool or cannot check its arguments or results, for its schema. */
+  isBroken?: true;
 }
 
 /** The facts about a server from one release: scanned, or claimed by its author. */
@@ -75,8 +76,7 @@ export interface ServerTarget {
   /** The account that owns its namespace. */
   ownerId: string;
   namespace: string;
-  /** False for a private server, which only its owner and those with a grant find. */
-  isPublic: boolean;
+  visibility: Visibility;
 }
 
 /** An account that has something open of a server. */
@@ -84,6 +84,20 @@ export interface ServerUse {
   serverId: string;
   accountId: string;
 }
+
+/** Holds something open of servers in this process, for accounts. */
+export interface ServerHolder {
+  /** Uses that are open now. */
+  uses(): Iterable<ServerUse>;
+  /** Ends all that the account holds of the server. @param now cuts calls that are not answered yet */
+  endUse(use: ServerUse, now: boolean): void;
+}
+
+/** Tokens of the holders: run endpoints, and connections to servers. */
+export const serverHolders = {
+  runs: Symbol('ServerHolder of runs'),
+  connections: Symbol('ServerHolder of connections'),
+};
 
 /** A reference to a server. */
 export interface ServerRef extends ServerTarget {
@@ -98,6 +112,8 @@ export interface ServerRef extends ServerTarget {
 export interface RunnableServer extends ServerRef {
   /** True if arguments and results go into the runtime logs. */
   logPayloads: boolean;
+  /** Why the operator suspended it, or its namespace; null for one in use. */
+  suspended: string | null;
   /** Null without a successful release. */
   current: Pick<
     ServerSnapshot,

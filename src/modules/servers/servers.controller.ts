@@ -6,6 +6,8 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { answerJson } from '../../platform/http/json-answer.js';
 import { Access, CurrentCaller, CurrentNamespace, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import { SuccessDto } from '../../platform/http/success.dto.js';
+import { SuspensionDto } from '../auth/suspension.types.js';
 import { CreateServerDto, DeletedServerDto, serverDetailExample, ServerDetailDto, ServerDto } from './server.dto.js';
 import {
   TransferredServerDto,
@@ -32,7 +34,14 @@ import { parseQualifiedName, type ServerRef } from './server.types.js';
 /** 20 November 2026, in the form of RFC 9745. */
 const DEPRECATED_SINCE = '@1795132800';
 
-const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace not found' }];
+/** A server with secrets becomes public without a confirmation. */
+const secretsNotConfirmed = {
+  status: 409,
+  message:
+    'The server has secrets: once it is public, every account calls it with them. PATCH it with visibility "public" and confirmSecrets true if that is right, or delete its secrets first.',
+};
+
+const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace not found' }, secretsNotConfirmed];
 
 @ApiTags('Servers')
 @Controller()
@@ -42,7 +51,7 @@ export class ServersController {
     private readonly settings: ServerSettingsService,
   ) {}
 
-  /** Create a server. Idempotent. */
+  /** Create or change a server. Members of the body are applied, absent ones stay. Idempotent. */
   @Put('servers/:qualifiedName')
   @HttpCode(201)
   @ApiServerName()
@@ -51,9 +60,10 @@ export class ServersController {
   create(
     @Param('qualifiedName') name: string,
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() { accountId }: Caller,
     @Body() body: CreateServerDto,
   ): Promise<ServerDto> {
-    return this.servers.create(namespace, parseQualifiedName(name).name, body);
+    return this.servers.put(namespace, parseQualifiedName(name).name, body, accountId);
   }
 
   /** Get a server with its connections, tools and security status. Spec 4.10. */
@@ -72,9 +82,13 @@ export class ServersController {
   @Patch('servers/:qualifiedName')
   @ApiServerName()
   @Access('servers:write', ownServer)
-  @ApiErrors(400, notServerOwner, serverNotFound)
-  update(@TargetServer() server: ServerRef, @Body() body: UpdateServerDto): Promise<UpdatedServerDto> {
-    return this.settings.update(server, body);
+  @ApiErrors(400, notServerOwner, serverNotFound, secretsNotConfirmed)
+  update(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() { accountId }: Caller,
+    @Body() body: UpdateServerDto,
+  ): Promise<UpdatedServerDto> {
+    return this.settings.update(server, body, accountId);
   }
 
   /** Move a server to another namespace of yours. Its run endpoint and the connections to it stay as they are. */
@@ -103,6 +117,19 @@ export class ServersController {
     return this.settings.verify(server, verified);
   }
 
+  /** Suspend a server, or end that (operator). Calls of it answer 403 with the reason, within 5 seconds everywhere. */
+  @Put('servers/:qualifiedName/suspension')
+  @ApiServerName()
+  @Access('servers:write', { operator: true })
+  @ApiErrors(400, 403, serverNotFound)
+  suspend(
+    @Param('qualifiedName') name: string,
+    @CurrentCaller() caller: Caller,
+    @Body() { reason }: SuspensionDto,
+  ): Promise<SuccessDto> {
+    return this.servers.suspend(toQualifiedName(name), caller, reason);
+  }
+
   /**
    * Delete a server for good. Its releases, secrets and icon go with it, and what runs for it ends. Spec 4.11.
    */
@@ -114,7 +141,7 @@ export class ServersController {
     return this.servers.remove(server);
   }
 
-  /** Create a server under a namespace. Use `PUT /servers/{qualifiedName}` instead. Spec 4.1. */
+  /** Create or change a server under a namespace. Use `PUT /servers/{qualifiedName}` instead. Spec 4.1. */
   @Put('namespaces/:namespace/servers/:server')
   @HttpCode(201)
   @ApiOperation({ deprecated: true })
@@ -133,10 +160,11 @@ export class ServersController {
   async createUnderNamespace(
     @Param('server') server: string,
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() { accountId }: Caller,
     @Body() body: CreateServerDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ServerDto> {
-    const created = await this.servers.create(namespace, server, body);
+    const created = await this.servers.put(namespace, server, body, accountId);
     const successor = `../../../servers/${namespace.name}%2F${created.server}`;
     response.set({
       location: successor,

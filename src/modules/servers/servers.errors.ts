@@ -1,4 +1,5 @@
-import { NotFoundError, ForbiddenError } from '../../platform/errors/domain-error.js';
+import { CallFailure } from '../../mcp/protocol/failures.js';
+import { ConflictError, NotFoundError, ForbiddenError } from '../../platform/errors/domain-error.js';
 
 /** The server does not exist, or only its owner may see the requested part. */
 export class ServerNotFoundError extends NotFoundError {
@@ -12,5 +13,37 @@ export class ServerNotFoundError extends NotFoundError {
 export class NotServerOwnerError extends ForbiddenError {
   constructor() {
     super("Forbidden: You don't own this server");
+  }
+}
+
+/** Everybody may find the server, and the account may not call it: its owner lets it in. The same for every account. */
+export class AccessRequiredError extends CallFailure {
+  readonly failure = 'access required';
+
+  /** @param name its qualified name */
+  constructor(name: string) {
+    super(
+      `Forbidden: the server ${name} is restricted, and its owner has not granted your account access. ` +
+        `Ask for it: POST /servers/${encodeURIComponent(name)}/access-requests.`,
+    );
+  }
+}
+
+/** Only owners of an organization let everybody call one of its servers. */
+export class PublicByOwnersError extends ForbiddenError {
+  constructor() {
+    super(
+      'Forbidden: only owners of the organization make its servers public. Ask one of them, or choose "restricted".',
+    );
+  }
+}
+
+/** A server with secrets may not become public unless its owner confirms what that means. */
+export class SecretsNotConfirmedError extends ConflictError {
+  constructor() {
+    super(
+      'The server has secrets: once it is public, every account calls it with them. PATCH it with visibility "public" and ' +
+        'confirmSecrets true if that is right, or delete its secrets first.',
+    );
   }
 }

@@ -3,14 +3,18 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import type { GrantLevel } from '../auth/access.types.js';
-import { visibleToAccount } from '../auth/visible-servers.access.js';
+import { BY_MEMBERSHIP, type GrantRef, type Visibility } from '../auth/access.types.js';
+import { accountsOf, grantsTo, toolsOfAll } from '../auth/memberships.access.js';
+import type { Suspension } from '../auth/suspension.types.js';
+import { callableByAccount, visibleToAccount } from '../auth/visible-servers.access.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { Server } from './server.entity.js';
 import type { DetailRow } from './server.mapper.js';
+import { PublicByOwnersError, SecretsNotConfirmedError, ServerNotFoundError } from './servers.errors.js';
 import {
   type QualifiedName,
   type RunnableServer,
+  type ServerChange,
   type ServerRef,
   type ServerSnapshot,
   type ServerTarget,
@@ -29,7 +33,9 @@ const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
   `SELECT json_build_object(
             'id', s.id, 'namespace', n.name, 'name', s.name, 'displayName', s.display_name, 'description', s.description,
             'slug', s.slug, 'snapshot', s.snapshot, 'scanPassed', s.scan_passed, 'iconUrl', s.icon_url,
-            'iconSource', i.source, 'ownerId', n.account_id, 'isPublic', s.visibility = 'public') AS detail
+            'iconSource', i.source, 'ownerId', n.account_id, 'visibility', s.visibility,
+            'suspended', coalesce(s.suspended, n.suspended),
+            'lendsSecrets', s.visibility = 'public' AND EXISTS (SELECT FROM server_secrets WHERE server_id = s.id)) AS detail
      FROM servers s JOIN namespaces n ON n.id = s.namespace_id
      LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL
     WHERE n.name = $1 AND lower(s.name) = lower($2) AND ${visibleToAccount('s', '$3::uuid')}`,
@@ -37,13 +43,13 @@ const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
 
 /** The columns of a {@link ServerRef}. */
 const REF = `s.id, s.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "ownerId", s.name, s.slug,
-            s.visibility = 'public' AS "isPublic"`;
+            s.visibility`;
 
 /** Snapshots may have megabytes: six members are read. */
 const runnableWhere = (condition: string) =>
   new PreparedStatement<RunnableServer & { sealedUrl: string | null }>(
     `SELECT ${REF},
-            coalesce(r.log_payloads, false) AS "logPayloads", l.sealed_upstream_url AS "sealedUrl",
+            coalesce(r.log_payloads, false) AS "logPayloads", coalesce(s.suspended, n.suspended) ->> 'reason' AS suspended, l.sealed_upstream_url AS "sealedUrl",
             CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
               'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
               'upstreamUrl', s.snapshot -> 'upstreamUrl', 'hosted', s.snapshot -> 'hosted',
@@ -55,9 +61,18 @@ const runnableWhere = (condition: string) =>
 const RUNNABLE_BY_SLUG = runnableWhere('lower(s.slug) = lower($1)');
 const RUNNABLE_BY_ID = runnableWhere('s.id = $1');
 
-const GRANT = new PreparedStatement<{ level: GrantLevel }>(
-  'SELECT level FROM grants WHERE server_id = $1 AND subject_id = $2',
+/** What was granted, and the calls of a member of the organization: connections call without the roles of their account. */
+const GRANT = new PreparedStatement<GrantRef>(
+  `SELECT g.id, g."ownLevel" AS level, g.tools, g.terms FROM ${grantsTo('$2::uuid')} g
+    WHERE g.server_id = $1 OR g.namespace_id = (SELECT namespace_id FROM servers WHERE id = $1)
+   UNION ALL SELECT '${BY_MEMBERSHIP.id}', 'call', NULL, '' FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+    WHERE s.id = $1 AND n.account_id IN ${accountsOf('$2::uuid')} ORDER BY level DESC, tools DESC NULLS FIRST, id`,
 );
+
+/** SQL of a condition: the account may make servers public in a namespace. Of an organization with members, only owners. */
+const mayOpen = (namespaceId: string, account: string) =>
+  `coalesce((SELECT bool_or(m.role = 'owner' AND m.account_id = ${account}) FROM namespaces o
+      JOIN memberships m ON m.organization_id = o.account_id WHERE o.id = ${namespaceId}), true)`;
 
 /** Reads and writes servers with statements of their own. */
 @AccountQuotas({
@@ -73,9 +88,11 @@ export class ServersRepository {
     private readonly vault: Vault,
   ) {}
 
-  /** Inserts a server unless its name or its slug is taken. @throws QueryFailedError (23503) without its namespace */
-  async insertIfFree(server: NewServer): Promise<void> {
-    await this.database.manager.createQueryBuilder().insert().into(Server).values(server).orIgnore().execute();
+  /** Inserts a server. @returns false when its name or its slug is taken @throws QueryFailedError (23503) without its namespace */
+  async insertIfFree(server: NewServer): Promise<boolean> {
+    const insert = this.database.manager.createQueryBuilder().insert().into(Server).values(server).orIgnore();
+    const { raw } = (await insert.returning('id').execute()) as { raw: unknown[] };
+    return raw.length > 0;
   }
 
   /**
@@ -107,25 +124,28 @@ export class ServersRepository {
     return first ? { ownerId: first.ownerId, names: rows.flatMap(({ name }) => name ?? []) } : null;
   }
 
-  /** What an account was granted of a server; null for nothing. */
-  async findGrant(id: string, accountId: string): Promise<GrantLevel | null> {
-    return (await GRANT.findOne(this.database, [id, accountId]))?.level ?? null;
+  /** All grants of a server to an account as one, under the id of the strongest; null without one. */
+  async findGrant(id: string, accountId: string): Promise<GrantRef | null> {
+    const rows = await GRANT.run(this.database, [id, accountId]);
+    return rows[0] ? { ...rows[0], tools: toolsOfAll(rows) } : null;
   }
 
-  /** The private ones of these servers. */
-  async privateAmong(ids: string[]): Promise<string[]> {
+  /** Those of these servers that are not public, or are suspended. */
+  async closedAmong(ids: string[]): Promise<string[]> {
     const rows = await this.database.query<{ id: string }[]>(
-      `SELECT id FROM servers WHERE id = ANY($1::uuid[]) AND visibility = 'private'`,
+      `SELECT s.id FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+        WHERE s.id = ANY($1::uuid[]) AND (s.visibility <> 'public' OR coalesce(s.suspended, n.suspended) IS NOT NULL)`,
       [ids],
     );
     return rows.map(({ id }) => id);
   }
 
-  /** Those of these uses whose account may not find the server. */
+  /** Those of these uses whose account may not call the server. */
   lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
     return this.database.query<ServerUse[]>(
       `SELECT u.server AS "serverId", u.account AS "accountId" FROM unnest($1::uuid[], $2::uuid[]) u(server, account)
-         JOIN servers s ON s.id = u.server WHERE NOT ${visibleToAccount('s', 'u.account')}`,
+         JOIN servers s ON s.id = u.server JOIN namespaces n ON n.id = s.namespace_id
+        WHERE coalesce(s.suspended, n.suspended) IS NOT NULL OR NOT ${callableByAccount('s', 'u.account')}`,
       [uses.map(({ serverId }) => serverId), uses.map(({ accountId }) => accountId)],
     );
   }
@@ -157,6 +177,58 @@ export class ServersRepository {
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id LEFT JOIN server_icons i ON i.server_id = s.id
         WHERE s.id = $1`,
       [id],
+    );
+    return row ?? null;
+  }
+
+  /** @throws PublicByOwnersError where the account may make no public server in the namespace */
+  async requireOpener(namespaceId: string, accountId: string): Promise<void> {
+    const [row] = await this.database.query<[{ may: boolean }]>(`SELECT ${mayOpen('$1::uuid', '$2::uuid')} AS may`, [
+      namespaceId,
+      accountId,
+    ]);
+    if (!row.may) throw new PublicByOwnersError();
+  }
+
+  /**
+   * Sets who may find and call a server; its caller announces the change.
+   *
+   * @param by the account that sets it
+   * @param confirmsSecrets that everybody may call it with its secrets
+   * @throws SecretsNotConfirmedError for a server with secrets that becomes public without; ServerNotFoundError;
+   * PublicByOwnersError
+   */
+  async setVisibility(
+    id: string,
+    visibility: Visibility,
+    by: string,
+    confirmsSecrets = false,
+    tx = this.database.manager,
+  ): Promise<void> {
+    const [rows] = await tx.query<[{ isOpener: boolean; isSet: boolean }[]]>(
+      `WITH own AS (
+         SELECT id, $2 <> 'public' OR visibility = 'public' OR $3
+                    OR NOT EXISTS (SELECT FROM server_secrets WHERE server_id = $1) AS may,
+                $2 <> 'public' OR (visibility = 'public' AND NOT $3) OR ${mayOpen('namespace_id', '$4::uuid')} AS is_opener
+           FROM servers WHERE id = $1 FOR NO KEY UPDATE)
+       UPDATE servers s SET visibility = CASE WHEN own.may AND own.is_opener THEN $2 ELSE s.visibility END,
+              confirm_secrets = CASE WHEN own.is_opener THEN $2 = 'public' AND (s.confirm_secrets OR $3)
+                                     ELSE s.confirm_secrets END
+         FROM own WHERE s.id = own.id RETURNING own.may AS "isSet", own.is_opener AS "isOpener"`,
+      [id, visibility, confirmsSecrets, by],
+    );
+    const [row] = rows;
+    if (!row) throw new ServerNotFoundError();
+    if (!row.isOpener) throw new PublicByOwnersError();
+    if (!row.isSet) throw new SecretsNotConfirmedError();
+  }
+
+  /** Sets or ends the suspension of a server. @returns null when there is none */
+  async suspend({ namespace, name }: QualifiedName, suspended: Suspension | null): Promise<ServerChange | null> {
+    const [[row]] = await this.database.query<[ServerChange[]]>(
+      `UPDATE servers s SET suspended = $3::jsonb FROM namespaces n
+        WHERE n.id = s.namespace_id AND n.name = $1 AND lower(s.name) = lower($2) RETURNING s.id, s.slug`,
+      [namespace, name, suspended && JSON.stringify(suspended)],
     );
     return row ?? null;
   }

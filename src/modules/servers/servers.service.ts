@@ -1,19 +1,30 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { EventEmitter } from 'node:events';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Raw, Repository } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
+import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
-import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import type { Caller, OwnedNamespace, Visibility } from '../auth/access.types.js';
+import { toSuspension } from '../auth/suspension.types.js';
+import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import type { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
 import { toServerDetailDto, toServerDto } from './server.mapper.js';
-import type { QualifiedName, RunnableServer, ServerChange, ServerRef } from './server.types.js';
-import { ServerNotFoundError } from './servers.errors.js';
+import {
+  formatQualifiedName,
+  type QualifiedName,
+  type RunnableServer,
+  type ServerChange,
+  type ServerRef,
+} from './server.types.js';
+import { AccessRequiredError, ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 import { ServerAccessService } from './server-access.service.js';
 import { ServerCardsService } from './server-cards.service.js';
@@ -29,13 +40,21 @@ function withTail(slug: string): string {
   return `${slug.slice(0, SLUG_BASE_MAX)}-${generateTail(4)}`;
 }
 
+/** Prepares the deletion of servers in the module that has their releases. */
+export abstract class ServerDeletion {
+  /** Runs before a server is deleted, while its rows exist. */
+  abstract prepareDeletion(server: ServerRef): Promise<void>;
+}
+
 /** Creates, finds and deletes the registry's servers. */
 @Injectable()
-export class ServersService implements OnApplicationShutdown {
+export class ServersService implements OnModuleInit, OnApplicationShutdown {
   private readonly uses = new WriteBehind<string, number>('server uses', (counts) => this.rows.addUses(counts), {
     merge: (newer, older) => newer + older,
   });
-  private readonly deletionSteps: ((server: ServerRef) => Promise<void>)[] = [];
+  /** Servers that this process deleted, by id: emitted before the answer, and so before the topic arrives. */
+  readonly events = new EventEmitter<{ deleted: [id: string] }>();
+  private deletion!: ServerDeletion;
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
@@ -46,38 +65,53 @@ export class ServersService implements OnApplicationShutdown {
     private readonly limits: AccountLimitsService,
     private readonly access: ServerAccessService,
     private readonly env: Env,
+    private readonly modules: ModuleRef,
   ) {}
 
+  onModuleInit(): void {
+    this.deletion = partOf(this.modules, ServerDeletion);
+  }
+
   /**
-   * Creates a server. An existing one of this name, in any case, stays as it is, whatever the body says: PUT is idempotent
-   * (Spec 4.1).
+   * Creates a server, or changes an existing one of this name, in any case: members of the body are applied, absent and null
+   * ones stay (Spec 4.1).
    *
    * @param name empty for the namespace-only server
-   * @throws InvalidInputError, QuotaExceededError, NamespaceNotFoundError when the namespace was deleted meanwhile
+   * @param by the account of the caller
+   * @throws InvalidInputError, QuotaExceededError, PublicByOwnersError, NamespaceNotFoundError when the namespace was deleted meanwhile
    */
-  async create(namespace: OwnedNamespace, name: string, body: CreateServerDto): Promise<ServerDto> {
+  async put(namespace: OwnedNamespace, name: string, body: CreateServerDto, by: string): Promise<ServerDto> {
     requireServerName(name);
+    const namespaceId = namespace.id;
+    const { displayName, description, visibility } = body;
+    const given = Object.fromEntries(
+      Object.entries({ displayName, description }).filter(([, value]) => value != null),
+    ) as Pick<CreateServerDto, 'displayName' | 'description'>;
     const row = {
-      namespaceId: namespace.id,
+      namespaceId,
       name,
-      displayName: body.displayName ?? (name || namespace.name),
-      description: body.description ?? '',
-      visibility: body.visibility ?? this.env.defaultVisibility,
+      displayName: name || namespace.name,
+      description: '',
+      visibility: visibility ?? this.env.defaultVisibility,
+      ...given,
     };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
     // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;
-    const namespaceId = namespace.id;
+    let isNew = false;
     for (;;) {
       const server = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
-      if (server) return toServerDto(namespace.name, server);
+      if (server && !isNew && Object.keys(given).length > 0) {
+        await this.servers.update({ id: server.id }, given);
+      }
+      if (server && !isNew && visibility) await this.setVisibility(server, visibility, by);
+      if (server) return toServerDto(namespace.name, { ...server, ...given });
+      if (visibility === 'public') await this.rows.requireOpener(namespaceId, by);
       const insert = () => this.rows.insertIfFree({ ...row, slug });
-      await this.limits
+      isNew = await this.limits
         .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
-      const created = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
-      if (created) return toServerDto(namespace.name, created);
-      // Another server has the slug, or this one was deleted in between.
+      // Another server has the slug, unless this one was created, by this request or by another.
       slug = withTail(plain);
     }
   }
@@ -98,17 +132,41 @@ export class ServersService implements OnApplicationShutdown {
     throw await this.access.missing({ namespace, name }, caller);
   }
 
-  /** Finds a server by its slug, in any case; null when there is none that the caller may call. */
+  /** Finds a server by its slug, in any case; null when there is none that the caller may find. */
   async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
     const row = await this.rows.find({ slug }, caller.accountId);
-    return row && (await this.access.may(caller, 'call', row)) ? row : null;
+    if (!row) await this.access.spendLookUp(caller);
+    return row && (await this.access.may(caller, 'discover', row)) ? row : null;
+  }
+
+  /** @throws AccessRequiredError when the account of the caller may not call a server that it may find */
+  async requireCall(caller: Caller, server: ServerRef): Promise<void> {
+    if (!(await this.access.mayCallByAccount(caller, server)))
+      throw new AccessRequiredError(formatQualifiedName(server));
+  }
+
+  /**
+   * Sets who may find and call a server.
+   *
+   * @param by the account that sets it
+   * @param confirmsSecrets that everybody may call it with its secrets
+   * @throws SecretsNotConfirmedError, ServerNotFoundError, PublicByOwnersError
+   */
+  async setVisibility(
+    server: ServerChange,
+    visibility: Visibility,
+    by: string,
+    confirmsSecrets?: boolean,
+  ): Promise<void> {
+    await this.rows.setVisibility(server.id, visibility, by, confirmsSecrets);
+    this.announceChange(server);
   }
 
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.rows.findDetail(name, caller.accountId);
     if (!row || !(await this.access.may(caller, 'discover', row))) throw await this.access.missing(name, caller);
-    const detail = toServerDetailDto(row, this.urls);
+    const detail = toServerDetailDto(row, this.urls, await this.access.mayCallByAccount(caller, row));
     return this.cards.isEmpty ? detail : Object.assign(detail, (await this.cards.read([row.id]))(row.id));
   }
 
@@ -135,9 +193,12 @@ export class ServersService implements OnApplicationShutdown {
     this.pubSub.publish('servers.changed', { id, slug });
   }
 
-  /** Adds a step that every deletion awaits while the rows still exist, such as the revocation of tokens. */
-  beforeDeletion(step: (server: ServerRef) => Promise<void>): void {
-    this.deletionSteps.push(step);
+  /** Suspends a server or, with null, ends that: within 5 s in every process. @throws ServerNotFoundError */
+  async suspend(name: QualifiedName, caller: Caller, reason: string | null): Promise<SuccessDto> {
+    const changed = await this.rows.suspend(name, toSuspension(reason, caller));
+    if (!changed) throw new ServerNotFoundError();
+    this.announceChange(changed);
+    return { success: true };
   }
 
   /**
@@ -147,9 +208,10 @@ export class ServersService implements OnApplicationShutdown {
    * @throws ServerNotFoundError
    */
   async remove(server: ServerRef): Promise<DeletedServerDto> {
-    for (const step of this.deletionSteps) await step(server);
+    await this.deletion.prepareDeletion(server);
     const { affected } = await this.servers.delete({ id: server.id, namespaceId: server.namespaceId });
     if (!affected) throw new ServerNotFoundError();
+    this.events.emit('deleted', server.id);
     this.pubSub.publish('servers.deleted', { id: server.id, slug: server.slug });
     return { success: true, namespace: server.namespace, server: server.name };
   }

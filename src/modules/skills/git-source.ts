@@ -37,7 +37,7 @@ export class GitArchives {
 
   /** Fetches the first of these that exists. @throws EgressRefusedError, SkillPublishError, TooLargeError */
   async fetch([archive, ...others]: [URL, ...URL[]], signal = AbortSignal.timeout(FETCH_MS_MAX)): Promise<Buffer> {
-    const headers = { 'user-agent': 'slipway', accept: 'application/zip, */*', 'accept-encoding': 'identity' };
+    const headers = { accept: 'application/zip, */*', 'accept-encoding': 'identity' };
     const options = { headers, signal, redirectsMax: REDIRECTS_MAX };
     try {
       const { url, answer } = await follow(this.egress, archive, options);

@@ -1,14 +1,91 @@
-import { Controller, Get, Param, Req, Res } from '@nestjs/common';
+import { applyDecorators, Controller, Get, Param, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { sendBundle, sendFile } from './skill-answers.js';
 import { SkillFilesService } from './skill-files.service.js';
-import { SkillIndexDto } from './skill.dto.js';
+import { SkillDiscoveryDto, SkillIndexDto } from './skill.dto.js';
 import { skillNotFound, ApiSkillName } from './skills.access.js';
 
+const ApiNamespace = () =>
+  applyDecorators(
+    ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' }),
+    ApiErrors(skillNotFound),
+  );
+
+const ApiFile = () =>
+  applyDecorators(
+    ApiParam({ name: 'path', description: 'The file.', example: 'SKILL.md', type: String }),
+    ApiOkResponse({ description: 'The file.', content: { 'text/markdown': { schema: { type: 'string' } } } }),
+    ApiErrors(skillNotFound),
+  );
+
 const binary = { schema: { type: 'string', format: 'binary' } } as const;
+
+/** Indexes of many skills, for installers, which send no key: they need `PUBLIC_READS=true`. */
+@ApiTags('Skills')
+@Controller()
+export class SkillIndexesController {
+  constructor(private readonly files: SkillFilesService) {}
+
+  /**
+   * Index of all skills by Agent Skills discovery 0.2.0. Of skills with one name the oldest is listed. A digest is that of
+   * the bytes at `url`, until the skill is published again.
+   */
+  @Get('.well-known/agent-skills/index.json')
+  @Access('skills:read', { anonymous: true })
+  discover(): Promise<SkillDiscoveryDto> {
+    return this.files.discover({});
+  }
+
+  /** Index of the skills of a namespace by Agent Skills discovery 0.2.0. */
+  @Get('skills/:namespace/.well-known/agent-skills/index.json')
+  @Access('skills:read', { anonymous: true })
+  @ApiNamespace()
+  discoverIn(@Param('namespace') namespace: string): Promise<SkillDiscoveryDto> {
+    return this.files.discover({ namespace });
+  }
+
+  /** Index of all skills by version 0.1.0, whose files are beside it. */
+  @Get('.well-known/skills/index.json')
+  @Access('skills:read', { anonymous: true })
+  index(): Promise<SkillIndexDto> {
+    return this.files.indexAll({});
+  }
+
+  /** Index of the skills of a namespace by version 0.1.0, whose files are beside it. */
+  @Get('skills/:namespace/.well-known/skills/index.json')
+  @Access('skills:read', { anonymous: true })
+  @ApiNamespace()
+  indexIn(@Param('namespace') namespace: string): Promise<SkillIndexDto> {
+    return this.files.indexAll({ namespace });
+  }
+
+  /** One file of a skill that the index of all skills lists. */
+  @Get('.well-known/skills/:name/*path')
+  @Access('skills:read', { anonymous: true })
+  @ApiParam({ name: 'name', description: 'The skill.', example: 'code-review' })
+  @ApiFile()
+  async file(@Param('name') name: string, @Param('path') path: string[], @Res() response: Response): Promise<void> {
+    sendFile(response, await this.files.readNamed(undefined, name, path.join('/')));
+  }
+
+  /** One file of a skill that the index of its namespace lists. */
+  @Get('skills/:namespace/.well-known/skills/:name/*path')
+  @Access('skills:read', { anonymous: true })
+  @ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' })
+  @ApiParam({ name: 'name', description: 'The skill.', example: 'code-review' })
+  @ApiFile()
+  async fileIn(
+    @Param('namespace') namespace: string,
+    @Param('name') name: string,
+    @Param('path') path: string[],
+    @Res() response: Response,
+  ): Promise<void> {
+    sendFile(response, await this.files.readNamed(namespace, name, path.join('/')));
+  }
+}
 
 /** Files for installers, which send no key: they need `PUBLIC_READS=true`. */
 @ApiTags('Skills')
@@ -43,15 +120,21 @@ export class SkillFilesController {
     return this.files.index({ namespace, slug });
   }
 
+  /** Index of one skill by Agent Skills discovery 0.2.0. */
+  @Get('.well-known/agent-skills/index.json')
+  @Access('skills:read', { anonymous: true })
+  @ApiErrors(skillNotFound)
+  discover(@Param('namespace') namespace: string, @Param('slug') slug: string): Promise<SkillDiscoveryDto> {
+    return this.files.discover({ namespace, slug });
+  }
+
   /**
    * One file of a skill, as it was published. Installers put the skill's name in front of the path, `skill view` does
    * not; both work. Neither sends a key: they get through with `PUBLIC_READS=true` only.
    */
   @Get('.well-known/skills/*path')
-  @ApiParam({ name: 'path', description: 'The file.', example: 'SKILL.md', type: String })
-  @ApiOkResponse({ description: 'The file.', content: { 'text/markdown': { schema: { type: 'string' } } } })
+  @ApiFile()
   @Access('skills:read', { anonymous: true })
-  @ApiErrors(skillNotFound)
   async file(
     @Param('namespace') namespace: string,
     @Param('slug') slug: string,

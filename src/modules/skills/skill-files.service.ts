@@ -1,19 +1,25 @@
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type * as Yazl from 'yazl';
+import { Env } from '../../config/env.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { NotFoundError, UnavailableError } from '../../platform/errors/domain-error.js';
 import { lazyRequire } from '../../platform/lazy-require.js';
+import { growingLru } from '../../platform/limits/growing-lru.js';
 import { isSkillRef, type SkillRef } from './skills.access.js';
-import type { SkillIndexDto } from './skill.dto.js';
-import type { Skill } from './skill.entity.js';
+import type { SkillArtifactDto, SkillDiscoveryDto, SkillIndexDto } from './skill.dto.js';
+import type { Skill, SkillFile } from './skill.entity.js';
 import { skillNotFoundError } from './skills.errors.js';
-import { SkillsRepository } from './skills.repository.js';
+import { SkillsRepository, type ListedSkill } from './skills.repository.js';
 
 const yazl = lazyRequire<typeof Yazl>('yazl');
 
 /** A fixed time, so that the same skill gives the same zip; the format begins in 1980. */
 const ZIP_TIME = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true };
+
+/** One file of a skill. */
+type SkillFileContent = Pick<SkillFile, 'path' | 'content'>;
 
 /** A skill as a zip that is made on demand. */
 export interface SkillBundle {
@@ -37,10 +43,74 @@ export class SkillFilesService implements OnApplicationShutdown {
     { merge: (newer, older) => newer + older },
   );
 
-  constructor(private readonly skills: SkillsRepository) {}
+  /** SHA-256 of zips by the hash of their files. */
+  private readonly digests = growingLru<Promise<string>>();
+
+  constructor(
+    private readonly skills: SkillsRepository,
+    private readonly env: Env,
+  ) {}
 
   async onApplicationShutdown(): Promise<void> {
     await this.activations.onApplicationShutdown();
+  }
+
+  /**
+   * An index of Agent Skills discovery 0.2.0. A digest is true until the skill is published again.
+   *
+   * @param ref a namespace, a skill, or with neither all skills
+   * @throws NotFoundError for a namespace without skills
+   */
+  async discover(ref: Partial<SkillRef>): Promise<SkillDiscoveryDto> {
+    const skills: SkillArtifactDto[] = [];
+    for (const skill of await this.listed(ref)) {
+      const { namespace, slug, name, description, files } = skill;
+      const base = `${this.env.baseUrl}/skills/${namespace}/${slug}`;
+      const artifact =
+        files.length === 1
+          ? { type: 'skill-md' as const, url: `${base}/.well-known/skills/SKILL.md`, digest: skill.digest }
+          : { type: 'archive' as const, url: `${base}/download`, digest: await this.archiveDigest(skill) };
+      // A skill that was published again meanwhile.
+      if (artifact.digest !== null)
+        skills.push({ name, description, ...artifact, digest: `sha256:${artifact.digest}` });
+    }
+    return { $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json', skills };
+  }
+
+  /** The index of version 0.1.0, by the same rule. @throws NotFoundError */
+  async indexAll(ref: Partial<SkillRef>): Promise<SkillIndexDto> {
+    const skills = await this.listed(ref);
+    return { skills: skills.map(({ name, description, files }) => ({ name, description, files })) };
+  }
+
+  /** Reads a file of the skill that an index of version 0.1.0 lists by this name. @throws NotFoundError */
+  async readNamed(namespace: string | undefined, name: string, path: string): Promise<SkillFileContent> {
+    const [skill] = await this.skills.listed({ namespace, name });
+    if (!skill) throw skillNotFoundError();
+    return this.read(skill, `${name}/${path}`);
+  }
+
+  private async listed(ref: Partial<SkillRef>): Promise<ListedSkill[]> {
+    const skills = await this.skills.listed(ref);
+    if (skills.length === 0 && ref.namespace !== undefined) throw skillNotFoundError();
+    return skills;
+  }
+
+  /** SHA-256 of the zip as hex, computed once for a content; null if it was replaced. */
+  private async archiveDigest({ id, contentHash }: ListedSkill): Promise<string | null> {
+    const known = this.digests.get(contentHash);
+    if (known) return known;
+    const computed = (async () => {
+      const hash = createHash('sha256');
+      for await (const chunk of await this.pack(id, contentHash)) hash.update(chunk as Buffer);
+      return hash.digest('hex');
+    })();
+    this.digests.set(contentHash, computed);
+    return computed.catch((error: unknown) => {
+      this.digests.delete(contentHash);
+      if (error instanceof UnavailableError) return null;
+      throw error;
+    });
   }
 
   /** The index of a skill's files. @throws NotFoundError */
@@ -55,7 +125,7 @@ export class SkillFilesService implements OnApplicationShutdown {
    * @param path `SKILL.md`, or with the skill's name in front: `code-review/SKILL.md`
    * @throws NotFoundError
    */
-  async read(ref: SkillRef, path: string): Promise<{ path: string; content: Buffer }> {
+  async read(ref: SkillRef, path: string): Promise<SkillFileContent> {
     const { id, name } = await this.find(ref);
     const inside = path.startsWith(`${name}/`) ? path.slice(name.length + 1) : null;
     const long = inside === null ? null : await this.skills.findFile(id, inside);
@@ -68,14 +138,19 @@ export class SkillFilesService implements OnApplicationShutdown {
   /** All files as a zip. @throws NotFoundError */
   async bundle(ref: SkillRef): Promise<SkillBundle> {
     const { id, contentHash } = await this.find(ref);
-    return { contentHash, filename: `${ref.slug}.zip`, open: () => this.pack(id, contentHash) };
+    return { contentHash, filename: `${ref.slug}.zip`, open: () => this.download(id, contentHash) };
+  }
+
+  private async download(skillId: string, contentHash: string): Promise<Readable> {
+    const zip = await this.pack(skillId, contentHash);
+    this.activations.set(skillId, 1);
+    return zip;
   }
 
   private async pack(skillId: string, contentHash: string): Promise<Readable> {
     const files = await this.skills.listFiles(skillId, contentHash);
     // Every publication has a SKILL.md.
     if (files.length === 0) throw replaced();
-    this.activations.set(skillId, 1);
     const zip = new (yazl().ZipFile)();
     const stream = zip.outputStream as Readable;
     zip.on('error', (error: Error) => stream.destroy(error));

@@ -32,6 +32,30 @@ describe('parseSkillMd', () => {
     expect(parse(text)).toMatchObject({ name: 'pdf', description: 'Fills in forms.', prompt: 'text' });
   });
 
+  it.each([
+    ['a colon in a text', 'description: Use when: the form is blank', 'Use when: the form is blank'],
+    ['an @', 'description: @ada fills in forms', '@ada fills in forms'],
+    ['a star', 'description: *bold* text', '*bold* text'],
+    ['brackets', 'description: [draft] Fills in', '[draft] Fills in'],
+    ['a quote in the middle', 'description: "Fills" in forms', '"Fills" in forms'],
+    ['a backtick', 'description: `pdf` tool', '`pdf` tool'],
+    ['a per cent sign', 'description: %s forms', '%s forms'],
+    ['a brace', 'description: {name} forms', '{name} forms'],
+    ['a tab', 'description:\tFills in\nx:\t- a\n\t- b', 'Fills in'],
+    ['odd lists of others', 'description: Fills in\nargument-hint: [a] [b]\ntools: *', 'Fills in'],
+    ['several lines', 'description: Use when:\n  a form\n  is: blank\ntools: *', 'Use when: a form is: blank'],
+    ['quotes and a fault elsewhere', "description: 'Fills in'\ntools: *", 'Fills in'],
+    ['a block and a fault elsewhere', 'description: >-\n  Fills\n  in\ntools: *', 'Fills in'],
+  ])('reads name and description beside what is no YAML: %s', (_what, lines, description) => {
+    for (const text of [`---\nname: pdf\n${lines}\n---\ntext`, `---\n${lines}\nname: pdf\n---\ntext`]) {
+      expect(parse(text)).toMatchObject({ name: 'pdf', description, prompt: 'text' });
+    }
+  });
+
+  it('counts the lines of a fault as an editor does', () => {
+    expect(() => parse('---\nname: pdf\nx: [\n---\n')).toThrow(/at line [34],/);
+  });
+
   it('accepts front matter without a body, and does not read a horizontal rule as front matter', () => {
     expect(parse(`---\n${good}\n---`).prompt).toBe('');
     expect(parse(`---\n${good}\n---\na\n---\nb`).prompt).toBe('a\n---\nb');
@@ -98,7 +122,7 @@ describe('parseSkillMd', () => {
       '- '.repeat(8_000),
       `${'a:\n'.repeat(1)}${'? '.repeat(5_000)}`,
     ]) {
-      expect(() => parse(`---\n${good}\nx: ${nested}\n---\n`)).toThrow(SkillPublishError);
+      expect(parse(`---\n${good}\nx: ${nested}\n---\n`).name).toBe('pdf');
     }
     const keys = Array.from({ length: 2_500 }, (_, n) => `k${n}:`).join('\n');
     expect(parse(`---\n${good}\n${keys.slice(0, keys.lastIndexOf('\n', 15_000))}\n---\n`).name).toBe('pdf');

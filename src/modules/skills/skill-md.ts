@@ -30,7 +30,8 @@ const WORD = /^[\p{L}\p{N}@][\p{L}\p{N}@/_ .-]{0,99}$/u;
 
 /**
  * Reads and checks a SKILL.md: UTF-8, a YAML front matter with `name` and `description`, as the public Agent Skills
- * convention has it. `metadata.categories` and `metadata.servers` may be lists or comma-separated.
+ * convention has it. `metadata.categories` and `metadata.servers` may be lists or comma-separated. Where the front matter is
+ * no YAML, as with a colon in an unquoted description, name and description are read line by line, and nothing else.
  *
  * @throws SkillPublishError (422) with a sentence that says what to change
  */
@@ -53,8 +54,14 @@ export function parseSkillMd(content: Buffer): SkillMd {
   try {
     fields = library().parse(yaml, { maxAliasCount: 10, logLevel: 'error' });
   } catch (error) {
-    const [problem] = (error as Error).message.split('\n');
-    throw invalid(`has a front matter that is not valid YAML: ${problem}`);
+    // Another error is about aliases that grow.
+    fields = (error as Error).name === 'YAMLParseError' ? tolerantFields(yaml) : null;
+    if (fields === null) {
+      // The parser counts from the line after the first `---`.
+      const [problem = ''] = (error as Error).message.split('\n');
+      const counted = problem.replace(/\bline (\d+)/, (_, line: string) => `line ${Number(line) + 1}`);
+      throw invalid(`has a front matter that is not valid YAML: ${counted}`);
+    }
   }
   if (!isObject(fields)) throw invalid('has a front matter without fields: add name and description');
   const metadata = isObject(fields.metadata) ? fields.metadata : {};
@@ -64,6 +71,29 @@ export function parseSkillMd(content: Buffer): SkillMd {
     categories: words(metadata.categories ?? fields.categories),
     servers: words(metadata.servers ?? fields.servers),
   };
+}
+
+/** Top-level keys of a front matter that is no YAML. */
+const KNOWN_FIELD = /^(name|description|license):[ \t]*(.*)$/;
+
+/** Name and description of a front matter that is no YAML: the rest of their line, with the indented lines after it. */
+function tolerantFields(yaml: string): Record<string, string> | null {
+  const fields: Record<string, string> = {};
+  let current: string | null = null;
+  for (const line of yaml.split(/\r?\n/)) {
+    const [, key, rest = ''] = KNOWN_FIELD.exec(line) ?? [];
+    if (key !== undefined) {
+      if (Object.hasOwn(fields, key)) return null;
+      current = key;
+      // A block scalar begins on the next line.
+      fields[key] = /^[|>][+-]?\d?\s*$/.test(rest) ? '' : rest.trim();
+    } else if (/^[ \t]+\S/.test(line) && current) fields[current] = `${fields[current]} ${line.trim()}`.trim();
+    else if (line.trim() !== '') current = null;
+  }
+  for (const [key, text] of Object.entries(fields)) {
+    fields[key] = /^(["'])([^"']*)\1$/.exec(text)?.[2] ?? text;
+  }
+  return fields.name && fields.description ? fields : null;
 }
 
 function readHead({ name, description: value }: Record<string, unknown>): Pick<SkillMd, 'name' | 'description'> {

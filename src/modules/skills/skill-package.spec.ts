@@ -33,6 +33,15 @@ describe('a skill of a repository', () => {
     await expect(skillOf(many(1_000, (i) => `${i}.md`))).rejects.toBeInstanceOf(TooLargeError);
   });
 
+  it('is judged alone: links and bombs beside it do not refuse it, those in it do', async () => {
+    const link = { content: 'AGENTS.md', mode: 0o120777 };
+    const zeros = Buffer.alloc(3 * MB);
+    const beside = { 'repo/CLAUDE.md': link, 'repo/fixtures/zeros.bin': zeros };
+    expect((await skillOf({ 'a.md': 'x' }, beside)).files.map(({ path }) => path)).toEqual(['SKILL.md', 'a.md']);
+    await expect(skillOf({ 'a.md': link })).rejects.toThrow('a link');
+    await expect(skillOf({ 'zeros.bin': zeros })).rejects.toThrow('zip bomb');
+  });
+
   longIt('holds 50 MB of files at most', async () => {
     // Mostly zeros, which are quick to pack, with enough else that it is not a zip bomb.
     const block = Buffer.concat([randomBytes(MB / 8), Buffer.alloc(5 * MB - MB / 8)]);

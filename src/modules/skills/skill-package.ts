@@ -30,10 +30,10 @@ const FILES_BYTES_MAX = 50 * MB;
 const FILE_BYTES_MAX = 5 * MB;
 
 /** Limits of an upload, which holds one skill. */
-export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX };
+export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX, isPartUsed: true };
 
 /** Limits of a repository. Only the folder of the skill is unpacked. */
-export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax: 500 * MB };
+export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax: 500 * MB, isPartUsed: true };
 
 const SKILL_MD = 'SKILL.md';
 
@@ -60,6 +60,8 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
       throw new TooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
     }
     requireDistinctNames(selected.map(({ path }) => path));
+    const refused = selected.find(({ entry }) => entry?.fault)?.entry?.fault;
+    if (refused) throw refused;
     const large = selected.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
     if (large) {
       const limit = `${FILE_BYTES_MAX / MB} MB, the most a file may have`;

@@ -206,6 +206,30 @@ export class SkillIndexEntryDto {
   files: string[];
 }
 
+/** An artifact of an index of Agent Skills discovery 0.2.0. */
+export class SkillArtifactDto {
+  /** @example 'code-review' */
+  name: string;
+  /** `skill-md` for a skill of one file, `archive` for a zip. */
+  @ApiProperty({ enum: ['skill-md', 'archive'] })
+  type: 'skill-md' | 'archive';
+  /** @example 'Reviews a change for bugs and style. Use it before a merge.' */
+  description: string;
+  /** @example 'https://slipway.example/skills/acme/code-review/download' */
+  url: string;
+  /**
+   * SHA-256 of the bytes at `url`.
+   * @example 'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
+   */
+  digest: string;
+}
+
+export class SkillDiscoveryDto {
+  /** @example 'https://schemas.agentskills.io/discovery/0.2.0/schema.json' */
+  $schema: string;
+  skills: SkillArtifactDto[];
+}
+
 export class SkillIndexDto {
   skills: SkillIndexEntryDto[];
 }

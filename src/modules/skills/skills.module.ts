@@ -5,7 +5,7 @@ import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { GitArchives } from './git-source.js';
 import { SkillFile, Skill } from './skill.entity.js';
-import { SkillFilesController } from './skill-files.controller.js';
+import { SkillFilesController, SkillIndexesController } from './skill-files.controller.js';
 import { SkillFilesService } from './skill-files.service.js';
 import { SkillsController } from './skills.controller.js';
 import { SkillsRepository } from './skills.repository.js';
@@ -24,7 +24,7 @@ export class SkillsModule {
     module: SkillsModule,
     api: {
       imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule.forRoles(env), NamespacesModule.forRoles(env)],
-      controllers: [SkillsController, SkillFilesController],
+      controllers: [SkillsController, SkillFilesController, SkillIndexesController],
       providers: [SkillsRepository, SkillsService, SkillFilesService, GitArchives],
     },
   }));

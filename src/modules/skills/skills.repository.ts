@@ -32,6 +32,13 @@ export type SkillContent = Pick<
   'name' | 'description' | 'prompt' | 'categories' | 'servers' | 'contentHash' | 'gitUrl' | 'gitSource'
 >;
 
+/** A skill of an index: its files in order, and the SHA-256 of its SKILL.md as hex. */
+export type ListedSkill = Pick<Skill, 'id' | 'slug' | 'name' | 'description' | 'contentHash'> & {
+  namespace: string;
+  files: string[];
+  digest: string;
+};
+
 /** Statements that search, read and replace skills. */
 @AccountQuotas({
   counts: {
@@ -92,6 +99,30 @@ export class SkillsRepository {
       for (const file of files) await tx.insert(SkillFile, { skillId: id, ...file });
       return { created, skill: await tx.findOneByOrFail(Skill, { id }) };
     });
+  }
+
+  /**
+   * The skills that an index lists, newest first: those with a name of the Agent Skills specification, of equal names the
+   * oldest, so that a new skill takes no other's place.
+   *
+   * @param ref a namespace, a skill, or with neither all
+   */
+  async listed({ namespace, slug, name }: Partial<SkillRef & { name: string }>): Promise<ListedSkill[]> {
+    const values = [namespace, slug, name];
+    // Postgres refuses NUL, and no stored name has one.
+    if (values.some((value) => value?.includes('\0'))) return [];
+    return this.database.query<ListedSkill[]>(
+      `SELECT * FROM (
+         SELECT DISTINCT ON (s.name) s.id, n.name AS namespace, s.slug, s.name, s.description,
+           s.content_hash AS "contentHash", s.created_at,
+           ARRAY(SELECT f.path FROM skill_files f WHERE f.skill_id = s.id ORDER BY f.path) AS files,
+           (SELECT encode(sha256(f.content), 'hex') FROM skill_files f WHERE f.skill_id = s.id AND f.path = 'SKILL.md') AS digest
+         FROM skills s JOIN namespaces n ON n.id = s.namespace_id
+         WHERE ($1::text IS NULL OR n.name = $1) AND ($2::text IS NULL OR s.slug = $2) AND ($3::text IS NULL OR s.name = $3) AND s.name !~ '--'
+         ORDER BY s.name, s.created_at, s.id) listed
+       ORDER BY created_at DESC, id DESC`,
+      values.map((value) => value ?? null),
+    );
   }
 
   /** Paths of a skill's files, in order. @param contentHash only if this is still the skill's content */

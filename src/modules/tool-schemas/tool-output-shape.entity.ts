@@ -21,10 +21,6 @@ export class ToolOutputShape {
   @Column('integer')
   samples: number;
 
-  /** Results with `structuredContent`. */
-  @Column('integer')
-  structured: number;
-
   /** JSON of `toShapeText`; text, since Postgres never reads into it. */
   @Column('text')
   shape: string;

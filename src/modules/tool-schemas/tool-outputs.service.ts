@@ -16,7 +16,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { isObject } from '../../platform/text/json.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { publishableShape, toJsonSchema } from './schema-inference.js';
-import { ToolShapeRepository, type AnswerSample } from './tool-shape.repository.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
@@ -141,7 +141,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     this.bufferChars -= ENTRY_CHARS + next.result.length;
     try {
       const sample = sampleOf(next.result);
-      if (sample) this.shapes.add(next.serverId, toStorableText(next.toolName), sample);
+      if (sample !== undefined) this.shapes.add(next.serverId, toStorableText(next.toolName), sample);
     } catch (error) {
       this.logger.warn({ msg: 'a tool result could not be sampled', err: error });
     }
@@ -157,17 +157,17 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
 
 /**
  * The value of a CallToolResult: its `structuredContent`; else its first text as JSON, if that is an object or a list; else
- * the text. Null for an error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
+ * the text. Undefined for an error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
  */
-function sampleOf(resultJson: string): AnswerSample | null {
+function sampleOf(resultJson: string): unknown {
   const result = jsonIn(resultJson);
-  if (!isObject(result) || result.isError === true) return null;
-  if (result.resultType !== undefined && result.resultType !== 'complete') return null;
+  if (!isObject(result) || result.isError === true) return undefined;
+  if (result.resultType !== undefined && result.resultType !== 'complete') return undefined;
   const { structuredContent, content } = result;
-  if (structuredContent !== undefined) return { value: structuredContent, isStructured: true };
-  if (!Array.isArray(content)) return null;
+  if (structuredContent !== undefined) return structuredContent;
+  if (!Array.isArray(content)) return undefined;
   const block: unknown = content.find((one) => isObject(one) && one.type === 'text' && typeof one.text === 'string');
-  if (!isObject(block)) return null;
+  if (!isObject(block)) return undefined;
   const value = jsonIn(block.text as string);
-  return { value: typeof value === 'object' && value !== null ? value : block.text, isStructured: false };
+  return typeof value === 'object' && value !== null ? value : block.text;
 }

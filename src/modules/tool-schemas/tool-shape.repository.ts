@@ -4,6 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { isDatabaseUnreachable, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
+import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */
 const WEEKS = 5;
@@ -12,17 +13,9 @@ const WEEK_MS = 7 * 24 * 3_600_000;
 /** Most tools of one server with samples in one week: at most 90 MB of shapes before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
-/** The value of a tool's result. */
-export interface AnswerSample {
-  value: unknown;
-  /** True for `structuredContent`. */
-  isStructured: boolean;
-}
-
 /** The samples of one tool. */
 export interface Observed {
   samples: number;
-  structured: number;
   shape: Shape;
 }
 
@@ -33,7 +26,6 @@ interface BufferedSamples extends Observed {
 
 interface Row {
   samples: number;
-  structured: number;
   shape: string;
 }
 
@@ -52,17 +44,17 @@ export class ToolShapeRepository implements OnApplicationShutdown {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Buffers one sample, or drops it when the buffer is full. */
-  add(serverId: string, toolName: string, { value, isStructured }: AnswerSample): void {
-    const sample = { samples: 1, structured: isStructured ? 1 : 0, shape: shapeOf(value) };
+  add(serverId: string, toolName: string, value: unknown): void {
+    const sample = { samples: 1, shape: shapeOf(value) };
     this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...together(sample) });
   }
 
   /** The samples of a tool; null without recent ones. */
   async find(serverId: string, toolName: string): Promise<Observed | null> {
     const rows = await this.database.query<Row[]>(
-      `SELECT samples, structured, shape FROM tool_output_shapes
+      `SELECT samples, shape FROM tool_output_shapes
         WHERE server_id = $1 AND tool_name = $2 AND week > $3 ORDER BY week`,
-      [serverId, toolName, thisWeek() - WEEKS],
+      [serverId, toolName, weekOf(Date.now()) - WEEKS],
     );
     if (rows.length === 0) return null;
     return rows.map(fromRow).reduce((sum, row) => together(row, sum));
@@ -88,49 +80,45 @@ export class ToolShapeRepository implements OnApplicationShutdown {
 }
 
 async function write({ serverId, toolName, ...observed }: BufferedSamples, tx: EntityManager): Promise<void> {
-  const week = thisWeek();
+  const week = weekOf(Date.now());
   const key = [serverId, toolName, week];
-  const { samples, structured, shape } = observed;
+  const { samples, shape } = observed;
   const inserted = await tx.query<unknown[]>(
-    `INSERT INTO tool_output_shapes (server_id, tool_name, week, samples, structured, shape)
-     SELECT $1, $2, $3, $4, $5, $6
+    `INSERT INTO tool_output_shapes (server_id, tool_name, week, samples, shape)
+     SELECT $1, $2, $3, $4, $5
       WHERE (SELECT count(*) FROM tool_output_shapes WHERE server_id = $1 AND week = $3) < ${TOOLS_MAX}
      ON CONFLICT DO NOTHING RETURNING week`,
-    [...key, samples, structured, toShapeText(shape)],
+    [...key, samples, toShapeText(shape)],
   );
   if (inserted.length > 0) {
-    await tx.query('DELETE FROM tool_output_shapes WHERE week <= $1', [week - WEEKS]);
+    const now = await deletionTime(tx);
+    if (now) await tx.query('DELETE FROM tool_output_shapes WHERE week <= $1', [weekOf(now.getTime()) - WEEKS]);
     return;
   }
   const where = 'WHERE server_id = $1 AND tool_name = $2 AND week = $3';
-  const [row] = await tx.query<Row[]>(
-    `SELECT samples, structured, shape FROM tool_output_shapes ${where} FOR UPDATE`,
-    key,
-  );
+  const [row] = await tx.query<Row[]>(`SELECT samples, shape FROM tool_output_shapes ${where} FOR UPDATE`, key);
   if (!row) return;
   const sum = together(fromRow(row), observed);
-  await tx.query(`UPDATE tool_output_shapes SET samples = $4, structured = $5, shape = $6 ${where}`, [
+  await tx.query(`UPDATE tool_output_shapes SET samples = $4, shape = $5 ${where}`, [
     ...key,
     sum.samples,
-    sum.structured,
     toShapeText(sum.shape),
   ]);
 }
 
-function fromRow({ samples, structured, shape }: Row): Observed {
-  return { samples, structured, shape: parseShape(shape) };
+function fromRow({ samples, shape }: Row): Observed {
+  return { samples, shape: parseShape(shape) };
 }
 
 function together(one: Observed, other?: Observed): Observed {
   return {
     samples: one.samples + (other?.samples ?? 0),
-    structured: one.structured + (other?.structured ?? 0),
     shape: merged(one.shape, other?.shape ?? emptyShape()),
   };
 }
 
-function thisWeek(): number {
-  return Math.floor(Date.now() / WEEK_MS);
+function weekOf(time: number): number {
+  return Math.floor(time / WEEK_MS);
 }
 
 /** The maps of a shape. In JSON they are lists of pairs, since a member's name may be `__proto__`. */

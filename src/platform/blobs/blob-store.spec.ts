@@ -37,7 +37,7 @@ const hashOf = (content: Buffer) => createHash('sha256').update(content).digest(
 /** The blobs of a store whose last `put` is so long ago. */
 async function listed(store: BlobStore, ageMs: number): Promise<string[]> {
   const hashes: string[] = [];
-  for await (const hash of store.list(ageMs)) hashes.push(hash);
+  for await (const hash of store.list(new Date(Date.now() - ageMs))) hashes.push(hash);
   return hashes;
 }
 

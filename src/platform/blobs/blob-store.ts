@@ -24,10 +24,10 @@ export abstract class BlobStore {
   abstract has(hash: string): Promise<boolean>;
   /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
   abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;
-  /** Blobs whose last `put` is more than `ageMs` ago, in no order. */
-  abstract list(ageMs: number): AsyncIterable<string>;
-  /** Removes the files of uploads that a crash cut off more than `ageMs` ago. */
-  abstract removeUnfinished(ageMs: number): Promise<void>;
+  /** Blobs whose last `put` was before a time, in no order. */
+  abstract list(before: Date): AsyncIterable<string>;
+  /** Removes the files of uploads that a crash cut off before a time. */
+  abstract removeUnfinished(before: Date): Promise<void>;
   /** Missing ones are fine. */
   abstract delete(hash: string): Promise<void>;
 }

@@ -45,17 +45,16 @@ export class DiskBlobStore extends BlobStore {
     return read(this.fileOf(hash));
   }
 
-  removeUnfinished(ageMs: number): Promise<void> {
-    return this.uploads.sweep(ageMs);
+  removeUnfinished(before: Date): Promise<void> {
+    return this.uploads.sweep(before);
   }
 
-  async *list(ageMs: number): AsyncIterable<string> {
-    const before = Date.now() - ageMs;
+  async *list(before: Date): AsyncIterable<string> {
     for (const shelf of await namesIn(this.folder)) {
       for (const name of await namesIn(path.join(this.folder, shelf))) {
         const file = path.join(this.folder, shelf, name);
         const age = await stat(file).catch(() => null);
-        if (age && age.mtimeMs < before && isBlobHash(name)) yield name;
+        if (age && age.mtime < before && isBlobHash(name)) yield name;
       }
     }
   }

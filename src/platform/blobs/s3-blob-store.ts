@@ -98,18 +98,17 @@ export class S3BlobStore extends BlobStore {
     }
   }
 
-  removeUnfinished(ageMs: number): Promise<void> {
-    return this.uploads.sweep(ageMs);
+  removeUnfinished(before: Date): Promise<void> {
+    return this.uploads.sweep(before);
   }
 
-  async *list(ageMs: number): AsyncIterable<string> {
+  async *list(before: Date): AsyncIterable<string> {
     const { paginateListObjectsV2 } = sdk();
-    const before = Date.now() - ageMs;
     const { bucket: Bucket, prefix: Prefix } = this.place;
     for await (const { Contents } of paginateListObjectsV2({ client: this.client }, { Bucket, Prefix })) {
       for (const { Key = '', LastModified } of Contents ?? []) {
         const name = path.posix.basename(Key);
-        if (isBlobHash(name) && LastModified && LastModified.getTime() < before) yield name;
+        if (isBlobHash(name) && LastModified && LastModified < before) yield name;
       }
     }
   }

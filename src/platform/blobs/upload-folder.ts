@@ -52,12 +52,12 @@ export class UploadFolder {
     return path.join(this.folder, randomUUID());
   }
 
-  /** Removes files older than `ageMs`, which a crash left. */
-  async sweep(ageMs: number): Promise<void> {
+  /** Removes files from before a time, which a crash left. */
+  async sweep(before: Date): Promise<void> {
     for (const name of await namesIn(this.folder)) {
       const file = path.join(this.folder, name);
       const found = await stat(file).catch(() => null);
-      if (found && found.mtimeMs < Date.now() - ageMs) await rm(file, { force: true });
+      if (found && found.mtime < before) await rm(file, { force: true });
     }
   }
 }

@@ -1,12 +1,24 @@
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Pool } from 'pg';
+import type { ClientBase, Pool } from 'pg';
 import type { DataSource, DataSourceOptions } from 'typeorm';
+import { CONNECT_MS_MAX, prepareSession, UNLIMITED } from './session.js';
 
 const here = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
-/** How every part of the service reaches Postgres: the app, the migrations and TypeORM's command line. */
-export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSourceOptions {
+/** Time limits of requests and jobs. */
+const LIMITS = {
+  statement_timeout: 30_000,
+  // A process that freezes inside a transaction must not hold its locks for ever. A token refresh waits for 10 s in one.
+  idle_in_transaction_session_timeout: 30_000,
+};
+
+/**
+ * How every part of the service reaches Postgres: the app, the migrations and TypeORM's command line.
+ *
+ * @param isLimited false for migrations and commands, whose statements may take any time
+ */
+export function dataSourceOptions(databaseUrl: string, poolMax: number, isLimited = true): DataSourceOptions {
   return {
     type: 'postgres',
     url: databaseUrl,
@@ -18,14 +30,12 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
     poolSize: poolMax,
     applicationName: 'slipway',
     // A connection attempt that hangs must not hang a request; a database that is up answers in milliseconds.
-    connectTimeoutMS: 5_000,
-    // The second bound is ours: a database behind a dead network cannot keep the first.
+    connectTimeoutMS: CONNECT_MS_MAX,
     extra: {
       idleTimeoutMillis: 30_000,
-      statement_timeout: 30_000,
-      query_timeout: 35_000,
-      // A process that freezes inside a transaction must not hold its locks for ever. A token refresh waits for 10 s in one.
-      idle_in_transaction_session_timeout: 30_000,
+      // A database behind a dead network cannot keep its own limit.
+      ...(isLimited && { query_timeout: 35_000 }),
+      onConnect: (client: ClientBase) => prepareSession(client, isLimited ? LIMITS : UNLIMITED),
     },
   };
 }

@@ -15,7 +15,7 @@ class DatabaseAvailability {
   private staleMs = 0;
   private isAway = false;
 
-  /** @param ms `STALE_READ_MS`; 0: no row outlives its cache */
+  /** @param ms `staleReadMs` of the tuning; 0: no row outlives its cache */
   allowStale(ms: number): void {
     this.staleMs = ms;
   }

@@ -1,9 +1,10 @@
 import { pipeline } from 'node:stream/promises';
 import type { Readable } from 'node:stream';
-import { Client, escapeIdentifier } from 'pg';
+import { escapeIdentifier, type Client } from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { ExternalModule } from '../external-modules/load-external-modules.js';
-import { appliedMigrations, migrate } from './migrations.js';
+import { appliedMigrations, asReleased, migrate } from './migrations.js';
+import { openClient, UNLIMITED } from './session.js';
 
 /** A table or partition with rows of its own. */
 export interface TableOutline {
@@ -83,14 +84,6 @@ export class DatabaseSnapshot {
     return (await this.client.query(sql, parameters)).rows as T;
   }
 
-  /** Such as `18.4`. */
-  async serverVersion(): Promise<string> {
-    const [{ version }] = await this.query<[{ version: string }]>(
-      `SELECT current_setting('server_version') AS version`,
-    );
-    return version;
-  }
-
   /** Those of these names that are namespaces, by name. */
   async namespacesAmong(names: string[]): Promise<string[]> {
     const rows = await this.query<{ name: string }[]>(
@@ -98,16 +91,6 @@ export class DatabaseSnapshot {
       [names],
     );
     return rows.map(({ name }) => name);
-  }
-
-  /** Number of registered processes, and the connections that accounts which are not superusers may open together. */
-  async connections(): Promise<{ registered: number; usable: number }> {
-    const [found] = await this.query<[{ registered: number; usable: number }]>(
-      `SELECT (SELECT count(*)::int FROM processes WHERE lease_until > now()) AS registered,
-              current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-                - coalesce(current_setting('reserved_connections', true)::int, 0) AS usable`,
-    );
-    return found;
   }
 
   async close(): Promise<void> {
@@ -143,7 +126,7 @@ export async function loadDatabase(
         throw new Error(`The database is not empty, it has rows in ${table.name}: use another one.`);
       }
     }
-    await migrate(databaseUrl, undefined, modules, migrations);
+    await migrate(databaseUrl, undefined, modules, asReleased(migrations));
     await client.query('BEGIN');
     const { rows: foreignKeys } = await client.query<{ table: string; name: string; definition: string }>(FOREIGN_KEYS);
     // The order of the tables does not matter then, and each key is checked once for all rows.
@@ -176,12 +159,8 @@ export async function loadDatabase(
 }
 
 /** Without time limits: tables may be large, and the connection waits while files are copied. */
-async function connect(databaseUrl: string): Promise<Client> {
-  const client = new Client({ connectionString: databaseUrl, application_name: 'slipway-copy', keepAlive: true });
-  await client.connect();
-  await client.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0`);
-  await client.query(`SET datestyle = 'ISO'; SET intervalstyle = 'postgres'`);
-  return client;
+function connect(databaseUrl: string): Promise<Client> {
+  return openClient(databaseUrl, 'slipway-copy', { ...UNLIMITED, datestyle: 'ISO', intervalstyle: 'postgres' });
 }
 
 async function tablesOf(client: Client): Promise<Omit<TableOutline, 'rows'>[]> {

@@ -1,18 +1,16 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { poolOf } from './data-source-options.js';
 import { databaseAvailability } from './database-availability.js';
+import { CLOCK_OFFSET_MS_MAX } from './deletion-time.js';
 
 const PING_EVERY_MS = 1_000;
 
 /** Longer than any healthy answer, shorter than a load balancer's patience. */
 const PING_MS_MAX = 2_000;
-
-/** Half of the difference that calls between processes tolerate: two clocks within it agree well enough. */
-const CLOCK_OFFSET_MS_MAX = 15_000;
 
 /** Pings the database every second: its availability, and its clock, which all processes of a service share. */
 @Injectable()
@@ -24,9 +22,9 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
 
   constructor(
     private readonly database: DataSource,
-    env: Env,
+    { staleReadMs }: Tuning,
   ) {
-    databaseAvailability.allowStale(env.staleReadMs);
+    databaseAvailability.allowStale(staleReadMs);
   }
 
   onApplicationBootstrap(): void {

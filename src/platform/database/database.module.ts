@@ -30,6 +30,7 @@ export class DatabaseMetrics {
       'slipway_clock_offset_seconds',
       "How far the clock of this process is ahead of the database's; calls between processes tolerate 30 s in all.",
       () => watch.clockOffsetMs / 1_000,
+      'first',
     );
     const buffers = (of: (stats: BufferStats) => number) =>
       bufferStats().map((stats) => ({ labels: { buffer: stats.name }, value: of(stats) }));

@@ -5,8 +5,12 @@ import { dataSourceOptions } from './data-source-options.js';
 /** Any constant: processes that start together wait for each other on it. TypeORM itself takes no lock. */
 const MIGRATION_LOCK = 7_265_017;
 
-/** The first migration. Databases that were made before it have other ones, and cannot be migrated. */
-const BASELINE = 'Baseline1795350000000';
+/** The first migration, with the schema of 0.1.0. */
+const BASELINE = 'Baseline1795490000000';
+
+/** The last migration of the commits before 0.1.0, which made the schema of the baseline, and the first commit that has it. */
+const LAST_BEFORE = 'DropUnusedColumns1795480000000';
+const COMMIT_BEFORE = 'a44aa2ad';
 
 /** Records the migrations of modules outside the tree. */
 const EXTERNAL_TABLE = 'module_migrations';
@@ -28,8 +32,14 @@ export async function appliedMigrations(database: Pick<DataSource, 'query'>): Pr
   return names;
 }
 
+/** The same names, with the baseline in place of all migrations of the commits before 0.1.0. */
+export function asReleased(names: string[]): string[] {
+  const last = names.indexOf(LAST_BEFORE);
+  return last < 0 ? names : [BASELINE, ...names.slice(last + 1)];
+}
+
 /**
- * Refuses a database that this version would misread: one from before the baseline, and one that a newer version, or a
+ * Refuses a database that this version would misread: one from before {@link LAST_BEFORE}, and one that a newer version, or a
  * newer version of a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
  *
  * @param known ours, and those of loaded modules
@@ -38,7 +48,8 @@ export async function appliedMigrations(database: Pick<DataSource, 'query'>): Pr
 function requireKnown(applied: string[], known: string[]): void {
   if (applied.length > 0 && applied[0] !== BASELINE) {
     throw new SchemaVersionError(
-      'This database was made by an older, unreleased version and cannot be migrated: use an empty database.',
+      'This database was made by a commit before version 0.1.0. Start commit ' +
+        `${COMMIT_BEFORE} with it once, which migrates it, and then this version.`,
     );
   }
   const moduleOf = (name: string) => name.split(':').slice(0, -1).join();
@@ -78,7 +89,7 @@ export async function pendingMigrations(databaseUrl: string, modules: ExternalMo
   try {
     const applied = await appliedMigrations(sources[0]);
     const known = sources.flatMap(namesOf);
-    requireKnown(applied, known);
+    requireKnown(asReleased(applied), known);
     return known.some((name) => !applied.includes(name));
   } finally {
     await Promise.all(sources.map((source) => source.destroy()));
@@ -98,14 +109,22 @@ export async function migrate(
   modules: ExternalModule[] = [],
   only?: string[],
 ): Promise<void> {
-  const options = { ...dataSourceOptions(databaseUrl, 2), extra: { statement_timeout: 0 } };
-  const sources = await migrationSources(options, modules);
+  const sources = await migrationSources(dataSourceOptions(databaseUrl, 2, false), modules);
   const [source] = sources;
   const lock = source.createQueryRunner();
   try {
     await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const known = sources.flatMap(namesOf);
-    requireKnown(await appliedMigrations(source), known);
+    const applied = await appliedMigrations(source);
+    requireKnown(asReleased(applied), known);
+    if (applied.includes(LAST_BEFORE)) {
+      const timestamp = BASELINE.replace(/\D+/, '');
+      // One statement, so that no other start finds half of the rows.
+      await lock.query(
+        `WITH before AS (DELETE FROM migrations) INSERT INTO migrations ("timestamp", name) VALUES ($1, $2)`,
+        [timestamp, BASELINE],
+      );
+    }
     const unknown = (only ?? []).filter((name) => !known.includes(name));
     if (unknown.length > 0) {
       throw new SchemaVersionError(`This version, with its SLIPWAY_MODULES, has no migration ${unknown.join(', ')}.`);

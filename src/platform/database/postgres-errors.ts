@@ -27,16 +27,6 @@ const AWAY_MESSAGE =
 /** Errors of TypeORM in a transaction whose connection broke between two of its queries. */
 const BROKEN_TRANSACTION = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
-/** The sentence for an operator whose DATABASE_URL cannot be used; null for another error. */
-export function databaseFault(error: unknown): string | null {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === undefined) return null;
-  const isCertificate = /CERT|UNABLE_TO_/.test(code);
-  if (!isCertificate && !/^(ECONN|ENOTFOUND|EAI_|28|3D|57)/.test(code)) return null;
-  const settings = isCertificate ? 'DATABASE_URL and NODE_EXTRA_CA_CERTS' : 'DATABASE_URL';
-  return `The database cannot be used (${message || code}): check ${settings}.`;
-}
-
 /** The SQLSTATE of a failed query; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof QueryFailedError ? (error.driverError as { code?: string }).code : undefined;

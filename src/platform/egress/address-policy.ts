@@ -77,7 +77,7 @@ const KIND_OF_RANGE = new Map<string, AddressKind>([
 /**
  * Address classes that a host rule allows. Loopback only for an exact name: zones often hold a `localhost.<zone>` record.
  */
-export const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
+const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
 
 /** The allocated IPv6 space (2000::/3); unicast addresses outside it are unallocated. */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
@@ -221,6 +221,11 @@ function kindOf(address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind {
   const kind = KIND_OF_RANGE.get(address.range()) ?? 'reserved';
   const isForeign = kind === 'public' && address.kind() === 'ipv6' && !address.match(GLOBAL_UNICAST);
   return isForeign ? 'reserved' : kind;
+}
+
+/** An address as rules of EGRESS_ALLOW name it. */
+export function unwrapped(address: string): string {
+  return unwrap(ipaddr.parse(address)).toString();
 }
 
 /** The IPv4 address of an IPv4-mapped (::ffff:a.b.c.d) or IPv4-compatible (::a.b.c.d) one, else the address itself. */

@@ -1,5 +1,5 @@
 import { errorOf } from '../errors/domain-error.js';
-import { HOST_RULE_KINDS, type AddressKind } from './address-policy.js';
+import { unwrapped, type AddressKind } from './address-policy.js';
 
 /**
  * Slipway will not dial what a URL points at. The message says what was refused and what would help; it carries at most
@@ -17,8 +17,11 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
 
   /** The host is an address, or a name that always means this machine, that no rule opens. `origin` has no userinfo. */
   static ofAddress(origin: string, address: string, kind: AddressKind): EgressRefusedError {
+    const range =
+      kind === 'cloud metadata' ? '' : ` or ${kind === 'loopback' ? 'loopback' : 'the range of the address'}`;
     return new EgressRefusedError(
-      `The address of "${origin}" is ${kind} (${address}): Slipway does not dial ${kind} addresses. ${remedy(kind, address)}`,
+      `The address of "${origin}" is ${kind} (${address}): Slipway does not dial ${kind} addresses. ` +
+        `An operator can allow it by adding ${unwrapped(address)}${range} to EGRESS_ALLOW.`,
       undefined,
       kind,
     );
@@ -35,13 +38,12 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
   }
 
   /**
-   * Every address the name resolved to is closed; `kind` is that of the first. The addresses are in `detail` only: with
-   * them in the message, anyone could read the operator's internal DNS through the gateway.
+   * Every address the name resolved to is closed; `kind` is that of the first. Addresses and kind are not in the message: with
+   * them, anyone could read the operator's internal DNS through the gateway.
    */
   static ofName(hostname: string, kind: AddressKind, addresses: string[]): EgressRefusedError {
     return new EgressRefusedError(
-      `The host "${hostname}" resolves to a ${kind} address: Slipway does not dial ${kind} addresses. ` +
-        remedy(kind, HOST_RULE_KINDS.has(kind) || kind === 'loopback' ? hostname : undefined),
+      `The host "${hostname}" has no public address: Slipway does not dial it. An operator can allow it in EGRESS_ALLOW.`,
       { hostname, addresses },
       kind,
     );
@@ -71,11 +73,4 @@ export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
         : `${answered} for ${authority}: its rules must allow CONNECT to this host and port.`,
     );
   }
-}
-
-/** `entry` is what to write into EGRESS_ALLOW; undefined if only the address would help and the caller may not see it. */
-function remedy(kind: AddressKind, entry: string | undefined): string {
-  if (entry === undefined) return 'An operator can allow it by listing the address in EGRESS_ALLOW.';
-  const range = kind === 'cloud metadata' ? '' : ` or ${kind === 'loopback' ? 'loopback' : 'the range of the address'}`;
-  return `An operator can allow it by adding ${entry}${range} to EGRESS_ALLOW.`;
 }

@@ -22,9 +22,10 @@ export function egressTo(host: string, { egressProxy: proxy }: Env): Egress {
  * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the API
  * stays open: a connection that leads back there is recognized and says so.
  */
-export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port }: Env): ClosedPorts {
+export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port, worker }: Env): ClosedPorts {
   const urls = [databaseUrl, redisUrl, advertiseUrl].flatMap((url) => (url === null ? [] : [new URL(url)]));
-  const closed = new Map(urls.map((url) => [servicePort(url), isLocalAddress]));
+  const ports = [...urls.map(servicePort), ...(worker?.internalPorts ?? [])];
+  const closed = new Map(ports.map((each) => [each, isLocalAddress]));
   closed.delete(port);
   return closed;
 }

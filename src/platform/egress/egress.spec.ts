@@ -307,13 +307,14 @@ describe('a refusal', () => {
       'The address of "http://10.0.0.7:8080" is private (10.0.0.7): Slipway does not dial private addresses. ' +
         'An operator can allow it by adding 10.0.0.7 or the range of the address to EGRESS_ALLOW.',
     );
+    const wrapped = await refusal(() => strict().check('http://[::ffff:169.254.169.254]/'));
+    expect(wrapped.message).toContain('by adding 169.254.169.254 to EGRESS_ALLOW');
   });
 
   it('of a name shows the resolved addresses in the log only', async () => {
     const error = await refusal(() => strict().request(new URL('http://intra.example/'), GET));
     expect(error.message).toBe(
-      'The host "intra.example" resolves to a private address: Slipway does not dial private addresses. ' +
-        'An operator can allow it by adding intra.example or the range of the address to EGRESS_ALLOW.',
+      'The host "intra.example" has no public address: Slipway does not dial it. An operator can allow it in EGRESS_ALLOW.',
     );
     expect(error.detail).toEqual({ hostname: 'intra.example', addresses: ['10.0.0.7', '169.254.169.254'] });
   });
@@ -339,7 +340,7 @@ describe('a connection', () => {
     const egress = open('', resolver(['127.0.0.1']));
     const url = egress.check(`http://intra.example:${port}/`);
     const errors = await Promise.all([1, 2, 3].map(() => refusal(() => egress.request(url, GET))));
-    expect(errors[0]?.message).toContain('"intra.example" resolves to a loopback address');
+    expect(errors[0]?.message).toContain('"intra.example" has no public address');
     await refusal(() => egress.request(url, { ...GET, dispatcherKind: 'stream' }));
     expect(sockets).toHaveLength(0);
   });

@@ -23,6 +23,7 @@ import { growingLru } from '../limits/growing-lru.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { parseUrl } from '../../config/parse-url.js';
+import { USER_AGENT } from '../../config/version.js';
 import { addressKind, portOf, type AddressKind, type AddressPolicy } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
 import { openTunnel } from './proxy-tunnel.js';
@@ -59,6 +60,8 @@ export interface EgressRequestOptions {
   dispatcherKind?: 'call' | 'stream';
   /** The socket is closed after the answer instead of being kept. */
   isSocketClosed?: boolean;
+  /** The request is that of a hosted program, which names its sender itself. */
+  isForwarded?: boolean;
 }
 
 /** Properties of a socket that was opened for a diagnosis. Both are null without TLS. */
@@ -191,14 +194,15 @@ export class Egress {
    * and with the error of undici or the socket otherwise.
    */
   request(url: URL, options: EgressRequestOptions): Promise<Dispatcher.ResponseData> {
-    const { method, headers, body, signal, isSocketClosed: reset } = options;
+    const { method, body, signal, isSocketClosed: reset, isForwarded } = options;
+    let { headers } = options;
     try {
       requireHttp(url);
-      for (const name in headers) {
-        if (name.length === 4 && name.toLowerCase() === 'host') {
-          throw new EgressRefusedError('The header "Host" cannot be set: it always names the host of the URL.');
-        }
+      const names = Object.keys(headers ?? {}).map((name) => name.toLowerCase());
+      if (names.includes('host')) {
+        throw new EgressRefusedError('The header "Host" cannot be set: it always names the host of the URL.');
       }
+      if (!isForwarded && !names.includes('user-agent')) headers = { ...headers, 'user-agent': USER_AGENT };
     } catch (error) {
       return Promise.reject(error);
     }
@@ -208,11 +212,11 @@ export class Egress {
 
   /**
    * {@link request} for the hot path: undici's handler interface instead of a promise and a stream, about 10 µs less a
-   * call. The caller has judged the header names; failures go to the handler, a refused scheme is thrown.
+   * call. The caller has judged the header names, and sets `user-agent`; failures go to the handler, a refused scheme is thrown.
    */
   dispatch(
     url: URL,
-    { method, headers, body, dispatcherKind }: Omit<EgressRequestOptions, 'signal' | 'isSocketClosed'>,
+    { method, headers, body, dispatcherKind }: Omit<EgressRequestOptions, 'signal' | 'isSocketClosed' | 'isForwarded'>,
     handler: Dispatcher.DispatchHandler,
   ): void {
     requireHttp(url);

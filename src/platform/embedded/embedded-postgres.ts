@@ -3,8 +3,8 @@
  * on loopback only, with a password, and keeps its files in `<DATA_DIR>/pg` or where `pg-location` says.
  *
  * The first process on a data folder starts the server; others share it, by Postgres' own lock file. A server that ends
- * by itself, or with the process that started it, is started again on the same port: after 0 to 4 s, five times in a
- * row. It ends with its process, however that ends (`postmaster.ts`).
+ * by itself, or with the process that started it, is started again on the same port, without end: after
+ * 0 to 30 s. It ends with its process, however that ends (`postmaster.ts`).
  *
  * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. A fault that the operator must mend is a
  * StartError with a sentence: another major version, a folder that cannot be written, a process that does not become
@@ -33,10 +33,12 @@ export interface EmbeddedPostgresOptions {
   dataDir: string;
   /** Receives what an operator may want to know: where the data lies, and what Postgres reports while it runs. */
   log: (line: string) => void;
+  /** Processes that will use it (`WORKERS`); 1 by default. */
+  processes?: number;
+  /** True: another process, the supervisor of this one, starts the server, and this one only shares it. */
+  isShared?: boolean;
   /** Called when Postgres ended by itself and is started again. */
   warn?: (line: string) => void;
-  /** Called when Postgres ended by itself and could not be started again. */
-  lost?: (reason: string) => void;
   /** For tests: commits do not wait for the disk, and `stop` removes the data. */
   throwaway?: boolean;
 }
@@ -47,6 +49,8 @@ export interface EmbeddedPostgres {
   url: string;
   /** True: another process started this server. When that one ends it, this process starts it again on the same port. */
   shared: boolean;
+  /** Folder of its files. */
+  folder: string;
   /** True: the database was created by this very call. */
   firstStart: boolean;
   /** Ends the server, unless another process started it. May be called again. */
@@ -61,10 +65,10 @@ const pollMs = 20;
 /** Pause between two looks at a server that another process started: one small file is read. */
 const SHARED_LOOK_MS = 500;
 
-/** Pauses before each new start of a server that ended by itself; after the last one it is given up. */
-const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000];
+/** Pauses before each new start of a server that ended by itself; the last one is repeated. */
+const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
 
-/** A server that ran for this long is started again from the first pause. */
+/** A server that ran for this long is started again after the first pause. */
 const STABLE_MS = 60_000;
 
 /**
@@ -72,7 +76,8 @@ const STABLE_MS = 60_000;
  * stay out of the log (they reach their caller, and quote user data); LOG and above is what concerns the server.
  */
 const SETTINGS = ['shared_buffers=64MB', 'log_min_messages=log', 'log_checkpoints=off', 'log_line_prefix='];
-const LASTING_SETTINGS = [...SETTINGS, 'max_connections=100'];
+/** Of one process, all its parts included. One more runs while they are replaced in turn. */
+const CONNECTIONS_EACH = 16;
 const THROWAWAY_SETTINGS = [
   ...SETTINGS,
   'max_connections=200',
@@ -106,7 +111,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
 async function startIn(
   dataDir: string,
-  { log, warn = log, lost = log, throwaway = false }: EmbeddedPostgresOptions,
+  { log, warn = log, processes = 1, isShared = false, throwaway = false }: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
   // The owner of an existing data directory decides the account, and the account where a new one can be.
   const account = await chooseAccount(await locateDataDirectory(dataDir, undefined));
@@ -114,14 +119,15 @@ async function startIn(
   const installation = await findInstallation(account);
   const { created, password } = await ensureCluster(installation, dataDir, dataDirectory, !throwaway);
   await noteLocation(dataDir, dataDirectory);
-  const settings = throwaway ? THROWAWAY_SETTINGS : LASTING_SETTINGS;
+  const connections = Math.max(100, CONNECTIONS_EACH * (processes + 1));
+  const settings = throwaway ? THROWAWAY_SETTINGS : [...SETTINGS, `max_connections=${connections}`];
   // Postgres' own lock on the data directory decides who of several processes starts the server; the others share it.
   const start = async (portBefore?: number): Promise<SharedServer> => {
     const deadline = Date.now() + otherProcessMs;
     while (Date.now() < deadline) {
       const running = await findRunningServer(dataDirectory);
       if (typeof running === 'number') return shareServer(running, dataDirectory);
-      if (running === undefined) {
+      if (running === undefined && !isShared) {
         const started = await startServer(installation, dataDirectory, settings, log, portBefore);
         if (started) return { ...started, isShared: false };
       }
@@ -133,7 +139,7 @@ async function startIn(
     );
   };
   const server = await start();
-  const kept = keepRunning(server, start, { warn, lost });
+  const kept = keepRunning(server, start, warn);
   log(
     `${server.isShared ? 'Sharing the running' : 'Started the'} embedded Postgres ${installation.major} ` +
       `on 127.0.0.1:${server.port}, data in ${dataDirectory}`,
@@ -141,6 +147,7 @@ async function startIn(
   return {
     url: `postgres://${databaseName}:${password}@127.0.0.1:${server.port}/${databaseName}`,
     shared: server.isShared,
+    folder: dataDirectory,
     firstStart: created,
     stop: async () => {
       const wasOurs = await kept.stop();
@@ -153,7 +160,6 @@ async function startIn(
 
 /**
  * Starts the server again, on its port, whenever it ends without our stop: by itself, or with the process that started it.
- * Calls `lost` when that fails five times in a row.
  *
  * @param start starts a server on this port
  * @returns `stop` resolves to true when it ended a server of this process
@@ -161,36 +167,36 @@ async function startIn(
 function keepRunning(
   first: SharedServer,
   start: (port: number) => Promise<SharedServer>,
-  { warn, lost }: { warn: (line: string) => void; lost: (reason: string) => void },
+  warn: (line: string) => void,
 ): { stop: () => Promise<boolean> } {
   let server = first;
-  let isStopping = false;
+  const stopping = new AbortController();
+  const { signal } = stopping;
   let starting: Promise<unknown> = Promise.resolve();
-  const restart = async (reason: string, pauses: readonly number[]): Promise<void> => {
-    const [pauseMs, ...later] = pauses;
-    if (isStopping) return;
-    if (pauseMs === undefined) return lost(reason);
-    warn(`${reason}; it is started again`);
-    await wait(pauseMs);
-    if (isStopping) return;
-    try {
-      server = await start(first.port);
-      if (server.port !== first.port) throw new Error('another process started it on another port');
-      watch(later);
-    } catch (error) {
-      await restart((error as Error).message, later);
+  const restart = async (reason: string, tries: number): Promise<void> => {
+    for (; !signal.aborted; tries += 1) {
+      warn(`${reason}; it is started again`);
+      await wait(RESTART_PAUSES_MS[tries] ?? RESTART_PAUSES_MS.at(-1), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        server = await start(first.port);
+        if (server.port === first.port) return watch(tries + 1);
+        reason = 'Another process started it on another port';
+      } catch (error) {
+        reason = (error as Error).message;
+      }
     }
   };
-  const watch = (pauses: readonly number[]) => {
+  const watch = (tries: number) => {
     const startedAt = performance.now();
     void server.died.then((reason) => {
       const isStable = performance.now() - startedAt >= STABLE_MS;
-      starting = restart(reason, isStable ? RESTART_PAUSES_MS : pauses);
+      starting = restart(reason, isStable ? 0 : tries);
     });
   };
-  watch(RESTART_PAUSES_MS);
+  watch(0);
   const stop = async () => {
-    isStopping = true;
+    stopping.abort();
     await starting;
     await server.stop();
     return !server.isShared;

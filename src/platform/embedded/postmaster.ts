@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { explainFailure, cannotRun, run, serverEnv } from './server-account.js';
 import type { Installation } from './server-files.js';
+import { setTimeout as wait } from 'node:timers/promises';
 
 /** A server that this process started. */
 export interface OwnServer {
@@ -29,6 +30,9 @@ exec 3<&-
 wait $postgres; status=$?
 kill $watcher 2>/dev/null
 exit $status`;
+
+/** Longer than a server that starts leaves its lock file blank. */
+const BLANK_MS = 100;
 
 /** The server is ours to start later: another process holds the folder, is ending in it, or took the port first. */
 const tryAgain =
@@ -119,19 +123,31 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   const lockFile = join(dataDirectory, 'postmaster.pid');
   const content = await readFile(lockFile, 'utf8').catch(() => undefined);
   if (content === undefined) return undefined;
-  const [pid, , , port, , , , status] = content.split('\n');
-  if (process.platform !== 'linux') {
-    const socket = connect(Number(port), '127.0.0.1');
-    const isAnswered = await once(socket, 'connect').then(
-      () => true,
-      () => false,
-    );
-    socket.destroy();
-    return isAnswered ? Number(port) : undefined;
+  const remove = async () => {
+    if ((await readFile(lockFile, 'utf8').catch(() => undefined)) === content) await rm(lockFile, { force: true });
+    return undefined;
+  };
+  // A power cut leaves it empty or full of NUL bytes. A server that starts writes it right after it has made it.
+  if (/^\0*$/.test(content)) {
+    await wait(BLANK_MS);
+    const options = await readFile(join(dataDirectory, 'postmaster.opts'), 'utf8').catch(() => '');
+    return (await isAnswering(Number(/port=(\d+)/.exec(options)?.[1] ?? 0))) ? 'starting' : remove();
   }
+  const [pid, , , port, , , , status] = content.split('\n');
+  if (process.platform !== 'linux') return (await isAnswering(Number(port))) ? Number(port) : undefined;
   if (!pid || (await worksIn(pid, dataDirectory))) return status?.trim() === 'ready' ? Number(port) : 'starting';
-  if ((await readFile(lockFile, 'utf8').catch(() => undefined)) === content) await rm(lockFile, { force: true });
-  return undefined;
+  return remove();
+}
+
+/** True when a server takes connections on a port of loopback. */
+async function isAnswering(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  const isAnswered = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return isAnswered;
 }
 
 /** A Postgres server changes into its data directory before it locks it. A zombie has no directory any more. */

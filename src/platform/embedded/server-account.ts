@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { access, constants, readFile, stat } from 'node:fs/promises';
+import { access, constants, readFile, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { StartError } from '../../config/env.js';
 
@@ -11,6 +11,25 @@ const needsGlibc =
 /** True when a database was made for this data folder, here or where `pg-location` says. */
 export function holdsDatabase(dataDir: string): boolean {
   return ['pg', 'pg-location'].some((name) => existsSync(resolve(dataDir, name)));
+}
+
+/** File beside a database that `slipway move` has copied elsewhere. */
+const MOVED = 'pg-moved';
+
+/** Marks the database of a data folder as moved to another one. */
+export async function noteMove(dataDir: string, databaseUrl: string): Promise<void> {
+  const { host, pathname } = new URL(databaseUrl);
+  await writeFile(resolve(dataDir, MOVED), `${host}${pathname} at ${new Date().toISOString()}\n`);
+}
+
+/** @throws StartError when the database of a data folder was moved: it would be a second truth */
+export async function requireUnmoved(dataDir: string): Promise<void> {
+  const moved = await readFile(resolve(dataDir, MOVED), 'utf8').catch(() => null);
+  if (moved === null) return;
+  throw new StartError(
+    `The database of ${dataDir} was moved to ${moved.trim()}: set DATABASE_URL to it. ` +
+      `To go back to what was here before the move, delete ${resolve(dataDir, MOVED)}.`,
+  );
 }
 
 /** The system account Postgres runs as when it is not our own, because Postgres refuses to run as root. */

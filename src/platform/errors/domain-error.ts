@@ -58,8 +58,12 @@ export abstract class DomainError extends Error {
   readonly retryAfterSeconds?: number;
   /** Advice for the header `Slipway-Hint` where the contract fixes the text. Elsewhere the message contains the advice. */
   readonly advice?: string;
+  /** Of a page: the address that the browser is led to instead. */
+  readonly location?: string;
   /** Headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Code of the JSON-RPC body where clients know one; otherwise the status decides. */
+  readonly rpcCode?: number;
   /** Of a 401: further parameters of `WWW-Authenticate`, such as `scope="mcp"`. */
   readonly challenge?: string;
   /** True with `retryAfterSeconds` when clients must still not repeat the request by themselves. */

@@ -65,7 +65,7 @@ export function errorAnswer(error: unknown, family: ErrorFamily, grant?: Holding
   }
   // One connection is accepted in a turn of the event loop, so a caller that repeats without a pause gets one answer a turn,
   // and others' requests run in between: their p95 was 31 to 40 ms beside 24 such callers, and 14 to 20 with this
-  // (`npm run bench:hostile -- --only w4`).
+  // (`node bench/hostile.mjs --only w4`).
   if (kind === 'rate_limited') headers['connection'] = 'close';
   if (known?.retryAfterSeconds !== undefined) headers['retry-after'] = String(known.retryAfterSeconds);
   if (known?.noRetry || (known?.retryAfterSeconds === undefined && notRepeatable.has(kind))) {
@@ -93,7 +93,7 @@ export function errorAnswer(error: unknown, family: ErrorFamily, grant?: Holding
           jsonrpc: '2.0',
           id: null,
           error: {
-            code: rpcCodeOf(status),
+            code: known?.rpcCode ?? rpcCodeOf(status),
             message,
             ...(known?.advice !== undefined && { data: { hint: known.advice } }),
           },

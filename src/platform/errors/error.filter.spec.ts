@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { DomainError, InvalidInputError } from './domain-error.js';
 import { ErrorForm, familyOf } from './error-form.decorator.js';
-import { logFailure } from './error.filter.js';
+import { logFailure } from './log-failure.js';
 
 class PeerError extends DomainError {
   readonly kind = 'upstream';

@@ -1,14 +1,16 @@
-import type { IncomingMessage } from 'node:http';
-import { types } from 'node:util';
-import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { Catch, HttpException, Inject, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { Request, Response } from 'express';
-import { DatabaseUnreachableError } from '../database/postgres-errors.js';
+import { Env } from '../../config/env.js';
+import { askedUrl } from '../http/adapter.js';
 import type { HoldingGrant } from '../http/held-by-keys.js';
 import { methodsOf, routeTable, type Route } from '../http/route-table.js';
-import { DomainError, InvalidInputError, MethodNotAllowedError, routeNotFound, statusOf } from './domain-error.js';
-import { domainErrorOf, errorAnswer } from './error-body.js';
+import { DomainError, InvalidInputError, MethodNotAllowedError, NotFoundError, routeNotFound } from './domain-error.js';
+import { errorAnswer, HINT_HEADER } from './error-body.js';
 import { familyOf } from './error-form.decorator.js';
+import { html } from '../pages/html.js';
+import { page, sendPage, wantsPage } from '../pages/page.js';
+import { logFailure } from './log-failure.js';
 
 /** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
 function asDomainError(error: unknown, request: Request, routes: Route[]): unknown {
@@ -27,50 +29,25 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
   return error;
 }
 
-/**
- * Logs unexpected errors with their cause at error, and domain errors in one line at debug. An unreachable database is also a
- * warning that names no route, so that the logger writes the warnings of an outage once a minute, with their number. Nothing
- * else in the service logs errors of requests.
- */
-export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
-  const what = `${request.method} ${request.url?.split('?')[0]}`;
-  const requestId = request.headers['x-request-id'];
-  const known = domainErrorOf(error);
-  if (!known) {
-    logger.error({ msg: `${what} failed`, requestId, err: error });
-    return;
-  }
-  // Not logged in full: a message about an input may quote a secret in it.
-  const { detail } = known;
-  const reason = known.kind === 'invalid' || known.kind === 'unprocessable' ? known.code : known.message;
-  if (known instanceof DatabaseUnreachableError) {
-    logger.warn({
-      msg: 'requests are answered 503, since the database does not answer',
-      requestId,
-      detail: brief(detail),
-    });
-  }
-  logger.debug({ msg: `${what} answered ${statusOf[known.kind]}`, requestId, reason, detail: brief(detail) });
-}
-
-/** An error in a word and a sentence: its other fields may hold what an upstream or the database said, secrets too. */
-function brief(detail: unknown): unknown {
-  if (!types.isNativeError(detail)) return detail;
-  const { code, message } = detail as NodeJS.ErrnoException;
-  return [code, message].filter(Boolean).join(': ');
-}
-
 /** A request, with its caller behind the access guard. */
 type GrantedRequest = Request & { grant?: { caller: { grant?: HoldingGrant } } };
 
-/** The one exit for errors: domain error in, status and one of the two bodies out. */
+/** True for a person who opens an address. Documents below `/.well-known/` are for programs (RFC 8615). */
+function isBrowser(request: Request): boolean {
+  return wantsPage(request) && request.headers.authorization === undefined && !request.path.startsWith('/.well-known/');
+}
+
+/** The one exit for errors: domain error in, status and one of the two bodies out; for an unknown path in a browser a page. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');
 
   private routes?: Route[];
 
-  constructor(private readonly modules: ModulesContainer) {}
+  constructor(
+    private readonly modules: ModulesContainer,
+    @Inject(Env) private readonly env: Env,
+  ) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<GrantedRequest>();
@@ -85,8 +62,17 @@ export class ErrorFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
+    if (error instanceof NotFoundError && !(thrown instanceof DomainError) && isBrowser(request)) {
+      const home = html`<p role="alert">There is no page at this address.</p>
+<p><a href="${this.env.pathPrefix}/">To the start</a></p>`;
+      return sendPage(response, page(this.env, 'Not found', home), 404);
+    }
     const family = familyOf(request.path, request.method);
     const { status, headers, body } = errorAnswer(error, family, request.grant?.caller.grant);
+    const { pathPrefix } = this.env;
+    if (status === 404 && pathPrefix !== '' && askedUrl(request).startsWith(`${pathPrefix}/`)) {
+      headers[HINT_HEADER] ??= `PUBLIC_URL has the path ${pathPrefix}: the proxy must take it off.`;
+    }
     // A route may have said already of what type its success is.
     response.status(status).type('json').set(headers).json(body);
   }

@@ -5,14 +5,16 @@ import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import { until } from '../../../test/support/until.js';
 import { verifies } from '../../../test/support/verifies.js';
 import { loadEnv } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { SlipwayAdapter } from './adapter.js';
 
 describe('Requests that arrive together', () => {
   it('wait only if they have a body and no key', () => {
-    const adapter = new SlipwayAdapter(loadEnv({}));
-    adapter.initHttpServer({});
     const handled: (string | undefined)[] = [];
-    adapter.fastPath = (request) => handled.push(request.url) > 0;
+    const adapter = new SlipwayAdapter(loadEnv({}), new Tuning(), {
+      take: (request) => handled.push(request.url) > 0,
+    });
+    adapter.initHttpServer({});
     const arrive = (url: string, headers: Record<string, string>) => {
       const request = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', url, headers });
       const response = new ServerResponse(request);
@@ -29,13 +31,14 @@ describe('Requests that arrive together', () => {
 describe('Requests that a client sends without waiting for answers', () => {
   /** A service that answers nothing by itself, and a connection to it. */
   async function connected() {
-    const adapter = new SlipwayAdapter(loadEnv({}));
+    const answers: ServerResponse[] = [];
+    const adapter = new SlipwayAdapter(loadEnv({}), new Tuning(), {
+      take: (_, response) => answers.push(response) > 0,
+    });
     adapter.initHttpServer({});
     const server = adapter.getHttpServer() as Server;
-    const answers: ServerResponse[] = [];
     let arrived = 0;
     server.on('request', () => (arrived += 1));
-    adapter.fastPath = (_request, response) => answers.push(response) > 0;
     const client = connect(await listen(server), '127.0.0.1');
     let text = '';
     client.on('data', (chunk: Buffer) => (text += chunk.toString()));
@@ -84,5 +87,26 @@ describe('Requests that a client sends without waiting for answers', () => {
     expect(client.readableEnded).toBe(false);
     client.destroy();
     await end();
+  });
+});
+
+describe('A stop', () => {
+  verifies('stop:graceful', 'serves connections that the kernel has set up and nobody has accepted', async () => {
+    const adapter = new SlipwayAdapter(loadEnv({}), new Tuning(), {
+      take: (_, response) => Boolean(response.setHeader('connection', 'close').end('ok')),
+    });
+    adapter.initHttpServer({});
+    const port = await listen(adapter.getHttpServer());
+    const outcomes = Array.from({ length: 8 }, () => {
+      const client = connect(port, '127.0.0.1', () => client.write('GET /a HTTP/1.1\r\nhost: a\r\n\r\n'));
+      return new Promise<string>((resolve) => {
+        client.once('data', (answer: Buffer) => resolve(answer.toString().slice(0, 15)));
+        client.once('error', ({ message }) => resolve(message));
+      });
+    });
+    // In this turn of the event loop all connect, and none is accepted.
+    await new Promise((connected) => process.nextTick(() => process.nextTick(connected)));
+    await adapter.close();
+    expect(await Promise.all(outcomes)).toEqual(outcomes.map(() => 'HTTP/1.1 200 OK'));
   });
 });

@@ -13,21 +13,26 @@
  */
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
 import type { Env } from '../../config/env.js';
+import type { Tuning } from '../../config/tuning.js';
 import { KeyedLimiter } from '../limits/keyed-limiter.js';
 import { canonicalPath } from './canonical-path.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
+import { InvalidInputError, TooLargeError, TooSlowError } from '../errors/domain-error.js';
+import { errorAnswer } from '../errors/error-body.js';
+import { familyOf } from '../errors/error-form.decorator.js';
 import { closeIfUnread, hasBody } from './body/unread-body.js';
 import { answerCors } from './cors.js';
 import { ResponseBacklog } from './response-backlog.js';
 import { repeat } from '../schedule/repeat.js';
 import { PerTickQueue } from '../schedule/paced-work.js';
 import { tracing } from '../telemetry/tracing.js';
+import { setImmediate as immediate, setTimeout as wait } from 'node:timers/promises';
 
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
@@ -44,7 +49,7 @@ const FAREWELL_MS = 1_000;
 /**
  * Requests of one turn of the event loop among those that can wait: pipelined ones, and those with a body and without a key.
  * To refuse an unfinished body takes about 0.3 ms, most of it in the kernel. Beside 1,200 that arrive together the p95 of a
- * neighbour's calls was 190 to 440 ms, and 20 with this bound (`npm run bench:hostile -- --only s2`). Beside pipelined requests
+ * neighbour's calls was 190 to 440 ms, and 20 with this bound (`node bench/hostile.mjs --only s2`). Beside pipelined requests
  * for public documents the p95 of its reads was 67 ms, and 17 with it (`--only n1`).
  */
 const PATIENT_PER_TURN = 2;
@@ -55,43 +60,56 @@ const CHECK_MS = 1_000;
 /** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
 const IDLE_SWEEP_MS = 100;
 
+/** Time in which connections that the kernel has set up already are accepted before the close, which would reset them. */
+const LAST_ACCEPTS_MS_MAX = 500;
+
+/** Turns of the event loop without a new connection after which none waits to be accepted. */
+const QUIET_TURNS = 4;
+
+/** Time for the first request of a connection that was accepted last. */
+const FIRST_REQUEST_MS = 1_000;
+
 /** The parts of an authorized request that its log line names. */
 type GrantedRequest = IncomingMessage & { grant?: { caller: { accountId: string }; namespace?: { name: string } } };
 
-/** Express with our code in front. */
-export class SlipwayAdapter extends ExpressAdapter {
-  /** The OAuth authorization server, before the routes; true when it took the request. */
-  authorizationServer: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
-
+/** Parts of the application that the HTTP server calls. */
+export interface ServerParts {
   /** Looks at a request before Express does; true when it took it. */
-  fastPath: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
-
+  take?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /**
-   * Takes over the socket of a WebSocket handshake; `head` is what came behind it. Null: a handshake is a request like any
+   * Takes over the socket of a WebSocket handshake; `head` is what came behind it. Without it a handshake is a request like any
    * other.
    */
-  upgrade: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | null = null;
-
+  upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** True while this process drains: answers close their connections, so that no request meets a closing socket. */
-  isDraining = () => false;
+  isDraining?: () => boolean;
+  /** Logs each finished request. */
+  log?: (fields: object) => void;
+  /** Measures every request, before routing. */
+  meter?: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Port of a worker of its own, for requests of other processes. Its connections are handed to the HTTP server. */
+  internal?: Server;
+  /** Answers the requests that did not finish at shutdown. */
+  failPendingCalls?: () => void;
+}
 
-  /** Logs each finished request. Null: requests cost nothing to log. */
-  log: ((fields: object) => void) | null = null;
-
-  /** Measures every request, before routing. Null: measuring costs nothing. */
-  meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
-
-  /** Called when running requests did not finish at shutdown: it answers them. */
-  failPendingCalls = () => undefined as void;
-
+/** Express with our code in front. */
+export class SlipwayAdapter extends ExpressAdapter {
   /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
   private readonly unused = new Set<Socket>();
 
   /** Time for running requests to finish at shutdown, below the 30 s after which supervisors kill. */
   finishMs = 25_000;
 
-  /** @param env bounds of connections, bodies and answers */
-  constructor(private readonly env: Env) {
+  /**
+   * @param tuning bounds of connections, bodies and answers
+   * @param parts filled when the application is made, which is after its adapter
+   */
+  constructor(
+    private readonly env: Env,
+    private readonly tuning: Tuning,
+    private readonly parts: ServerParts,
+  ) {
     const app = express();
     // Before super(), which makes the router: it reads its settings then and never again.
     app.enable('case sensitive routing');
@@ -100,16 +118,17 @@ export class SlipwayAdapter extends ExpressAdapter {
 
   override initHttpServer(_options: NestApplicationOptions): void {
     const app = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
-    const { env } = this;
-    const backlog = new ResponseBacklog(env);
+    const { env, tuning } = this;
+    const backlog = new ResponseBacklog(tuning.httpUnreadBytes, env.trustProxy);
     const connections = new KeyedLimiter(env.httpConnectionsPerAddressMax, Infinity);
     const patient = new PerTickQueue(PATIENT_PER_TURN);
-    const options = { requestTimeout: env.httpRequestTimeoutMs, connectionsCheckingInterval: CHECK_MS };
+    const options = { requestTimeout: tuning.httpRequestTimeoutMs, connectionsCheckingInterval: CHECK_MS };
     const server = http.createServer(options, (request, response) => {
       this.unused.delete(request.socket);
       if (!backlog.admit(request, response)) return;
       closeIfUnread(request, response);
-      if (this.isDraining()) response.shouldKeepAlive = false;
+      const { isDraining, log, meter } = this.parts;
+      if (isDraining?.()) response.shouldKeepAlive = false;
       backlog.address(request);
       const asked = request.url ?? '/';
       request.url = canonicalPath(asked);
@@ -117,7 +136,6 @@ export class SlipwayAdapter extends ExpressAdapter {
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
       response.setHeader('content-security-policy', NO_PAGE);
-      const { log } = this;
       if (log) {
         const startedAt = performance.now();
         const { method, url = '' } = request;
@@ -133,15 +151,17 @@ export class SlipwayAdapter extends ExpressAdapter {
           });
         });
       }
-      this.meter?.(request, response);
+      meter?.(request, response);
       // A request without a socket was sent before the answer to the one before: its sender can wait.
       if (!response.socket || (request.headers.authorization === undefined && hasBody(request))) {
         patient.run(() => this.route(app, request, response));
       } else this.route(app, request, response);
     });
+    server.on('clientError', (error, socket) => refuseUnread(error, socket as Socket, tuning));
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.unused.delete(socket);
-      if (!this.upgrade || request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      const { upgrade } = this.parts;
+      if (!upgrade || request.headers.upgrade?.toLowerCase() !== 'websocket') {
         // Some clients offer HTTP/2 with every request (`Upgrade: h2c`), and are to be answered as if they had not (RFC 9110
         // section 7.8). Node emits `upgrade` for any protocol, so the request is read anew.
         const { method, url, httpVersion, rawHeaders } = request;
@@ -156,7 +176,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       }
       request.url = canonicalPath(request.url ?? '/');
       identify(request);
-      this.upgrade(request, socket, head);
+      upgrade(request, socket, head);
     });
     server.on('connection', (socket: Socket) => {
       // A request for another protocol is read anew on its socket, which comes here a second time then.
@@ -171,31 +191,53 @@ export class SlipwayAdapter extends ExpressAdapter {
         leave();
       });
     });
-    server.maxConnections = env.httpConnectionsMax;
+    server.maxConnections = tuning.httpConnectionsMax;
     server.keepAliveTimeout = KEEP_ALIVE_MS;
     this.httpServer = server;
   }
 
   /**
-   * Stops accepting and lets what runs finish. After 25 s calls are answered with an error; a second later the rest is cut
-   * off.
+   * Stops accepting and lets what runs finish. Connections that came before are served: to close them unread would reset
+   * them, after which a client cannot tell whether its request was executed. After 25 s calls are answered with an error; a
+   * second later the rest is cut off.
    */
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
+    await this.acceptLast(server);
+    const closedAt = performance.now();
+    const { internal } = this.parts;
+    const isInternalClosed = internal && new Promise<unknown>((resolve) => internal.close(resolve));
     const timers = [
-      setTimeout(() => this.failPendingCalls(), this.finishMs),
+      setTimeout(() => this.parts.failPendingCalls?.(), this.finishMs),
       setTimeout(() => server.closeAllConnections(), this.finishMs + FAREWELL_MS),
     ];
     const sweep = repeat(IDLE_SWEEP_MS, () => {
       server.closeIdleConnections();
-      for (const socket of this.unused) socket.destroy();
+      if (performance.now() - closedAt > FIRST_REQUEST_MS) for (const socket of this.unused) socket.destroy();
     });
     try {
-      await super.close();
+      await Promise.all([super.close(), isInternalClosed]);
     } finally {
       sweep.stop();
       timers.forEach(clearTimeout);
     }
+  }
+
+  /** Lets the kernel set up no more connections (clients repeat their SYN and find the port closed), and accepts those that wait. */
+  private async acceptLast(server: http.Server): Promise<void> {
+    const { _handle: handle } = server as http.Server & { _handle?: { listen(backlog: number): number } | null };
+    if (!handle) return;
+    handle.listen(0);
+    const from = performance.now();
+    let quietTurns = 0;
+    const note = () => (quietTurns = 0);
+    server.on('connection', note);
+    // A turn of the loop accepts between its timers and its immediates. On a busy machine a clock says nothing of the queue.
+    for (; quietTurns < QUIET_TURNS && performance.now() - from < LAST_ACCEPTS_MS_MAX; quietTurns += 1) {
+      await wait(5);
+      await immediate();
+    }
+    server.off('connection', note);
   }
 
   private route(
@@ -213,8 +255,7 @@ export class SlipwayAdapter extends ExpressAdapter {
     request: IncomingMessage,
     response: ServerResponse,
   ): void {
-    if (answerCors(request, response, this.env) || this.authorizationServer(request, response)) return;
-    if (!this.fastPath(request, response)) app(request, response);
+    if (!answerCors(request, response, this.env) && !this.parts.take?.(request, response)) app(request, response);
   }
 }
 
@@ -230,4 +271,32 @@ export function askedUrl(request: IncomingMessage): string {
 function identify({ headers }: IncomingMessage): string {
   const asked = headers['x-request-id'];
   return (headers['x-request-id'] = typeof asked === 'string' && REQUEST_ID.test(asked) ? asked : randomUUID());
+}
+
+/** Answers a request that Node could not read or did not get in time, as Node itself does but with a body. */
+function refuseUnread(
+  error: Error & { code?: string; rawPacket?: Buffer },
+  socket: Socket & { _httpMessage?: { _headerSent: boolean } | null },
+  { httpRequestTimeoutMs }: Tuning,
+): void {
+  if (socket.writable && !socket._httpMessage?._headerSent) {
+    const [status, failure] =
+      error.code === 'HPE_HEADER_OVERFLOW'
+        ? [431, new TooLargeError(`The headers of the request exceed ${http.maxHeaderSize / 1_024} KB.`)]
+        : error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW'
+          ? [413, new TooLargeError('The chunk extensions of the request exceed 16 KB.')]
+          : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+            ? [408, new TooSlowError(httpRequestTimeoutMs)]
+            : [400, new InvalidInputError('The request is not valid HTTP/1.1.')];
+    const [, method, path = '/'] = /^([A-Z]+) ([^ ?]+)/.exec(error.rawPacket?.toString('latin1', 0, 2_048) ?? '') ?? [];
+    const body = JSON.stringify(errorAnswer(failure, familyOf(canonicalPath(path), method)).body);
+    const head = [
+      `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
+      'connection: close',
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(body)}`,
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  }
+  socket.destroy(error);
 }

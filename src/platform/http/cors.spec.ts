@@ -54,7 +54,16 @@ describe('answers to scripts of another origin', () => {
       '/docs/swagger-ui-init.js',
       '/setup/connections/x/1?signature=y',
       '/oauth/callback?x',
-      ...['/login?next=/me', '/logout', '/invite?token=x', '/me', '/me/access', '/consent/x', '/authorize?client_id=x'],
+      ...[
+        '/login?next=/me',
+        '/logout',
+        '/invite?token=x',
+        '/me',
+        '/ui/',
+        '/me/access',
+        '/consent/x',
+        '/authorize?client_id=x',
+      ],
     ]) {
       expect(headersFor(open, 'https://a.example', page, 'OPTIONS')).toEqual({ isAnswered: false, status: 200 });
     }

@@ -3,7 +3,7 @@ import { LOOPBACK_HOST, type Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 
 /** Pages for people, which scripts of other origins must not read. */
-const PAGE = /^\/(?:docs|setup|oauth|login|logout|invite|me|consent|authorize)(?:[/?]|$)/;
+const PAGE = /^\/(?:docs|setup|oauth|login|logout|invite|me|ui|consent|authorize)(?:[/?]|$)/;
 
 const METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT';
 

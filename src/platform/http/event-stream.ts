@@ -116,7 +116,7 @@ export class EventStreams<Stream extends EventStream> {
   /** @param eachMax streams of one account @param allMax streams of all */
   constructor(
     eachMax: number,
-    private readonly allMax: number,
+    allMax: number,
     private readonly held: HeldByKeys,
   ) {
     this.limiter = new KeyedLimiter(eachMax, allMax);
@@ -129,7 +129,7 @@ export class EventStreams<Stream extends EventStream> {
 
   /** True if no account can open another stream. */
   get isFull(): boolean {
-    return this.size >= this.allMax;
+    return this.limiter.isFull;
   }
 
   [Symbol.iterator](): Iterator<Stream> {

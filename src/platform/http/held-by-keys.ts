@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 
-/** A grant of a server or a connection, at the level that it had when something was opened by it. */
+/** A grant, with the terms that it had when something was opened by it. */
 export interface HoldingGrant {
   id: string;
   level: string;
+  terms: string;
 }
 
 /** True for the grant of somebody who may call a thing, and not manage it. */
@@ -29,10 +30,10 @@ export class HeldByKeys {
   }
 
   /** Grants that hold something open. */
-  get grants(): HoldingGrant[] {
+  get grants(): Pick<HoldingGrant, 'id' | 'terms'>[] {
     return [...this.byGrant.keys()].map((name) => {
-      const [id = '', level = ''] = name.split(' ');
-      return { id, level };
+      const [id = '', terms = ''] = name.split(' ');
+      return { id, terms };
     });
   }
 
@@ -71,14 +72,14 @@ export class HeldByKeys {
     endAll(this.byKey, keyId);
   }
 
-  /** Ends everything that a grant of this level holds. */
-  endGrant(grant: HoldingGrant): void {
+  /** Ends everything that a grant of these terms holds. */
+  endGrant(grant: Pick<HoldingGrant, 'id' | 'terms'>): void {
     endAll(this.byGrant, nameOf(grant));
   }
 }
 
-function nameOf({ id, level }: HoldingGrant): string {
-  return `${id} ${level}`;
+function nameOf({ id, terms }: Pick<HoldingGrant, 'id' | 'terms'>): string {
+  return `${id} ${terms}`;
 }
 
 function enter<T>(holders: Map<string, Set<T>>, name: string, thing: T): () => void {

@@ -34,15 +34,17 @@ export function IsFlag(): PropertyDecorator {
 
 /** An optional whole number in a query, in digits: `1e1`, `0x10`, `+5` and ` 5` are refused. */
 export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDecorator {
+  const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
+  const message = `$property must be a whole number ${range}`;
   return applyDecorators(
     ApiProperty({ type: 'integer', minimum: min, maximum: max }),
     IsOptional(),
     Transform(({ value }: { value: unknown }) =>
       typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value,
     ),
-    IsInt(),
-    Min(min),
-    Max(max),
+    IsInt({ message }),
+    Min(min, { message }),
+    Max(max, { message }),
   );
 }
 

@@ -1,4 +1,10 @@
-import { ValidationPipe, type ArgumentMetadata, type PipeTransform, type ValidationError } from '@nestjs/common';
+import {
+  ValidationPipe,
+  type ArgumentMetadata,
+  type PipeTransform,
+  type Type,
+  type ValidationError,
+} from '@nestjs/common';
 import { InvalidInputError, NotFoundError } from '../errors/domain-error.js';
 import { ApiAdditionalProperties } from './api-docs.decorators.js';
 import { isUUID } from 'class-validator';
@@ -30,12 +36,38 @@ export function SpelledBody(): ClassDecorator {
 /** Class-validator's names of the checks that only say which type a value has. */
 const TYPE_CHECKS = ['isString', 'isObject', 'isArray', 'isInt', 'isNumber', 'isBoolean'];
 
+/** Words of class-validator, and ours. */
+const WORDS: readonly (readonly [RegExp, string])[] = [
+  [/must be an integer number$/, 'must be a whole number'],
+  [
+    /must be longer than or equal to 1 characters?(?: and shorter than or equal to (\d+) characters)?$/,
+    'must not be empty',
+  ],
+  [
+    /must be longer than or equal to (\d+)(?: and shorter than or equal to \d+)? characters$/,
+    'must have at least $1 characters',
+  ],
+  [/must be shorter than or equal to (\d+) characters$/, 'must have at most $1 characters'],
+];
+
+function inOurWords(text: string): string {
+  const [words, ours] = WORDS.find(([words]) => words.test(text)) ?? [];
+  return words === undefined ? text : text.replace(words, ours ?? '');
+}
+
+/** One sentence for each rule that a member breaks; for a wrong type that one only. */
 function sentences(errors: ValidationError[], path = ''): string[] {
-  return errors.flatMap(({ property, value, constraints = {}, children }) => {
+  return errors.flatMap(({ property, value, target, constraints = {}, children }) => {
     const name = path ? `${path}.${property}` : property;
+    if ('whitelistValidation' in constraints) {
+      const taken = propertiesOf(target?.constructor as Type).join(', ');
+      return [`There is no member ${quoted(name)}: ${path === '' ? 'this body' : path} takes ${taken}`];
+    }
+    const type = TYPE_CHECKS.find((check) => check in constraints);
     // A missing field breaks every rule of it; one sentence is enough.
-    if (value === undefined && TYPE_CHECKS.some((check) => check in constraints)) return [`${name} is required`];
-    const texts = Object.values(constraints).map((text) => (path ? `${path}.${text}` : text));
+    if (value === undefined && type !== undefined) return [`${name} is required`];
+    const broken = type === undefined ? Object.values(constraints) : [constraints[type]];
+    const texts = [...new Set(broken.map(inOurWords))].map((text) => (path ? `${path}.${text}` : text));
     return [...texts, ...sentences(children ?? [], name)];
   });
 }
@@ -57,7 +89,8 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
     transform: true,
     whitelist: true,
     forbidNonWhitelisted,
-    validationError: { target: false },
+    // Names the members that an object takes.
+    validationError: { target: true },
     exceptionFactory: (errors) => new InvalidInputError(sentences(errors).join('; ')),
   });
 }
@@ -87,6 +120,11 @@ export class InputPipe extends ValidationPipe {
     }
     return chosen.transform(body, metadata);
   }
+}
+
+/** Validates a body that did not come as one, such as the values of a form, as {@link InputPipe} does. @throws InvalidInputError */
+export async function checkedBody<T extends object>(metatype: new () => T, body: object): Promise<T> {
+  return (await new InputPipe().transform(body, { type: 'body', metatype })) as T;
 }
 
 /** A parameter that holds a uuid: anything else cannot exist, so it answers as missing and never reaches Postgres. */

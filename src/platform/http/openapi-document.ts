@@ -22,11 +22,11 @@ One place where a company's MCP servers are published, found, connected and call
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
 endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
 
-**Guides**, as text: [Concepts](/docs/concepts.md), [Connect](/docs/connect.md), [MCP endpoints](/docs/mcp.md),
+**Guides**: [Concepts](/docs/concepts.md), [Connect](/docs/connect.md), [MCP endpoints](/docs/mcp.md),
 [protocol versions](/docs/protocol-versions.md), [Publish](/docs/publish.md), [Host](/docs/host.md),
 [Elicitation](/docs/elicitation.md), [Logs](/docs/logs.md), [Mocks](/docs/mocks.md), [Uplink](/docs/uplink.md),
-[Log in by URL](/docs/log-in-by-url.md), [Clients](/docs/clients.md), [Compatibility](/docs/compatibility.md), [People and keys](/docs/people-and-keys.md),
-[Errors](/docs/errors.md), [Contract](/docs/contract.md). For operators: [Operate](/docs/operate.md), [Metrics](/docs/metrics.md), [Scale](/docs/scale.md),
+[Log in by URL](/docs/log-in-by-url.md), [Console](/docs/console.md), [Clients](/docs/clients.md), [Compatibility](/docs/compatibility.md), [People and keys](/docs/people-and-keys.md), [Teams](/docs/teams.md), [Access](/docs/access.md),
+[Errors](/docs/errors.md), [Contract](/docs/contract.md). For operators: [Operate](/docs/operate.md), [Metrics](/docs/metrics.md), [Scale](/docs/scale.md), [Troubleshoot](/docs/troubleshoot.md),
 [Kubernetes](/docs/kubernetes.md), [Networks](/docs/networks.md), [Settings](/docs/settings.md), [Extend](/docs/extend.md).
 `.trim();
 
@@ -202,6 +202,15 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
       }
       addErrors(path, method, operation);
       for (const tag of operation.tags ?? []) used.add(tag);
+    }
+  }
+  for (const schema of Object.values(document.components?.schemas ?? {})) {
+    if (!('properties' in schema)) continue;
+    for (const property of Object.values(schema.properties ?? {})) {
+      if ('$ref' in property || !property.nullable || !property.allOf) continue;
+      // `nullable` beside `allOf` allows no null, which the referenced schema refuses (OpenAPI 3.0.3, "Nullable").
+      property.anyOf = [...property.allOf, { type: 'object', nullable: true, enum: [null] }];
+      for (const name of ['allOf', 'type', 'nullable'] as const) delete property[name];
     }
   }
   const others = [...used].filter((name) => !tags.some(([known]) => known === name)).sort();

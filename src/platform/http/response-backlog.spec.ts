@@ -9,6 +9,8 @@ import { ResponseBacklog } from './response-backlog.js';
 const MB = 1024 * 1024;
 const ANSWER_BYTES = 20 * MB;
 
+const { trustProxy } = loadEnv({ TRUST_PROXY: '127.0.0.1' });
+
 let server: http.Server;
 let port: number;
 let unread: ResponseBacklog;
@@ -45,7 +47,7 @@ async function bytesReadBy(client: Socket): Promise<number> {
 
 describe('answers that nobody reads', () => {
   it('of one address are cut beyond a quarter, longest first; others and the newest are not', async () => {
-    unread = new ResponseBacklog(loadEnv({ HTTP_UNREAD_MB: '176', TRUST_PROXY: '127.0.0.1' }));
+    unread = new ResponseBacklog(176 * MB, trustProxy);
     const other = await asked('203.0.113.1');
     const own = [await asked('203.0.113.2'), await asked('203.0.113.2'), await asked('203.0.113.2')];
     await until(() => own[0]?.served.destroyed ?? false, 'the first is cut');
@@ -55,7 +57,7 @@ describe('answers that nobody reads', () => {
   });
 
   it('of all addresses are cut beyond the whole', async () => {
-    unread = new ResponseBacklog(loadEnv({ HTTP_UNREAD_MB: '48', TRUST_PROXY: '127.0.0.1' }));
+    unread = new ResponseBacklog(48 * MB, trustProxy);
     const all = [];
     for (const n of [1, 2, 3, 4]) all.push(await asked(`203.0.113.${n}`));
     expect(all.map(({ served }) => served.destroyed)).toEqual([true, true, false, false]);
@@ -63,14 +65,14 @@ describe('answers that nobody reads', () => {
   });
 
   it('behind a proxy that names no client are bounded by the whole only', async () => {
-    unread = new ResponseBacklog(loadEnv({ HTTP_UNREAD_MB: '176', TRUST_PROXY: '127.0.0.1' }));
+    unread = new ResponseBacklog(176 * MB, trustProxy);
     const all = [await asked(''), await asked(''), await asked('')];
     expect(all.map(({ served }) => served.destroyed)).toEqual([false, false, false]);
     for (const { client } of all) client.destroy();
   });
 
   it('are cut although the header names another address each time, without a trusted proxy', async () => {
-    unread = new ResponseBacklog(loadEnv({ HTTP_UNREAD_MB: '176' }));
+    unread = new ResponseBacklog(176 * MB, null);
     const all = [await asked('203.0.113.1'), await asked('203.0.113.2'), await asked('203.0.113.3')];
     expect(all.map(({ served }) => served.destroyed)).toEqual([true, false, false]);
     for (const { client } of all) client.destroy();

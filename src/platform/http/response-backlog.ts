@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import type { Env } from '../../config/env.js';
+import type { BlockList, Socket } from 'node:net';
 import { halfClose } from './body/unread-body.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
 
@@ -33,7 +32,11 @@ export class ResponseBacklog {
   /** Connections whose further requests are not executed. */
   private readonly full = new WeakSet<Socket>();
 
-  constructor(private readonly env: Pick<Env, 'httpUnreadBytes' | 'trustProxy'>) {}
+  /** @param bytesMax unread bytes in all; one address may cause a quarter @param trustProxy addresses of reverse proxies */
+  constructor(
+    private readonly bytesMax: number,
+    private readonly trustProxy: BlockList | null,
+  ) {}
 
   /** Counts what is written to a connection from now on. */
   watch(socket: Socket): void {
@@ -47,7 +50,7 @@ export class ResponseBacklog {
 
   /** Names the client of what is written next, where a proxy sends requests of many. */
   address(request: IncomingMessage): void {
-    const { trustProxy } = this.env;
+    const { trustProxy } = this;
     if (trustProxy) (request.socket as AddressedSocket)[ADDRESS] = clientAddress(request, trustProxy);
   }
 
@@ -85,7 +88,7 @@ export class ResponseBacklog {
   }
 
   private bound(socket: AddressedSocket): void {
-    const { httpUnreadBytes, trustProxy } = this.env;
+    const { bytesMax, trustProxy } = this;
     if (!this.behind.has(socket)) {
       const address = socket[ADDRESS] ?? plainAddress(socket.remoteAddress ?? '');
       this.behind.set(socket, isTrusted(address, trustProxy) ? null : peerOf(address));
@@ -97,11 +100,11 @@ export class ResponseBacklog {
     }
     if (this.behind.size === 1) return;
     const peer = this.behind.get(socket);
-    this.cut([...this.behind.keys()], httpUnreadBytes);
+    this.cut([...this.behind.keys()], bytesMax);
     if (peer)
       this.cut(
         [...this.behind.keys()].filter((one) => this.behind.get(one) === peer),
-        httpUnreadBytes / 4,
+        bytesMax / 4,
       );
   }
 

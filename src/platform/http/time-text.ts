@@ -17,9 +17,10 @@ export function parseTime(text: string): Date | null {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** A moment as log entries show it: `YYYY-MM-DD HH:MM:SS` in UTC (Spec 2.5). */
-export function toTimeText(date: Date): string {
-  return date.toISOString().slice(0, 19).replace('T', ' ');
+/** A moment as log entries show it: `YYYY-MM-DD HH:MM:SS` in UTC (Spec 2.5), and in ISO 8601 with its milliseconds. */
+export function timesOf(moment: Date | number): { timestamp: string; at: string } {
+  const at = new Date(moment).toISOString();
+  return { timestamp: at.slice(0, 19).replace('T', ' '), at };
 }
 
 /** An optional moment in a query: ISO 8601, or as log entries show it. */

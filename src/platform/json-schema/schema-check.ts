@@ -33,7 +33,7 @@ const CACHED_CHARS_MAX = 32 * 1024 * 1024;
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
  * used: it is not a schema, larger than 256 KB, takes longer than 1 s to compile, or refers to another document. Patterns
- * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long once allows everything afterwards.
+ * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long twice in a row allows everything afterwards.
  * Schemas of tenants are compiled in `platform/threads`: it blocks.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
@@ -82,7 +82,9 @@ function newValidator(schema: JsonObject, limits: typeof usualLimits): string | 
   let isSlow = false;
   return (value) => {
     if (isSlow) return null;
-    const outcome = withTimeLimit(limits.validateMs, () => validate(value));
+    const attempt = () => withTimeLimit(limits.validateMs, () => validate(value));
+    // A second attempt tells a slow check from a machine that stalled.
+    const outcome = attempt() ?? attempt();
     isSlow = outcome === null;
     if (!outcome) return null;
     if (outcome.value) return [];

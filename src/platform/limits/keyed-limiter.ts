@@ -2,9 +2,13 @@
  * Limits concurrent work, for each key and in all. `enter` refuses work above a limit at once; `run` lets it wait for its turn,
  * up to a time. Work with several keys, such as a host and an account, counts for each. Keys without work take no memory.
  *
+ * Limits of work that does not wait bound what users hold, so the processes of `WORKERS` share them. Those of waiting work
+ * bound what a process does at once.
+ *
  * Waiting work starts in order, but for work whose keys have no room yet: one slow host or busy account does not delay the
  * others. Fails: {@link NoSlotError}, when work could not start in time.
  */
+import { shareOf } from '../../config/workers.js';
 import { UnavailableError } from '../errors/domain-error.js';
 
 /** The work could not start in time because too much other work was running. */
@@ -36,6 +40,11 @@ export class KeyedLimiter {
     return new KeyedLimiter(Math.max(1, Math.floor(max / 2)), max, waitMs);
   }
 
+  /** True while no key has room. */
+  get isFull(): boolean {
+    return this.total >= this.shareOf(this.maxAll);
+  }
+
   /** Work in progress of all keys. */
   get size(): number {
     return this.total;
@@ -49,7 +58,8 @@ export class KeyedLimiter {
    */
   enter(key: string | readonly string[], maxEach = this.maxEach): (() => void) | null {
     const keys = typeof key === 'string' ? [key] : key;
-    if (this.total >= this.maxAll || keys.some((name) => (this.counts.get(name) ?? 0) >= maxEach)) return null;
+    const share = this.shareOf(maxEach);
+    if (this.isFull || keys.some((name) => (this.counts.get(name) ?? 0) >= share)) return null;
     this.count(keys, 1);
     let isOver = false;
     return () => {
@@ -93,6 +103,10 @@ export class KeyedLimiter {
       }, this.waitMs);
       this.waiting.add(start);
     });
+  }
+
+  private shareOf(max: number): number {
+    return this.waitMs === 0 ? shareOf(max) : max;
   }
 
   private count(keys: readonly string[], by: 1 | -1): void {

@@ -1,28 +1,34 @@
+import cluster from 'node:cluster';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Redis } from 'ioredis';
-import { RateLimiterMemory, RateLimiterRedis, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import {
+  RateLimiterCluster,
+  RateLimiterMemory,
+  RateLimiterRedis,
+  type RateLimiterAbstract,
+} from 'rate-limiter-flexible';
 import { Env } from '../../config/env.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 
 /** Length of a window of {@link RateCounter.add}: minutes of the clock, so that processes agree on them. */
 export const WINDOW_SECONDS = 60;
 
-/** Interval at which processes exchange their counts over Redis, and so how late one learns of the others. */
+/** Interval at which processes exchange their counts, and so how late one learns of the others. */
 const SHARE_MS = 1_000;
 
 /** Time after its first failure for which the failures of a key are counted. */
 const FAILURES_SECONDS = 15 * 60;
 
 /**
- * Counts requests and failures by key: of all processes with Redis, of this one otherwise. Counting a request is
- * synchronous in both cases: own counts are sent to Redis once a second, and the answer is the count of all processes.
- * While Redis is away, each process counts alone.
+ * Counts requests and failures by key: of all processes with Redis, otherwise of those of `WORKERS`, which the supervisor
+ * adds up. Counting a request is synchronous in all cases: own counts are sent once a second, and the answer is the count
+ * of all processes. While Redis is away, each process counts alone.
  */
 @Injectable()
 export class RateCounter implements OnApplicationShutdown {
   private readonly logger = new Logger('limits');
   private readonly redis: Redis | null;
-  private readonly requests: RateLimiterRedis | null = null;
+  private readonly requests: RateLimiterAbstract | null = null;
   private readonly failures: RateLimiterAbstract;
   private readonly sharing: Repeat | null = null;
   private readonly counts = new Map<string, number>();
@@ -35,16 +41,16 @@ export class RateCounter implements OnApplicationShutdown {
     const alone = new RateLimiterMemory(limiter);
     this.failures = alone;
     this.redis = redisUrl === null ? null : new Redis(redisUrl, { enableOfflineQueue: false, maxRetriesPerRequest: 0 });
-    if (!this.redis) return;
-    this.redis.on('error', ({ message }: Error) => this.logger.debug(`requests are counted alone: ${message}`));
-    const shared = { storeClient: this.redis, rejectIfRedisNotReady: true };
-    this.failures = new RateLimiterRedis({ ...limiter, ...shared, insuranceLimiter: alone });
-    this.requests = new RateLimiterRedis({
-      points: 1,
-      duration: 2 * WINDOW_SECONDS,
-      keyPrefix: `${queuePrefix}:requests`,
-      ...shared,
-    });
+    const requests = { points: 1, duration: 2 * WINDOW_SECONDS, keyPrefix: `${queuePrefix}:requests` };
+    if (this.redis) {
+      this.redis.on('error', ({ message }: Error) => this.logger.debug(`requests are counted alone: ${message}`));
+      const shared = { storeClient: this.redis, rejectIfRedisNotReady: true };
+      this.failures = new RateLimiterRedis({ ...limiter, ...shared, insuranceLimiter: alone });
+      this.requests = new RateLimiterRedis({ ...requests, ...shared });
+    } else if (cluster.isWorker) {
+      this.failures = new RateLimiterCluster(limiter);
+      this.requests = new RateLimiterCluster(requests);
+    } else return;
     this.sharing = repeat(SHARE_MS, () => void this.share());
   }
 
@@ -90,7 +96,7 @@ export class RateCounter implements OnApplicationShutdown {
       const all = await this.requests?.penalty(`${window}:${key}`, added);
       if (all && window === this.window) this.counts.set(key, all.consumedPoints + (this.unsent.get(key) ?? 0));
     };
-    // A count that is lost while Redis is away still counts in this process.
+    // A count that is lost on its way still counts in this process.
     await Promise.allSettled([...unsent].map(send));
   }
 }

@@ -14,9 +14,13 @@ interface CookieLife {
   seconds: number | null;
 }
 
-/** The `__Host-` prefix keeps other hosts of the domain from setting the cookie. Browsers accept it over https only. */
+/**
+ * The `__Host-` prefix keeps other hosts of the domain from setting the cookie. Browsers accept it over https only, and without a
+ * path: `__Secure-` where the service shares its host.
+ */
 function nameOf(env: Env, name: string): string {
-  return `${isSecure(env) ? '__Host-' : ''}slipway-${name}`;
+  const prefix = env.pathPrefix === '' ? '__Host-' : '__Secure-';
+  return `${isSecure(env) ? prefix : ''}slipway-${name}`;
 }
 
 function isSecure(env: Env): boolean {
@@ -42,7 +46,7 @@ export function sendOwnCookie(
   { seconds }: CookieLife,
 ): void {
   response.cookie(nameOf(env, name), value, {
-    path: '/',
+    path: env.pathPrefix || '/',
     httpOnly: true,
     sameSite: 'lax',
     secure: isSecure(env),

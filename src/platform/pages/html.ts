@@ -24,9 +24,9 @@ function markupOf(value: HtmlValue): string {
   if (value === null || value === undefined || value === false) return '';
   if (value instanceof Html) return value.toString();
   if (typeof value === 'object') return value.map(markupOf).join('');
-  // Bidirectional marks and control characters but line ends are replaced by blanks.
+  // Bidirectional marks and control characters but tabs and line ends are replaced by blanks.
   return String(value)
-    .replace(/[^\P{Cc}\n]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
+    .replace(/[^\P{Cc}\n\t]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
     .replace(/[&<>"']/g, (char) => ENTITIES[char]);
 }
 

@@ -6,8 +6,11 @@ import { parseUrl } from '../../config/parse-url.js';
 import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js';
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { domainErrorOf } from '../errors/error-body.js';
-import { logFailure } from '../errors/error.filter.js';
+import { logFailure } from '../errors/log-failure.js';
 import { Html, html } from './html.js';
+
+/** Headings of errors that have none of their own. */
+const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', forbidden: 'Not for your account' };
 
 /** Errors of routes that people open in a browser: a page instead of JSON. */
 @Catch()
@@ -22,11 +25,12 @@ export class PageFilter implements ExceptionFilter {
     const error = domainErrorOf(thrown) ?? thrown;
     logFailure(this.logger, error, request);
     const known = error instanceof DomainError ? error : null;
+    if (known?.location !== undefined) return redirectTo(response, known.location);
     const shown = messagePage(
       this.env,
-      known instanceof PageError ? known.title : 'Something went wrong',
+      known instanceof PageError ? known.title : (TITLES[known?.kind ?? 'internal'] ?? 'Something went wrong'),
       known?.message ?? 'This service failed to answer, and has written down why. Try again in a moment.',
-      known instanceof PageError ? known.note : undefined,
+      known instanceof PageError ? known : undefined,
     );
     if (known?.retryAfterSeconds !== undefined) response.set('retry-after', `${known.retryAfterSeconds}`);
     sendPage(response, shown, statusOf[known?.kind ?? 'internal']);
@@ -35,6 +39,9 @@ export class PageFilter implements ExceptionFilter {
 
 /** An error that a person reads on a page. Its message is whole sentences: the event, and what to do. */
 export abstract class PageError extends DomainError {
+  /** Address at which the person may try the same again. */
+  tryAgainUrl?: string;
+
   constructor(
     /** The heading of the page. */
     readonly title: string,
@@ -69,7 +76,8 @@ export interface Page {
   headers: Record<string, string>;
 }
 
-const STYLE = `
+/** The style of every page. Pages outside of the frame have it in themselves. */
+export const STYLE = `
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5b6470; --line: #d6dae0; --paper: #ffffff; --ground: #f3f5f7;
   --button: #1f5fbf; --on-button: #ffffff; --ring: #1f5fbf;
   --edge: #7a828e; --fault: #a3262a; }
@@ -113,17 +121,30 @@ a { color: var(--button); }
  * No scripts, no external content, icons of this service only, no frames, and no Referer with the link for other origins; for
  * our own one, since browsers then name the origin of a form over http. `form-action` is left out: Chromium also applies it to
  * the redirect after the form, which may lead to any authorization server.
+ *
+ * @param sources further directives of the policy
  */
-const HEADERS = {
+export const headersWith = (sources: string): Record<string, string> => ({
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; ` +
-    "img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
+  'content-security-policy': `default-src 'none'; ${sources}; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'`,
   'x-frame-options': 'DENY',
   'referrer-policy': 'same-origin',
   'cache-control': 'no-store',
   'x-robots-tag': 'noindex',
-};
+});
+
+const HEADERS = headersWith(`style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`);
+
+/** The way from a page to the root of this service, `./` or `../` as often as needed. @param url its path, with or without query */
+export function rootFrom(url: string): string {
+  const [path = ''] = url.split('?', 1);
+  return '../'.repeat(path.split('/').length - 2) || './';
+}
+
+/** True for a request of a browser that opens an address: its `Accept` names HTML. */
+export function wantsPage({ method, headers: { accept } }: IncomingMessage): boolean {
+  return (method === 'GET' || method === 'HEAD') && accept !== undefined && /\btext\/html\b/.test(accept);
+}
 
 /** Answers with a page. */
 export function sendPage(response: Response, { html, headers }: Page, status = 200): void {
@@ -135,9 +156,22 @@ export function redirectTo(response: Response, url: string): void {
   response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
 }
 
-/** A page with one sentence or more, in the role of an alert. @param note see `PageError.note` */
-export function messagePage(env: PageEnv, title: string, text: string, note?: string): Page {
-  return page(env, title, html`<p role="alert">${text}</p>${noteLine(note)}`);
+/** Leads from the address of a page with a slash at its end to the one without. */
+export function withoutLastSlash({ method, originalUrl }: Request, response: Response, next: () => void): void {
+  const [, name, search] = /^[^?]*\/([^/?]+)\/(\?.*)?$/.exec(originalUrl) ?? [];
+  if (method !== 'GET' || name === undefined) return next();
+  redirectTo(response, `../${name}${search ?? ''}`);
+}
+
+/** A page with one sentence or more, in the role of an alert. For the last parameter see {@link PageError}. */
+export function messagePage(
+  env: PageEnv,
+  title: string,
+  text: string,
+  { note, tryAgainUrl }: Pick<PageError, 'note' | 'tryAgainUrl'> = {},
+): Page {
+  const again = tryAgainUrl !== undefined && html`\n<p><a href="${tryAgainUrl}">Try again</a></p>`;
+  return page(env, title, html`<p role="alert">${text}</p>${again}${noteLine(note)}`);
 }
 
 /** The small line with a technical detail at the end of a page; nothing without one. */

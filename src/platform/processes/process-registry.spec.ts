@@ -2,6 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@j
 import { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import type { Env } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { ProcessRegistry } from './process-registry.js';
 import type { ProcessesRepository } from './processes.repository.js';
 
@@ -17,11 +18,12 @@ async function registered(renew: () => Promise<boolean>) {
     remove: () => Promise.resolve(),
   };
   const database = { transaction: (work: (tx: object) => Promise<unknown>) => work({}) };
-  const env = { roles: ['host'], uplinkLeaseMs: LEASE_MS, runtimeLeaseMs: LEASE_MS, internalUrl: null };
+  const env = { roles: ['host'], internalUrl: null };
   const registry = new ProcessRegistry(
     processes as unknown as ProcessesRepository,
     database as unknown as DataSource,
     env as unknown as Env,
+    new Tuning({ uplinkLeaseMs: LEASE_MS, runtimeLeaseMs: LEASE_MS }),
   );
   let lost = 0;
   const holder = { role: 'host' as const, lost: () => Promise.resolve(void (lost += 1)) };

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env, LOOPBACK_HOST } from '../../config/env.js';
+import { Tuning } from '../../config/tuning.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { ProcessesRepository, type Registration } from './processes.repository.js';
 
@@ -61,8 +62,9 @@ export class ProcessRegistry {
     private readonly processes: ProcessesRepository,
     private readonly database: DataSource,
     private readonly env: Env,
+    { uplinkLeaseMs, runtimeLeaseMs }: Tuning,
   ) {
-    const { roles, uplinkLeaseMs, runtimeLeaseMs } = env;
+    const { roles } = env;
     this.leaseMs = Math.min(
       roles.includes('api') ? uplinkLeaseMs : Infinity,
       roles.includes('host') ? runtimeLeaseMs : Infinity,
@@ -139,7 +141,7 @@ export class ProcessRegistry {
 
   private async registration(): Promise<Registration> {
     const roles: string[] = [];
-    const details = { machine: hostname() };
+    const details = { machine: hostname(), baseUrl: this.env.baseUrl, worker: this.env.worker?.number };
     for (const holder of this.holders.keys()) {
       try {
         Object.assign(details, await holder.details?.());
@@ -148,9 +150,9 @@ export class ProcessRegistry {
         this.logger.warn({ msg: `this process is not registered as ${holder.role}`, err: error });
       }
     }
-    const { internalUrl: address, advertiseUrl, host } = this.env;
+    const { internalUrl: address, advertiseUrl, internalHost } = this.env;
     // A loopback address names one process of a machine, and others on other machines.
-    const isAddressOwn = advertiseUrl !== null || !LOOPBACK_HOST.test(host);
+    const isAddressOwn = advertiseUrl !== null || !LOOPBACK_HOST.test(internalHost);
     return { id: this.id, roles, address, details, leaseMs: this.leaseMs, isAddressOwn };
   }
 

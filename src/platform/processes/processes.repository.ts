@@ -30,6 +30,25 @@ export function ownerLives(alias: string, processColumn = 'process_id'): string 
                    WHERE p.id = ${alias}.${processColumn} AND p.epoch = ${alias}.epoch AND p.lease_until > now())`;
 }
 
+/** The URL of the service for its users, by the newest process with the role `api` whose lease holds; null without one. */
+export async function runningBaseUrl(database: { query<T>(sql: string): Promise<T> }): Promise<string | null> {
+  const [found] = await database.query<{ baseUrl: string | null }[]>(
+    `SELECT details->>'baseUrl' AS "baseUrl" FROM processes
+      WHERE 'api' = ANY(roles) AND lease_until > now() AND details ? 'baseUrl' ORDER BY epoch DESC LIMIT 1`,
+  );
+  return found?.baseUrl ?? null;
+}
+
+/** Numbers of the workers (`WORKERS`) whose leases hold, by their machine. */
+export function runningWorkers(database: {
+  query<T>(sql: string): Promise<T>;
+}): Promise<{ machine: string; numbers: number[] }[]> {
+  return database.query(
+    `SELECT details->>'machine' AS machine, array_agg((details->>'worker')::int ORDER BY details->'worker') AS numbers
+       FROM processes WHERE lease_until > now() AND details ? 'worker' GROUP BY 1 ORDER BY 1`,
+  );
+}
+
 /** Rows of the processes of this service. */
 @Injectable()
 export class ProcessesRepository {

@@ -1,14 +1,14 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { createPostgresBackend, runMigrations, setDefaultBackendFactory, type ConnectionOptions } from 'bullmq';
-import { Redis } from 'ioredis';
 import { once } from 'node:events';
-import { Client, Pool, type PoolClient } from 'pg';
-import { Env, StartError } from '../../config/env.js';
+import { Pool, type PoolClient } from 'pg';
+import { Env } from '../../config/env.js';
+import { CONNECT_MS_MAX, openClient, prepareSession, UNLIMITED } from '../database/session.js';
 import { withTimeout } from '../limits/with-timeout.js';
 
 /**
  * Postgres connections of a process for its queues, workers and relay together. Each worker and the relay hold one to
- * listen, which is four in a process of all roles; the others are opened as work comes and close after 30 idle seconds.
+ * listen, which is three in a process of all roles; the others are opened as work comes and close after 30 idle seconds.
  */
 export const POSTGRES_CONNECTIONS_MAX = 8;
 
@@ -42,18 +42,36 @@ export class QueueConnection implements OnApplicationShutdown {
   }
 }
 
+/**
+ * BullMQ listens to the errors of a client once it has it. It would keep for ever a client whose connection ended before,
+ * and no worker or relay of the process would hear of anything again.
+ */
+class QueuePool extends Pool {
+  override connect(): Promise<PoolClient>;
+  override connect(callback: Parameters<Pool['connect']>[0]): void;
+  override connect(callback?: Parameters<Pool['connect']>[0]): Promise<PoolClient> | void {
+    if (callback) return super.connect(callback);
+    return super.connect().then((client) => {
+      if ((client as PoolClient & { _queryable: boolean })._queryable) return client;
+      client.release(true);
+      throw new Error('Connection terminated unexpectedly');
+    });
+  }
+}
+
 function postgresPool(databaseUrl: string | null): Pool {
-  const pool = new Pool({
+  const pool = new QueuePool({
     connectionString: databaseUrl ?? '',
-    // BullMQ's SQL names its tables and functions without the schema.
-    options: '-c search_path=bullmq',
     application_name: 'slipway-queue',
     max: POSTGRES_CONNECTIONS_MAX,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     // Without these bounds a dead network leaves a worker waiting for ever, and its process cannot close.
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: CONNECT_MS_MAX,
     query_timeout: 10_000,
+    // BullMQ's SQL names its tables and functions without the schema.
+    // eslint-disable-next-line @typescript-eslint/no-misused-promises -- pg-pool awaits it; its types do not say so.
+    onConnect: (client) => prepareSession(client, { search_path: 'bullmq' }),
   });
   // Each queue, worker and relay listens to the pool's errors.
   pool.setMaxListeners(0);
@@ -69,37 +87,9 @@ export function chooseQueueBackend(env: Env): void {
   else setDefaultBackendFactory(createPostgresBackend as never);
 }
 
-const REDIS_CONNECT_MS = 5_000;
-
-/**
- * Fails at start when `REDIS_URL` cannot be reached. A Redis that becomes unavailable later is reconnected.
- *
- * @throws StartError
- */
-export async function requireRedis({ redisUrl }: Env): Promise<void> {
-  if (redisUrl === null) return;
-  const redis = new Redis(redisUrl, {
-    lazyConnect: true,
-    connectTimeout: REDIS_CONNECT_MS,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
-  let reason = '';
-  redis.on('error', ({ message }: Error) => (reason = message));
-  try {
-    await redis.connect();
-    await redis.ping();
-  } catch (error) {
-    throw new StartError(`Redis cannot be used (${reason || (error as Error).message}): check REDIS_URL.`);
-  } finally {
-    redis.disconnect();
-  }
-}
-
 /** Creates BullMQ's tables (schema `bullmq`). Without them a worker fails in a tight loop. */
 export async function migrateQueue(databaseUrl: string): Promise<void> {
-  const client = new Client({ connectionString: databaseUrl });
-  await client.connect();
+  const client = await openClient(databaseUrl, 'slipway-queue', UNLIMITED);
   try {
     await runMigrations(client);
   } finally {

@@ -33,9 +33,13 @@ export class QueueMetrics {
       'slipway_queue_jobs',
       'Jobs by queue and state, of the whole service; at most 1,000 failed ones of a queue are kept.',
       async () => (await this.current()) ?? [],
+      'max',
     );
-    metrics.gauge('slipway_queue_reachable', '1 when the store of the queues told of all of them in 2 s.', async () =>
-      (await this.current()) === null ? 0 : 1,
+    metrics.gauge(
+      'slipway_queue_reachable',
+      '1 when the store of the queues told of all of them in 2 s.',
+      async () => ((await this.current()) === null ? 0 : 1),
+      'min',
     );
   }
 

@@ -1,6 +1,8 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type Provider, type Type } from '@nestjs/common';
 import { isDatabaseUnreachable } from '../database/postgres-errors.js';
 import { repeat, type Repeat } from './repeat.js';
+import { DataSource } from 'typeorm';
+import { deletionTime } from '../database/deletion-time.js';
 
 export const HOUR_MS = 3_600_000;
 
@@ -75,4 +77,24 @@ export function scheduled<Service>(
   const useFactory = (schedule: Schedule, instance: Service) =>
     schedule.every(name, ms, () => work(instance), { immediately: true });
   return { provide: `schedule: ${name}`, inject: [Schedule, service], useFactory };
+}
+
+/** As {@link scheduled}, for deletions by age: `work` gets the time that decides what is old, and rests without one. */
+export function scheduledDeletion<Service>(
+  name: string,
+  ms: number,
+  service: Type<Service>,
+  work: (service: Service, now: Date) => Promise<unknown>,
+): Provider {
+  const useFactory = (schedule: Schedule, instance: Service, database: DataSource) =>
+    schedule.every(
+      name,
+      ms,
+      async () => {
+        const now = await deletionTime(database);
+        if (now) await work(instance, now);
+      },
+      { immediately: true },
+    );
+  return { provide: `schedule: ${name}`, inject: [Schedule, service, DataSource], useFactory };
 }

@@ -4,24 +4,33 @@ import type { Response } from 'express';
 import { Public } from '../http/public.decorator.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { PubSub } from '../queue/pub-sub.js';
+import { Env } from '../../config/env.js';
 import { HealthDto, ReadinessDto } from './health.dto.js';
 import { StorageSpace } from '../blobs/storage-space.js';
 import { databaseAvailability } from '../database/database-availability.js';
 import { DatabaseWatch } from '../database/database-watch.js';
 import { Draining } from './draining.js';
 
-/** Longer than any healthy answer, shorter than a load balancer's patience. */
-const CHECK_TIMEOUT_MS = 2_000;
+/** After this long the queue does not answer. */
+const QUEUE_MS_MAX = 2_000;
+
+/** After this long `/ready` takes what the queue answered before: a slow answer is no change. */
+const QUEUE_WAIT_MS = 150;
 
 @ApiTags('Health')
 @Public()
 @Controller()
 export class HealthController {
+  private asking: Promise<boolean> | null = null;
+  /** Null before the first answer, which is waited for. */
+  private wasAnswering: boolean | null = null;
+
   constructor(
     private readonly watch: DatabaseWatch,
     private readonly pubSub: PubSub,
     private readonly storage: StorageSpace,
     private readonly draining: Draining,
+    private readonly env: Env,
   ) {}
 
   /** The process is alive. */
@@ -33,7 +42,7 @@ export class HealthController {
   /**
    * The process can serve.
    *
-   * 200 while the database answers, or calls go on without it for a while (`STALE_READ_MS`). A queue that is away, a clock
+   * 200 while the database answers, or calls go on without it for a minute. A queue that is away, a clock
    * that is off and a full disk are named, and take no process out: calls work.
    */
   @Get('ready')
@@ -49,7 +58,7 @@ export class HealthController {
   async readiness(): Promise<ReadinessDto> {
     const [isAnswered, queue, isFull] = await Promise.all([
       this.watch.check(),
-      answers(() => this.pubSub.ping()),
+      this.queueAnswers(),
       this.storage.isFull(),
     ]);
     const database = isAnswered ? 'ok' : databaseAvailability.isBridged ? 'degraded' : 'down';
@@ -62,15 +71,23 @@ export class HealthController {
       queue: queue ? 'ok' : 'down',
       clock: this.watch.isClockOff ? clock : 'ok',
       storage: isFull ? 'full' : 'ok',
+      worker: this.env.worker?.number,
     };
   }
-}
 
-/** True when `ask` succeeds in time. */
-async function answers(ask: () => Promise<unknown>): Promise<boolean> {
-  const asked = ask().then(
-    () => true,
-    () => false,
-  );
-  return withTimeout(CHECK_TIMEOUT_MS, asked, false);
+  /** Asks the queue once at a time: a ping waits for a Redis that is away. */
+  private queueAnswers(): Promise<boolean> {
+    this.asking ??= withTimeout(
+      QUEUE_MS_MAX,
+      this.pubSub.ping().then(
+        () => true,
+        () => false,
+      ),
+      false,
+    ).then((isAnswering) => {
+      this.asking = null;
+      return (this.wasAnswering = isAnswering);
+    });
+    return this.wasAnswering === null ? this.asking : withTimeout(QUEUE_WAIT_MS, this.asking, this.wasAnswering);
+  }
 }

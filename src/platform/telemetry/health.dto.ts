@@ -32,6 +32,11 @@ export class ReadinessDto {
    */
   clock: string;
   /**
+   * Number of the process that answers, where `WORKERS` are several.
+   * @example 1
+   */
+  worker?: number;
+  /**
    * `ok`, or `full` when the data folder cannot take an upload.
    * @example 'ok'
    */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import { namesType } from '../text/media-type.js';
 import { Metrics, type Durations, type LabeledCounter } from './metrics.js';
 
 /** Kind of a request. `registry`: servers, skills, namespaces, accounts. `other`: everything else, such as health. */
@@ -44,7 +45,7 @@ export class HttpMeter {
       const { headersSent, statusCode } = response;
       const status = headersSent ? (statuses[Math.floor(statusCode / 100) - 1] ?? '5xx') : 'left';
       this.requests.inc({ kind, status });
-      const isStream = request.method === 'GET' && (request.headers.accept ?? '').includes('text/event-stream');
+      const isStream = request.method === 'GET' && namesType(request.headers.accept, 'text/event-stream');
       if (!isStream) this.durations.observe((performance.now() - startedAt) / 1_000, { kind });
     });
   }

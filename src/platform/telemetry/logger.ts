@@ -38,22 +38,23 @@ function errorForLog(error: unknown): unknown {
  * The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON lines name the
  * process, for stores that hold those of several.
  */
-export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'>): Pino {
+export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & Partial<Pick<Env, 'worker'>>): Pino {
   const format = env.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
   const stream =
     format === 'pretty'
       ? pretty()({
           colorize: process.stdout.isTTY,
-          ignore: 'pid,hostname,context',
-          messageFormat: '{if context}{context}: {end}{msg}',
+          ignore: 'pid,hostname,context,worker',
+          messageFormat: '{if worker}worker {worker} {end}{if context}{context}: {end}{msg}',
           translateTime: 'HH:MM:ss',
           sync: true,
         })
       : process.stdout;
+  const worker = env.worker?.number;
   return pino(
     {
       level: env.logLevel,
-      base: format === 'json' ? { role: env.roles.join(','), host: hostname(), version: VERSION } : undefined,
+      base: format === 'json' ? { role: env.roles.join(','), host: hostname(), version: VERSION, worker } : { worker },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: errorForLog },

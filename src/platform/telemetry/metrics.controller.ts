@@ -12,7 +12,7 @@ export class MetricsController {
 
   /**
    * Metrics of this process, for Prometheus. With the service's `METRICS_TOKEN` as bearer; API keys do not count
-   * here. Every process shows its own figures. They name no namespace, server, tool or address.
+   * here. Every process shows its own figures, those of `WORKERS` together. They name no namespace, server, tool or address.
    */
   @Get()
   @Header('content-type', 'text/plain; version=0.0.4; charset=utf-8')

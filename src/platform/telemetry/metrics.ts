@@ -1,9 +1,11 @@
+import cluster from 'node:cluster';
 import { timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { collectDefaultMetrics, Registry, type Metric } from 'prom-client';
 import { Env } from '../../config/env.js';
 import { errorOf, NotFoundError } from '../errors/domain-error.js';
 import { hashSecret } from '../http/secrets.js';
+import { metricsOfWorkers, shareMetrics } from './worker-metrics.js';
 
 /** Names and values from fixed lists only: a label that tenants choose would grow without end, and show what they do. */
 type Labels = Readonly<Record<string, string>>;
@@ -23,6 +25,9 @@ type Reading = number | Sample[];
 type LabelValues<Label extends string> = Readonly<Record<Label, readonly string[]>>;
 
 type Type = 'counter' | 'gauge' | 'histogram';
+
+/** How the values of several workers become one: those of the whole service are not added up. */
+type Aggregator = 'sum' | 'max' | 'min' | 'first';
 
 /**
  * Upper ends of the buckets of durations: from a call that is refused at once to one that takes the longest time allowed.
@@ -129,7 +134,11 @@ export class Metrics {
   private reading: Promise<string> | null = null;
 
   constructor(@Inject(Env) private readonly env: Pick<Env, 'metricsToken'>) {
-    if (env.metricsToken !== null) ofProcess();
+    if (env.metricsToken === null) return;
+    ofProcess();
+    shareMetrics(async () =>
+      (await Promise.all([this.registry.getMetricsAsJSON(), ofProcess().getMetricsAsJSON()])).flat(),
+    );
   }
 
   /** Registers a counter that is read at each scrape: a number that only grows. @param name `slipway_…_total` */
@@ -138,8 +147,8 @@ export class Metrics {
   }
 
   /** Registers a gauge that is read at each scrape. @param name `slipway_…`, with its unit at the end if it has one */
-  gauge(name: string, help: string, read: () => Reading | Promise<Reading>): void {
-    this.add('gauge', name, help, read);
+  gauge(name: string, help: string, read: () => Reading | Promise<Reading>, aggregator: Aggregator = 'sum'): void {
+    this.add('gauge', name, help, read, aggregator);
   }
 
   /** A counter that shows every combination of its labels from the start. */
@@ -180,22 +189,33 @@ export class Metrics {
     return text;
   }
 
-  /** All metrics in Prometheus' text format 0.0.4; concurrent callers share one reading. Null without a METRICS_TOKEN. */
+  /**
+   * All metrics in Prometheus' text format 0.0.4, those of all workers together; concurrent callers share one reading. Null
+   * without a METRICS_TOKEN.
+   */
   async text(): Promise<string | null> {
     if (this.env.metricsToken === null) return null;
-    this.reading ??= Promise.all([this.registry.metrics(), ofProcess().metrics()])
-      .then((parts) => parts.join('\n'))
-      .finally(() => (this.reading = null));
+    const ofThis = () =>
+      Promise.all([this.registry.metrics(), ofProcess().metrics()]).then((parts) => parts.join('\n'));
+    this.reading ??= (cluster.isWorker ? metricsOfWorkers().then((text) => text ?? ofThis()) : ofThis()).finally(
+      () => (this.reading = null),
+    );
     return this.reading;
   }
 
-  private add(type: Type, name: string, help: string, read: () => Reading | Promise<Reading>): void {
+  private add(
+    type: Type,
+    name: string,
+    help: string,
+    read: () => Reading | Promise<Reading>,
+    aggregator: Aggregator = 'sum',
+  ): void {
     if (!/^slipway(_[a-z0-9]+)+$/.test(name) || name.endsWith('_total') !== (type === 'counter')) {
       throw new Error(`${name} is not a valid name of a ${type}`);
     }
-    const get = async () => ({ name, help, type, values: await this.samples(name, read) });
+    const get = async () => ({ name, help, type, aggregator, values: await this.samples(name, read) });
     // The classes of prom-client set single values; its registry accepts any object with these members.
-    this.registry.registerMetric({ name, help, type, get } as unknown as Metric);
+    this.registry.registerMetric({ name, help, type, aggregator, get } as unknown as Metric);
   }
 
   /** A metric that cannot be read is left out, and the others are shown. */

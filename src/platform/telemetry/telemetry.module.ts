@@ -1,6 +1,5 @@
 import { Global, Module } from '@nestjs/common';
-import { Env } from '../../config/env.js';
-import { VERSION } from '../../config/version.js';
+import { COMMIT, VERSION } from '../../config/version.js';
 import { Draining } from './draining.js';
 import { HealthController } from './health.controller.js';
 import { HttpMeter } from './http-meter.js';
@@ -15,10 +14,9 @@ import { Metrics } from './metrics.js';
   exports: [Metrics, HttpMeter],
 })
 export class TelemetryModule {
-  constructor(metrics: Metrics, { commit }: Env) {
-    const labels = { version: VERSION, commit, node: process.version };
-    metrics.gauge('slipway_build_info', 'Always 1, labelled with the build of this process.', () => [
-      { labels, value: 1 },
-    ]);
+  constructor(metrics: Metrics) {
+    const labels = { version: VERSION, commit: COMMIT, node: process.version };
+    const read = () => [{ labels, value: 1 }];
+    metrics.gauge('slipway_build_info', 'Always 1, labelled with the build of this process.', read, 'first');
   }
 }

@@ -1,10 +1,7 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import '../../../test/support/random-runs.js';
-import { boundExceeded, JsonScanner, parseBounded, useJsonBounds } from './json-bounds.js';
-
-const usual = { depth: 100, members: 50_000, elements: 500_000 };
-afterEach(() => useJsonBounds(usual));
+import { boundExceeded, JsonScanner, parseBounded } from './json-bounds.js';
 
 /** Counts of a value, as the scanner must find them in its text. */
 function countsOf(value: unknown): { depth: number; members: number; elements: number } {
@@ -19,8 +16,8 @@ function countsOf(value: unknown): { depth: number; members: number; elements: n
 }
 
 /** The outcome of a text that arrives in pieces of this many bytes. */
-function scanned(text: string, pieceBytes: number): string | null {
-  const scanner = new JsonScanner();
+function scanned(text: string, pieceBytes: number, bounds?: ReturnType<typeof countsOf>): string | null {
+  const scanner = new JsonScanner(bounds);
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     const exceeded = scanner.push(bytes.subarray(at, at + pieceBytes));
@@ -47,12 +44,10 @@ describe('JsonScanner', () => {
       fc.property(json, fc.integer({ min: 1, max: 90 }), fc.constantFrom(undefined, 2), (value, pieceBytes, indent) => {
         const text = JSON.stringify(value, null, indent);
         const counts = countsOf(value);
-        useJsonBounds(counts);
-        expect(scanned(text, pieceBytes)).toBeNull();
+        expect(scanned(text, pieceBytes, counts)).toBeNull();
         for (const key of ['depth', 'members', 'elements'] as const) {
           if (counts[key] === 0) continue;
-          useJsonBounds({ ...counts, [key]: counts[key] - 1 });
-          expect(scanned(text, pieceBytes)).toMatch(/^more than/);
+          expect(scanned(text, pieceBytes, { ...counts, [key]: counts[key] - 1 })).toMatch(/^more than/);
         }
       }),
     );

@@ -1,5 +1,5 @@
 /**
- * Bounds of JSON from tenants and upstreams: nested levels, members of objects, elements of arrays (`JSON_…` settings).
+ * Bounds of JSON from tenants and upstreams: nested levels, members of objects, elements of arrays.
  * Within them `JSON.parse` and the recursive functions behind it cost no more memory and stack than their text
  * suggests; a megabyte of `[[[[` or of `{"a":…` would.
  *
@@ -11,8 +11,8 @@
  * a SyntaxError, `jsonIn` returns undefined.
  */
 
-/** Bounds of JSON. Set once at start by {@link useJsonBounds}. */
-export interface JsonBounds {
+/** Bounds of JSON. */
+interface JsonBounds {
   /** Nested objects and arrays. */
   depth: number;
   /** Members of all objects together. */
@@ -21,12 +21,7 @@ export interface JsonBounds {
   elements: number;
 }
 
-let bounds: JsonBounds = { depth: 100, members: 50_000, elements: 500_000 };
-
-/** Replaces the bounds of this process. */
-export function useJsonBounds(given: JsonBounds): void {
-  bounds = given;
-}
+const BOUNDS: JsonBounds = { depth: 100, members: 50_000, elements: 500_000 };
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -55,9 +50,12 @@ export class JsonScanner {
   /** Kinds of the open containers, outermost first; true for an array. */
   private readonly isArray: boolean[] = [];
 
+  constructor(private readonly bounds = BOUNDS) {}
+
   /** Scans the next bytes. @returns the bound that the text exceeds, as a noun phrase; null while there is none */
   push(bytes: Buffer): string | null {
     const { length } = bytes;
+    const { bounds } = this;
     if (this.isContainer === false) return null;
     for (let i = this.isInString ? this.skipString(bytes, 0) : 0; i < length; i += 1) {
       const byte = bytes[i];
@@ -70,14 +68,14 @@ export class JsonScanner {
       }
       if (this.isFresh) {
         this.isFresh = false;
-        if (byte !== CLOSE_BRACKET && ++this.elements > bounds.elements) return elementsExceeded();
+        if (byte !== CLOSE_BRACKET && ++this.elements > bounds.elements) return elementsExceeded(bounds);
       }
       switch (byte) {
         case QUOTE:
           i = this.skipString(bytes, i + 1) - 1;
           break;
         case COMMA:
-          if (this.isArray[this.depth - 1] && ++this.elements > bounds.elements) return elementsExceeded();
+          if (this.isArray[this.depth - 1] && ++this.elements > bounds.elements) return elementsExceeded(bounds);
           break;
         case COLON:
           if (++this.members > bounds.members) return `more than ${bounds.members} members of objects`;
@@ -125,14 +123,14 @@ export class JsonScanner {
   }
 }
 
-function elementsExceeded(): string {
-  return `more than ${bounds.elements} elements of arrays`;
+function elementsExceeded({ elements }: JsonBounds): string {
+  return `more than ${elements} elements of arrays`;
 }
 
 /** The bound that a whole JSON text exceeds, as a noun phrase; null when there is none. */
 export function boundExceeded(json: string | Buffer): string | null {
   // An opened level takes a byte, and so does closing it.
-  if (json.length <= 2 * bounds.depth) return null;
+  if (json.length <= 2 * BOUNDS.depth) return null;
   return new JsonScanner().push(typeof json === 'string' ? Buffer.from(json) : json);
 }
 

@@ -7,8 +7,10 @@ const NAMES_MAX = 1_000;
 /**
  * The name that a misspelt one most likely means: at most a third of its characters, and two at least for names of four or
  * more, differ (Damerau-Levenshtein distance, in any case). Null when none is that near.
+ *
+ * @param differencesMax a lower bound of the characters that may differ
  */
-export function nearestName(misspelt: string, names: Iterable<string>): string | null {
+export function nearestName(misspelt: string, names: Iterable<string>, differencesMax = Infinity): string | null {
   if (misspelt === '' || misspelt.length > CHARS_MAX) return null;
   const wanted = misspelt.toLowerCase();
   let best: { name: string; distance: number } | null = null;
@@ -17,7 +19,7 @@ export function nearestName(misspelt: string, names: Iterable<string>): string |
     if ((left -= 1) < 0) break;
     if (name === misspelt || name.length > CHARS_MAX) continue;
     const length = Math.max(name.length, wanted.length);
-    const distanceMax = length < 4 ? 1 : Math.max(2, Math.floor(length / 3));
+    const distanceMax = Math.min(differencesMax, length < 4 ? 1 : Math.max(2, Math.floor(length / 3)));
     if (Math.abs(name.length - wanted.length) > distanceMax) continue;
     const distance = distanceOf(wanted, name.toLowerCase());
     if (distance <= distanceMax && distance < length && (best === null || distance < best.distance)) {

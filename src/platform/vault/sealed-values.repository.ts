@@ -17,6 +17,7 @@ interface SealedColumn {
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'connections', column: 'sealed_headers', owner: 'id' },
   { table: 'connections', column: 'sealed_query', owner: 'id' },
+  { table: 'connections', column: 'sealed_oauth_secret', owner: 'id' },
   { table: 'connections', column: 'sealed_url', owner: 'id', hash: 'mcp_url_hash' },
   { table: 'releases', column: 'sealed_scan_credentials', owner: 'id' },
   { table: 'releases', column: 'sealed_upstream_url', owner: 'id' },
@@ -68,6 +69,8 @@ const keyOf = (column: string) => `split_part(left(${column}, 65), '.', 1)`;
 /** Sealed values by key. */
 export interface KeyUse {
   keyId: string;
+  /** One of its sealed values. */
+  sample: string;
   /** Values by `table.column`. */
   counts: Record<string, number>;
 }
@@ -86,14 +89,16 @@ export interface SealedReport {
 
 /** Counts the sealed values by the key that sealed them. Reads every table that has some. */
 export async function keyUses(database: Pick<DataSource, 'query'>): Promise<KeyUse[]> {
-  const uses = new Map<string, Record<string, number>>();
+  const uses = new Map<string, { sample: string; counts: Record<string, number> }>();
   for (const { table, column } of SEALED_COLUMNS) {
-    const rows = await database.query<{ keyId: string; count: number }[]>(
-      `SELECT ${keyOf(column)} AS "keyId", count(*)::int AS count FROM ${table} WHERE ${column} IS NOT NULL GROUP BY 1`,
+    const rows = await database.query<{ keyId: string; count: number; sample: string }[]>(
+      `SELECT ${keyOf(column)} AS "keyId", count(*)::int AS count, min(${column}) AS sample FROM ${table} WHERE ${column} IS NOT NULL GROUP BY 1`,
     );
-    for (const { keyId, count } of rows) uses.set(keyId, { ...uses.get(keyId), [`${table}.${column}`]: count });
+    for (const { keyId, count, sample } of rows) {
+      uses.set(keyId, { sample, counts: { ...uses.get(keyId)?.counts, [`${table}.${column}`]: count } });
+    }
   }
-  return [...uses].map(([keyId, counts]) => ({ keyId, counts }));
+  return [...uses].map(([keyId, use]) => ({ keyId, ...use }));
 }
 
 /**

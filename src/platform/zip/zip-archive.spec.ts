@@ -66,6 +66,33 @@ describe('openZip', () => {
     );
   });
 
+  it('reads backslashes in names as slashes', async () => {
+    const bytes = await zipOf({ 'aaaaXbb.txt': 'text' });
+    const packed = Buffer.from(bytes.toString('latin1').replaceAll('aaaaXbb.txt', 'aaaa\\bb.txt'), 'latin1');
+    const zip = await openZip(packed, limits);
+    expect([...zip.entries.keys()]).toEqual(['aaaa/bb.txt']);
+    expect((await zip.read('aaaa/bb.txt', 10)).toString()).toBe('text');
+    zip.close();
+  });
+
+  it('keeps the faults of entries in an archive of which a part is used', async () => {
+    const archive = await zipOf({
+      'a/SKILL.md': 'text',
+      link: { content: 'a', mode: 0o120777 },
+      zeros: { content: '\0'.repeat(3 * 1024 * 1024), mode: 0o100644 },
+    });
+    expect(await problem(archive)).toMatch(/a link|zip bomb/);
+    const zip = await openZip(archive, { ...limits, isPartUsed: true });
+    expect((await zip.read('a/SKILL.md', 10)).toString()).toBe('text');
+    for (const [name, fault] of [
+      ['link', 'a link'],
+      ['zeros', 'zip bomb'],
+    ] as const) {
+      expect(await readProblem(zip, name)).toContain(fault);
+    }
+    zip.close();
+  });
+
   it('reads no folder, no missing file and no file above the limit', async () => {
     const zip = await openZip(await zipOf({ 'a/': '', 'b.txt': 'text' }), limits);
     expect(await readProblem(zip, 'a')).toBe('The archive holds no file "a".');
@@ -81,7 +108,8 @@ describe('openZip', () => {
     ['climbing at the end', 'aaaaaaaa/..'],
     ['absolute', '/aaaaa/x.txt'],
     ['of Windows', 'C:/aaaa/x.txt'],
-    ['with a backslash', 'aaaa\\aa\\xxx'],
+    ['climbing with backslashes', '..\\..\\xxxx'],
+    ['absolute with a backslash', '\\aaaaa\\xxx'],
     ['with a NUL', 'aaaaaa.txt\0'],
     ['with a line break', 'aaa\naaaa.md'],
     ['with a delete character', 'aaa\x7faaaa.md'],

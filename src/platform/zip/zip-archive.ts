@@ -15,6 +15,8 @@ export interface ZipLimits {
   entriesMax: number;
   /** Of all files together, unpacked. */
   totalBytesMax: number;
+  /** Only a part of the archive is used: a hostile entry has a `fault`, and the others can be read. */
+  isPartUsed?: boolean;
 }
 
 export interface ZipMember {
@@ -23,6 +25,8 @@ export interface ZipMember {
   isDirectory: boolean;
   /** Unix permission bits; 0 when the archive holds none. */
   mode: number;
+  /** Reason why the entry must not be unpacked; set only in archives of which a part is used. */
+  fault?: InvalidArchiveError;
 }
 
 /** A zip that was looked through and holds nothing hostile. Names are relative, with `/`, without `.` and `..`. */
@@ -47,12 +51,13 @@ const S_IFLNK = 0o120000;
 /**
  * Opens a zip and judges every member before any is read: no absolute or climbing paths, no links, no encryption, no
  * duplicates and no file that is also a folder (two readers would see different files), no bombs, not too many entries.
+ * Backslashes in names, which archivers of Windows write, are read as slashes.
  *
  * @param source a file's path, or the archive itself
  * @throws InvalidArchiveError
  */
 export async function openZip(source: string | Buffer, limits: ZipLimits): Promise<ZipArchive> {
-  const options = { lazyEntries: true, autoClose: false, validateEntrySizes: true, strictFileNames: true };
+  const options = { lazyEntries: true, autoClose: false, validateEntrySizes: true };
   const zip = await new Promise<ZipFile>((resolve, reject) => {
     const done = (error: Error | null, opened?: ZipFile) => {
       if (opened) resolve(opened);
@@ -63,13 +68,18 @@ export async function openZip(source: string | Buffer, limits: ZipLimits): Promi
   });
   try {
     const entries = await readEntries(zip, limits);
-    const members = [...entries].map(([name, entry]): [string, ZipMember] => {
+    const members = [...entries].map(([name, { entry, fault }]): [string, ZipMember] => {
       const mode = (entry.externalFileAttributes >>> 16) & 0o777;
-      return [name, { size: entry.uncompressedSize, isDirectory: entry.fileName.endsWith('/'), mode }];
+      const member = { size: entry.uncompressedSize, isDirectory: entry.fileName.endsWith('/'), mode };
+      return [name, fault ? { ...member, fault } : member];
     });
     return {
       entries: new Map(members),
-      read: (path, bytesMax) => readMember(zip, entries.get(path), path, bytesMax),
+      read: async (path, bytesMax) => {
+        const { entry, fault } = entries.get(path) ?? {};
+        if (fault) throw fault;
+        return readMember(zip, entry, path, bytesMax);
+      },
       close: () => zip.close(),
     };
   } catch (error) {
@@ -82,8 +92,14 @@ function unreadable(error: Error | null): InvalidArchiveError {
   return new InvalidArchiveError(`The archive is no readable zip: ${error?.message ?? 'unknown reason'}.`);
 }
 
-function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Entry>> {
-  const entries = new Map<string, Entry>();
+/** An entry, and why it must not be unpacked. */
+interface JudgedEntry {
+  entry: Entry;
+  fault: InvalidArchiveError | null;
+}
+
+function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, JudgedEntry>> {
+  const entries = new Map<string, JudgedEntry>();
   let total = 0;
   return new Promise((resolve, reject) => {
     if (zip.entryCount > limits.entriesMax) {
@@ -103,14 +119,15 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Entry
     });
     zip.on('entry', (entry: Entry) => {
       try {
-        judge(entry);
+        const fault = faultOf(entry);
+        if (fault && !limits.isPartUsed) throw fault;
         total += entry.uncompressedSize;
         if (total > limits.totalBytesMax) {
           throw new InvalidArchiveError(`The archive unpacks to more than ${limits.totalBytesMax} bytes.`);
         }
         const name = entry.fileName.replace(/\/$/, '');
         if (entries.has(name)) throw new InvalidArchiveError(`The archive holds "${shown(name)}" twice.`);
-        entries.set(name, entry);
+        entries.set(name, { entry, fault });
         zip.readEntry();
       } catch (error) {
         reject(error);
@@ -120,42 +137,43 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Entry
   });
 }
 
-/** Climbing and absolute paths and backslashes are refused by yauzl (`strictFileNames`), with its own sentence. */
-function judge(entry: Entry): void {
+/** Climbing and absolute paths are refused by yauzl, with its own sentence. */
+function faultOf(entry: Entry): InvalidArchiveError | null {
   const name = shown(entry.fileName);
   const segments = entry.fileName.replace(/\/$/, '').split('/');
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   const isUnsafe = /[\u0000-\u001f\u007f:]/.test(entry.fileName);
   if (isUnsafe || segments.some((part) => part === '' || part === '.' || part === '..')) {
-    throw new InvalidArchiveError(`The archive holds a file with an unsafe path: "${name}".`);
+    return new InvalidArchiveError(`The archive holds a file with an unsafe path: "${name}".`);
   }
   if (entry.fileName.length > PATH_LENGTH_MAX || segments.length > PATH_FOLDERS_MAX) {
-    throw new InvalidArchiveError(
+    return new InvalidArchiveError(
       `The archive holds a path of more than ${PATH_LENGTH_MAX} characters or ${PATH_FOLDERS_MAX} folders: "${name}".`,
     );
   }
   if (((entry.externalFileAttributes >>> 16) & S_IFMT) === S_IFLNK) {
-    throw new InvalidArchiveError(`The archive holds a link, "${name}": pack the file itself.`);
+    return new InvalidArchiveError(`The archive holds a link, "${name}": pack the file itself.`);
   }
   if (entry.isEncrypted()) {
-    throw new InvalidArchiveError(`The archive is encrypted ("${name}"): pack it without a password.`);
+    return new InvalidArchiveError(`The archive is encrypted ("${name}"): pack it without a password.`);
   }
   const { compressedSize, uncompressedSize } = entry;
   if (uncompressedSize > RATIO_FREE_BYTES && uncompressedSize > compressedSize * RATIO_MAX) {
-    throw new InvalidArchiveError(
+    return new InvalidArchiveError(
       `"${name}" unpacks to ${uncompressedSize} bytes from ${compressedSize}: that looks like a zip bomb.`,
     );
   }
+  return null;
 }
 
-function judgeFolders(entries: Map<string, Entry>): void {
+function judgeFolders(entries: Map<string, JudgedEntry>): void {
   const folders = new Set<string>();
   for (const name of entries.keys()) {
     for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
       const folder = name.slice(0, end);
       if (folders.has(folder)) break;
       folders.add(folder);
-      const entry = entries.get(folder);
+      const { entry } = entries.get(folder) ?? {};
       if (!entry || entry.fileName.endsWith('/')) continue;
       throw new InvalidArchiveError(`The archive holds "${shown(folder)}" both as a file and as a folder.`);
     }

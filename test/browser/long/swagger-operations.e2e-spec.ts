@@ -97,7 +97,10 @@ describe('the docs page', () => {
 const first = ['Namespaces_claim', 'Servers_create', 'Publish_publish', 'Connections_set', 'Skills_set'];
 
 /** Operations that run after the others and before deletions: the examples of the others fail after them. */
-const last = ['ServerDomains_rename', 'Skills_upload'];
+const last = [
+  ...['ServerDomains_rename', 'Skills_upload', 'AccountTransfers_transfer', 'Namespaces_move'],
+  ...['Connections_suspend', 'Servers_suspend', 'Namespaces_suspend'],
+];
 
 /** Status of each operation whose example fails on a new service. */
 const statuses: Record<string, number> = {
@@ -112,10 +115,17 @@ const statuses: Record<string, number> = {
   // The example server has no triggers, and the connection is no uplink.
   Triggers_get: 404,
   Triggers_subscribe: 404,
-  Triggers_unsubscribe: 404,
+  // The namespace is suspended by then.
+  Triggers_unsubscribe: 403,
   Uplink_paired: 404,
   // The target namespace does not exist.
   Servers_transfer: 404,
+  // The example runs as the only account, an operator's, which cannot be disabled.
+  Accounts_update: 409,
+  // A key makes no invitation for its own account.
+  Invitations_create: 403,
+  // The id of the example is no login.
+  Logins_end: 404,
   // The id of the example is not a key.
   Accounts_revokeKey: 404,
   Accounts_rotateKey: 404,
@@ -124,6 +134,18 @@ const statuses: Record<string, number> = {
   ServerGrants_remove: 404,
   ConnectionGrants_set: 404,
   ConnectionGrants_remove: 404,
+  NamespaceGrants_set: 404,
+  NamespaceGrants_remove: 404,
+  // The server is its own, so nobody asks for it.
+  AccessRequests_ask: 409,
+  AccessRequests_decide: 404,
+  // The only account owns a namespace, is no organization, and there is none to hand over to.
+  Invitations_inviteMember: 409,
+  Members_set: 409,
+  Members_remove: 409,
+  Accounts_remove: 409,
+  AccountTransfers_transfer: 404,
+  Namespaces_move: 404,
 };
 
 /** Waits for the first release. */

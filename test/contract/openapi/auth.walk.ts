@@ -1,8 +1,6 @@
 import { uniqueName } from '../../support/app.js';
 import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
-export const openToEveryKey = ['GET /accounts/me', 'GET /accounts/me/access'];
-
 /** Accounts and API keys. */
 export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('GET /accounts/me', 200);
@@ -34,6 +32,48 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(rotate, 409, { accountId, keyId: agent.id }, {});
   await walk.ask(rotate, 400, { accountId, keyId: agent.id }, { overlapSeconds: -1 });
   await walk.ask(rotate, 404, { accountId, keyId: accountId }, {});
+
+  const members = 'GET /accounts/{organizationId}/members';
+  const set = 'PUT /accounts/{organizationId}/members/{accountId}';
+  const remove = 'DELETE /accounts/{organizationId}/members/{accountId}';
+  const me = (await walk.ask('GET /accounts/me', 200)).id as string;
+  const [first, second] = [
+    { organizationId: accountId, accountId: me },
+    { organizationId: accountId, accountId: made.id },
+  ];
+  await walk.ask(set, 400, first, { role: 'king' });
+  await walk.ask(set, 409, first, { role: 'guest' });
+  await walk.ask(set, 200, first, { role: 'owner' });
+  await walk.ask(set, 404, second, { role: 'guest' });
+  await walk.ask(set, 403, first, { role: 'owner' }, other);
+  await walk.ask(members, 200, { organizationId: accountId });
+  await walk.ask(members, 400, { organizationId: accountId }, undefined, { query: '?page=0' });
+  await walk.ask(members, 404, { organizationId: 'none' });
+  const invite = 'POST /accounts/{organizationId}/members/invitations';
+  await walk.ask(invite, 201, { organizationId: accountId }, { role: 'member' });
+  await walk.ask(invite, 400, { organizationId: accountId }, { role: 'king' });
+  await walk.ask(invite, 403, { organizationId: accountId }, { role: 'member' }, other);
+  await walk.ask(invite, 404, { organizationId: 'none' }, { role: 'member' });
+  await walk.ask(invite, 409, { organizationId: me }, { role: 'member' });
+  await walk.ask(remove, 400, first, undefined, { query: '?revokeKeys=maybe' });
+  await walk.ask(remove, 403, first, undefined, other);
+  await walk.ask(remove, 404, second);
+  await walk.ask(remove, 409, first);
+  const person = await walk.ask('POST /accounts', 201, {}, { name: uniqueName('account'), kind: 'user' });
+  const third = { organizationId: accountId, accountId: person.id };
+  await walk.ask(set, 200, third, { role: 'guest' });
+  const ofPerson = await walk.ask(
+    'POST /accounts/{accountId}/api-keys',
+    201,
+    { accountId: person.id },
+    { name: 'guest' },
+  );
+  const guest = { bearer: ofPerson.key as string };
+  await walk.ask(members, 403, { organizationId: accountId }, undefined, guest);
+  await walk.ask(set, 200, third, { role: 'editor' });
+  await walk.ask('GET /accounts/{accountId}/memberships', 200, { accountId: person.id });
+  await walk.ask('GET /accounts/{accountId}/memberships', 404, { accountId: 'none' });
+  await walk.ask(remove, 200, third);
 
   await walk.ask('GET /accounts/{accountId}/usage', 200, { accountId: 'me' }, undefined, other);
   await walk.ask('GET /accounts/{accountId}/usage', 404, { accountId: made.id });

@@ -5,18 +5,12 @@ import { startScripted } from '../../support/special-upstreams/scripted-upstream
 import { openTunnel } from '../../support/mcp/uplink-client.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 
-/** Streams of MCP sessions, paths of older command line tools, pages for browsers, and a document for authorization servers. */
+/** Streams of MCP sessions, pages for browsers, and a document for authorization servers. */
 export const undocumented = [
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',
   'GET /connect/{namespace}/.mcp',
   'DELETE /connect/{namespace}/.mcp',
-  'GET /connect/{namespace}/.subscriptions',
-  'POST /connect/{namespace}/.subscriptions',
-  'DELETE /connect/{namespace}/.subscriptions/{id}',
-  'GET /connect/{namespace}/{connectionId}/.subscriptions',
-  'POST /connect/{namespace}/{connectionId}/.subscriptions',
-  'DELETE /connect/{namespace}/{connectionId}/.subscriptions/{id}',
   'GET /setup/{path}',
   'POST /setup/{path}',
   'GET /oauth/callback',
@@ -50,6 +44,13 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('GET /connect/{namespace}', 404, { namespace }, undefined, other);
   await walk.ask('GET /connect/{namespace}/{connectionId}', 200, mine);
   await walk.ask('GET /connect/{namespace}/{connectionId}', 404, { namespace, connectionId: 'none' });
+  const probe = 'POST /accounts/me/probe';
+  await walk.ask(probe, 200, {}, { mcpUrl: upstream.url });
+  await walk.ask(probe, 200, {}, { mcpUrl: 'http://10.0.0.1/mcp' });
+  await walk.ask(probe, 400, {}, {});
+  await walk.ask(probe, 404, {}, { server: 'nobody/nothing' });
+  for (let left = 27; left > 0; left -= 1) await walk.ask(probe, 404, {}, { server: 'nobody/nothing' });
+  await walk.ask(probe, 429, {}, { server: 'nobody/nothing' });
 
   const local = { namespace, connectionId: 'local' };
   const paired = 'GET /connect/{namespace}/{connectionId}/uplink';
@@ -117,6 +118,11 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(`PUT ${recording}`, 200, mine, { enabled: true });
   await walk.ask(`PUT ${recording}`, 400, mine, { enabled: 'yes' });
   await walk.ask(`GET ${recording}`, 200, mine);
+  await walk.ask(call, 200, { ...mine, toolPath: 'echo' }, { message: 'recorded' });
+  await walk.ask(`GET ${recording}/calls`, 200, mine);
+  await walk.ask(`GET ${recording}/calls`, 400, mine, undefined, { query: '?limit=0' });
+  await walk.ask(`GET ${recording}/fixture`, 200, mine);
+  for (const below of ['calls', 'fixture']) await walk.ask(`GET ${recording}/${below}`, 404, mine, undefined, other);
   await walk.ask(`DELETE ${recording}`, 200, mine);
   for (const method of ['GET', 'DELETE']) await walk.ask(`${method} ${recording}`, 404, mine, undefined, other);
   await walk.ask(`PUT ${recording}`, 404, mine, { enabled: true }, other);

@@ -11,10 +11,17 @@ export const undocumented = [
   'POST /invite',
   'GET /me',
   'POST /me',
+  'POST /me/keys',
+  'POST /me/browsers',
 ];
 
 /** Bodies of routes that take no empty one. */
-export const bodies = { 'PATCH /accounts/{accountId}': { disabled: false } };
+export const bodies = {
+  'PATCH /accounts/{accountId}': { disabled: false },
+  'PUT /connect/{namespace}/{connectionId}/suspension': { reason: null },
+  'PUT /namespaces/{name}/suspension': { reason: null },
+  'PUT /servers/{qualifiedName}/suspension': { reason: null },
+};
 
 /** People: invitations, logins, and accounts that are disabled. */
 export default async function (walk: ApiWalk): Promise<void> {

@@ -5,8 +5,6 @@ import { startAuthorizationServer } from '../../support/people/authorization-ser
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 
-export const openToEveryKey = ['GET /servers/{qualifiedName}/changes', 'GET /servers/{qualifiedName}/download'];
-
 /** Publishing, releases and what changed between them. */
 export default async function (walk: ApiWalk): Promise<void> {
   const upstream = walk.own(await startUpstream());

@@ -15,11 +15,6 @@ export const undocumented = [
   'DELETE /run/{slug}/{path}',
 ];
 
-export const openToEveryKey = [
-  ...['GET', 'POST', 'DELETE'].map((method) => `${method} /run/{slug}`),
-  ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method) => `${method} /run/{slug}/{path}`),
-];
-
 /** The run endpoint, and what is inferred from its answers. */
 export default async function (walk: ApiWalk): Promise<void> {
   const upstream = walk.own(await startUpstream());

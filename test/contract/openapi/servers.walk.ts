@@ -2,8 +2,6 @@ import { formOf, tooLarge, type ApiWalk } from '../../support/documentation/api-
 import { uniqueName } from '../../support/app.js';
 import { images } from '../../support/releases/icons.js';
 
-export const openToEveryKey = ['GET /servers', 'GET /servers/{qualifiedName}', 'GET /servers/{qualifiedName}/icon'];
-
 /** Servers, their settings and icons. */
 export default async function (walk: ApiWalk): Promise<void> {
   const [namespace, gone] = [await walk.namespace(), uniqueName('ns')];
@@ -26,6 +24,15 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('PUT /servers/{qualifiedName}/verified', 400, { qualifiedName }, {});
   await walk.ask('PUT /servers/{qualifiedName}/verified', 403, { qualifiedName }, { verified: true }, other);
   await walk.ask('PUT /servers/{qualifiedName}/verified', 404, { qualifiedName: namespace }, { verified: true });
+  for (const [path, there, nowhere] of [
+    ['PUT /servers/{qualifiedName}/suspension', { qualifiedName }, { qualifiedName: `${namespace}/never` }],
+    ['PUT /namespaces/{name}/suspension', { name: namespace }, { name: gone }],
+  ] as const) {
+    await walk.ask(path, 200, there, { reason: null });
+    await walk.ask(path, 400, there, { reason: '' });
+    await walk.ask(path, 403, there, { reason: null }, other);
+    await walk.ask(path, 404, nowhere, { reason: null });
+  }
   const move = 'POST /servers/{qualifiedName}/transfer';
   const target = { targetOrganizationId: 'me', targetNamespace: namespace };
   await walk.ask('PUT /servers/{qualifiedName}', 201, { qualifiedName: `${namespace}/taken` }, {});
@@ -40,6 +47,10 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('PUT /servers/{qualifiedName}/secrets', 400, secrets, { name: 'a b', value: 'v' });
   await walk.ask('PUT /servers/{qualifiedName}/secrets', 404, secrets, { name: 'KEY', value: 'v' }, other);
   await walk.ask('GET /servers/{qualifiedName}/secrets', 200, secrets);
+  await walk.ask('PATCH /servers/{qualifiedName}', 200, secrets, { visibility: 'restricted' });
+  await walk.ask('PATCH /servers/{qualifiedName}', 409, secrets, { visibility: 'public' });
+  await walk.ask('PUT /servers/{qualifiedName}', 409, secrets, { visibility: 'public' });
+  await walk.ask('PATCH /servers/{qualifiedName}', 200, secrets, { visibility: 'public', confirmSecrets: true });
   await walk.ask('GET /servers/{qualifiedName}/secrets', 404, secrets, undefined, other);
   await walk.ask('DELETE /servers/{qualifiedName}/secrets/{secretName}', 200, secrets);
   await walk.ask('DELETE /servers/{qualifiedName}/secrets/{secretName}', 404, secrets);

@@ -3,14 +3,6 @@ import { startRepositoryHost } from '../../support/releases/repository-host.js';
 import { skillMd } from '../../support/releases/skills.js';
 import { zipOf } from '../../support/zips.js';
 
-export const openToEveryKey = [
-  'GET /skills',
-  'GET /skills/{namespace}/{slug}',
-  'GET /skills/{namespace}/{slug}/download',
-  'GET /skills/{namespace}/{slug}/.well-known/skills/index.json',
-  'GET /skills/{namespace}/{slug}/.well-known/skills/{path}',
-];
-
 /** Skills. */
 export default async function (walk: ApiWalk): Promise<void> {
   const namespace = await walk.namespace();
@@ -49,6 +41,17 @@ export default async function (walk: ApiWalk): Promise<void> {
   const file = 'GET /skills/{namespace}/{slug}/.well-known/skills/{path}';
   await walk.ask(file, 200, { ...skill, path: 'SKILL.md' });
   await walk.ask(file, 404, { ...skill, path: 'none.md' });
+  await walk.ask('GET /skills/{namespace}/{slug}/.well-known/agent-skills/index.json', 200, skill);
+  for (const [below, params] of [
+    ['', {}],
+    ['/skills/{namespace}', { namespace }],
+  ] as const) {
+    await walk.ask(`GET ${below}/.well-known/agent-skills/index.json`, 200, params);
+    await walk.ask(`GET ${below}/.well-known/skills/index.json`, 200, params);
+    const named = `GET ${below}/.well-known/skills/{name}/{path}`;
+    await walk.ask(named, 200, { ...params, name: 'code-review', path: 'SKILL.md' });
+    await walk.ask(named, 404, { ...params, name: 'none', path: 'SKILL.md' });
+  }
   await walk.ask('DELETE /skills/{namespace}/{slug}', 403, skill, undefined, other);
   await walk.ask('DELETE /skills/{namespace}/{slug}', 200, skill);
   await walk.ask('DELETE /skills/{namespace}/{slug}', 404, skill);

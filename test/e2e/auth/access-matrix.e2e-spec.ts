@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import WebSocket from 'ws';
-import { callers, matrix, type CallerName } from '../../support/access/access-matrix.js';
+import { callers, type CallerName } from '../../support/access/access-kinds.js';
+import { matrix, pages } from '../../support/access/access-matrix.js';
 import { documented, Estates, nameOf, pathOf, type Estate } from '../../support/access/estates.js';
 import { testAccount, testApp, type TestAccount } from '../../support/app.js';
 import { pathOf as pathTo } from '../../support/database/server-rows.js';
@@ -199,7 +200,7 @@ describe.each(['public', 'private'] as const)('every route, around a %s server',
       for (const name of Object.keys(matrix[visibility])) {
         const seen = Object.fromEntries(Object.entries(all).map(([who, found]) => [who, found.get(name)]));
         // Pages answer a person with themselves, and others with the way to sign in.
-        const isPage = /^GET \/(?:login|me|me\/access)$/.test(name);
+        const isPage = name === 'GET /login' || (name in pages && name.startsWith('GET '));
         const open = [200, 202, 204, 400, 405].includes(seen.token ?? 0);
         expect({
           name,

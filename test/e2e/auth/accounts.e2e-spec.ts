@@ -53,8 +53,8 @@ describe('POST /accounts', () => {
     const cases: [object | undefined, RegExp][] = [
       [undefined, /^name is required; kind must be one of/],
       [{ kind: 'user' }, /^name is required$/],
-      [{ name: '', kind: 'user' }, /^name must be longer/],
-      [{ name: 'x'.repeat(256), kind: 'user' }, /^name must be shorter/],
+      [{ name: '', kind: 'user' }, /^name must not be empty$/],
+      [{ name: 'x'.repeat(256), kind: 'user' }, /^name must have at most 255 characters$/],
       [{ name: 7, kind: 'user' }, /name must be a string/],
       [{ name: ['a'], kind: 'user' }, /name must be a string/],
       [{ name: 'two\nlines', kind: 'user' }, /^name must not hold control characters/],

@@ -4,6 +4,8 @@ import { testAccount, testApp, type TestAccount, type TestApp } from '../../supp
 import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { modern, post } from '../../support/mcp/mcp-calls.js';
+import { LoginClient } from '../../support/oauth-clients/login.js';
+import { signedInBrowser } from '../../support/people/browser-session.js';
 import { publishExternal } from '../../support/releases/releases.js';
 import { sendJson, startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
@@ -127,7 +129,7 @@ describe('running calls', () => {
   ];
 
   /** The status of a call; `cut` for one without an answer. */
-  const begin = (url: string, { body, headers }: typeof call, { key }: TestAccount) =>
+  const begin = (url: string, { body, headers }: typeof call, { key }: Pick<TestAccount, 'key'>) =>
     post(url, body, { ...headers, authorization: `Bearer ${key}` }).then(
       ({ status }) => status,
       () => 'cut',
@@ -177,6 +179,18 @@ describe('running calls', () => {
       },
       (key) => isRefused(key),
     );
+  });
+
+  verifies('key:revoked-now', 'of a login that began with the key are cut by now=true', async () => {
+    const key = await makeKey(owner);
+    const client = new LoginClient(app, `${app.url}${connection}/mcp`);
+    await client.register();
+    const { access_token: token } = await client.login(await signedInBrowser(app, key));
+    answers = [];
+    const status = begin(client.resource, call, { key: token });
+    await until(() => answers.length === 1, 'the call has arrived');
+    expect((await revoke(owner, key, '?now=true')).status).toBe(200);
+    expect(await status).toBe('cut');
   });
 
   verifies('grants:withdrawn-now', 'by a withdrawn grant are answered, and cut by now=true', async () => {

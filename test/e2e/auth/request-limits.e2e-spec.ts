@@ -1,7 +1,9 @@
 // Also run with the queue on Redis: the counts of all processes.
 import type { ServerResponse } from 'node:http';
-import { beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
+import { Admission } from '../../../src/modules/auth/admission.service.js';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
+import { RateCounter } from '../../../src/platform/limits/rate-counter.js';
 import { testApp, type TestAccount } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { times } from '../../support/mcp/calls.js';
@@ -10,12 +12,14 @@ import { startScripted, type ScriptedUpstream } from '../../support/special-upst
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-const app = testApp({
-  TRUST_PROXY: '127.0.0.1',
-  ACCOUNT_LIMITS: 'keyRequestsPerMinute=20,requestsPerMinute=30,callsAtOnce=2',
-  REQUESTS_PER_ADDRESS: '25',
-  AUTH_FAILURES_MAX: '5',
-});
+const app = testApp(
+  {
+    TRUST_PROXY: '127.0.0.1',
+    ACCOUNT_LIMITS: 'keyRequestsPerMinute=20,requestsPerMinute=30,callsAtOnce=2',
+    AUTH_FAILURES_MAX: '5',
+  },
+  { requestsPerAddress: 25 },
+);
 let account: TestAccount;
 let address: string;
 let addresses = 0;
@@ -119,6 +123,41 @@ describe('requests beyond the limit', () => {
     expect(headers.get('ratelimit')).toContain('"key";r=0;');
   });
 
+  verifies('limits:requests', 'are the messages of a batch over HTTP+SSE, refused where it is posted', async () => {
+    const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
+    const authorization = `Bearer ${account.key}`;
+    const headers = { authorization, accept: 'text/event-stream' };
+    const stream = await fetch(`${app.url}${path}/mcp`, { headers });
+    const events = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let read = '';
+    const reads = async (text: string) => {
+      while (!read.includes(text)) {
+        const { value, done } = (await events?.read()) ?? {};
+        if (done !== false) throw new Error(`the stream ended after ${read}`);
+        read += value;
+      }
+    };
+    await reads('\n\n');
+    const address = new URL(/data: (\S+)/.exec(read)?.[1] ?? '', app.url);
+    const post = (body: unknown) =>
+      fetch(address, {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    const params = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
+    expect((await post({ jsonrpc: '2.0', id: 'begun', method: 'initialize', params })).status).toBe(202);
+    await reads('"begun"');
+    const refused = await exhaust(
+      () => post(times(8, (id) => ({ jsonrpc: '2.0', id: `ping ${id}`, method: 'ping' }))),
+      20,
+    );
+    expect(await refused.json()).toEqual({ jsonrpc: '2.0', id: null, error: { code: -33429, message: ofRest.error } });
+    // The stream goes on: a message that is allowed in the next minute, or an answer that was begun.
+    await reads('"ping 7"');
+    await events?.cancel();
+  });
+
   verifies('limits:requests', 'in another process count where Redis holds the counts', async () => {
     const sibling = await app.sibling();
     await exhaust(() => send('/accounts/me', account.key), 20);
@@ -143,20 +182,64 @@ describe('wrong keys', () => {
     expect((await send('/accounts/me', account.key)).status).toBe(200);
     expect((await send('/accounts/me', generateApiKey(), { from: '203.0.113.251' })).status).toBe(401);
   });
+});
 
-  verifies('limits:failures', 'are counted at every way in, a missing key is not', async () => {
-    const { path } = await createConnection(app, account, { transport: 'uplink' });
-    const key = generateApiKey();
-    for (let sent = 0; sent < 6; sent += 1) expect((await send('/accounts/me')).status).toBe(401);
-    for (let sent = 0; sent < 6; sent += 1) await send('/run/none', key, { method: 'POST' });
-    const refused = await send('/connect/none/c/mcp', key, { method: 'POST' });
-    expect(await refused.json()).toMatchObject({
-      error: { code: -33429, message: expect.stringContaining('not valid') },
-    });
-    const headers = { 'x-forwarded-for': address };
-    const tunnel = await openTunnel(app, { ...account, key }, path, { headers }).catch((error: unknown) => error);
-    expect((tunnel as PairingRefused).status).toBe(429);
-  });
+describe('a refused attempt', () => {
+  /** Doors of a connection: the guard of the routes, the fast path for REST and MCP, the handshake of a tunnel. */
+  const doors: Record<string, (path: string, headers: Record<string, string>) => Promise<[number, unknown]>> = {
+    guard: (path, headers) => answerOf(fetch(app.url + path, { method: 'DELETE', headers })),
+    tool: (path, headers) => answerOf(fetch(`${app.url}${path}/.tools/t`, { method: 'POST', headers })),
+    mcp: (path, headers) => answerOf(fetch(`${app.url}${path}/mcp`, { method: 'POST', headers })),
+    tunnel: (path, headers) =>
+      openTunnel(app, undefined, path, { headers }).then(
+        () => [101, {}],
+        ({ status, body }: PairingRefused) => [status, body],
+      ),
+  };
+
+  async function answerOf(sent: Promise<Response>): Promise<[number, unknown]> {
+    const response = await sent;
+    return [response.status, await response.json()];
+  }
+
+  verifies(
+    'limits:failures',
+    'has one answer and one count at every door, and a missing key is no failure',
+    async () => {
+      const { path } = await createConnection(app, account, { transport: 'uplink' });
+      const { body } = await app.as(account).post('/accounts/me/api-keys', { name: 'narrow', scopes: ['read'] });
+      const narrow = body as { id: string; key: string };
+      const stranger = await app.account();
+      const attempts: [status: number, authorization: string | undefined, failures: number, counted: unknown[]][] = [
+        [401, undefined, 0, ['address']],
+        [401, 'Basic a2V5', 1, ['address']],
+        [401, `Bearer ${generateApiKey()}`, 1, ['address']],
+        [403, `Bearer ${narrow.key}`, 0, [narrow.id, account.id]],
+        [404, `Bearer ${stranger.key}`, 0, [expect.any(String), stranger.id]],
+      ];
+      const counter = app.get(RateCounter);
+      const [admit, add, fail] = [
+        jest.spyOn(app.get(Admission), 'admit'),
+        jest.spyOn(counter, 'add'),
+        jest.spyOn(counter, 'addFailure'),
+      ];
+      for (const [status, authorization, failures, counted] of attempts) {
+        const from = `203.0.113.${(addresses += 1)}`;
+        const headers = { 'x-forwarded-for': from, ...(authorization !== undefined && { authorization }) };
+        const words = new Set<string>();
+        for (const [name, knock] of Object.entries(doors)) {
+          for (const spy of [admit, add, fail]) spy.mockClear();
+          const [answered, answer] = await knock(path, headers);
+          const { message, error } = answer as { message?: string; error: { message: string } };
+          words.add((message ?? error.message).replace(/"\w+(:[^"]*)?"/g, '""'));
+          const found = [admit.mock.calls.length, fail.mock.calls.length, add.mock.calls.map(([key]) => key)];
+          const keys = counted.map((key) => (key === 'address' ? expect.stringContaining(from) : key));
+          expect([name, answered, ...found]).toEqual([name, status, 1, failures, keys]);
+        }
+        expect([...words]).toHaveLength(1);
+      }
+    },
+  );
 });
 
 describe('calls in flight', () => {

@@ -177,7 +177,7 @@ describe('the redirect of an authorization', () => {
       '/authorize?x',
     ]) {
       const { status, headers } = await browser.get(`/login?next=${encodeURIComponent(next)}`);
-      expect([status, headers.location]).toEqual([303, './me']);
+      expect([status, headers.location]).toEqual([303, './ui/']);
     }
     expect((await browser.get(`/login?next=${encodeURIComponent(page)}`)).headers.location).toBe(`.${page}`);
   });
@@ -288,6 +288,10 @@ describe('the resource of a login', () => {
       }
       const second = `&resource=${encodeURIComponent(`${app.url}/run/${server.slug}`)}`;
       expect(await answer({}, second)).toEqual(['invalid_target', expect.stringContaining('one resource')]);
+      // The same one twice is one, however it is spelled.
+      for (const same of [resource, `${resource}/`]) {
+        expect(await answer({}, `&resource=${encodeURIComponent(same)}`)).toEqual([null, null]);
+      }
     },
   );
 
@@ -421,7 +425,7 @@ describe('the consent page', () => {
       expect(headers['content-security-policy']).toContain("frame-ancestors 'none'");
       expect(headers['x-frame-options']).toBe('DENY');
       expect(headers['cache-control']).toBe('no-store');
-      expect(text).not.toContain('<script');
+      expect(text).not.toMatch(/<script(?! src="\.[^"<>]+" defer><)/);
     }
   });
 
@@ -429,7 +433,7 @@ describe('the consent page', () => {
     const planted = openBrowser(app, new Map([[SESSION_COOKIE, 'A'.repeat(43)]]));
     const client = await registered();
     const page = await consentPath(client, planted);
-    expect((await planted.get(page)).headers.location).toBe(`/login?next=${encodeURIComponent(page)}`);
+    expect((await planted.get(page)).text).toContain('The app <strong>Test client</strong> asks to act for you');
     expect((await planted.submit('/login', { key: person.key, next: page })).headers.location).toBe(`.${page}`);
     expect(planted.cookies.get(SESSION_COOKIE)).not.toBe('A'.repeat(43));
     const attacker = openBrowser(app, new Map([[SESSION_COOKIE, 'A'.repeat(43)]]));
@@ -500,8 +504,8 @@ describe('a stranger', () => {
       expect(one.text).toContain('Nothing to let in here');
       expect(shown(two, names)).toEqual(shown(one, names));
       const [three, four] = [await look(exists, signedOut), await look(none, signedOut)];
-      expect([three.status, three.headers.location]).toEqual([303, expect.stringMatching(/^\/login\?next=/)]);
-      expect([four.status, four.headers.location]).toEqual([303, expect.stringMatching(/^\/login\?next=/)]);
+      expect([three.status, four.status]).toEqual([200, 200]);
+      expect(shown(four, names)).toEqual(shown(three, names));
     }
   });
 

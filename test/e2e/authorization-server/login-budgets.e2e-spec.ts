@@ -66,31 +66,25 @@ describe('refreshes', () => {
   verifies('login:refresh-storm', 'of one login from 64 programs lock nothing and leave six rows', async () => {
     const client = await registered();
     const first = await client.login(browser);
-    let left = 10;
+    const retryAfter: (string | null)[] = [];
     const program = async () => {
       const statuses: number[] = [];
       let { refresh_token: newest } = first;
-      while (left > 0 || statuses.length === 0) {
-        const { status, body } = await client.refresh(newest);
-        statuses.push(status);
-        if (status === 200) newest = body.refresh_token;
-        left -= 1;
+      // A new minute may begin meanwhile.
+      while (retryAfter.length === 0) {
+        const form = { client_id: client.id, grant_type: 'refresh_token', refresh_token: newest };
+        const answer = await fetch(`${app.url}/token`, { method: 'POST', body: new URLSearchParams(form) });
+        const body = (await answer.json()) as Tokens;
+        statuses.push(answer.status);
+        if (answer.status === 429) retryAfter.push(answer.headers.get('retry-after'));
+        if (answer.status === 200) newest = body.refresh_token;
       }
       return statuses;
     };
     const statuses = (await Promise.all(Array.from({ length: 64 }, program))).flat();
     expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
     expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(2 * 60);
-    expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0);
-    const refused = await fetch(`${app.url}/token`, {
-      method: 'POST',
-      body: new URLSearchParams({
-        client_id: client.id,
-        grant_type: 'refresh_token',
-        refresh_token: first.refresh_token,
-      }),
-    });
-    expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true]);
+    expect(retryAfter.map(Number).every((seconds) => seconds > 0)).toBe(true);
     expect(
       await count('as_records r JOIN as_grants g ON g.id = r.grant_id WHERE g.client_id = $1', client.id),
     ).toBeLessThanOrEqual(6);
@@ -118,7 +112,7 @@ describe('rows of strangers', () => {
       expect(await count(`as_records WHERE kind = 'Interaction' AND client_id = $1`, client.id)).toBe(100);
       const newest = await begin();
       const shown = await stranger.get(String(newest.headers.location));
-      expect([shown.status, shown.headers.location]).toEqual([303, expect.stringContaining('/login')]);
+      expect([shown.status, shown.text]).toEqual([200, expect.stringContaining('Sign in to decide')]);
       expect((await stranger.get(String(oldest.headers.location))).status).toBe(410);
       const long = await stranger.get(client.authorizePath({ state: 'x'.repeat(2_049) }));
       expect([long.status, long.text]).toEqual([400, expect.stringContaining('state')]);

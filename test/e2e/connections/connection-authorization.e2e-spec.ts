@@ -208,7 +208,7 @@ describe('the token of a connection', () => {
       const { path, id } = await authorized();
       const { refreshToken = '' } = server.issued.at(-1) ?? {};
       await revokeAt(refreshToken);
-      await grow(id, 'due');
+      await grow(id, 'ended');
       await sibling.get(ConnectionRefresher).run();
       // A sweep that came by itself may be the one that is refused.
       await until(async () => (await statusOf(path)).state === 'auth_required', 'the refusal is written');

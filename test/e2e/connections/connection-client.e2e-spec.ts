@@ -266,7 +266,8 @@ describe('a client that was given', () => {
       const connection = await connect((await strict.protect(upstream.url)).url);
       expect((await give(connection, { id: ID, secret: SECRET })).html).toContain('Authorized');
       const id = await rowIdOf(connection);
-      strict.refuseTokens('invalid_client');
+      // The client's credentials are sent in a second way too.
+      strict.refuseTokens('invalid_client', 2);
       await age(app, { kind: 'connection', id }, 'ended');
       const { cache } = app.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
       cache.drop(`connection/${id}`);

@@ -11,6 +11,13 @@ import {
   type FaultKind,
 } from '../../support/special-upstreams/faulty-upstreams.js';
 import { sendJson, startScripted } from '../../support/special-upstreams/scripted-upstream.js';
+import { personAt } from '../../support/people/credentials.js';
+import {
+  startQuirky,
+  type Quirk,
+  type QuirkyAnswer,
+  type QuirkyEndpoint,
+} from '../../support/people/quirky-provider.js';
 import { until } from '../../support/until.js';
 import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
@@ -215,5 +222,98 @@ describe('ownership', () => {
     expect([foreign.status, missing.body]).toEqual([404, notFound]);
     expectAlike(foreign, missing);
     expect((await app.as().get(`${path}/diagnosis`)).status).toBe(401);
+  });
+});
+
+describe('a connection that needs a login', () => {
+  verifies('diagnosis:login', 'is told how far the login gets, and what the provider said', async () => {
+    const provider = await startQuirky();
+    const told = async (quirk: Quirk, body: object = {}) => {
+      await app.database.query('DELETE FROM oauth_clients');
+      provider.quirk = quirk;
+      const path = await connect(provider.mcpUrl, body);
+      const diagnosis = await diagnose(path);
+      const [, steps] = /authorization failed, (.*), list skipped/.exec(walk(diagnosis)) ?? [];
+      return { path, diagnosis, steps };
+    };
+    const replacing =
+      (at: QuirkyEndpoint[], answer: QuirkyAnswer): Quirk =>
+      ({ endpoint }) =>
+        at.includes(endpoint) ? answer : undefined;
+    const page = { status: 403, type: 'text/html', body: '<p>' };
+    const unregistered: Quirk = ({ endpoint }, answer) =>
+      endpoint === 'server'
+        ? { ...answer, body: { ...(answer.body as object), registration_endpoint: null } }
+        : undefined;
+    const rows: [quirk: Quirk, steps: string, said: [step: string, words: RegExp], hasLink: boolean, body?: object][] =
+      [
+        [() => undefined, 'discovery ok, client ok, token skipped', ['client', /"the client", which the auth/], true],
+        [
+          replacing(['resource'], { body: { resource: 'https://elsewhere.example/mcp' } }),
+          'discovery failed, client skipped, token skipped',
+          ['discovery', /announces the resource "https:\/\/elsewhere\.example\/mcp"/],
+          false,
+        ],
+        [
+          replacing(['server', 'openid'], page),
+          'discovery failed, client skipped, token skipped',
+          ['discovery', /a firewall or proxy answered/],
+          false,
+        ],
+        [
+          replacing(['server', 'openid'], { status: 500, body: {} }),
+          'discovery failed, client skipped, token skipped',
+          ['discovery', /answered 500/],
+          false,
+        ],
+        [
+          replacing(['register'], { status: 503, body: {} }),
+          'discovery ok, client failed, token skipped',
+          ['client', /answered 503/],
+          false,
+        ],
+        // The page asks for a client.
+        [
+          unregistered,
+          'discovery ok, client failed, token skipped',
+          ['client', /registers no clients by itself/],
+          true,
+        ],
+        [
+          unregistered,
+          'discovery ok, client ok, token skipped',
+          ['client', /"mine", which the owner chose/],
+          true,
+          { oauth: { clientId: 'mine' } },
+        ],
+        // The page takes a key.
+        [
+          replacing(['resource', 'server', 'openid', 'token'], { status: 404, body: {} }),
+          'discovery skipped, client skipped, token skipped',
+          ['discovery', /No authorization server was found/],
+          true,
+        ],
+      ];
+    for (const [quirk, steps, [step, words], hasLink, body] of rows) {
+      const { diagnosis, ...seen } = await told(quirk, body);
+      expect([words, seen.steps, evidence(diagnosis, step)]).toEqual([words, steps, expect.stringMatching(words)]);
+      for (const text of [diagnosis.verdict, diagnosis.status.nextStep ?? '']) {
+        expect([words, text, /open setupUrl/i.test(text)]).toEqual([words, text, hasLink]);
+      }
+    }
+    const { path, diagnosis } = await told(() => undefined);
+    const person = personAt(app);
+    await person.open(diagnosis.status.setupUrl ?? '');
+    expect((await person.press(diagnosis.status.setupUrl ?? '')).html).toContain('Authorized');
+    expect(walk(await diagnose(path))).toBe(WHOLE);
+    provider.quirk = replacing(['mcp', 'token'], {
+      status: 401,
+      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+      body: { error: 'invalid_grant' },
+    });
+    const ended = await diagnose(path);
+    expect(evidence(ended, 'token')).toMatch(/no longer accepts the authorization \(invalid_grant\)/);
+    expect(ended.verdict).toMatch(/^It stops at authorization: open setupUrl/);
+    await provider.close();
   });
 });

@@ -84,6 +84,7 @@ describe('success', () => {
     expect(invocations[0]).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/),
+      at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.+\.\d{3}Z$/),
       request: { method: 'POST', url: `${path}/.tools/echo` },
       response: { status: 200, outcome: 'ok' },
       duration: { cpuMs: 0, wallMs: known },
@@ -288,6 +289,57 @@ describe('ownership', () => {
     expect(missing.body).toEqual(notFound);
     expectAlike(foreign, missing);
     expect((await app.as().get(`${path}/logs`)).status).toBe(401);
+  });
+
+  verifies('log:own', 'a guest reads its own calls, whatever others call, and no reason', async () => {
+    const upstream = await start();
+    const path = await connect(upstream.url);
+    const id = await rowId(path);
+    const grant = (fields: object) => app.as(owner).post(`${path}/grants`, { account: other.id, ...fields });
+    const ofGuest = async (query = '') => {
+      const { status, body } = await app.as(other).get(`${path}/logs${query}`);
+      return status === 200 ? (body as Log & { leftOut: number }) : status;
+    };
+    await grant({ level: 'call' });
+    await send(app, other, `${path}/.tools/echo`, { message: 'hi' });
+    await send(app, other, `${path}/.tools/fail`, {});
+    await send(app, owner, `${path}/.tools/fail`, {});
+    const [own] = (await logOf(path, `?caller=${other.id}&tool=echo`)).invocations;
+    const failed = { at: Date.now(), outcome: 'exception', toolName: 'away', status: 502 } as const;
+    const words = [{ at: failed.at, level: 'info', message: 'words', name: 'UpstreamError' }];
+    const origin = {
+      account: other.id,
+      credential: own.caller?.credential.id ?? '',
+      kind: 'key',
+      client: null,
+    } as const;
+    const calls = Array.from({ length: 1_100 }, (_, n) =>
+      madeCall(id, { at: failed.at + n, caller: { ...origin, account: owner.id }, leftOut: 5 }),
+    );
+    await app
+      .get(InvocationStore)
+      .keepCalls([madeCall(id, { ...failed, lines: words, exceptions: words, caller: origin }), ...calls]);
+    // 1,000 newer calls of the owner push none of these out.
+    expect((await logOf(path)).invocations[0].caller?.account.id).toBe(owner.id);
+    const log = await ofGuest();
+    expect(log).toMatchObject({ total: 3, leftOut: 0, invocations: [{ tool: 'away' }, { tool: 'fail' }, own] });
+    for (const query of ['', '?outcome=exception', '?caller=' + other.id]) {
+      expect(JSON.stringify(await ofGuest(query))).not.toMatch(/words|UpstreamError|says isError|127\.0\.0\.1/);
+    }
+    for (const query of ['search=words', 'search=UpstreamError', 'search=says', `caller=${owner.id}`, 'tool=made']) {
+      expect([query, await ofGuest(`?${query}`)]).toEqual([query, { invocations: [], total: 0, leftOut: 0 }]);
+    }
+    expect(await ofGuest('?search=FAI')).toMatchObject({
+      total: 1,
+      invocations: [{ response: { outcome: 'toolError' } }],
+    });
+
+    const { id: grantId } = (await grant({ level: 'call', tools: { allow: ['echo'] } })).body as { id: string };
+    expect(await ofGuest()).toEqual(log);
+    await grant({ level: 'manage' });
+    expect(await ofGuest()).toMatchObject({ total: 1_000, leftOut: 5_000 });
+    await app.as(owner).delete(`${path}/grants/${grantId}`);
+    expect(await ofGuest()).toBe(404);
   });
 
   verifies('log:own', 'a log goes with its connection', async () => {

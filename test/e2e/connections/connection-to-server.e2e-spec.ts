@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { TargetResolver } from '../../../src/modules/connections/core/target-resolver.js';
 import { callerFor } from '../../../src/modules/auth/access.types.js';
 import { NamespacesService } from '../../../src/modules/namespaces/namespaces.service.js';
-import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import {
   announceCurrent,
   externalServer,
@@ -17,18 +17,13 @@ import { startUpstream, type Upstream } from '../../support/upstream/upstream.js
 import { longVerifies, verifies } from '../../support/verifies.js';
 
 const app = testApp();
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 let upstream: Upstream;
 let namespace: string;
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-  [owner, other] = [await app.account(), await app.account()];
-});
-beforeEach(async () => {
-  namespace = await createNamespace(app, owner);
-});
+beforeAll(async () => void (upstream = await startUpstream()));
+beforeEach(async () => void (namespace = await createNamespace(app, owner)));
 
 /** Calls `echo` through a connection. */
 async function echo(path: string, account = owner) {
@@ -60,8 +55,9 @@ describe('a connection to a registered server', () => {
     async () => {
       const server = await externalServer(app, other, upstream.url);
       for (const name of [server.name, `@${server.name}`]) {
-        const { status, body } = await app.as(owner).post(`/connect/${namespace}`, { server: name });
-        expect(status).toBe(201);
+        const tools = { deny: ['none'] };
+        const { status, body, headers } = await app.as(owner).post(`/connect/${namespace}`, { server: name, tools });
+        expect([status, headers['slipway-hint']]).toEqual([201, expect.stringMatching(/binds this connection only/)]);
         expect(body).toMatchObject({
           mcpUrl: `${app.env.baseUrl}/run/${server.slug}`,
           transport: 'http',
@@ -106,42 +102,38 @@ describe('a connection to a registered server', () => {
     }
   });
 
-  verifies(
-    'connection:server:aliases',
-    'is what addresses on the hosts of the setting mean, and on no others',
-    async () => {
-      const server = await externalServer(app, owner, upstream.url);
-      const name = await createNamespace(app, owner);
-      const home = { id: (await app.get(NamespacesService).find(name))?.id ?? '', name };
-      const theirs = [`https://server.smithery.ai/${server.name}`, `https://${server.slug.toLowerCase()}.run.tools`];
-      const ours = [
-        `https://mcp.acme.example/${server.name}/mcp`,
-        `https://${server.slug.toLowerCase()}.run.acme.example`,
-      ];
-      const meant = ({ env, get }: TestApp, urls: string[]) =>
-        Promise.all(
-          [...urls, `${env.baseUrl}/run/${server.slug}`].map(
-            async (mcpUrl) => (await get(TargetResolver).resolve(home, { mcpUrl }, callerFor(owner.id))).serverName,
-          ),
-        );
-      const names = [server.name, server.name];
-      expect(await meant(app, [...theirs, ...ours])).toEqual([...names, null, null, server.name]);
-
-      const [none, set] = [
-        await app.sibling({ REGISTRY_HOSTS: 'none' }),
-        await app.sibling({ REGISTRY_HOSTS: 'mcp.acme.example, *.run.acme.example' }),
-      ];
-      expect(await meant(none, theirs)).toEqual([null, null, server.name]);
-      const unknown = { mcpUrl: 'https://server.smithery.ai/acme/none' };
-      const custom = await none.get(TargetResolver).resolve(home, unknown, callerFor(owner.id));
-      expect(custom).toMatchObject({ targetKind: 'url', mcpUrl: 'https://server.smithery.ai/acme/none' });
-      expect(await meant(set, [...theirs, ...ours])).toEqual([null, null, ...names, server.name]);
-      await expect(meant(set, ['https://mcp.acme.example/acme/none'])).rejects.toThrow(
-        'The registry has no server "acme/none"',
+  verifies('connection:server:aliases', 'is what addresses on the hosts of the setting mean', async () => {
+    const server = await externalServer(app, owner, upstream.url);
+    const name = await createNamespace(app, owner);
+    const home = { id: (await app.get(NamespacesService).find(name))?.id ?? '', name };
+    const theirs = [`https://server.smithery.ai/${server.name}`, `https://${server.slug.toLowerCase()}.run.tools`];
+    const ours = [
+      `https://mcp.acme.example/${server.name}/mcp`,
+      `https://${server.slug.toLowerCase()}.run.acme.example`,
+    ];
+    const meant = ({ env, get }: TestApp, urls: string[]) =>
+      Promise.all(
+        [...urls, `${env.baseUrl}/run/${server.slug}`].map(
+          async (mcpUrl) => (await get(TargetResolver).resolve(home, { mcpUrl }, callerFor(owner.id))).serverName,
+        ),
       );
-      await Promise.all([none.close(), set.close()]);
-    },
-  );
+    const names = [server.name, server.name];
+    expect(await meant(app, [...theirs, ...ours])).toEqual([...names, null, null, server.name]);
+
+    const [none, set] = [
+      await app.sibling({ REGISTRY_HOSTS: 'none' }),
+      await app.sibling({ REGISTRY_HOSTS: 'mcp.acme.example, *.run.acme.example' }),
+    ];
+    expect(await meant(none, theirs)).toEqual([null, null, server.name]);
+    const unknown = { mcpUrl: 'https://server.smithery.ai/acme/none' };
+    const custom = await none.get(TargetResolver).resolve(home, unknown, callerFor(owner.id));
+    expect(custom).toMatchObject({ targetKind: 'url', mcpUrl: 'https://server.smithery.ai/acme/none' });
+    expect(await meant(set, [...theirs, ...ours])).toEqual([null, null, ...names, server.name]);
+    await expect(meant(set, ['https://mcp.acme.example/acme/none'])).rejects.toThrow(
+      'The registry has no server "acme/none"',
+    );
+    await Promise.all([none.close(), set.close()]);
+  });
 
   verifies('connection:create:server-unknown', 'that does not exist is refused, under every spelling', async () => {
     const name = `${uniqueName('ns')}/nothing`;
@@ -161,20 +153,16 @@ describe('a connection to a registered server', () => {
     expect([unknown.status, unknown.body.connections]).toEqual([200, []]);
   });
 
-  verifies(
-    'connection:server:no-circle',
-    'is no other address of this service, where calls would go round',
-    async () => {
-      for (const path of [`/connect/${namespace}/mine/mcp`, `/connect/${namespace}/.mcp`, '/', '/health']) {
-        const refused = await app.as(owner).put(`/connect/${namespace}/mine`, { mcpUrl: `${app.env.baseUrl}${path}` });
-        expect([path, refused.status, refused.body]).toEqual([
-          path,
-          400,
-          { error: 'validation_error', message: expect.stringMatching(/would call itself/) },
-        ]);
-      }
-    },
-  );
+  verifies('connection:server:no-circle', 'is no other address of this service', async () => {
+    for (const path of [`/connect/${namespace}/mine/mcp`, `/connect/${namespace}/.mcp`, '/', '/health']) {
+      const refused = await app.as(owner).put(`/connect/${namespace}/mine`, { mcpUrl: `${app.env.baseUrl}${path}` });
+      expect([path, refused.status, refused.body]).toEqual([
+        path,
+        400,
+        { error: 'validation_error', message: expect.stringMatching(/would call itself/) },
+      ]);
+    }
+  });
 
   verifies('connection:server:follows', 'follows it to its next release and under its new name', async () => {
     const server = await externalServer(app, owner, upstream.url);
@@ -189,32 +177,28 @@ describe('a connection to a registered server', () => {
     await next.close();
   });
 
-  verifies(
-    'connection:status:not-runnable',
-    'without a release states that in its status, and works once there is one',
-    async () => {
-      const name = await createServer(app, owner);
-      const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
-      expect(body.status).toMatchObject({
-        state: 'error',
-        reason: 'not_runnable',
-        message: expect.stringMatching(/no successful release yet/),
-      });
-      const refused = await echo(path);
-      expect([refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
-        409,
-        'not_runnable',
-        'false',
-      ]);
-      announceCurrent(app, await setCurrent(app, name, { upstreamUrl: upstream.url }));
-      await until(async () => ((await echo(path)).status === 200 ? true : null), 'it works');
-      expect(await statusIn(path, 'connected')).toMatchObject({ reason: 'ok' });
-    },
-  );
+  verifies('connection:status:not-runnable', 'without a release states that, and works once there is one', async () => {
+    const name = await createServer(app, owner);
+    const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
+    expect(body.status).toMatchObject({
+      state: 'error',
+      reason: 'not_runnable',
+      message: expect.stringMatching(/no successful release yet/),
+    });
+    const refused = await echo(path);
+    expect([refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
+      409,
+      'not_runnable',
+      'false',
+    ]);
+    announceCurrent(app, await setCurrent(app, name, { upstreamUrl: upstream.url }));
+    await until(async () => ((await echo(path)).status === 200 ? true : null), 'it works');
+    expect(await statusIn(path, 'connected')).toMatchObject({ reason: 'ok' });
+  });
 
   verifies(
     ['connection:status:server-gone', 'connection:server:bound-to-id'],
-    'states that the server was deleted, and sends nothing to a new one of the same name',
+    'states that it was deleted, and sends a namesake nothing',
     async () => {
       const server = await externalServer(app, other, upstream.url);
       const secret = randomUUID();
@@ -226,7 +210,12 @@ describe('a connection to a registered server', () => {
       );
       expect((await echo(path)).status).toBe(200);
       expect(lastOf('tools/call')?.headers['x-secret']).toBe(secret);
+      const listing = await createConnection(app, owner, { server: server.name }, { namespace });
+      const listed = () => app.as(owner).get(`${listing.path}/.tools`);
+      expect((await listed()).status).toBe(200);
       expect((await app.as(other).delete(pathOf(server.name))).status).toBe(200);
+      // Its tools are not answered from memory.
+      expect((await listed()).body).toMatchObject({ message: expect.stringMatching(/was deleted/) });
       // Told by nobody's call.
       const told = (await app.as(owner).get(path)).body as { status: object };
       expect(told.status).toMatchObject({ state: 'error', reason: 'server_deleted' });
@@ -255,18 +244,6 @@ describe('a connection to a registered server', () => {
       await trap.close();
     },
   );
-
-  verifies('server:use-count', 'counts as a use of the server, and so does every call', async () => {
-    const server = await externalServer(app, owner, upstream.url);
-    const { path } = await createConnection(app, owner, { server: server.name }, { namespace });
-    await echo(path);
-    const uses = await until(async () => {
-      const { body } = await app.as(owner).get(`/servers?ids=${server.serverId}`);
-      const [{ useCount }] = body.servers as { useCount: number }[];
-      return useCount >= 2 ? useCount : null;
-    }, 'the uses are counted');
-    expect(uses).toBe(2);
-  });
 });
 
 describe('a module of its own', () => {
@@ -329,7 +306,7 @@ export default () => new Server({ name: 'x', version: '1' });`;
 describe('another target', () => {
   verifies(
     ['connection:put:url-conflict', 'connection:put:transport-conflict'],
-    'answers 409 and changes nothing, the same one 200',
+    'answers 409, the same one 200',
     async () => {
       const [one, two] = [
         await externalServer(app, owner, upstream.url),

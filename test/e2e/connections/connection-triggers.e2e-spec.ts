@@ -160,7 +160,7 @@ describe('ownership', () => {
     const path = await connect((await startEvents()).url);
     const nowhere = path.replace(/[^/]+$/, uniqueName());
     const body = { delivery: { url, secret } };
-    for (const suffix of ['/.triggers', '/.triggers/plain', '/.subscriptions']) {
+    for (const suffix of ['/.triggers', '/.triggers/plain']) {
       const [foreign, missing] = [await app.as(other).get(path + suffix), await app.as(other).get(nowhere + suffix)];
       expect([suffix, foreign.status, missing.body]).toEqual([suffix, 404, notFound]);
       expectAlike(foreign, missing);
@@ -168,24 +168,5 @@ describe('ownership', () => {
     expect((await app.as(other).post(`${path}/.triggers/plain`, body)).body).toEqual(notFound);
     expect((await app.as(other).delete(`${path}/.triggers/plain`).send({ delivery: { url } })).body).toEqual(notFound);
     expect((await app.as().get(`${path}/.triggers`)).status).toBe(401);
-  });
-
-  verifies('trigger:older', 'older subscriptions are an empty list', async () => {
-    const path = await connect((await startEvents()).url);
-    const namespace = path.slice(0, path.lastIndexOf('/'));
-    for (const list of [
-      `${namespace}/.subscriptions`,
-      `${path}/.subscriptions`,
-      `${namespace.replace('/connect', '')}/.subscriptions`,
-    ]) {
-      const { status, body } = await app.as(owner).get(list);
-      expect([list, status, body]).toEqual([list, 200, []]);
-    }
-    for (const place of [namespace, path]) {
-      expect((await app.as(owner).post(`${place}/.subscriptions`, { url })).body).toEqual(notFound);
-      expect((await app.as(owner).delete(`${place}/.subscriptions/sub_1`)).body).toEqual(notFound);
-    }
-    const instance = await app.as(owner).get(`${path}/.triggers/plain/trg_1`);
-    expect([instance.status, instance.body.error]).toEqual([404, 'not_found']);
   });
 });

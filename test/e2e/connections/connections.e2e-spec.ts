@@ -266,10 +266,7 @@ describe('POST /connect/{namespace}', () => {
 
   verifies('connection:create:server-length', 'a server of 0 and of 256 characters is refused', async () => {
     for (const server of ['', 'a'.repeat(256)]) {
-      await expectRefused(
-        { server },
-        /server must be longer than or equal to 1|server must be shorter than or equal to 255/,
-      );
+      await expectRefused({ server }, /server must (?:not be empty|have at most 255 characters)/);
     }
     for (const server of ['a', 'a'.repeat(255)]) await expectRefused({ server }, /^The registry has no server/);
   });
@@ -296,7 +293,7 @@ describe('POST /connect/{namespace}', () => {
         ['a'],
       ],
     ]) {
-      await expectRefused({ server }, /server must be a qualified name/);
+      await expectRefused({ server }, /server must be a (?:qualified name|string)/);
     }
     for (const server of ['@acme/weather', 'acme', 'A_1-b/C_2-d', '@0/0']) {
       await expectRefused({ server }, /^The registry has no server/);
@@ -358,7 +355,10 @@ describe('POST /connect/{namespace}', () => {
   verifies('connection:create:unknown-key', 'an unknown key is refused with its name', async () => {
     const mcpUrl = 'http://127.0.0.1:1/mcp';
     for (const key of ['url', 'connectionId', 'status']) {
-      await expectRefused({ mcpUrl, [key]: 'x' }, new RegExp(`property ${key} should not exist`));
+      await expectRefused(
+        { mcpUrl, [key]: 'x' },
+        new RegExp(`^There is no member "${key}": this body takes .*mcpUrl, server`),
+      );
     }
     for (const [key, near] of Object.entries({ header: 'headers', MCPURL: 'mcpUrl' })) {
       const message = new RegExp(`^There is no member "${key}": did you mean "${near}"\\?$`);
@@ -1010,12 +1010,12 @@ describe('requests about a connection with headers', () => {
   type Request = [operation: string, path: string, body?: object, status?: number];
   const conn = '/connect/{namespace}/{connectionId}';
 
-  const managing = (mcpUrl: string): Request[] => [
+  const managing = (mcpUrl: string, moveStatus = 409): Request[] => [
     ['POST /connect/{namespace}', '', { mcpUrl, headers }, 201],
     ['POST /connect/{namespace}', '', { headers }, 400],
     [`PUT ${conn}`, '/other', { mcpUrl, headers }, 201],
     [`PUT ${conn}`, '/other', { headers }, 200],
-    [`PUT ${conn}`, '/other', { mcpUrl: 'http://127.0.0.1:1/', headers }, 409],
+    [`PUT ${conn}`, '/other', { mcpUrl: 'http://127.0.0.1:1/', headers }, moveStatus],
     [`PUT ${conn}`, '/other', { headers, name: '' }, 400],
     [`GET ${conn}`, '/other', undefined, 200],
     ['GET /connect/{namespace}', '', undefined, 200],
@@ -1046,6 +1046,8 @@ describe('requests about a connection with headers', () => {
     [`PUT ${conn}/recording`, '/mine/recording', { enabled: true }, 200],
     [`POST ${conn}/.tools/{toolPath}`, '/mine/.tools/echo', { message: 'hi' }],
     [`GET ${conn}/recording`, '/mine/recording', undefined, 200],
+    [`GET ${conn}/recording/calls`, '/mine/recording/calls', undefined, 200],
+    [`GET ${conn}/recording/fixture`, '/mine/recording/fixture', undefined, 200],
     [`DELETE ${conn}/recording`, '/mine/recording', undefined, 200],
     [`POST ${conn}/grants`, '/mine/grants', { account: 'nobody', level: 'call' }, 404],
     [`GET ${conn}/grants`, '/mine/grants', undefined, 200],
@@ -1078,7 +1080,7 @@ describe('requests about a connection with headers', () => {
   }
 
   verifies('connection:headers:never-returned', 'managing answers show no header', async () => {
-    expect(await expectSilence({ [name]: value }, managing)).toBe('connected');
+    expect(await expectSilence({ [name]: value }, (url) => managing(url))).toBe('connected');
   });
 
   verifies('connection:headers:never-returned', 'calling answers show no header', async () => {
@@ -1091,16 +1093,20 @@ describe('requests about a connection with headers', () => {
 
   verifies('connection:headers:never-returned', 'answers show no header when the upstream refuses them', async () => {
     const required = { 'x-other': 'key' };
-    expect(await expectSilence(required, (url) => [...calling, ...observing, ...managing(url)])).toBe('auth_required');
+    expect(await expectSilence(required, (url) => [...calling, ...observing, ...managing(url, 200)])).toBe(
+      'auth_required',
+    );
   });
 
   verifies(
     'connection:headers:never-returned',
-    'every documented operation of connections is among these requests',
+    'every documented operation of connections but the operator’s is among these requests',
     async () => {
       const { body: document } = await send(app, owner, '/openapi.json', undefined, { method: 'GET' });
       const documented = Object.entries(document.paths as Record<string, object>).flatMap(([path, methods]) =>
-        path.startsWith('/connect/') ? Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`) : [],
+        path.startsWith('/connect/') && !path.endsWith('/suspension')
+          ? Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`)
+          : [],
       );
       const tried = new Set([...managing(''), ...calling, ...observing].map(([operation]) => operation));
       expect([...tried].sort()).toEqual(documented.sort());

@@ -5,7 +5,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startLanguageModel } from '../../support/mcp/language-model.js';
-import { releaseServer, pathOf } from '../../support/database/server-rows.js';
+import { releaseServer } from '../../support/database/server-rows.js';
 import { tracker } from '../../support/special-upstreams/tracker.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
@@ -260,19 +260,6 @@ describe('a simulated connection', () => {
       ]);
     },
   );
-
-  verifies('connection:mock:bounded', 'keeps its newest 1,000 calls, and the counts of all', async () => {
-    const path = await mockOf(echoing({ result: 'first', times: 1 }, { result: 'later' }));
-    expect(await echoed(path)).toBe('first');
-    const [{ id }] = await app.database.query<[{ id: string }]>('SELECT id FROM connections WHERE connection_id = $1', [
-      path.split('/').at(-1),
-    ]);
-    // As a thousand more calls would have left it.
-    await app.database.query('UPDATE connection_mocks SET calls = 1001 WHERE connection_id = $1', [id]);
-    expect(await echoed(path)).toBe('later');
-    const kept = await app.database.query('SELECT seq FROM mock_calls WHERE connection_id = $1', [id]);
-    expect(kept).toEqual([{ seq: 1_002 }]);
-  });
 });
 
 describe('what is frozen', () => {
@@ -287,38 +274,6 @@ describe('what is frozen', () => {
     const real = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace });
     const changed = await app.as(owner).put(real.path, { mock: { enabled: true } });
     expect([changed.status, changed.body.mock]).toEqual([200, undefined]);
-  });
-
-  verifies('connection:mock:frozen-server', 'a newer release, or the end of the server, change nothing', async () => {
-    const other = await createServer(app, owner, { namespace });
-    await releaseServer(app, other, tracker);
-    const { path } = await createConnection(app, owner, { server: other, mock: { enabled: true } }, { namespace });
-    const before = await call(path, 'list_users');
-    await releaseServer(app, other, { ...tracker, tools: [] });
-    expect(await call(path, 'list_users')).toEqual(before);
-    expect((await app.as(owner).delete(pathOf(other))).status).toBe(200);
-    const sibling = await app.sibling();
-    try {
-      expect(await call(path, 'list_users', {}, sibling)).toEqual(before);
-    } finally {
-      await sibling.close();
-    }
-  });
-
-  verifies('connection:mock:frozen-server', 'a server without a successful release cannot be simulated', async () => {
-    const empty = await createServer(app, owner, { namespace });
-    const id = uniqueName('mock');
-    const { status, body } = await app
-      .as(owner)
-      .put(`/connect/${namespace}/${id}`, { server: empty, mock: { enabled: true } });
-    expect([status, body]).toEqual([
-      400,
-      {
-        error: 'validation_error',
-        message: expect.stringMatching(/has no successful release yet.*Publish one first\.$/),
-      },
-    ]);
-    expect((await app.as(owner).get(`/connect/${namespace}/${id}`)).status).toBe(404);
   });
 
   verifies('connection:mock:bounded', 'a server that offers more than 4 MB cannot be simulated', async () => {

@@ -218,18 +218,6 @@ describe('names', () => {
     expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
   });
 
-  verifies('union:separator', 'with dots the longest id has precedence, and shadowed tools are reported', async () => {
-    const [one, two] = [
-      await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
-      await start({ tools: [says('c', 'of a.b')] }),
-    ];
-    const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
-    const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
-    expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
-    expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
-    expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
-  });
-
   verifies('union:separator', 'a separator or mode it does not know is refused', async () => {
     const namespace = await createNamespace(app, owner);
     for (const query of ['?separator=-', '?separator=', '?mode=other']) {
@@ -322,29 +310,6 @@ describe('a server with everything', () => {
       ]);
     }
     expect(updated).toEqual([uris[0]]);
-  });
-
-  verifies('union:instructions', 'instructions are listed by connection, 4 KB of each and 16 KB in total', async () => {
-    const long = 'ä'.repeat(3_000);
-    const connections = { one: await rich('Use me first.'), plain: (await start()).url };
-    const namespace = await namespaceWith(connections);
-    const instructions = async () =>
-      (await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed())).getInstructions() ?? '';
-    expect(await instructions()).toBe(
-      `The MCP servers connected in ${namespace}. A tool is named by its connection: connection__tool.` +
-        '\n\n## plain\nA server for tests.\n\n## one\nUse me first.',
-    );
-    const mcpUrl = await rich(long);
-    for (const connectionId of ['a', 'b', 'c', 'd']) {
-      await createConnection(app, owner, { mcpUrl }, { namespace, connectionId });
-    }
-    const cut = `\n\n## d\n${'ä'.repeat(2_046)}…\n\n## c\n`;
-    const all = await until(async () => {
-      const text = await instructions();
-      return text.includes(cut) && text;
-    }, 'the new connections are known');
-    expect(Buffer.byteLength(all)).toBeLessThan(17 * 1024);
-    expect(all).not.toContain('## a\n');
   });
 
   verifies('union:capabilities', 'a tool for clients that can be asked is listed to these alone', async () => {

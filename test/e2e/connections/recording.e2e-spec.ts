@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect } from '@jest/globals';
 import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { publishExternal } from '../../support/releases/releases.js';
 import { releaseServer } from '../../support/database/server-rows.js';
+import { startEverything } from '../../support/upstream/everything.js';
 import { startUpstream, textResult, type ToolDef, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
@@ -185,6 +187,65 @@ describe('a mock that replays', () => {
   });
 });
 
+describe('the calls of a recording', () => {
+  verifies('connection:recording:exported', 'make a mock that answers each of them as the server did', async () => {
+    const everything = await startEverything();
+    const name = await createServer(app, owner, { namespace });
+    await publishExternal(app, owner, name, { upstreamUrl: everything.url });
+    const path = await real({ server: name });
+    await record(path, true);
+    const calls: [tool: string, args: object][] = [
+      ['echo', { message: 'a' }],
+      ['get-sum', { a: 1, b: 2 }],
+      ['echo', { message: 'b' }],
+      ['get-structured-content', { location: 'Chicago' }],
+      ['echo', { message: 'a' }],
+      // The first one's arguments are a part of the second one's.
+      ['get-annotated-message', { messageType: 'error' }],
+      ['get-annotated-message', { messageType: 'error', includeImage: true }],
+    ];
+    const answers = async (at: string) => {
+      const bodies: unknown[] = [];
+      for (const [tool, args] of calls) bodies.push((await app.as(owner).post(`${at}/.tools/${tool}`, args)).body);
+      return bodies.map((body) => ({ ...(body as object), _meta: undefined }));
+    };
+    const said = await answers(path);
+    const pages: { at: string; tool: string; arguments: object }[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const query: string = cursor === '' ? '' : `&cursor=${cursor}`;
+      const { body } = await app.as(owner).get(`${path}/recording/calls?limit=3${query}`);
+      expect(body.calls.length).toBeLessThanOrEqual(3);
+      pages.push(...(body.calls as typeof pages));
+      cursor = body.nextCursor as string | null;
+    }
+    expect(pages.map((call) => [call.tool, call.arguments])).toEqual(calls);
+    const exported = await app.as(owner).get(`${path}/recording/fixture`);
+    const scenario = JSON.stringify(exported.body);
+    const { path: mock } = await createConnection(
+      app,
+      owner,
+      { server: name, mock: { enabled: true, scenario } },
+      { namespace },
+    );
+    expect(await answers(mock)).toEqual(said);
+    expect(await answers(mock)).toEqual(said);
+  });
+
+  verifies('connection:recording:exported', 'give results in their order, the last one again', async () => {
+    const path = await real();
+    await record(path, true);
+    const said = await texts(path, 'count', one, two, one);
+    await texts(path, 'secret', {}, {});
+    const { body } = await app.as(owner).get(`${path}/recording/fixture`);
+    expect(body.tools.secret).toEqual([
+      { arguments: {}, result: { content: [{ type: 'text', text: 'canary-of-the-answer' }], isError: true } },
+    ]);
+    const mock = { enabled: true, scenario: JSON.stringify(body) };
+    const { path: fixed } = await createConnection(app, owner, { server, mock }, { namespace });
+    expect(await texts(fixed, 'count', one, one, one, two)).toEqual([said[0], said[2], said[2], said[1]]);
+  });
+});
+
 describe('who may record', () => {
   verifies('connection:recording:owner', 'only the owner, and only what makes real calls', async () => {
     const path = await real();
@@ -193,6 +254,7 @@ describe('who may record', () => {
     for (const [as, at] of [
       [stranger, path],
       [owner, missing],
+      [owner, `/connect/${namespace}/a%00b`],
     ] as const) {
       const answers = await Promise.all([
         app.as(as).put(`${at}/recording`, { enabled: true }),

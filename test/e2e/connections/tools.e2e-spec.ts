@@ -193,23 +193,17 @@ describe('GET …/.tools', () => {
     expect((await get(`${path}/.tools/tool-22`)).status).toBe(200);
   });
 
-  verifies(
-    'tools:list:pages',
-    'a list whose cursors never end is read up to a bound, whatever its cursors are',
-    async () => {
-      for (const cursorOf of [(nth: number) => `page-${nth}`, () => 'always the same']) {
-        const upstream = closing(
-          await startScripted((_, __, nth) =>
-            JSON.stringify({ tools: [{ name: `tool-${nth}`, inputSchema: {} }], nextCursor: cursorOf(nth) }),
-          ),
-        );
-        const names = await namesAt(`${await connect(upstream.url)}/.tools`);
-        expect(names.length).toBeGreaterThan(10);
-        expect(names).toHaveLength(upstream.count('tools/list'));
-        expect(upstream.count('tools/list')).toBeLessThanOrEqual(100);
-      }
-    },
-  );
+  verifies('tools:list:pages', 'a list whose cursors never end is read up to a bound', async () => {
+    const upstream = closing(
+      await startScripted((_, __, nth) =>
+        JSON.stringify({ tools: [{ name: `tool-${nth}`, inputSchema: {} }], nextCursor: `page-${nth}` }),
+      ),
+    );
+    const names = await namesAt(`${await connect(upstream.url)}/.tools`);
+    expect(names.length).toBeGreaterThan(10);
+    expect(names).toHaveLength(upstream.count('tools/list'));
+    expect(upstream.count('tools/list')).toBeLessThanOrEqual(100);
+  });
 
   verifies(
     'tools:get:not-found',

@@ -30,7 +30,7 @@ const LEASE_MS = 3_000;
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
 
-const app = testApp({ UPLINK_LEASE_MS: String(LEASE_MS), UPLINK_PING_MS: '500' });
+const app = testApp({}, { uplinkLeaseMs: LEASE_MS, uplinkPingMs: 500 });
 let other: TestApp;
 const owner = testAccount(app);
 let namespace: string;
@@ -80,16 +80,19 @@ async function rowOf(path: string): Promise<string> {
 function startProcess(): Program {
   const { env } = app;
   const keys = (env.encryptionKeys ?? []).map(({ id, secret }) => `${id}:${secret.toString('base64')}`);
-  return runProgram('main.js', {
-    DATABASE_URL: env.databaseUrl ?? '',
-    ENCRYPTION_KEYS: keys.join(),
-    DATA_DIR: env.dataDir,
-    QUEUE_PREFIX: env.queuePrefix,
-    ROLES: 'api',
-    UPLINK_LEASE_MS: String(LEASE_MS),
-    LOG_LEVEL: 'warn',
-    ...(env.redisUrl === null ? {} : { REDIS_URL: env.redisUrl }),
-  });
+  return runProgram(
+    'main.js',
+    {
+      DATABASE_URL: env.databaseUrl ?? '',
+      ENCRYPTION_KEYS: keys.join(),
+      DATA_DIR: env.dataDir,
+      QUEUE_PREFIX: env.queuePrefix,
+      ROLES: 'api',
+      LOG_LEVEL: 'warn',
+      ...(env.redisUrl === null ? {} : { REDIS_URL: env.redisUrl }),
+    },
+    { tuning: { uplinkLeaseMs: LEASE_MS } },
+  );
 }
 
 const text = (value: string) => ({ content: [{ type: 'text', text: value }] });

@@ -2,6 +2,7 @@
  * Setup links of connections that were granted: they are for the owner and for who manages the connection, and end with
  * that right. What is withdrawn in one process is used in another.
  */
+import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { PeopleRepository } from '../../../src/modules/people/people.repository.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -11,7 +12,7 @@ import { ask, modern } from '../../support/mcp/mcp-calls.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../../support/people/authorization-server.js';
 import { personAt } from '../../support/people/credentials.js';
 import type { Person } from '../../support/people/person.js';
-import { freePort } from '../../support/upstream/upstream-net.js';
+import { freePort, listen } from '../../support/upstream/upstream-net.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
@@ -42,6 +43,32 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([app.close(), upstream.close(), server.close()]));
 
+/** An MCP server that is its own authorization server, and answers registrations when `answer` is called. */
+async function slowToRegister() {
+  const held: (() => void)[] = [];
+  const http = createServer(({ url = '', headers }, response) => {
+    const issuer = `http://${headers.host}`;
+    const send = (status: number, body: object) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (url === '/register') {
+      return held.push(() => send(201, { client_id: 'client', redirect_uris: [`${app.env.baseUrl}/oauth/callback`] }));
+    }
+    if (url.includes('oauth-protected-resource')) {
+      return send(200, { resource: `${issuer}/mcp`, authorization_servers: [issuer] });
+    }
+    if (!url.startsWith('/.well-known/')) return response.writeHead(401, { 'www-authenticate': 'Bearer' }).end();
+    return send(200, {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      registration_endpoint: `${issuer}/register`,
+      response_types_supported: ['code'],
+      code_challenge_methods_supported: ['S256'],
+    });
+  });
+  return { origin: `http://127.0.0.1:${await listen(http)}`, held };
+}
+
 interface Shared {
   path: string;
   bob: TestAccount;
@@ -51,12 +78,15 @@ interface Shared {
 
 /** A connection of alice's that needs authorization, granted to a new account. */
 async function shared(level: 'call' | 'manage', protect = true): Promise<Shared> {
+  if (protect) return sharedAt(level, await server.protect(upstream.url));
+  return sharedAt(level, closing(await startUpstream({ requireHeaders: { authorization: 'Bearer right' } })));
+}
+
+async function sharedAt(level: string, { url, tokens = [] }: { url: string; tokens?: string[] }): Promise<Shared> {
   const bob = await app.account();
-  const guarded = protect ? await server.protect(upstream.url) : null;
-  const needing = guarded ?? closing(await startUpstream({ requireHeaders: { authorization: 'Bearer right' } }));
-  const { path } = await createConnection(app, alice, { mcpUrl: needing.url });
+  const { path } = await createConnection(app, alice, { mcpUrl: url });
   const { body } = await app.as(alice).post(`${path}/grants`, { account: bob.id, level });
-  return { path, bob, grantId: body.id as string, tokens: guarded?.tokens ?? [] };
+  return { path, bob, grantId: body.id as string, tokens };
 }
 
 /** The answers of every way that an account has to a connection that needs authorization. */
@@ -149,5 +179,17 @@ describe('a link for who manages a connection', () => {
       expect(await personAt(app).open(own)).toMatchObject({ status: 200 });
     });
     await Promise.all(checked);
+  });
+
+  verifies('grants:setup', 'ends also where the right was withdrawn while the form was served', async () => {
+    const { origin, held } = await slowToRegister();
+    const of = await sharedAt('manage', { url: `${origin}/mcp` });
+    const link = await elicited(of);
+    const person = await signedIn(deaf, link, of.bob);
+    const pressed = person.press(link, (next) => next.startsWith(origin));
+    await until(() => held.length > 0, 'the client is registered');
+    await app.as(alice).delete(`${of.path}/grants/${of.grantId}`);
+    for (const answer of held) answer();
+    expect(await pressed).toMatchObject({ status: 410, url: link });
   });
 });

@@ -9,6 +9,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { fetch as fetchBy } from 'undici';
+import { Tuning } from '../../../src/config/tuning.js';
 import { loadEnv } from '../../../src/config/env.js';
 import { BundleEngine } from '../../../src/hosting/bundle/bundle-engine.js';
 import type { OpenEgressProxy } from '../../../src/hosting/bundle/bundle-workspace.js';
@@ -123,6 +124,7 @@ async function start(
   },
   settings: NodeJS.ProcessEnv = {},
   openWayOut?: OpenEgressProxy,
+  tuning: Partial<Tuning> = {},
 ): Promise<Instance> {
   const env = loadEnv({ DATA_DIR: folder, RUNTIME_BUNDLES: 'isolated', ...settings });
   const file = join(folder, 'bundle.mcpb');
@@ -142,7 +144,10 @@ async function start(
     onTrace: (trace: Trace) => traces.push(trace),
   };
   const program = { ref, file, secrets, configSchema: null, egressAllow };
-  return (instance = await new BundleEngine(env, new Sandbox(env), openWayOut).start(program, context));
+  return (instance = await new BundleEngine(env, new Tuning(tuning), new Sandbox(env), openWayOut).start(
+    program,
+    context,
+  ));
 }
 
 async function connect(query = 'key=given'): Promise<Client> {
@@ -296,7 +301,7 @@ describe('a bundle that is run here', () => {
     'bundle:own-files',
     'cannot fill the disk: its writable folder is bounded, and deleted with its session',
     async () => {
-      await start({ code: stdioServer + HOSTILE }, { RUNTIME_BUNDLE_DISK_MB: '8' });
+      await start({ code: stdioServer + HOSTILE }, {}, undefined, { runtimeBundleDiskMb: 8 });
       expect(await textOf(await connect(), 'fill')).toBe('ENOSPC');
       const { env } = await seen(await connect());
       expect(env).toMatchObject({ HOME: '/tmp', TMPDIR: '/tmp' });

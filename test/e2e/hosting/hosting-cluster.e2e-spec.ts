@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest } from '@jest/globals';
 import { HostDirectory, type LiveHost } from '../../../src/hosting/cluster/host-directory.js';
 import type { HostRequestHead } from '../../../src/hosting/cluster/host-client.js';
 import { HostingRouter } from '../../../src/hosting/cluster/hosting-router.js';
@@ -42,7 +42,7 @@ const SLOW_MS = 300_000;
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-const app = testApp({ RUNTIME_LEASE_MS: String(STAYING_LEASE_MS) });
+const app = testApp({}, { runtimeLeaseMs: STAYING_LEASE_MS });
 let other: TestApp;
 /** A process without the role `host`. */
 let front: TestApp;
@@ -108,10 +108,12 @@ function newFolder(): string {
 }
 
 /** A host in a process of its own; resolves once all processes know it. */
-async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
+async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}, runtimeLeaseMs = LEASE_MS) {
   const { env } = app;
   const port = settings.PORT ?? String(await freePort());
-  const child = spawn(process.execPath, [here('../../support/hosting/placed-process.mjs'), builtFile(''), name], {
+  const script = here('../../support/hosting/placed-process.mjs');
+  const tuning = JSON.stringify({ runtimeLeaseMs });
+  const child = spawn(process.execPath, [script, builtFile(''), name, '--tuning', tuning], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
@@ -122,7 +124,6 @@ async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
       DATA_DIR: env.dataDir,
       QUEUE_PREFIX: env.queuePrefix,
       ROLES: 'host',
-      RUNTIME_LEASE_MS: String(LEASE_MS),
       ...(env.redisUrl === null ? {} : { REDIS_URL: env.redisUrl }),
       ...settings,
     },
@@ -439,12 +440,12 @@ describe('a host that restarts', () => {
     'hosting:hosts:killed',
     'takes over the row of its former process at once, and its programs with it',
     async () => {
-      const settings = { PORT: String(await freePort()), RUNTIME_LEASE_MS: '600000' };
-      const before = await startProcess('before', settings);
+      const settings = { PORT: String(await freePort()) };
+      const before = await startProcess('before', settings, 600_000);
       const ref = await placedOn(before.id);
       before.child.kill('SIGKILL');
       await once(before.child, 'exit');
-      const after = await startProcess('after', settings);
+      const after = await startProcess('after', settings, 600_000);
       expect(after.id).not.toBe(before.id);
       const rows = await app.database.query('SELECT id FROM processes WHERE address = $1', [after.url]);
       expect(rows).toEqual([{ id: after.id }]);
@@ -504,7 +505,7 @@ describe('a host that stops in order', () => {
     'hosting:hosts:killed',
     'releases its programs with state for another one, which continues with that state',
     async () => {
-      const leaving = await app.sibling({ ROLES: 'api,host', RUNTIME_LEASE_MS: '600000', UPLINK_LEASE_MS: '600000' });
+      const leaving = await app.sibling({ ROLES: 'api,host' }, { runtimeLeaseMs: 600_000, uplinkLeaseMs: 600_000 });
       const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
       await leaving.get(HostingRouter).runWith(own);
       const { id } = leaving.get(ProcessRegistry);
@@ -564,7 +565,7 @@ describe('real programs', () => {
       };
       const first = await startApp({ DATA_DIR: dataDir });
       const second = await first.sibling({ ROLES: 'api,host' });
-      for (const each of [first, second]) each.get(ProgramOwners).register('release', owner);
+      for (const each of [first, second]) jest.spyOn(each.get(ProgramOwners), 'of').mockReturnValue(owner);
       const live = (each: TestApp) => each.get(Runtime).stats().live;
       const there = (process: TestApp, ref: ProgramRef) => ask(process, ref, '/').then(({ text }) => text);
       await until(async () => {

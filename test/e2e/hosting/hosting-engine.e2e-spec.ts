@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../src/hosting/hosting.types.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosting/hosted-programs.js';
@@ -630,6 +632,30 @@ describe('a module that does not start', () => {
     expect(error?.message).toMatch(said);
     expect(error?.message).not.toMatch(/workerd|\/proc|\/tmp|main\.mjs/);
   });
+});
+
+/** Process ids of workerd processes that this process has spawned. */
+async function spawned(): Promise<number[]> {
+  const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid=,args=']);
+  const lines = stdout.split('\n').map((line) => line.trim().split(/\s+/));
+  return lines
+    .filter(([, parent, ...args]) => parent === `${process.pid}` && args.includes('serve'))
+    .map(([id]) => +id);
+}
+
+it('a program that the machine kills while it loads is started once more, and then said to be killed', async () => {
+  const others = await spawned();
+  const started = programs.start('for (;;);').catch((error: Error) => error);
+  const killed: number[] = [];
+  while (killed.length < 2) {
+    const id = await until(
+      async () => (await spawned()).find((pid) => ![...others, ...killed].includes(pid)),
+      'it loads',
+    );
+    process.kill(id, 'SIGKILL');
+    killed.push(id);
+  }
+  expect(String(await started)).toMatch(/^ProgramStartError: The machine killed the module twice while it was loaded/);
 });
 
 describe('the end of a program', () => {

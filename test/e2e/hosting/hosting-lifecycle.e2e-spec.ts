@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import type { Tuning } from '../../../src/config/tuning.js';
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
 import { HostedRuntime } from '../../support/hosting/hosted-runtime.js';
 import { NodeEngine } from '../../support/hosting/node-engine.js';
@@ -37,9 +38,9 @@ export default (request, response) => {
 let hosted: HostedRuntime;
 let engine: NodeEngine;
 
-async function start(settings: NodeJS.ProcessEnv = {}): Promise<void> {
+async function start(settings: NodeJS.ProcessEnv = {}, tuning: Partial<Tuning> = {}): Promise<void> {
   engine = new NodeEngine();
-  hosted = await HostedRuntime.start(engine, settings);
+  hosted = await HostedRuntime.start(engine, settings, tuning);
 }
 
 afterEach(() => hosted.close());
@@ -193,7 +194,7 @@ describe('a request', () => {
 
 describe('programs are stopped', () => {
   verifies('runtime:stop:idle', 'without requests for the idle time', async () => {
-    await start({ RUNTIME_IDLE_MS: '300' });
+    await start({}, { runtimeIdleMs: 300 });
     const ref = await hosted.add(program('a'));
     await hosted.ask(ref);
     await until(() => live() === 0, 'the idle program stopped');
@@ -425,7 +426,7 @@ describe('new values', () => {
   });
 
   verifies('runtime:renew:lost', 'reach a program that is never idle although the message is lost', async () => {
-    await start({ RUNTIME_LEASE_MS: '600' });
+    await start({}, { runtimeLeaseMs: 600 });
     hosted.secrets = { KEY: 'taken away' };
     const ref = await hosted.add(program('a'));
     expect((await hosted.ask(ref, '/key')).body).toBe('taken away');
@@ -437,24 +438,6 @@ describe('new values', () => {
     await until(() => hosted.asked > checks + 1, 'it was looked at again');
     expect((await hosted.ask(ref, '/key')).body).toBe('none');
     expect(engine.started).toHaveLength(2);
-  });
-
-  verifies('runtime:swap:bounded', 'that come while a program starts are given to it in one more start', async () => {
-    await start();
-    const ref = await hosted.add(program('a'));
-    await hosted.ask(ref);
-    const renewing = Array.from({ length: 20 }, (_, version) => {
-      hosted.secrets = { KEY: String(version) };
-      return hosted.runtime.renew(ref.ownerId);
-    });
-    const starting = hosted.ask(ref, '/key');
-    hosted.secrets = { KEY: 'last' };
-    renewing.push(hosted.runtime.renew(ref.ownerId));
-    await Promise.all(renewing);
-    expect((await starting).error).toBeNull();
-    expect((await hosted.ask(ref, '/key')).body).toBe('last');
-    expect(engine.started.length).toBeLessThanOrEqual(3);
-    await until(() => live() === 1, 'one is left');
   });
 
   verifies('runtime:renew', 'end the rest of a program that crashed without them', async () => {
@@ -501,15 +484,6 @@ describe('a program that crashes', () => {
     expect(body).toBe('half');
     expect(error?.name).toBe('ProgramCrashedError');
     expect(hosted.told(invocationId)?.outcome).toBe('exception');
-  });
-
-  verifies('runtime:crash:back-off', 'does not hold back a new version', async () => {
-    await start();
-    const ref = await hosted.add('process.exit(1); export default () => {};');
-    for (const name of ['ProgramStartError', 'ProgramStartError', 'ProgramRestingError']) {
-      expect((await hosted.ask(ref)).error?.name).toBe(name);
-    }
-    expect(await hosted.ask(await hosted.add(program('b'), { of: ref }))).toMatchObject({ body: 'b' });
   });
 });
 

@@ -19,7 +19,7 @@ let programs: PlacedPrograms;
 beforeAll(async () => {
   database = await cloneDatabase();
   relay = await startDatabaseRelay(database.url);
-  host = await startApp({ DATABASE_URL: relay.url, RUNTIME_LEASE_MS: '3000' });
+  host = await startApp({ DATABASE_URL: relay.url }, { runtimeLeaseMs: 3_000 });
   front = await host.sibling({ ROLES: 'api' });
   programs = await new PlacedPrograms({ name: 'one', dataDir: host.env.dataDir }).start();
   await host.get(HostingRouter).runWith(programs);

@@ -49,12 +49,10 @@ export default {
 
 const LIMITS = {
   RUNTIME_CPU_MS: '1000',
-  RUNTIME_STALL_MS: '700',
   RUNTIME_WALL_MS: '120000',
   RUNTIME_MEMORY_MB: '64',
-  RUNTIME_RESPONSE_MB: '1',
-  RUNTIME_CONCURRENCY: '8',
 };
+const TUNING = { runtimeStallMs: 700, runtimeResponseBytes: 1024 * 1024, runtimeConcurrency: 8 };
 
 beforeAll(() => Logger.overrideLogger(false));
 
@@ -66,7 +64,7 @@ describe('a program that misbehaves', () => {
   let neighbours: Promise<void>;
 
   beforeAll(async () => {
-    hosted = await HostedRuntime.start(workerdEngine(), LIMITS);
+    hosted = await HostedRuntime.start(workerdEngine(), LIMITS, TUNING);
     neighbour = await hosted.add(`export default { fetch: () => new Response('neighbour') }`);
     await hosted.ask(neighbour);
     const call = async () => {
@@ -134,7 +132,7 @@ describe('a program that misbehaves', () => {
 
   longVerifies('runtime:limit:cpu', 'lets others run, but never ends: is ended for its CPU time', async () => {
     // On a busy machine it may get so little that it seems to let nothing run.
-    const patient = await HostedRuntime.start(workerdEngine(), { ...LIMITS, RUNTIME_STALL_MS: '60000' });
+    const patient = await HostedRuntime.start(workerdEngine(), LIMITS, { ...TUNING, runtimeStallMs: 60_000 });
     const answer = await patient.ask(await patient.add(HOSTILE), '/polite-loop');
     const told = await patient.toldOutcome(answer.invocationId, 'exceededCpu');
     expect(answer.error?.message).toContain('used more than 1000 ms of CPU time');
@@ -158,7 +156,7 @@ describe('a program that misbehaves', () => {
       };
       return instance;
     };
-    const heldUp = await HostedRuntime.start(engine, LIMITS);
+    const heldUp = await HostedRuntime.start(engine, LIMITS, TUNING);
     expect(await heldUp.ask(await heldUp.add(HOSTILE), '/slow?ms=1000')).toMatchObject({ body: 'slow', error: null });
     expect([isHeldUp, heldUp.runtime.stats().kills.stall]).toEqual([true, 0]);
     await heldUp.close();
@@ -239,9 +237,9 @@ describe('a program that misbehaves', () => {
 describe('a program that takes too much memory', () => {
   let hosted: HostedRuntime;
   // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
-  const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
+  const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000' };
   beforeAll(async () => {
-    hosted = await HostedRuntime.start(workerdEngine(), settings);
+    hosted = await HostedRuntime.start(workerdEngine(), settings, { runtimeStallMs: 20_000 });
   });
   afterAll(() => hosted.close());
 

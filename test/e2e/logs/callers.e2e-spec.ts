@@ -8,6 +8,7 @@ import { createConnection, createServer } from '../../support/factories.js';
 import { readLog } from '../../support/logs/invocations.js';
 import { mcp, mcpAccept, request, send, toolCall } from '../../support/mcp/calls.js';
 import { tracker } from '../../support/special-upstreams/tracker.js';
+import { formTokenIn, openBrowser, personAt } from '../../support/people/browser-session.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -129,6 +130,26 @@ describe('the log of a server', () => {
       ...caller,
       credential: { ...caller.credential, name: null },
     });
+  });
+
+  verifies('log:caller', 'names the system of a browser whose person called on a page', async () => {
+    const browser = openBrowser(app);
+    const token = formTokenIn(await browser.get('/login'));
+    const agent = { 'user-agent': 'Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36' };
+    await browser.post('/login', { 'form-token': token, key: user.key }, agent);
+    const { path } = await createConnection(app, user, { server });
+    await send(app, user, `${path}/.tools/echo`, { message: 'hi' });
+    const person = await personAt(app, browser);
+    const credential = { id: person?.sessionId, name: 'browser on Android', kind: 'session' };
+    await readLog(app, author, server, '?tool=echo');
+    await app.database.query(
+      `UPDATE invocations SET caller_kind = 'session', caller_id = $1::uuid,
+              call = jsonb_set(call, '{caller}', call -> 'caller' || jsonb_build_object('kind', 'session', 'credential', $1::uuid))
+        WHERE caller_account = $2`,
+      [credential.id, user.id],
+    );
+    expect(await newest('?tool=echo')).toMatchObject({ credential });
+    expect(await callersOf(user, path, `?caller=${credential.id}`)).toEqual([expect.objectContaining({ credential })]);
   });
 
   it('keeps no more of a client than a short name, and no text that a log cannot store', async () => {

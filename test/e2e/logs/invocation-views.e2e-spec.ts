@@ -86,11 +86,12 @@ describe('a call through a connection to a registry server', () => {
       expect(ofServer).toEqual({
         id,
         timestamp: text,
+        at: text,
         request: { method: 'POST', url: expect.stringContaining(`/run/${server.slug}`) as unknown },
         response: { status: 200, outcome: 'ok' },
         duration: { cpuMs: 0, wallMs: expect.any(Number) as unknown },
-        logs: [{ timestamp: text, level: 'log', message: SECRET_LINE }],
-        exceptions: [{ timestamp: text, name: 'RangeError', message: SECRET_ERROR }],
+        logs: [{ timestamp: text, at: text, level: 'log', message: SECRET_LINE }],
+        exceptions: [{ timestamp: text, at: text, name: 'RangeError', message: SECRET_ERROR }],
         rpcMethod: 'tools/call',
         tool: 'echo',
         caller: expect.objectContaining({ account: { id: user.id, name: user.name } }) as unknown,
@@ -110,6 +111,7 @@ describe('a call through a connection to a registry server', () => {
       expect(ofConnection).toEqual({
         id,
         timestamp: text,
+        at: text,
         request: { method: 'POST', url: `${path}/.tools/echo` },
         response: { status: 200, outcome: 'ok' },
         duration: { cpuMs: 0, wallMs: ms },

@@ -1,5 +1,5 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -285,6 +285,15 @@ describe('partitions', () => {
     expect(await indexes(day)).toHaveLength(1);
     await maintain();
     expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
+  });
+
+  verifies('delete:two-clocks', 'stay while the clock of the process is a year ahead of the database', async () => {
+    const day = dayOf(Date.now());
+    const clock = jest
+      .spyOn(Date, 'now')
+      .mockImplementation(() => Math.round(performance.timeOrigin + performance.now()) + 366 * DAY_MS);
+    await maintain().finally(() => clock.mockRestore());
+    expect(await partitions()).toContain(day);
   });
 
   verifies('log-ingestion:retention', 'go as a whole with their age, while rows come in', async () => {

@@ -2,8 +2,6 @@ import { describe, expect } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
-import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { logWith, readLog, record, type ShownInvocation } from '../../support/logs/invocations.js';
@@ -164,43 +162,6 @@ describe('records that a server elsewhere sends', () => {
     await logWith(app, stranger, mine, 1);
     expect((await readLog(app, owner, name)).invocations).toEqual([before]);
   });
-
-  verifies('runtime-log:send', 'are refused, all of them, as long as there is no room for all of them', async () => {
-    const name = await createServer(app, owner);
-    const serverId = await serverIdOf(app, name);
-    const store = app.get(InvocationStore);
-    const keep = store.keep.bind(store);
-    // As without the database: what is sent waits in this process, behind a batch that is not confirmed.
-    let fail: (error: Error) => void = () => undefined;
-    const unconfirmed = new Promise<void>((_, reject) => (fail = reject));
-    let isWriting = false;
-    store.keep = () => {
-      isWriting = true;
-      return unconfirmed;
-    };
-    record(app, serverId, {});
-    await until(() => isWriting, 'a batch is being written');
-    const mebibyte = 1024 * 1024;
-    const large = (chars: number) => [{ logs: [{ message: 'small' }] }, { logs: [{ message: 'x'.repeat(chars) }] }];
-    const exported = (chars: number) =>
-      exportBytes(large(chars).map(({ logs: [{ message }] }) => ({ body: message, traceId: traceId() })));
-    try {
-      // All that one server may have waiting, but for some 500 KB: the first of two fits, the second does not.
-      for (let n = 0; n < 15; n += 1) record(app, serverId, { url: 'x'.repeat(mebibyte) });
-      record(app, serverId, { url: 'x'.repeat(mebibyte / 2) });
-      const { status, headers, body } = await app.as(owner).post(pathOf(name, '/logs'), large(600_000));
-      expect([status, headers['retry-after'], Object.keys(body as object)]).toEqual([503, '5', ['error']]);
-      expect((await post(name, exported(600_000), protobuf)).status).toBe(503);
-      expect((await app.as(owner).post(pathOf(name, '/logs'), large(200_000))).status).toBe(202);
-      expect((await post(name, exported(200_000), protobuf)).status).toBe(200);
-      expect(app.get(InvocationsService).stats()).toMatchObject({ dropped: 0 });
-    } finally {
-      store.keep = keep;
-      fail(new Error('away'));
-    }
-    expect((await logWith(app, owner, name, 21)).total).toBe(21);
-    expect((await readLog(app, owner, name, '?search=small')).total).toBe(2);
-  });
 });
 
 describe('OTLP log records', () => {
@@ -252,16 +213,19 @@ describe('OTLP log records', () => {
       const name = await createServer(app, owner);
       const [trace, at] = [traceId(), Date.now() - 5_000];
       const first = [{ at: new Date(at), body: 'one', traceId: trace, attributes: { 'gen_ai.tool.name': 'forecast' } }];
-      const second = [{ at: new Date(at + 2_000), body: 'two', traceId: trace }];
+      const later = ['two', 'three', 'four', 'five', 'six', 'seven', 'seven'];
+      const second = later.map((body) => ({ at: new Date(at + 2_000), body, traceId: trace }));
       await forms.protobuf(name, first);
       await logWith(app, owner, name, 1, '?search=one');
       await forms.json(name, second);
       await logWith(app, owner, name, 1, '?search=two');
       await forms.protobuf(name, first);
+      await forms.protobuf(name, second);
       await forms.json(name, [{ body: 'another', traceId: traceId() }]);
-      await logWith(app, owner, name, 1, '?search=another');
+      const waiting = () => app.database.query<unknown[]>('SELECT FROM log_batches');
+      await until(async () => (await waiting()).length === 0, 'all are written');
       const { invocations } = await readLog(app, owner, name, '?tool=forecast');
-      expect(invocations.map(messagesOf)).toEqual([['one', 'two']]);
+      expect(invocations.map(messagesOf)).toEqual([['one', ...later]]);
       expect((await readLog(app, owner, name)).total).toBe(2);
     },
   );

@@ -94,6 +94,7 @@ describe('the log of a server', () => {
           {
             id: second,
             timestamp: expect.stringMatching(TIMESTAMP),
+            at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.+\.\d{3}Z$/),
             request: { method: 'POST', url: '/run/acme--weather' },
             response: { status: 200, outcome: 'ok' },
             duration: { cpuMs: 2, wallMs: 12 },
@@ -108,11 +109,19 @@ describe('the log of a server', () => {
           {
             id: first,
             timestamp: timeText(at),
+            at: new Date(at).toISOString(),
             request: { method: 'POST', url: '/run/acme--weather' },
             response: { status: 500, outcome: 'exception' },
             duration: { cpuMs: 1, wallMs: 32 },
-            logs: [{ timestamp: timeText(at), level: 'info', message: 'one' }],
-            exceptions: [{ timestamp: timeText(thrown.at), name: 'RangeError', message: 'too far' }],
+            logs: [{ timestamp: timeText(at), at: new Date(at).toISOString(), level: 'info', message: 'one' }],
+            exceptions: [
+              {
+                timestamp: timeText(thrown.at),
+                at: new Date(thrown.at).toISOString(),
+                name: 'RangeError',
+                message: 'too far',
+              },
+            ],
             rpcMethod: 'tools/call',
             tool: 'forecast',
             caller: null,

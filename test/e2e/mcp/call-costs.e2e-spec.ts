@@ -2,7 +2,7 @@
 // part of a call's CPU time that a test can hold to a bound, since they do not depend on the machine or its load.
 //
 // bench/counts.mjs counts: it starts the built service, an upstream, and a load of one caller, each in a process of its
-// own, and takes the least of 100 calls. `npm run bench:counts` prints the functions that make the promises.
+// own, and takes the least of 100 calls. `node bench/counts.mjs` prints the functions that make the promises.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

@@ -1,11 +1,7 @@
 // Also run with the queue on Redis by test:long: what an answer to a question travels by.
 import { beforeAll, describe, expect } from '@jest/globals';
-import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
-import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
-import { testApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   startElicitationV1,
   startElicitationV2,
@@ -15,6 +11,7 @@ import {
 import { createConnection, createServer } from '../../support/factories.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/mcp-calls.js';
+import { officialClients, type Person } from '../../support/mcp/official-clients.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
 import { until } from '../../support/until.js';
 import { closing, textOf } from '../../support/upstream/upstream-clients.js';
@@ -22,68 +19,17 @@ import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
 let second: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 
-beforeAll(async () => {
-  second = await app.sibling();
-  [owner, other] = [await app.account(), await app.account()];
-});
+beforeAll(async () => void (second = await app.sibling()));
 
 async function endpointOf(upstream: ElicitationUpstream, account = owner): Promise<string> {
   return `${app.url}${(await createConnection(app, account, { mcpUrl: closing(upstream).url })).path}/mcp`;
 }
 
-/** Methods that the clients of both packages have. */
-interface AnyClient {
-  callTool(
-    params: { name: string; arguments?: Record<string, unknown> },
-    options?: { onprogress?: (progress: { progress: number }) => void },
-  ): Promise<unknown>;
-}
-
-/** Answer of a client to an elicitation, and the messages that it received. */
-interface Person {
-  name: string | null;
-  asked: string[];
-  changes: number;
-}
-
-const info = { name: 'spec', version: '1.0.0' };
+const keyed = () => ({ authorization: `Bearer ${owner.key}` });
 const person = (name: string | null): Person => ({ name, asked: [], changes: 0 });
-const answerOf = ({ name }: Person) =>
-  name === null ? { action: 'decline' as const } : { action: 'accept' as const, content: { name } };
-const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
-
-async function connectV1(url: string, who: Person): Promise<AnyClient> {
-  const client = closing(new ClientV1(info, { capabilities: { elicitation: {} } }));
-  client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
-    who.asked.push(params.message);
-    return answerOf(who);
-  });
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (who.changes += 1));
-  await client.connect(new TransportV1(new URL(url), { requestInit: keyed() }));
-  return { callTool: (params, options) => client.callTool(params, undefined, options) };
-}
-
-async function connectV2(url: string, who: Person, mode: 'legacy' | 'auto' | { pin: string }): Promise<AnyClient> {
-  const client = closing(new ClientV2(info, { capabilities: { elicitation: {} }, versionNegotiation: { mode } }));
-  client.setRequestHandler('elicitation/create', ({ params }) => {
-    who.asked.push(params.message);
-    return answerOf(who);
-  });
-  client.setNotificationHandler('notifications/tools/list_changed', () => void (who.changes += 1));
-  await client.connect(new TransportV2(new URL(url), { requestInit: keyed() }));
-  if (client.getProtocolEra() === 'modern') closing(await client.listen({ toolsListChanged: true }));
-  return client;
-}
-
-const clients: [name: string, connect: (url: string, who: Person) => Promise<AnyClient>][] = [
-  ['v1', connectV1],
-  ['v2', (url, who) => connectV2(url, who, 'legacy')],
-  ['v2, which asks for the newest revision first', (url, who) => connectV2(url, who, 'auto')],
-  ['v2, which speaks the newest revision alone', (url, who) => connectV2(url, who, { pin: '2026-07-28' })],
-];
 
 const upstreams: [name: string, start: () => Promise<ElicitationUpstream>][] = [
   ['v1 with sessions', startElicitationV1],
@@ -91,13 +37,15 @@ const upstreams: [name: string, start: () => Promise<ElicitationUpstream>][] = [
   ['v2 for 2026-07-28 alone', () => startElicitationV2('reject')],
 ];
 
-describe.each(clients)('the official client %s', (_, connect) => {
+describe.each(officialClients)('the official client %s', (_, connectIt) => {
+  const connect = (url: string, who: Person) => connectIt(url, { headers: keyed(), who });
+
   for (const [what, start] of upstreams) {
     verifies(['mcp:input', 'mcp:official-clients'], `is asked by a server with ${what}`, async () => {
       const url = await endpointOf(await start());
       const [nina, nobody] = [person('Nina'), person(null)];
       const [client, refusing] = [await connect(url, nina), await connect(url, nobody)];
-      const call = (one: AnyClient) => one.callTool({ name: 'ask' }).then(textOf, (error: Error) => error.message);
+      const call = (one: typeof client) => one.callTool({ name: 'ask' }).then(textOf, (error: Error) => error.message);
       const answers = await Promise.all([call(client), call(refusing), call(client)]);
       expect(answers).toEqual(['Hello Nina', 'Nobody said', 'Hello Nina']);
       expect(nina.asked).toEqual(['What is your name?', 'What is your name?']);
@@ -126,8 +74,8 @@ describe('a tool of a legacy server that runs as a task only', () => {
     const { url: mcpUrl } = closing(await startTasksV1());
     const { path } = await createConnection(app, owner, { mcpUrl });
     const url = `${app.url}${path}/mcp`;
-    for (const [, connect] of clients) {
-      const client = await connect(url, person(null));
+    for (const [, connect] of officialClients) {
+      const client = await connect(url, { headers: keyed(), who: person(null) });
       expect(textOf(await client.callTool(later))).toBe('Hello Nina');
       expect(textOf(await client.callTool({ name: 'now' }))).toBe('Hello now');
     }
@@ -179,37 +127,30 @@ describe('a tool of a legacy server that runs as a task only', () => {
     expect(listed.map((one) => one.taskId)).toEqual([other_, taskId]);
   });
 
-  verifies(
-    'mcp:tasks',
-    'is not found by another account, at another connection, or by an id of its server',
-    async () => {
-      const { url: mcpUrl, store } = closing(await startTasksV1());
-      const { path } = await createConnection(app, owner, { mcpUrl });
-      const mine = await asking(app, path, owner);
-      const { taskId } = (await mine('tools/call', { ...later, task: {} })).result.task;
-      const [raw] = store.getAllTasks();
-      const beside = await asking(app, (await createConnection(app, owner, { mcpUrl })).path, owner);
-      const theirs = await asking(app, (await createConnection(app, other, { mcpUrl })).path, other);
-      const wrong: [typeof mine, unknown][] = [
-        [theirs, taskId],
-        [beside, taskId],
-        [mine, raw?.taskId],
-        [mine, undefined],
-        [mine, `${taskId}x`],
-      ];
-      for (const [call, id] of wrong) {
-        for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
-          const { error } = await call(method, { taskId: id });
-          expect([method, error]).toEqual([
-            method,
-            { code: -32602, message: expect.stringMatching(/^Task not found/) },
-          ]);
-        }
+  verifies('mcp:tasks', 'is not found by another account, connection, or id of its server', async () => {
+    const { url: mcpUrl, store } = closing(await startTasksV1());
+    const { path } = await createConnection(app, owner, { mcpUrl });
+    const mine = await asking(app, path, owner);
+    const { taskId } = (await mine('tools/call', { ...later, task: {} })).result.task;
+    const [raw] = store.getAllTasks();
+    const beside = await asking(app, (await createConnection(app, owner, { mcpUrl })).path, owner);
+    const theirs = await asking(app, (await createConnection(app, other, { mcpUrl })).path, other);
+    const wrong: [typeof mine, unknown][] = [
+      [theirs, taskId],
+      [beside, taskId],
+      [mine, raw?.taskId],
+      [mine, undefined],
+      [mine, `${taskId}x`],
+    ];
+    for (const [call, id] of wrong) {
+      for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
+        const { error } = await call(method, { taskId: id });
+        expect([method, error]).toEqual([method, { code: -32602, message: expect.stringMatching(/^Task not found/) }]);
       }
-      for (const call of [theirs, beside]) expect((await call('tasks/list')).result).toEqual({ tasks: [] });
-      expect(store.getAllTasks()).toMatchObject([{ status: expect.not.stringMatching('cancelled') }]);
-    },
-  );
+    }
+    for (const call of [theirs, beside]) expect((await call('tasks/list')).result).toEqual({ tasks: [] });
+    expect(store.getAllTasks()).toMatchObject([{ status: expect.not.stringMatching('cancelled') }]);
+  });
 
   verifies('mcp:tasks', 'is not found by another account at the same run endpoint', async () => {
     const { url: mcpUrl } = closing(await startTasksV1());
@@ -230,33 +171,31 @@ describe('a tool of a legacy server that runs as a task only', () => {
     expect(await tasks.list('another owner')).toEqual(['theirs']);
   });
 
-  verifies('mcp:tasks', 'is refused as a task before it runs where tasks cannot be served', async () => {
+  verifies('mcp:tasks', 'is called as any other where no tasks were declared to its client', async () => {
     const withTasks = closing(await startTasksV1());
     const { path } = await createConnection(app, owner, { mcpUrl: withTasks.url });
-    const without = await asking(
-      app,
-      (await createConnection(app, owner, { mcpUrl: closing(await startElicitationV1()).url })).path,
-      owner,
-    );
-    const refusal = { code: -32601, message: expect.stringContaining('Nothing ran') };
-    expect((await without('tools/call', { name: 'ask', task: {} })).error).toEqual(refusal);
-    expect((await without('tasks/list')).error).toEqual(refusal);
-    const authorization = `Bearer ${owner.key}`;
     const [, , namespace, connectionId] = path.split('/');
+    const authorization = `Bearer ${owner.key}`;
+    const direct = (await (await asking(app, path, owner))('tools/call', later)).result;
     const params = { ...later, name: `${connectionId}__later`, task: {} };
     const at = `${app.url}/connect/${namespace}/.mcp`;
     const joined = await ask(at, { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { authorization });
-    expect(joined.body.error).toEqual(refusal);
-    for (const [method, asked, status, code] of [
-      ['tools/call', { ...later, task: {} }, 200, -32602],
-      ['tasks/get', { taskId: 'one' }, 404, -32601],
+    expect(joined.body.result.content).toEqual(direct.content);
+    const list = await ask(at, { jsonrpc: '2.0', id: 1, method: 'tasks/list' }, { authorization });
+    expect(list.body.error.code).toBe(-32601);
+    for (const [method, asked, status] of [
+      ['tools/call', { ...later, task: {} }, 200],
+      ['tasks/get', { taskId: 'one' }, 404],
     ] as const) {
       const { body, headers } = modern(method, asked);
       const named = { ...headers, authorization, 'mcp-name': 'taskId' in asked ? asked.taskId : asked.name };
       const answer = await ask(`${app.url}${path}/mcp`, body, named);
-      expect([method, answer.status, answer.body.error.code]).toEqual([method, status, code]);
+      expect([method, answer.status, answer.body.error?.code]).toEqual([
+        method,
+        status,
+        status === 404 ? -32601 : undefined,
+      ]);
     }
-    expect(withTasks.store.getAllTasks()).toEqual([]);
   });
 
   verifies(['mcp:tasks', 'mcp:vanish'], 'is cancelled with its caller', async () => {

@@ -1,107 +1,43 @@
+/** The official clients at the endpoints of connections, namespaces and servers. */
 import { beforeAll, describe, expect } from '@jest/globals';
-import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
-import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
-import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
-import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { DataSource } from 'typeorm';
 import { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
 import { testAccount, testApp } from '../../support/app.js';
 import { times, type Json } from '../../support/mcp/calls.js';
+import { doorsOf } from '../../support/mcp/doors.js';
+import { connectSse, officialClients } from '../../support/mcp/official-clients.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
-import { createConnection, createServer } from '../../support/factories.js';
-import { setCurrent } from '../../support/releases/current-releases.js';
+import { externalServer } from '../../support/releases/current-releases.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
 const owner = testAccount(app);
+const other = testAccount(app);
+const { connect: connection } = doorsOf(app, owner);
 let everything: EverythingServer;
 
-beforeAll(async () => {
-  everything = await startEverything();
+beforeAll(async () => void (everything = await startEverything()));
+
+const keyed = ({ key } = owner) => ({ authorization: `Bearer ${key}` });
+
+/** The endpoint of a new connection to this upstream, and of a new server whose release it is. */
+const doors: Record<'connection' | 'run', (mcpUrl: string) => Promise<string>> = {
+  connection: async (mcpUrl) => `${app.url}${await connection(mcpUrl)}/mcp`,
+  run: async (mcpUrl) => `${app.url}/run/${(await externalServer(app, other, mcpUrl)).slug}/mcp`,
+};
+
+verifies(['mcp:sse', 'mcp:official-clients'], 'a client of HTTP+SSE calls at all three endpoints', async () => {
+  const { url } = await start();
+  const endpoint = await doors.connection(url);
+  for (const one of [endpoint, endpoint.replace(/[^/]+\/mcp$/, '.mcp'), (await doors.run(url)).replace('/mcp', '')]) {
+    const client = await connectSse(one, { headers: keyed() });
+    const name = (await client.listTools()).tools.find((tool) => tool.name.endsWith('echo'))?.name ?? '';
+    const message = `hi ${one}`;
+    expect(textOf(await client.callTool({ name, arguments: { message } }))).toBe(message);
+  }
 });
-
-/** Connects the upstream; gives the URL of its MCP endpoint here. */
-async function endpointOf(mcpUrl: string): Promise<URL> {
-  return new URL(`${app.url}${(await createConnection(app, owner, { mcpUrl })).path}/mcp`);
-}
-
-interface CallOptions {
-  signal?: AbortSignal;
-  timeout?: number;
-  onprogress?: (progress: { progress: number; total?: number }) => void;
-}
-
-/** Methods that the clients of both packages have. */
-interface AnyClient {
-  callTool(params: { name: string; arguments?: Record<string, unknown> }, options?: CallOptions): Promise<unknown>;
-  listTools(): Promise<{ tools: { name: string }[] }>;
-  listResources(): Promise<{ resources: unknown[] }>;
-  listResourceTemplates(): Promise<{ resourceTemplates: unknown[] }>;
-  readResource(params: { uri: string }): Promise<{ contents: unknown[] }>;
-  listPrompts(): Promise<{ prompts: { name: string }[] }>;
-  getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<{ messages: unknown[] }>;
-  complete(params: {
-    ref: { type: 'ref/prompt'; name: string };
-    argument: { name: string; value: string };
-  }): Promise<{ completion: { values: string[] } }>;
-  ping(): Promise<unknown>;
-  getServerVersion(): { name: string } | undefined;
-  /** The v2 client's alone. */
-  getProtocolEra?(): 'legacy' | 'modern' | undefined;
-  close(): Promise<void>;
-}
-
-const info = { name: 'spec', version: '1.0.0' };
-const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
-
-async function connectV1(url: URL): Promise<AnyClient> {
-  const client = closing(new ClientV1(info));
-  await client.connect(new TransportV1(url, { requestInit: keyed() }));
-  const callTool: AnyClient['callTool'] = (params, options) => client.callTool(params, undefined, options);
-  return Object.assign(Object.create(client) as ClientV1, { callTool });
-}
-
-async function connectSse(url: URL): Promise<AnyClient> {
-  const client = closing(new ClientV1(info));
-  await client.connect(new SSEClientTransport(url, { requestInit: keyed() }));
-  const callTool: AnyClient['callTool'] = (params, options) => client.callTool(params, undefined, options);
-  return Object.assign(Object.create(client) as ClientV1, { callTool });
-}
-
-type Negotiation = { mode: 'auto' | 'legacy' | { pin: string } };
-
-async function connectV2(url: URL, versionNegotiation?: Negotiation): Promise<AnyClient> {
-  const client = closing(new ClientV2(info, { versionNegotiation }));
-  await client.connect(new TransportV2(url, { requestInit: keyed() }));
-  return client;
-}
-
-const clients: [string, (url: URL) => Promise<AnyClient>][] = [
-  ['v1', connectV1],
-  ['v2', (url) => connectV2(url)],
-  ['v2, which asks for the newest revision first', (url) => connectV2(url, { mode: 'auto' })],
-  ['v2, which speaks the newest revision alone', (url) => connectV2(url, { mode: { pin: '2026-07-28' } })],
-];
-
-verifies(
-  ['mcp:sse', 'mcp:official-clients'],
-  'a client of HTTP+SSE lists and calls at all three endpoints',
-  async () => {
-    const { url } = await start();
-    const path = new URL(await endpointOf(url)).pathname;
-    const server = await setCurrent(app, await createServer(app, owner), { upstreamUrl: url });
-    for (const endpoint of [path, path.replace(/[^/]+\/mcp$/, '.mcp'), `/run/${server.slug}`]) {
-      const client = await connectSse(new URL(`${app.url}${endpoint}`));
-      const echo = (await client.listTools()).tools.find(({ name }) => name.endsWith('echo'))?.name ?? '';
-      expect([endpoint, textOf(await client.callTool({ name: echo, arguments: { message: 'hi' } }))]).toEqual([
-        endpoint,
-        'hi',
-      ]);
-    }
-  },
-);
 
 verifies('mcp:session-marks', 'the marks of one key are 500 at most, and those of another stay', async () => {
   const { manager } = app.get(DataSource);
@@ -119,17 +55,19 @@ verifies('mcp:session-marks', 'the marks of one key are 500 at most, and those o
   ]);
 });
 
-describe.each(clients)('the official client %s', (_, connect) => {
+describe.each(officialClients)('the official client %s', (name, connectIt) => {
+  const connect = (url: string) => connectIt(url, { headers: keyed() });
+
   for (const options of [{}, { sse: true }, { sessions: true, sse: true }, { modernOnly: true }]) {
     verifies(
       ['mcp:official-clients', 'mcp:initialize', 'mcp:passes-through'],
       `uses everything of an upstream ${JSON.stringify(options)}`,
       async () => {
         const upstream = await start(options);
-        const client = await connect(await endpointOf(upstream.url));
+        const client = await connect(await doors.connection(upstream.url));
         expect(client.getServerVersion()).toBeDefined();
         // 2026-07-28 has no ping.
-        if (client.getProtocolEra?.() !== 'modern') await client.ping();
+        if (client.getProtocolEra() !== 'modern') await client.ping();
         const names = (await client.listTools()).tools.map(({ name }) => name);
         expect(names).toHaveLength(13);
         expect(names).toContain('repo.issues.create');
@@ -158,7 +96,7 @@ describe.each(clients)('the official client %s', (_, connect) => {
   }
 
   verifies(['mcp:progress', 'mcp:official-clients'], 'receives the progress of each of its calls', async () => {
-    const client = await connect(await endpointOf((await start()).url));
+    const client = await connect(await doors.connection((await start()).url));
     const calls = times(5, async (i) => {
       const heard: number[] = [];
       const onprogress = ({ progress }: { progress: number }) => void heard.push(progress);
@@ -171,7 +109,7 @@ describe.each(clients)('the official client %s', (_, connect) => {
 
   verifies(['channel:cancel', 'mcp:official-clients'], 'aborts a call, and its next ones work', async () => {
     const upstream = await start({ sessions: true, sse: true });
-    const client = await connect(await endpointOf(upstream.url));
+    const client = await connect(await doors.connection(upstream.url));
     const leaving = new AbortController();
     const call = expect(client.callTool({ name: 'hold' }, { signal: leaving.signal })).rejects.toThrow();
     await upstream.waitFor((u) => u.count('tools/call') === 1);
@@ -185,11 +123,10 @@ describe.each(clients)('the official client %s', (_, connect) => {
     expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'next' } }))).toBe('next');
   });
 
-  verifies(
-    'mcp:official-clients',
-    'uses the reference server: tools, progress, resources, prompts, completion',
-    async () => {
+  for (const [door, endpointOf] of Object.entries(doors)) {
+    verifies(['mcp:official-clients', 'run:any-key'], `uses the reference server by ${door}`, async () => {
       const client = await connect(await endpointOf(everything.url));
+      expect(client.getServerVersion()?.name).toContain('everything');
       const { tools } = await client.listTools();
       expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['echo', 'get-sum']));
       expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'hi' } }))).toBe('Echo: hi');
@@ -207,11 +144,9 @@ describe.each(clients)('the official client %s', (_, connect) => {
       const ref = { type: 'ref/prompt' as const, name: 'completable-prompt' };
       const { completion } = await client.complete({ ref, argument: { name: 'department', value: 'E' } });
       expect(completion.values).toEqual(['Engineering']);
-      await expect(client.callTool({ name: 'get-sum', arguments: { a: 'x' } })).resolves.toMatchObject({
-        isError: true,
-      });
-    },
-  );
+      expect(await client.callTool({ name: 'get-sum', arguments: { a: 'x' } })).toMatchObject({ isError: true });
+    });
+  }
 
   const others: [string, () => Promise<{ url: string; close(): Promise<void> }>][] = [
     ['SDK v1 with sessions and event streams', () => startSdkV1({ stateful: true, json: false })],
@@ -223,11 +158,29 @@ describe.each(clients)('the official client %s', (_, connect) => {
   ];
   for (const [what, startOther] of others) {
     verifies('mcp:official-clients', `lists and calls the tool of a server made with ${what}`, async () => {
-      const client = await connect(await endpointOf(closing(await startOther()).url));
+      const client = await connect(await doors.connection(closing(await startOther()).url));
       expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['echo']);
       const echo = async (message: string) => textOf(await client.callTool({ name: 'echo', arguments: { message } }));
       const messages = times(10, (i) => `hællo ${i}`);
       expect(await Promise.all(messages.map(echo))).toEqual(messages);
+    });
+  }
+
+  for (const options of [{}, { sse: true, sessions: true }, { modernOnly: true }]) {
+    verifies('run:any-key', `configures a server ${JSON.stringify(options)}`, async () => {
+      const upstream = await start(options);
+      const properties = { token: { type: 'string', 'x-from': { header: 'x-token' } }, region: { type: 'string' } };
+      const schema = { properties, required: ['token', 'region'] };
+      const endpoint = `${app.url}/run/${(await externalServer(app, owner, upstream.url, schema)).slug}/mcp`;
+      const sentence = name.endsWith('alone') ? /server did not offer/ : /Input required/;
+      await expect(connectIt(endpoint, { headers: keyed(other) })).rejects.toThrow(sentence);
+      const client = await connectIt(`${endpoint}?region=eu`, { headers: { ...keyed(other), 'x-token': 'theirs' } });
+      expect((await client.listTools()).tools).toHaveLength(13);
+      expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'hællo' } }))).toBe('hællo');
+      await expect(client.callTool({ name: 'rpc_error' })).rejects.toMatchObject({ code: -32602 });
+      for (const { path, headers } of upstream.requests) {
+        expect([path, headers['x-token'], headers.authorization]).toEqual(['/mcp?region=eu', 'theirs', undefined]);
+      }
     });
   }
 });

@@ -1,10 +1,10 @@
 import { describe, expect } from '@jest/globals';
 import type { McpCall } from '../../../src/mcp/protocol/channel.js';
 import { authRequired, UpstreamAuthRequiredError } from '../../../src/mcp/protocol/mcp-errors.js';
-import type { Json } from '../../support/mcp/calls.js';
+import { request, type Json } from '../../support/mcp/calls.js';
 import { ask, askModern, initialize, messagesOf, modern, post } from '../../support/mcp/mcp-calls.js';
 import { startMcpEndpoint } from '../../support/mcp/mcp-endpoint.js';
-import { ScriptedChannel, type ScriptedAnswer } from '../../support/mcp/scripted-channel.js';
+import { ScriptedChannel } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { RAW_TOOL_RESULT } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -17,15 +17,13 @@ const call = (id: unknown, name = 'x', more: object = {}) => ({
   method: 'tools/call',
   params: { name, arguments: {}, ...more },
 });
-const legacyOf = (script: (given: McpCall) => ScriptedAnswer | Promise<ScriptedAnswer>) =>
-  new ScriptedChannel('legacy', script);
-const modernOf = (script: (given: McpCall) => ScriptedAnswer | Promise<ScriptedAnswer>) =>
-  new ScriptedChannel('modern', script);
+type EraScript = ConstructorParameters<typeof ScriptedChannel>[1];
+const onLegacy = (script: EraScript) => startMcpEndpoint(new ScriptedChannel('legacy', script));
+const onModern = (script: EraScript) => startMcpEndpoint(new ScriptedChannel('modern', script));
 
 describe('a client of 2026-07-28', () => {
   verifies('mcp:eras', 'discovers us: our revisions, and what the upstream can', async () => {
-    for (const channel of [legacyOf(() => ({})), modernOf(() => ({}))]) {
-      const { url } = await startMcpEndpoint(channel);
+    for (const { url, channel } of [await onLegacy(() => ({})), await onModern(() => ({}))]) {
       const { status, body } = await askModern(url, 'server/discover');
       expect(status).toBe(200);
       expect(body.result).toEqual({
@@ -46,8 +44,7 @@ describe('a client of 2026-07-28', () => {
   });
 
   verifies('mcp:eras', 'gets 404 and -32601 for methods that its revision or its upstream does not have', async () => {
-    const channel = legacyOf(() => ({ error: { code: -32601, message: 'Method not found' } }));
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await onLegacy(() => ({ error: { code: -32601, message: 'Method not found' } }));
     for (const method of ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe']) {
       const { status, body } = await askModern(url, method, { level: 'info', uri: 'a' });
       expect([method, status, body.error.code, body.id]).toEqual([method, 404, -32601, 1]);
@@ -58,8 +55,7 @@ describe('a client of 2026-07-28', () => {
   });
 
   verifies('mcp:eras', 'neither receives a session nor needs one, and its notifications are accepted', async () => {
-    const channel = modernOf(() => text('done'));
-    const { url } = await startMcpEndpoint(channel);
+    const { url } = await onModern(() => text('done'));
     const { body, headers } = modern('tools/call', { name: 'x' });
     const ignored = { ...headers, 'mcp-session-id': 'any', 'last-event-id': '7' };
     const answer = await ask(url, body, ignored);
@@ -70,8 +66,7 @@ describe('a client of 2026-07-28', () => {
   });
 
   verifies('mcp:passes-through', 'and an upstream of its era exchange params and results byte for byte', async () => {
-    const channel = modernOf(() => RAW_TOOL_RESULT);
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await onModern(() => RAW_TOOL_RESULT);
     const { headers } = modern('tools/call', { name: 'x' });
     const own = '{"name":"x" , "arguments":{"b":9007199254740993,"a":1.0}';
     const meta = `"${prefix}protocolVersion":"2026-07-28", "x-own" : 1.50,"${prefix}clientCapabilities":{}`;
@@ -85,8 +80,9 @@ describe('a client of 2026-07-28', () => {
   });
 
   verifies('mcp:bridge', 'reads what its revision demands where an upstream of its era left that out', async () => {
-    const channel = modernOf(({ method }) => (method === 'tools/call' ? text('done') : { resources: [], ttlMs: 5 }));
-    const { url } = await startMcpEndpoint(channel);
+    const { url } = await onModern(({ method }) =>
+      method === 'tools/call' ? text('done') : { resources: [], ttlMs: 5 },
+    );
     const called = await askModern(url, 'tools/call', { name: 'x' });
     expect(called.body.result).toEqual({ resultType: 'complete', ...text('done') });
     const listed = await askModern(url, 'resources/list');
@@ -103,8 +99,9 @@ describe('a client of 2026-07-28', () => {
       { name: 'good', inputSchema: annotated('Region') },
       { name: 'bad', inputSchema: annotated('no token') },
     ];
-    const channel = legacyOf(({ method }) => (method === 'tools/list' ? { tools, nextCursor: '' } : { contents: [] }));
-    const { url } = await startMcpEndpoint(channel);
+    const { url } = await onLegacy(({ method }) =>
+      method === 'tools/list' ? { tools, nextCursor: '' } : { contents: [] },
+    );
     const { body } = await askModern(url, 'tools/list');
     const marks = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
     const [{ execution: _, ...one }, good] = tools as Json[];
@@ -120,13 +117,12 @@ describe('a client of 2026-07-28', () => {
   });
 
   verifies('mcp:bridge', 'calls a legacy upstream, which sees nothing of the revision', async () => {
-    const channel = legacyOf((given) => {
+    const { url, channel } = await onLegacy((given) => {
       given.onNotification?.('{"method":"notifications/tools/list_changed"}', 'notifications/tools/list_changed');
       const log = '{"method":"notifications/message","params":{"level":"info","data":1}}';
       given.onNotification?.(log, 'notifications/message');
       return '{"content":[],"n":9007199254740993}';
     });
-    const { url } = await startMcpEndpoint(channel);
     const options = { capabilities: { elicitation: {}, sampling: {} }, meta: { traceparent: 't', [`${prefix}x`]: 1 } };
     const quiet = await askModern(url, 'tools/call', { name: 'x' }, options);
     expect(quiet.text).toBe(
@@ -156,7 +152,7 @@ describe('a client of 2026-07-28', () => {
       [-32601, 'prompts/list', { code: -32601 }, 404],
     ];
     for (const [code, method, expected, status] of cases) {
-      const { url } = await startMcpEndpoint(legacyOf(() => ({ error: { code, message: 'No' } })));
+      const { url } = await onLegacy(() => ({ error: { code, message: 'No' } }));
       const answer = await askModern(url, method, method === 'tools/call' ? { name: 'x' } : { uri: 'a' });
       expect([code, answer.status, answer.body]).toEqual([
         code,
@@ -169,8 +165,9 @@ describe('a client of 2026-07-28', () => {
   verifies('mcp:input', 'receives requests of an upstream of its era unchanged', async () => {
     const question =
       '{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}},"requestState":"s\\u0041"}';
-    const channel = modernOf(({ params }) => (params?.includes('inputResponses') ? text('done') : question));
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await onModern(({ params }) =>
+      params?.includes('inputResponses') ? text('done') : question,
+    );
     const capabilities = { roots: {}, extensions: { 'a.b/c': {} }, elicitation: { form: {}, url: {} } };
     const first = await askModern(url, 'tools/call', { name: 'x' }, { capabilities });
     expect(first.text).toBe(`{"jsonrpc":"2.0","id":1,"result":${question}}`);
@@ -180,58 +177,50 @@ describe('a client of 2026-07-28', () => {
     expect(JSON.parse(channel.calls[1]?.params ?? '')).toEqual(retry);
   });
 
-  verifies(
-    'mcp:input',
-    'without a capability that its upstream needs gets -32021, and otherwise an internal error',
-    async () => {
-      const error = { code: -32021, message: 'No', data: { requiredCapabilities: { elicitation: { url: {} } } } };
-      const { url } = await startMcpEndpoint(modernOf(() => ({ error })));
-      for (const capabilities of [{}, { elicitation: {} }]) {
-        const answer = await askModern(url, 'tools/call', { name: 'x' }, { capabilities });
-        expect([answer.status, answer.body.error]).toEqual([400, error]);
-      }
-      const has = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: { url: {} } } });
-      expect([has.status, has.body.error.code, has.body.error.data.upstream.code]).toEqual([200, -32603, -32021]);
-    },
-  );
+  verifies('mcp:input', 'without a capability that its upstream needs gets -32021', async () => {
+    const data = {
+      requiredCapabilities: { elicitation: { url: {} } },
+      elicitations: [{ mode: 'url', url: 'https://a.example/x', message: 'Visit' }],
+    };
+    const error = { code: -32021, message: 'No. Open https://a.example/x , then call again.', data };
+    const { url } = await onModern(() => ({ error: { ...error, message: 'No' } }));
+    for (const capabilities of [{}, { elicitation: {} }]) {
+      const answer = await askModern(url, 'tools/call', { name: 'x' }, { capabilities });
+      expect([answer.status, answer.body.error]).toEqual([400, error]);
+    }
+    const has = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: { url: {} } } });
+    expect([has.status, has.body.error.code, has.body.error.data.upstream.code]).toEqual([200, -32603, -32021]);
+  });
 
-  verifies(
-    'mcp:input',
-    'receives the URL that a legacy upstream requires, and its call continues afterwards',
-    async () => {
-      const elicitations = [{ mode: 'url', elicitationId: 'e', url: 'https://a.example/x', message: 'Visit' }];
-      let visited = false;
-      const channel = legacyOf(() =>
-        visited ? text('done') : { error: { code: -32042, message: 'Visit first', data: { elicitations } } },
-      );
-      const { url } = await startMcpEndpoint(channel);
-      const able = { capabilities: { elicitation: { url: {} } } };
-      const led = await askModern(url, 'tools/call', { name: 'x' }, able);
-      const question = {
-        method: 'elicitation/create',
-        params: { mode: 'url', message: 'Visit', url: 'https://a.example/x' },
-      };
-      expect(led.body.result).toEqual({ resultType: 'input_required', inputRequests: { 'elicitation-1': question } });
-      const unable = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: {} } });
-      expect([unable.status, unable.body.error.code, unable.body.error.data]).toEqual([
-        400,
-        -32021,
-        { requiredCapabilities: { elicitation: { url: {} } } },
-      ]);
-      visited = true;
-      const retry = (action: string) =>
-        askModern(url, 'tools/call', { name: 'x', inputResponses: { 'elicitation-1': { action } } }, able);
-      expect((await retry('accept')).body.result).toEqual({ resultType: 'complete', ...text('done') });
-      expect(channel.calls.at(-1)?.params).toBe('{"name":"x"}');
-      const before = channel.calls.length;
-      expect((await retry('decline')).body.result).toMatchObject({ isError: true });
-      expect(channel.calls).toHaveLength(before);
-    },
-  );
+  verifies('mcp:input', 'receives the URL that a legacy upstream requires, and continues', async () => {
+    const elicitations = [{ mode: 'url', elicitationId: 'e', url: 'https://a.example/x', message: 'Visit' }];
+    let visited = false;
+    const { url, channel } = await onLegacy(() =>
+      visited ? text('done') : { error: { code: -32042, message: 'Visit first', data: { elicitations } } },
+    );
+    const able = { capabilities: { elicitation: { url: {} } } };
+    const led = await askModern(url, 'tools/call', { name: 'x' }, able);
+    const question = {
+      method: 'elicitation/create',
+      params: { mode: 'url', message: 'Visit', url: 'https://a.example/x' },
+    };
+    expect(led.body.result).toEqual({ resultType: 'input_required', inputRequests: { 'elicitation-1': question } });
+    const unable = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: {} } });
+    const message = 'Visit first. Open https://a.example/x , then call again.';
+    const data = { requiredCapabilities: { elicitation: { url: {} } }, elicitations };
+    expect([unable.status, unable.body.error]).toEqual([400, { code: -32021, message, data }]);
+    visited = true;
+    const retry = (action: string) =>
+      askModern(url, 'tools/call', { name: 'x', inputResponses: { 'elicitation-1': { action } } }, able);
+    expect((await retry('accept')).body.result).toEqual({ resultType: 'complete', ...text('done') });
+    expect(channel.calls.at(-1)?.params).toBe('{"name":"x"}');
+    const before = channel.calls.length;
+    expect((await retry('decline')).body.result).toMatchObject({ isError: true });
+    expect(channel.calls).toHaveLength(before);
+  });
 
   verifies('mcp:vanish', 'that closes its connection cancels its call', async () => {
-    const channel = modernOf(() => new Promise(() => undefined));
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await onModern(() => new Promise(() => undefined));
     const leaving = new AbortController();
     const { body, headers } = modern('tools/call', { name: 'x' });
     const gone = expect(post(url, body, headers, leaving.signal)).rejects.toThrow();
@@ -246,17 +235,16 @@ describe('a client of 2025-11-25 and older', () => {
   verifies('mcp:bridge', 'reads a modern upstream’s results in its revision’s form', async () => {
     const modernOnly = '"resultType":"complete", "ttlMs":5,"cacheScope":"public"';
     const own = `"_meta":{"${prefix}serverInfo":{"name":"a"},"x-own":1.50}`;
-    const channel = modernOf(({ method }) =>
+    const { url } = await onModern(({ method }) =>
       method === 'tools/call'
         ? `{${modernOnly},"content":[{"n":9007199254740993}],${own}}`
         : `{${modernOnly},"prompts":[]}`,
     );
-    const { url } = await startMcpEndpoint(channel);
     const called = await ask(url, call('A'));
     expect(called.text).toBe(
       '{"jsonrpc":"2.0","id":"A","result":{"content":[{"n":9007199254740993}],"_meta":{"x-own":1.50}}}',
     );
-    const listed = await ask(url, { jsonrpc: '2.0', id: 1, method: 'prompts/list' });
+    const listed = await ask(url, request(1, 'prompts/list'));
     expect(listed.text).toBe('{"jsonrpc":"2.0","id":1,"result":{"prompts":[]}}');
   });
 
@@ -269,13 +257,12 @@ describe('a client of 2025-11-25 and older', () => {
       { name: 'object', inputSchema: {}, outputSchema: { type: 'object' } },
     ];
     const given: Record<string, unknown> = { list: [1, 2], either: { a: 1 }, object: { b: 2 } };
-    const channel = modernOf(({ method, params }) => {
+    const { url } = await onModern(({ method, params }) => {
       if (method === 'tools/list') return { resultType: 'complete', tools };
       const { name } = JSON.parse(params ?? '') as { name: string };
       return { resultType: 'complete', content: [], structuredContent: given[name] };
     });
-    const { url } = await startMcpEndpoint(channel);
-    const { body } = await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    const { body } = await ask(url, request(1, 'tools/list'));
     const schemas = body.result.tools.map(({ outputSchema }: Json) => outputSchema);
     expect(schemas[0]).toEqual({
       type: 'object',
@@ -299,8 +286,7 @@ describe('a client of 2025-11-25 and older', () => {
       { type: 'audio', data: 'AA==', mimeType: 'audio/wav' },
       { type: 'text', text: 't' },
     ];
-    const channel = modernOf(() => ({ resultType: 'complete', content, structuredContent: { a: 1 } }));
-    const { url } = await startMcpEndpoint(channel);
+    const { url } = await onModern(() => ({ resultType: 'complete', content, structuredContent: { a: 1 } }));
     const types = async (version: string) => {
       const session = await initialize(url, {}, version);
       const { result } = (await ask(url, call(1), session)).body;
@@ -314,8 +300,8 @@ describe('a client of 2025-11-25 and older', () => {
 
   verifies('mcp:bridge', 'receives the errors of a modern upstream with codes of its revision', async () => {
     const missing = { code: -32602, message: 'No', data: { uri: 'a' } };
-    const { url } = await startMcpEndpoint(modernOf(() => ({ error: missing })));
-    const read = await ask(url, { jsonrpc: '2.0', id: 1, method: 'resources/read', params: { uri: 'a' } });
+    const { url } = await onModern(() => ({ error: missing }));
+    const read = await ask(url, request(1, 'resources/read', { uri: 'a' }));
     expect([read.status, read.body.error]).toEqual([200, { ...missing, code: -32002 }]);
     expect((await ask(url, call(1))).body.error).toEqual(missing);
   });
@@ -326,7 +312,7 @@ describe('a client of 2025-11-25 and older', () => {
   };
   /** Asks both questions, then answers what it was told. */
   const asking = () =>
-    modernOf(({ params }) => {
+    onModern(({ params }) => {
       const { inputResponses, requestState } = JSON.parse(params ?? '{}');
       if (requestState !== 'é"1') {
         return `{"resultType":"input_required","inputRequests":${JSON.stringify(question)},"requestState":"\\u00e9\\"1"}`;
@@ -335,8 +321,7 @@ describe('a client of 2025-11-25 and older', () => {
     });
 
   verifies('mcp:input', 'receives the requests of a modern upstream, and its call continues', async () => {
-    const channel = asking();
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await asking();
     const session = await initialize(url, { elicitation: {}, roots: { listChanged: true } });
     const stream = messagesOf(await post(url, call(1), session));
     for (const [result] of [[{ action: 'accept', content: { n: 'x' } }], [{ roots: [] }]]) {
@@ -364,32 +349,27 @@ describe('a client of 2025-11-25 and older', () => {
     expect(channel.calls[1]?.params).toContain('"requestState":"\\u00e9\\"1"');
   });
 
-  verifies(
-    'mcp:input',
-    'without session, stream or capability receives an error with the request of the upstream',
-    async () => {
-      const { url } = await startMcpEndpoint(asking());
-      const able = await initialize(url, { elicitation: {}, roots: {} });
-      const unable = await initialize(url, { elicitation: {} });
-      const cases = [{}, { ...able, accept: 'application/json' }, unable];
-      for (const headers of cases) {
-        const { status, body } = await ask(url, call(1), headers);
-        expect([status, body.result.isError]).toEqual([200, true]);
-        expect(body.result.content[0].text).toContain('roots');
-        const other = { jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 'x' } };
-        expect((await ask(url, other, headers)).body.error.code).toBe(-32603);
-      }
-    },
-  );
+  verifies('mcp:input', 'without session, stream or capability gets an error with the request', async () => {
+    const { url } = await asking();
+    const able = await initialize(url, { elicitation: {}, roots: {} });
+    const unable = await initialize(url, { elicitation: {} });
+    const cases = [{}, { ...able, accept: 'application/json' }, unable];
+    for (const headers of cases) {
+      const { status, body } = await ask(url, call(1), headers);
+      expect([status, body.result.isError]).toEqual([200, true]);
+      expect(body.result.content[0].text).toContain('roots');
+      const other = request(1, 'prompts/get', { name: 'x' });
+      expect((await ask(url, other, headers)).body.error.code).toBe(-32603);
+    }
+  });
 
   verifies('mcp:bridge', 'is given no task to follow, which it never declared to take', async () => {
-    const { url } = await startMcpEndpoint(modernOf(() => ({ resultType: 'task', taskId: 't' })));
+    const { url } = await onModern(() => ({ resultType: 'task', taskId: 't' }));
     expect((await ask(url, call(1))).body.result).toMatchObject({ isError: true });
   });
 
   verifies('mcp:input', 'receives a bounded number of requests', async () => {
-    const channel = modernOf(() => ({ resultType: 'input_required', requestState: 'again' }));
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await onModern(() => ({ resultType: 'input_required', requestState: 'again' }));
     const { body } = await ask(url, call(1), await initialize(url));
     expect(body.result).toMatchObject({ isError: true });
     expect(channel.calls).toHaveLength(9);
@@ -397,12 +377,11 @@ describe('a client of 2025-11-25 and older', () => {
 
   verifies('mcp:input', 'is sent to a page only if its revision has that, and with an id', async () => {
     const page = { method: 'elicitation/create', params: { mode: 'url', message: 'Visit', url: 'https://a.example' } };
-    const channel = modernOf(({ params }) =>
+    const { url, channel } = await onModern(({ params }) =>
       params?.includes('inputResponses')
         ? text('done')
         : { resultType: 'input_required', inputRequests: { page }, requestState: 's' },
     );
-    const { url } = await startMcpEndpoint(channel);
     const capabilities = { elicitation: { form: {}, url: {} } };
     const old = await initialize(url, capabilities, '2025-06-18');
     const refused = (await ask(url, call(1), old)).body.result;
@@ -418,38 +397,34 @@ describe('a client of 2025-11-25 and older', () => {
     expect((await stream.next()).value.result).toEqual(text('done'));
   });
 
-  verifies(
-    'mcp:input',
-    'receives requests of a legacy upstream in its own session, and only those that it can answer',
-    async () => {
-      const answers: unknown[] = [];
-      const channel = legacyOf(async ({ onRequest }) => {
-        answers.push(await onRequest?.('sampling/createMessage', '{"n":9007199254740993}'));
-        answers.push(await onRequest?.('roots/list', undefined));
-        return text('done');
-      });
-      const { url } = await startMcpEndpoint(channel);
-      const session = await initialize(url, { sampling: {} });
-      const stream = messagesOf(await post(url, call(1), session));
-      const asked = (await stream.next()).value;
-      const result = '{"role":"assistant", "n":9007199254740993}';
-      await ask(url, `{"jsonrpc":"2.0","id":"${asked.id}","result":${result}}`, session);
-      expect((await stream.next()).value.result).toEqual(text('done'));
-      expect(answers).toEqual([{ result }, { error: expect.objectContaining({ code: -32601 }) }]);
-      expect(channel.calls[0]?.profile).toEqual({
-        key: expect.stringMatching(/^[\w-]{22}$/),
-        capabilities: { sampling: {} },
-        onRequest: expect.any(Function),
-      });
-      // Somebody who can be asked nothing shares the upstream session of everybody.
-      await ask(url, call(1), await initialize(url));
-      expect(channel.calls[1]?.profile).toBeUndefined();
-    },
-  );
+  verifies('mcp:input', 'receives what a legacy upstream asks and it can answer, in its session', async () => {
+    const answers: unknown[] = [];
+    const { url, channel } = await onLegacy(async ({ onRequest }) => {
+      answers.push(await onRequest?.('sampling/createMessage', '{"n":9007199254740993}'));
+      answers.push(await onRequest?.('roots/list', undefined));
+      return text('done');
+    });
+    const session = await initialize(url, { sampling: {} });
+    const stream = messagesOf(await post(url, call(1), session));
+    const asked = (await stream.next()).value;
+    const result = '{"role":"assistant", "n":9007199254740993}';
+    await ask(url, `{"jsonrpc":"2.0","id":"${asked.id}","result":${result}}`, session);
+    expect((await stream.next()).value.result).toEqual(text('done'));
+    expect(answers).toEqual([{ result }, { error: expect.objectContaining({ code: -32601 }) }]);
+    expect(channel.calls[0]?.profile).toEqual({
+      key: expect.stringMatching(/^[\w-]{22}$/),
+      capabilities: { sampling: {} },
+      onRequest: expect.any(Function),
+    });
+    // Somebody who can be asked nothing shares the upstream session of everybody.
+    await ask(url, call(1), await initialize(url));
+    expect(channel.calls[1]?.profile).toBeUndefined();
+  });
 
   verifies('mcp:vanish', 'that disconnects during a request leaves no request and no call behind', async () => {
-    const channel = legacyOf(async ({ onRequest }) => ({ answer: await onRequest?.('roots/list', undefined) }));
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await onLegacy(async ({ onRequest }) => ({
+      answer: await onRequest?.('roots/list', undefined),
+    }));
     const leaving = new AbortController();
     // Clients of newer revisions may come back to the stream: `mcp:resume`.
     const session = await initialize(url, { roots: {} }, '2025-03-26');
@@ -467,7 +442,7 @@ describe('an upstream that requires authorization', () => {
   const locked = (era: 'legacy' | 'modern') => {
     const channel = new ScriptedChannel(era, ({ params }) => {
       if (params?.includes('in!')) return text('in');
-      throw new UpstreamAuthRequiredError(authRequired.headers, [], false, setupUrl);
+      throw new UpstreamAuthRequiredError(authRequired.headers, [], 'unauthorized', setupUrl);
     });
     return channel;
   };
@@ -504,7 +479,7 @@ describe('an upstream that requires authorization', () => {
       const plain = await ask(url, call(1), await initialize(url, { elicitation: {} }));
       expect(plain.body.result.isError).toBe(true);
       expect(plain.body.result.content[0].text).toContain(setupUrl);
-      const list = await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+      const list = await ask(url, request(1, 'tools/list'));
       expect(list.body.error).toMatchObject({ code: -33001, data: { setupUrl } });
     });
   }
@@ -512,17 +487,16 @@ describe('an upstream that requires authorization', () => {
 
 describe('a batch', () => {
   verifies('mcp:batch', 'is taken from a client of 2025-03-26, and each message answered for itself', async () => {
-    const channel = legacyOf(({ params }) =>
+    const { url } = await onLegacy(({ params }) =>
       params?.includes('bad') ? { error: { code: -32602, message: 'No' } } : '{"n":9007199254740993}',
     );
-    const { url } = await startMcpEndpoint(channel);
     const session = await initialize(url, {}, '2025-03-26');
     const batch = [
       call('a'),
       { jsonrpc: '2.0', method: 'notifications/initialized' },
       call(2, 'bad'),
-      { jsonrpc: '2.0', id: 3, method: 'ping' },
-      { jsonrpc: '2.0', id: 4, method: 'initialize', params: {} },
+      request(3, 'ping'),
+      request(4, 'initialize', {}),
     ];
     const { status, text: answer, body } = await ask(url, batch, session);
     expect(status).toBe(200);
@@ -537,7 +511,7 @@ describe('a batch', () => {
   });
 
   verifies('mcp:batch', 'is refused from others, empty, too long, or with a modern message in it', async () => {
-    const { url } = await startMcpEndpoint(legacyOf(() => ({})));
+    const { url } = await onLegacy(() => ({}));
     const old = await initialize(url, {}, '2025-03-26');
     const cases: [unknown[], Record<string, string>][] = [
       [[call(1)], {}],
@@ -556,14 +530,13 @@ describe('a batch', () => {
 
 describe('the requests of one caller', () => {
   longVerifies('mcp:vanish', 'are bounded in number, and free their place when they are over', async () => {
-    const channel = legacyOf(() => new Promise(() => undefined));
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await onLegacy(() => new Promise(() => undefined));
     const leaving = new AbortController();
     const held = Array.from({ length: 1_024 }, (_, i) => post(url, call(i), {}, leaving.signal).catch(() => undefined));
     await until(() => channel.running === 1_024, 'all of them run');
     const more = await ask(url, call(1));
     expect([more.status, more.headers.get('retry-after'), more.body.jsonrpc]).toEqual([429, '1', '2.0']);
-    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+    const ping = request(1, 'ping');
     expect((await ask(url, ping, { authorization: 'Bearer two' })).status).toBe(200);
     leaving.abort();
     await Promise.all(held);
@@ -583,11 +556,10 @@ describe('log messages', () => {
 
   for (const era of ['legacy', 'modern'] as const) {
     verifies('mcp:session', `come in the level a session asked for (${era} upstream)`, async () => {
-      const channel = new ScriptedChannel(era, logging);
-      const { url } = await startMcpEndpoint(channel);
+      const { url, channel } = await startMcpEndpoint(new ScriptedChannel(era, logging));
       const session = await initialize(url);
       const set = (level: string, headers: Record<string, string> = session) =>
-        ask(url, { jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level } }, headers);
+        ask(url, request(1, 'logging/setLevel', { level }), headers);
       expect((await ask(url, call(1), session)).events).toHaveLength(3);
       expect((await set('warning')).body.result).toEqual({});
       expect((await ask(url, call(1), session)).events).toHaveLength(2);

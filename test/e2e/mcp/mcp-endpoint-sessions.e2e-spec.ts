@@ -1,12 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, jest } from '@jest/globals';
+import { request } from '../../support/mcp/calls.js';
 import { ask, initialize, KEY, messagesOf, modern, post, read } from '../../support/mcp/mcp-calls.js';
 import { startMcpEndpoint, TestPubSub, type TestMcpEndpoint } from '../../support/mcp/mcp-endpoint.js';
 import { ScriptedChannel } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x' } };
+const call = request(1, 'tools/call', { name: 'x' });
 const done = { content: [{ type: 'text', text: 'done' }] };
 const subscribe = (uri: string, method = 'resources/subscribe') => ({ jsonrpc: '2.0', id: 1, method, params: { uri } });
 
@@ -36,15 +37,15 @@ describe('a session', () => {
     const stolen = { ...session, authorization: 'Bearer two' };
     const elsewhere = one.url.replace('/mcp', '/other');
     const refused = [
-      await ask(one.url, call, stolen),
-      await ask(two.url, call, stolen),
-      await ask(elsewhere, call, session),
-      await read(await open(one.url, stolen)),
-      await read(await end(one.url, stolen)),
-      await ask(one.url, { jsonrpc: '2.0', id: 'any', result: {} }, stolen),
-    ];
-    for (const { status, body } of refused) {
-      expect([status, body.jsonrpc, body.id]).toEqual([404, '2.0', null]);
+      [1, await ask(one.url, call, stolen)],
+      [1, await ask(two.url, call, stolen)],
+      [1, await ask(elsewhere, call, session)],
+      [null, await read(await open(one.url, stolen))],
+      [null, await read(await end(one.url, stolen))],
+      ['any', await ask(one.url, { jsonrpc: '2.0', id: 'any', result: {} }, stolen)],
+    ] as const;
+    for (const [id, { status, body }] of refused) {
+      expect([status, body.jsonrpc, body.id, body.error.code]).toEqual([404, '2.0', id, -32001]);
     }
     expect((await ask(one.url, call, session)).status).toBe(200);
   });
@@ -70,24 +71,19 @@ describe('a session', () => {
     }
   });
 
-  verifies(
-    'mcp:session',
-    'that this service did not sign answers 404 to every method and every legacy message',
-    async () => {
-      const { url } = await startMcpEndpoint(answering());
-      const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
-      for (const id of ['x', 'SW1.a.b', 'f'.repeat(64)]) {
-        const session = { 'mcp-session-id': id };
-        const first = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: '2025-11-25' } };
-        for (const message of [call, note, first]) expect((await ask(url, message, session)).status).toBe(404);
-        for (const answer of [await open(url, session), await end(url, session)]) expect(answer.status).toBe(404);
-      }
-    },
-  );
+  verifies('mcp:session', 'that this service did not sign answers 404 to everything legacy', async () => {
+    const { url } = await startMcpEndpoint(answering());
+    const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    for (const id of ['x', 'SW1.a.b', 'f'.repeat(64)]) {
+      const session = { 'mcp-session-id': id };
+      const first = request(0, 'initialize', { protocolVersion: '2025-11-25' });
+      for (const message of [call, note, first]) expect((await ask(url, message, session)).status).toBe(404);
+      for (const answer of [await open(url, session), await end(url, session)]) expect(answer.status).toBe(404);
+    }
+  });
 
   verifies(['mcp:session', 'mcp:session-ignored'], 'is ignored in requests of 2026-07-28', async () => {
-    const channel = answering();
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await startMcpEndpoint(answering());
     const own = await initialize(url);
     const { body, headers } = modern('tools/call', { name: 'x' });
     const { 'mcp-protocol-version': version = '' } = headers;
@@ -117,10 +113,10 @@ describe('a session', () => {
   });
 
   verifies(['mcp:session', 'mcp:vanish'], 'has its questions given up when the process ends', async () => {
-    const channel = new ScriptedChannel('legacy', async ({ onRequest }) => ({
+    const asking = new ScriptedChannel('legacy', async ({ onRequest }) => ({
       a: await onRequest?.('roots/list', '{}'),
     }));
-    const { url, stop } = await startMcpEndpoint(channel);
+    const { url, stop } = await startMcpEndpoint(asking);
     const stream = messagesOf(await post(url, call, await initialize(url, { roots: {} })));
     await stream.next();
     stop();
@@ -129,7 +125,7 @@ describe('a session', () => {
 });
 
 describe('a session that is older than the process', () => {
-  const setLevel = { jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level: 'info' } };
+  const setLevel = request(1, 'logging/setLevel', { level: 'info' });
 
   /** One more process of the service, started seconds after the others. */
   async function laterProcess(channel: ScriptedChannel, relay: TestPubSub): Promise<TestMcpEndpoint> {
@@ -221,8 +217,7 @@ describe('the stream of a session', () => {
   });
 
   verifies(['mcp:session-stream', 'mcp:vanish'], 'leaves no listener behind when its client is gone', async () => {
-    const channel = answering();
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await startMcpEndpoint(answering());
     const session = await initialize(url);
     for (let round = 0; round < 2; round += 1) {
       const leaving = new AbortController();
@@ -234,8 +229,7 @@ describe('the stream of a session', () => {
   });
 
   verifies('mcp:session-stream', 'continues when the stream of the upstream ends and begins again', async () => {
-    const channel = answering();
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await startMcpEndpoint(answering());
     const stream = messagesOf(await open(url, await initialize(url)));
     await until(() => channel.listeners.size === 1, 'it is listened to');
     const [before] = channel.listeners;
@@ -270,8 +264,7 @@ describe('the stream of a session', () => {
   });
 
   verifies('mcp:session-stream', 'needs a session to subscribe in, and an upstream that lets one', async () => {
-    const channel = new ScriptedChannel('legacy', () => done, { resources: {} });
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await startMcpEndpoint(new ScriptedChannel('legacy', () => done, { resources: {} }));
     const session = await initialize(url);
     for (const headers of [{}, session]) {
       for (const method of ['resources/subscribe', 'resources/unsubscribe', 'logging/setLevel']) {
@@ -297,42 +290,36 @@ describe('a subscription of 2026-07-28', () => {
     modern('subscriptions/listen', { notifications }, { id });
   const mark = { 'io.modelcontextprotocol/subscriptionId': 'sub-1' };
 
-  verifies(
-    'mcp:subscriptions',
-    'first acknowledges its filter, then sends only matching notifications, under its id',
-    async () => {
-      const channel = answering();
-      const { url } = await startMcpEndpoint(channel);
-      const wanted = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
-      const { body, headers } = listen({ ...wanted, promptsListChanged: false, odd: 1 });
-      const response = await post(url, body, headers);
-      expect(response.headers.get('x-accel-buffering')).toBe('no');
-      const stream = messagesOf(response);
-      expect((await stream.next()).value).toEqual({
-        jsonrpc: '2.0',
-        method: 'notifications/subscriptions/acknowledged',
-        params: { _meta: mark, notifications: wanted },
-      });
-      channel.tell('notifications/prompts/list_changed');
-      channel.tell('notifications/resources/updated', { uri: 'a://c' });
-      channel.tell('notifications/resources/updated', { uri: 'a://b', _meta: { own: 1 } });
-      channel.tell('notifications/tools/list_changed');
-      expect((await stream.next()).value).toEqual({
-        jsonrpc: '2.0',
-        method: 'notifications/resources/updated',
-        params: { uri: 'a://b', _meta: { ...mark, own: 1 } },
-      });
-      expect((await stream.next()).value).toMatchObject({
-        method: 'notifications/tools/list_changed',
-        params: { _meta: mark },
-      });
-    },
-  );
+  verifies('mcp:subscriptions', 'acknowledges its filter, then sends what matches, under its id', async () => {
+    const { url, channel } = await startMcpEndpoint(answering());
+    const wanted = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
+    const { body, headers } = listen({ ...wanted, promptsListChanged: false, odd: 1 });
+    const response = await post(url, body, headers);
+    expect(response.headers.get('x-accel-buffering')).toBe('no');
+    const stream = messagesOf(response);
+    expect((await stream.next()).value).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/subscriptions/acknowledged',
+      params: { _meta: mark, notifications: wanted },
+    });
+    channel.tell('notifications/prompts/list_changed');
+    channel.tell('notifications/resources/updated', { uri: 'a://c' });
+    channel.tell('notifications/resources/updated', { uri: 'a://b', _meta: { own: 1 } });
+    channel.tell('notifications/tools/list_changed');
+    expect((await stream.next()).value).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/resources/updated',
+      params: { uri: 'a://b', _meta: { ...mark, own: 1 } },
+    });
+    expect((await stream.next()).value).toMatchObject({
+      method: 'notifications/tools/list_changed',
+      params: { _meta: mark },
+    });
+  });
 
   verifies('mcp:subscriptions', 'ends with a result when the process or the upstream ends it', async () => {
     for (const finish of ['process', 'upstream']) {
-      const channel = answering();
-      const { url, stop } = await startMcpEndpoint(channel);
+      const { url, stop, channel } = await startMcpEndpoint(answering());
       const { body, headers } = listen({ toolsListChanged: true });
       const stream = messagesOf(await post(url, body, headers));
       await stream.next();
@@ -348,8 +335,7 @@ describe('a subscription of 2026-07-28', () => {
   });
 
   verifies(['mcp:subscriptions', 'mcp:vanish'], 'leaves no listener behind when its client is gone', async () => {
-    const channel = answering();
-    const { url } = await startMcpEndpoint(channel);
+    const { url, channel } = await startMcpEndpoint(answering());
     const leaving = new AbortController();
     const { body, headers } = listen({ toolsListChanged: true });
     await post(url, body, headers, leaving.signal);

@@ -1,5 +1,6 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
+import { NamespacesService } from '../../../src/modules/namespaces/namespaces.service.js';
 import { isNamespaceName, RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
 import { longIt } from '../../support/jest/globals.mjs';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -313,6 +314,21 @@ describe('DELETE /namespaces/{name}', () => {
       expect(await ownersOf(name)).toEqual([other.id]);
     }
     await sibling.close();
+  });
+
+  it('of a name that changed hands leaves the old owner no server, while its owner is remembered', async () => {
+    const namespace = await createNamespace(app, owner);
+    const namespaces = app.get(NamespacesService);
+    const remembered = await namespaces.find(namespace);
+    await app.as(owner).delete(`/namespaces/${namespace}`);
+    await createNamespace(app, other, namespace);
+    const path = `/servers/${encodeURIComponent(await createServer(app, other, { namespace }))}`;
+    const stale = jest.spyOn(namespaces, 'peek').mockReturnValue(remembered);
+    expect((await app.as(owner).delete(path)).status).toBe(404);
+    expect(stale).toHaveBeenCalledWith(namespace);
+    stale.mockRestore();
+    expect((await app.as(owner).get(path)).status).toBe(200);
+    expect((await app.as(other).delete(path)).status).toBe(200);
   });
 
   verifies('namespace:delete:cascades-connections', 'its connections go with it', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { PeopleRepository } from '../../../src/modules/people/people.repository.js';
-import { testApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { formTokenIn, openBrowser, personAt, signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -42,7 +42,7 @@ describe('POST /accounts/{accountId}/invitations', () => {
     expect(page.status).toBe(200);
     expect(page.text).toContain(`value="${account.name}"`);
     const answer = await browser.post(path, { 'form-token': formTokenIn(page), ...chosen() });
-    expect([answer.status, answer.headers.location]).toEqual([303, './me']);
+    expect([answer.status, answer.headers.location]).toEqual([303, './ui/']);
     expect(await personAt(other, browser)).toMatchObject({ accountId: account.id });
     const later = openBrowser(other);
     expect((await later.submit('/login', { name: account.name, password: PASSWORD })).status).toBe(303);
@@ -160,6 +160,85 @@ describe('an invitation', () => {
   });
 });
 
+describe('an invitation into an organization', () => {
+  let owner: TestAccount;
+  let team: TestAccount;
+
+  const setRole = ({ id }: TestAccount, role: string) =>
+    app.as(app.operator).put(`/accounts/${team.id}/members/${id}`, { role });
+  const inviteAs = (by: TestAccount, role: string) =>
+    app.as(by).post(`/accounts/${team.id}/members/invitations`, { role });
+  const rolesByName = async (): Promise<Record<string, string>> => {
+    const { members } = (await app.as(owner).get(`/accounts/${team.id}/members`)).body;
+    const each = members as { accountName: string; role: string }[];
+    return Object.fromEntries(each.map(({ accountName, role }) => [accountName, role]));
+  };
+  const linkFor = async (role: string): Promise<string> => {
+    const { status, body } = await inviteAs(owner, role);
+    expect(status).toBe(201);
+    return (body.url as string).slice(app.env.baseUrl.length);
+  };
+
+  beforeAll(async () => {
+    [owner, team] = [await app.account(), await app.account({ kind: 'organization' })];
+    await setRole(owner, 'owner');
+  });
+
+  verifies('team:invite', 'makes somebody new a member, once', async () => {
+    const path = await linkFor('editor');
+    const browser = openBrowser(app);
+    const page = await browser.get(path);
+    for (const word of [team.name, 'editor', `login?next=${encodeURIComponent(path)}`])
+      expect(page.text).toContain(word);
+    const refused = await browser.submit(path, { name: owner.name, ...chosen() });
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('has this name')]);
+    for (const fields of [chosen(), { name: 'a\nb', ...chosen() }, { name: 'x', ...chosen('short') }])
+      expect((await browser.submit(path, fields)).status).toBe(400);
+    const names = [uniqueName('person'), uniqueName('person')];
+    const both = names.map((name, i) => openBrowser([app, other][i] ?? app).submit(path, { name, ...chosen() }));
+    const statuses = (await Promise.all(both)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([303, 410]);
+    const [winner = '', loser = ''] = statuses[0] === 303 ? names : names.toReversed();
+    expect(await rolesByName()).toEqual({ [owner.name]: 'owner', [winner]: 'editor' });
+    expect((await openBrowser(app).submit('/login', { name: winner, password: PASSWORD })).status).toBe(303);
+    expect(await app.database.query('SELECT FROM accounts WHERE name = $1', [loser])).toEqual([]);
+    expect((await openBrowser(app).get(path)).status).toBe(410);
+  });
+
+  verifies('team:invite', 'makes who is signed in a member, by a button', async () => {
+    const account = await app.account();
+    const browser = await signedInBrowser(app, account);
+    const path = await linkFor('member');
+    expect((await browser.get(path)).text).toContain(account.name);
+    expect((await browser.post(path, {})).status).toBe(403);
+    expect((await browser.submit(path, {})).headers.location).toBe('./ui/');
+    expect((await rolesByName())[account.name]).toBe('member');
+    const again = await linkFor('owner');
+    const refused = await browser.submit(again, {});
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('already')]);
+    expect((await rolesByName())[account.name]).toBe('member');
+    expect((await openBrowser(app).get(again)).status).toBe(200);
+  });
+
+  verifies('team:invite', 'is made by owners, and ends when its maker is none', async () => {
+    const maker = await app.account();
+    await setRole(maker, 'owner');
+    const { status, body } = await inviteAs(maker, 'guest');
+    const path = (body.url as string).slice(app.env.baseUrl.length);
+    expect([status, (await openBrowser(app).get(path)).status]).toEqual([201, 200]);
+    const browser = await signedInBrowser(app, await app.account());
+    const token = formTokenIn(await browser.get(path));
+    await setRole(maker, 'editor');
+    expect((await inviteAs(maker, 'guest')).status).toBe(403);
+    expect((await inviteAs(team, 'guest')).status).toBe(403);
+    expect((await inviteAs(await app.account(), 'guest')).status).toBe(404);
+    const empty = await app.account({ kind: 'organization' });
+    expect((await app.as(empty).post('/accounts/me/members/invitations', { role: 'guest' })).status).toBe(409);
+    expect((await browser.get(path)).status).toBe(410);
+    expect((await browser.post(path, { 'form-token': token })).status).toBe(410);
+  });
+});
+
 it('expired sessions and invitations are deleted', async () => {
   const [account, kept] = [await app.account(), await app.account()];
   await signedInBrowser(app, account);
@@ -171,7 +250,7 @@ it('expired sessions and invitations are deleted', async () => {
       account.id,
     ]);
   }
-  expect(await app.get(PeopleRepository).purgeExpired()).toBeGreaterThanOrEqual(2);
+  expect(await app.get(PeopleRepository).purgeExpired(new Date())).toBeGreaterThanOrEqual(2);
   for (const table of ['sessions', 'invitations']) {
     const rows = await app.database.query(`SELECT 1 FROM ${table} WHERE account_id = $1`, [account.id]);
     expect(rows).toEqual([]);

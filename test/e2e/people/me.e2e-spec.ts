@@ -30,7 +30,7 @@ describe('/me', () => {
     expect(status).toBe(200);
     expect(text).toContain(`<strong>${account.name}</strong>`);
     expect(text).toContain('2, this one included');
-    expect(text).toContain('href="me/access"');
+    expect(text).toContain('href="./me/access"');
     expect(text).not.toContain('Present password');
     const operator = await signedInBrowser(app, app.operator);
     expect((await operator.get('/me')).text).toContain('the operator of this service');
@@ -40,6 +40,13 @@ describe('/me', () => {
     const { status, headers } = await openBrowser(app).get('/me');
     expect([status, headers.location]).toEqual([303, './login?next=/me']);
     expect((await openBrowser(app).get('/me', { host: 'evil.example' })).status).toBe(403);
+    for (const [path, location] of [
+      ['/me/?saved', '../me?saved'],
+      ['/me/access/', '../access'],
+      ['/login/', '../login'],
+    ] as const) {
+      expect((await openBrowser(app).get(path)).headers.location).toBe(location);
+    }
   });
 
   verifies('people:password', 'changes it with the present one, and ends all other sessions', async () => {

@@ -46,13 +46,23 @@ describe('signing in', () => {
       expect(await current(browser)).toBeNull();
       const answer = await browser.submit('/login', fields);
       expect(answer.status).toBe(303);
-      expect(answer.headers.location).toBe('./me');
+      expect(answer.headers.location).toBe('./ui/');
       expect(String(answer.headers['set-cookie'])).toMatch(
         /^slipway-session=[\w-]{43}; Max-Age=\d+; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
       );
       expect(await current(browser)).toEqual(who(account));
       expect((await browser.get('/login?next=/me/access')).headers.location).toBe('./me/access');
     }
+  });
+
+  verifies('people:logins', 'shows the first 200 characters of what a browser says it is', async () => {
+    const account = await person();
+    const browser = openBrowser(app);
+    const token = formTokenIn(await browser.get('/login'));
+    const fields = { 'form-token': token, key: account.key };
+    expect((await browser.post('/login', fields, { 'user-agent': 'x'.repeat(2_000) })).status).toBe(303);
+    const { body } = await app.as(account).get('/accounts/me/logins');
+    expect(body.logins.map(({ name }: { name: string }) => name)).toContain('x'.repeat(200));
   });
 
   it('has the prefix and the attribute that need https there', async () => {
@@ -64,6 +74,17 @@ describe('signing in', () => {
       /^__Host-slipway-session=.*; Path=\/; .*; Secure; SameSite=Lax$/,
     );
     expect(await current(browser, published)).toEqual(who(account));
+    await published.close();
+  });
+
+  it('has the path of PUBLIC_URL, which a 404 names where the proxy did not take it off', async () => {
+    const published = await app.sibling({ PUBLIC_URL: 'https://slipway.example/tools' });
+    const answer = await openBrowser(published).get('/login');
+    expect(String(answer.headers['set-cookie'])).toMatch(/^__Secure-slipway-form=.*; Path=\/tools; .*; Secure/);
+    for (const path of ['/tools/servers/x', '/tools/docs/a', '/tools/connect/acme/x']) {
+      const { status, headers } = await published.as(app.operator).get(path);
+      expect([path, status, headers['slipway-hint']]).toEqual([path, 404, expect.stringContaining('must take it off')]);
+    }
     await published.close();
   });
 
@@ -176,10 +197,10 @@ describe('signing in', () => {
     for (const [next, location] of [
       ['/consent/abc?x=1', './consent/abc?x=1'],
       ['/setup/acme', './setup/acme'],
-      ['//evil.example', './me'],
-      ['https://evil.example/', './me'],
-      ['/\\evil.example', './me'],
-      ['/%2Fevil.example', './me'],
+      ['//evil.example', './ui/'],
+      ['https://evil.example/', './ui/'],
+      ['/\\evil.example', './ui/'],
+      ['/%2Fevil.example', './ui/'],
     ] as const) {
       const browser = openBrowser(app);
       const opened = await browser.get(`/login?next=${encodeURIComponent(next)}`);

@@ -87,17 +87,20 @@ beforeAll(async () => {
   database = new pg.Client(settings.DATABASE_URL);
   await database.connect();
   await recordEveryRow();
-  program = runProgram('main.js', {
-    ...settings,
-    ...(redisUrl && { REDIS_URL: redisUrl, QUEUE_PREFIX: uniqueName('canaries') }),
-    PORT: String(port),
-    LOG_LEVEL: 'debug',
-    LOG_FORMAT: 'json',
-    ACCESS_LOG: 'true',
-    METRICS_TOKEN,
-    UPSTREAM_CALL_TIMEOUT_MS: '2000',
-    MCP_CALL_TIMEOUT_MS: '2000',
-  });
+  program = runProgram(
+    'main.js',
+    {
+      ...settings,
+      ...(redisUrl && { REDIS_URL: redisUrl, QUEUE_PREFIX: uniqueName('canaries') }),
+      PORT: String(port),
+      LOG_LEVEL: 'debug',
+      LOG_FORMAT: 'json',
+      ACCESS_LOG: 'true',
+      METRICS_TOKEN,
+      MCP_CALL_TIMEOUT_MS: '2000',
+    },
+    { tuning: { upstreamCallTimeoutMs: 2_000 } },
+  );
   url = await program.url();
   upstream = await startUpstream();
   authorization = await startAuthorizationServer({
@@ -270,6 +273,10 @@ async function plant(): Promise<void> {
     mcpUrl: `http://127.0.0.1:1/mcp?key=${query}`,
     headers: { authorization: `Bearer ${header}` },
   });
+  for (const mcpUrl of [`${upstream.url}?key=${query}`, `http://127.0.0.1:1/mcp?key=${query}`]) {
+    const probe = { method: 'POST', body: { mcpUrl, headers: { 'X-Key': header } } };
+    expect((await ask('/accounts/me/probe', probe)).status).toBe(200);
+  }
   await put(at('header'), `{"headers": {"X-Key": "${header}"`, 400);
   await put(at('header'), { headers: { 'X-Key': [header] } }, 400);
   for (const name of ['header', 'dead']) {
@@ -357,7 +364,8 @@ async function sweep(): Promise<void> {
   const document = await ApiDocument.read();
   const connections = ['header', 'dead', 'config', 'form', 'oauth', 'hosted', 'mock', 'uplink'];
   for (const { method, path } of document.operations) {
-    if (method !== 'GET' || path === '/metrics') continue;
+    // The owner reads what was recorded.
+    if (method !== 'GET' || path === '/metrics' || path.includes('/recording/')) continue;
     for (const server of ['registered', 'hosted']) {
       for (const connectionId of path.includes('{connectionId}') ? connections : ['']) {
         const parameters: Record<string, string> = {

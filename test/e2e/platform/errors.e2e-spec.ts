@@ -22,7 +22,7 @@ let server: string;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: '400', MCP_CALL_TIMEOUT_MS: '400' });
+  hasty = await app.sibling({ MCP_CALL_TIMEOUT_MS: '400' }, { upstreamCallTimeoutMs: 400 });
   server = await createServer(app, owner);
   namespace = server.split('/')[0];
   connection = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path;
@@ -272,14 +272,14 @@ describe('a path that no route serves', () => {
         expect([path, status, headers.allow]).toEqual([path, 405, allow]);
       }
     }
-    const { body } = await app.as().patch('/namespaces/acme', {});
-    expect(body).toEqual({ error: 'PATCH is not allowed: this path takes DELETE, PUT.' });
+    const { body } = await app.as().post('/namespaces/acme', {});
+    expect(body).toEqual({ error: 'POST is not allowed: this path takes DELETE, PATCH, PUT.' });
     expect((await app.as().patch(connection, {})).body.error).toBe('method_not_allowed');
   });
 
   verifies('error:method', 'of OPTIONS answers 204 with Allow where a route is, and 404 elsewhere', async () => {
     const known = await supertest(app.url).options('/namespaces/acme');
-    expect([known.status, known.headers.allow, known.text]).toEqual([204, 'DELETE, OPTIONS, PUT', '']);
+    expect([known.status, known.headers.allow, known.text]).toEqual([204, 'DELETE, OPTIONS, PATCH, PUT', '']);
     const mcp = await supertest(app.url).options(`${connection}/mcp`);
     expect([mcp.status, mcp.headers.allow]).toEqual([204, 'DELETE, GET, HEAD, OPTIONS, POST']);
     for (const path of ['/Nowhere', '/.well-known/anything', '/.well-known/oauth-protected-resource']) {

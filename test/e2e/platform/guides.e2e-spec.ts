@@ -1,23 +1,26 @@
 import { readdirSync } from 'node:fs';
-import { expect } from '@jest/globals';
-import { testApp } from '../../support/app.js';
+import { describe, expect } from '@jest/globals';
+import { testAccount, testApp } from '../../support/app.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
+const owner = testAccount(app);
 
 const root = new URL('../../../', import.meta.url);
 
 verifies('docs:guides', 'every page of the documentation is read as text, without a key, and linked', async () => {
   const paths = readdirSync(new URL('docs/', root))
     .filter((file) => file.endsWith('.md'))
-    .map((file) => `/docs/${file}`)
-    .sort();
+    .map((file) => `/docs/${file}`);
   expect(paths.length).toBeGreaterThan(10);
   const start = (await (await fetch(app.url)).json()) as { guides: string[] };
-  expect(start.guides).toEqual(paths);
+  expect(start.guides.toSorted()).toEqual(paths.toSorted());
+  expect(start.guides.slice(0, 3)).toEqual(['/docs/concepts.md', '/docs/connect.md', '/docs/mcp.md']);
   const { info } = (await (await fetch(`${app.url}/openapi.json`)).json()) as { info: { description: string } };
-  expect([...info.description.matchAll(/\]\((\/docs\/[^)]+)\)/g)].map(([, path]) => path).sort()).toEqual(paths);
-  for (const path of paths) {
+  expect([...info.description.matchAll(/\]\((\/docs\/[^)]+)\)/g)].map(([, path]) => path).sort()).toEqual(
+    paths.toSorted(),
+  );
+  for (const path of [...paths, '/README.md']) {
     const answer = await fetch(app.url + path);
     expect([path, answer.status, answer.headers.get('content-type')]).toEqual([path, 200, 'text/plain; charset=utf-8']);
     expect(await answer.text()).toMatch(/^# \w/m);
@@ -25,4 +28,88 @@ verifies('docs:guides', 'every page of the documentation is read as text, withou
   for (const path of ['/docs/none.md', '/docs/..%2Fpackage.json', '/docs/%2E%2E%2FREADME.md']) {
     expect((await fetch(app.url + path)).status).toBe(404);
   }
+});
+
+const browser = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }, redirect: 'manual' } as const;
+
+verifies('docs:guides', 'every guide is a page for browsers whose links and anchors exist', async () => {
+  const { guides } = (await (await fetch(app.url)).json()) as { guides: string[] };
+  const anchors = new Map<string, string[]>();
+  const links: [page: string, url: URL][] = [];
+  for (const path of [...guides, '/README.md', '/SECURITY.md', '/CONTRIBUTING.md', '/CHANGELOG.md']) {
+    const answer = await fetch(app.url + path, browser);
+    expect([path, answer.status, answer.headers.get('vary')]).toEqual([path, 200, expect.stringContaining('Accept')]);
+    const page = await answer.text();
+    expect([path, page.match(/<h1[ >]/g)?.length, /<!--|```|language-\w+ /.exec(page)]).toEqual([path, 1, null]);
+    anchors.set(
+      path,
+      [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id),
+    );
+    for (const [, href] of page.matchAll(/<a href="([^"]*)"/g)) links.push([path, new URL(href, app.url + path)]);
+  }
+  const own = links.filter(([, url]) => url.origin === new URL(app.url).origin);
+  expect(own.length).toBeGreaterThan(100);
+  const answers = new Map<string, number>();
+  const broken: string[] = [];
+  for (const [page, { href, pathname, hash }] of own) {
+    if (!answers.has(pathname)) answers.set(pathname, (await fetch(app.url + pathname, browser)).status);
+    const isThere = hash === '' || anchors.get(pathname)?.includes(decodeURIComponent(hash.slice(1)));
+    if (![200, 301].includes(answers.get(pathname) ?? 0) || !isThere) broken.push(`${page}: ${href}`);
+  }
+  expect(broken).toEqual([]);
+});
+
+describe('addresses that a browser opens', () => {
+  const addresses = [
+    ['/connect/guides-ns/made/mcp', '/ui/c/guides-ns/made'],
+    ['/connect/guides-ns/missing/mcp', '/ui/c/guides-ns/missing'],
+    ['/guides-ns/missing/mcp?profile=a', '/ui/c/guides-ns/missing'],
+    ['/connect/guides-ns/.mcp', '/ui/n/guides-ns'],
+    ['/run/some-slug', '/ui/s/some-slug'],
+    ['/run/Some-Slug/mcp/', '/ui/s/some-slug'],
+  ];
+
+  verifies('console:addresses', 'an MCP address leads to its page by its path alone', async () => {
+    await app.as(owner).put('/namespaces/guides-ns').expect(201);
+    await app.as(owner).put('/connect/guides-ns/made').send({ mcpUrl: 'http://127.0.0.1:9/mcp' }).expect(201);
+    for (const [address, page] of addresses) {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await fetch(app.url + address, { ...browser, method });
+        const location = new URL(answer.headers.get('location') ?? '', app.url + address).pathname;
+        expect([address, answer.status, location]).toEqual([address, 303, page]);
+      }
+    }
+  });
+
+  verifies('console:addresses', 'programs are never led to a page', async () => {
+    const { accept } = browser.headers;
+    const programs: [string, RequestInit][] = [
+      ['GET', { headers: { accept: '*/*' } }],
+      ['GET', { headers: { accept: `${accept}, text/event-stream` } }],
+      ['GET', { headers: { accept, authorization: 'Bearer wrong' } }],
+      ['GET', { headers: { accept, 'mcp-session-id': 'a' } }],
+      ['POST', { headers: { accept } }],
+      ['DELETE', { headers: { accept } }],
+    ];
+    for (const [address] of addresses) {
+      for (const [method, init] of programs) {
+        const { status } = await fetch(app.url + address, { ...init, method, redirect: 'manual' });
+        expect([address, method, init, status < 400]).toEqual([address, method, init, false]);
+      }
+    }
+    const below = await fetch(`${app.url}/run/some-slug/page`, browser);
+    expect([below.status, below.headers.get('location')]).toEqual([401, null]);
+  });
+
+  verifies('console:addresses', 'an unknown path is a page for browsers and JSON for programs', async () => {
+    const path = `${app.url}/%3Cscript%3E/no.where/at.all`;
+    const [person, program, withKey] = await Promise.all([
+      fetch(path, browser),
+      fetch(path),
+      fetch(path, { headers: { ...browser.headers, authorization: 'Bearer x' } }),
+    ]);
+    expect([person.status, person.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(await person.text()).toMatch(/<h1>Not found<\/h1>/);
+    for (const answer of [program, withKey]) expect(await answer.json()).toEqual({ error: expect.any(String) });
+  });
 });

@@ -39,6 +39,23 @@ describe('a process with the worker role alone', () => {
   });
 });
 
+describe('a process of all roles', () => {
+  verifies('queue:connections', 'starts with few Postgres connections for queues, and with none on Redis', async () => {
+    const app = await startApp();
+    const isSettled = async () => (await app.as().get('/ready')).status === 200;
+    await until(isSettled, 'it is ready');
+    const [{ count }] = await app.database.query<[{ count: number }]>(
+      `SELECT count(*)::integer FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'slipway-queue'`,
+    );
+    const isOnRedis = process.env.TEST_REDIS_URL !== undefined;
+    // One each for the workers of releases and logs and for messages, and those for the first queries.
+    expect(count).toBeGreaterThanOrEqual(isOnRedis ? 0 : 3);
+    expect(count).toBeLessThanOrEqual(isOnRedis ? 0 : 6);
+    await app.close();
+  });
+});
+
 describe('GET /health', () => {
   verifies('health:alive', 'answers {status, timestamp} without a key', async () => {
     const app = await startApp();
@@ -63,7 +80,7 @@ describe('while the database is away', () => {
     database = await cloneDatabase();
     relay = await startDatabaseRelay(database.url);
     upstream = await startUpstream();
-    app = await startApp({ DATABASE_URL: relay.url, STALE_READ_MS: '0' });
+    app = await startApp({ DATABASE_URL: relay.url }, { staleReadMs: 0 });
     hasRedis = app.env.redisUrl !== null;
     owner = await app.account();
     ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }));
@@ -213,7 +230,7 @@ describe('while the database is away', () => {
 /** Lifetime of the rows in the caches of calls. */
 const ROWS_CACHED_MS = 5_000;
 
-describe('while the database is away, within STALE_READ_MS', () => {
+describe('while the database is away, for a minute', () => {
   let database: Awaited<ReturnType<typeof cloneDatabase>>;
   let relay: DatabaseRelay;
   let upstream: Upstream;
@@ -355,9 +372,10 @@ describe('while the queue is away', () => {
       expect((await app.as().get('/ready')).body).toEqual(READY);
       redis.kill('SIGKILL');
       await once(redis, 'exit');
+      await until(async () => (await app.as().get('/ready')).body.queue === 'down', 'the queue is known to be away');
       const { answer, ms } = await timed(app.as().get('/ready'));
       expect([answer.status, answer.body]).toEqual([200, { ...READY, queue: 'down' }]);
-      expect(ms).toBeLessThan(HONEST_MS_MAX);
+      expect(ms).toBeLessThan(1_000);
 
       // A request that uses the queue only to inform other processes works without it.
       const owner = await app.account();

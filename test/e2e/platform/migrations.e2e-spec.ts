@@ -1,7 +1,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { loadDatabase } from '../../../src/platform/database/database-copy.js';
 import { migrate, pendingMigrations, SchemaVersionError } from '../../../src/platform/database/migrations.js';
-import { ServerNamesInAnyCase1795400000000 } from '../../../migrations/1795400000000-server-names-in-any-case.js';
 import { cloneDatabase, emptyDatabase } from '../../support/app.js';
+import { catalogOf } from '../../support/database/catalog.js';
 import { query } from '../../support/database/query.js';
 import { runProgram } from '../../support/program.js';
 import { verifies } from '../../support/verifies.js';
@@ -17,18 +20,59 @@ async function database(made = emptyDatabase()): Promise<string> {
   return one.url;
 }
 
-describe('a database that was made before the baseline migration', () => {
-  it('is refused with a sentence and left as it was, by the start that migrates and by the one that does not', async () => {
+/** The migrations and the schema of the last commit before 0.1.0. */
+const before = JSON.parse(await readFile('test/upgrade/before-0.1.0.json', 'utf8')) as {
+  migrations: string[];
+  catalog: string[];
+};
+const BASELINE = 'Baseline1795490000000';
+
+/** A database of a commit before 0.1.0 that had run so many of its migrations. */
+async function older(count: number): Promise<string> {
+  const url = await database();
+  await migrate(url, undefined, [], [BASELINE]);
+  await query(url, 'DELETE FROM migrations');
+  for (const name of before.migrations.slice(0, count)) {
+    await query(url, `INSERT INTO migrations (timestamp, name) VALUES (${name.replace(/\D+/, '')}, '${name}')`);
+  }
+  return url;
+}
+
+const namesIn = async (url: string) =>
+  (await query<{ name: string }>(url, 'SELECT name FROM migrations')).map(({ name }) => name);
+
+describe('a database of the commits before 0.1.0', () => {
+  it('has the schema of the baseline at its last migration, and becomes one of 0.1.0', async () => {
+    const url = await older(before.migrations.length);
+    expect(await catalogOf(url)).toEqual(before.catalog);
+    await query(url, `INSERT INTO accounts (name, kind) VALUES ('kept', 'user')`);
+    await expect(pendingMigrations(url)).resolves.toBe(true);
+    await Promise.all([migrate(url), migrate(url)]);
+    expect((await namesIn(url))[0]).toBe(BASELINE);
+    expect(await namesIn(url)).not.toContain(before.migrations.at(-1));
+    await expect(pendingMigrations(url)).resolves.toBe(false);
+    expect(await query(url, 'SELECT name FROM accounts')).toEqual([{ name: 'kept' }]);
+  });
+
+  it('is restored as one of 0.1.0 from a backup', async () => {
     const url = await database();
-    await query(url, 'CREATE TABLE migrations (id serial PRIMARY KEY, timestamp bigint NOT NULL, name text NOT NULL)');
-    await query(
+    await loadDatabase(
       url,
-      `INSERT INTO migrations (timestamp, name) VALUES (1795172185715, 'CreateCoreTables1795172185715')`,
+      { migrations: before.migrations, tables: [], sequences: {} },
+      [],
+      () => Readable.from([]),
+      () => Promise.resolve(),
     );
-    await expect(migrate(url)).rejects.toThrow(SchemaVersionError);
-    await expect(pendingMigrations(url)).rejects.toThrow('use an empty database');
-    const rows = await query(url, `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`);
-    expect(rows).toEqual([{ tablename: 'migrations' }]);
+    expect(await namesIn(url)).toEqual([BASELINE]);
+  });
+
+  it('is refused and left as it was before its last migration: the sentence names the commit to start once', async () => {
+    for (const url of [await older(before.migrations.length - 1), await older(1)]) {
+      const names = await namesIn(url);
+      await expect(migrate(url)).rejects.toThrow(SchemaVersionError);
+      await expect(pendingMigrations(url)).rejects.toThrow(/Start commit [0-9a-f]{8} with it once/);
+      expect(await namesIn(url)).toEqual(names);
+    }
   });
 });
 
@@ -64,32 +108,5 @@ describe('a database that a newer version migrated', () => {
     );
     await expect(pendingMigrations(url, [{ ...stars, name: 'moons' }])).resolves.toBe(true);
     await expect(migrate(url)).resolves.toBeUndefined();
-  });
-});
-
-describe('a database with servers whose names differ in case only', () => {
-  it('is refused with a sentence that names them, and stays as it was until one of each is renamed', async () => {
-    const url = await database(cloneDatabase());
-    const again = [{ name: 'again', module: () => Again, migrations: [ServerNamesInAnyCase1795400000000] }];
-    await query(
-      url,
-      `DROP INDEX servers_qualified_name, servers_slug;
-       CREATE UNIQUE INDEX servers_qualified_name ON servers (namespace_id, name);
-       CREATE UNIQUE INDEX servers_slug ON servers (slug);
-       INSERT INTO accounts (name, kind) VALUES ('case', 'user');
-       INSERT INTO namespaces (name, account_id) SELECT 'case', id FROM accounts WHERE name = 'case';
-       INSERT INTO servers (namespace_id, name, display_name, slug)
-         SELECT id, one, one, slug FROM namespaces,
-           (VALUES ('Pay', 'case--Pay'), ('pay', 'pay'), ('mail', 'Post'), ('post', 'post')) AS made(one, slug)
-          WHERE namespaces.name = 'case';`,
-    );
-    const refused = await migrate(url, undefined, again).catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(SchemaVersionError);
-    expect((refused as Error).message).toContain('/run/Post and /run/post; case/Pay and case/pay.');
-    await query(url, `UPDATE servers SET name = name || '-2', slug = slug || '-2' WHERE name IN ('pay', 'mail')`);
-    await migrate(url, undefined, again);
-    await expect(query(url, `UPDATE servers SET name = 'PAY' WHERE name = 'post'`)).rejects.toThrow(
-      'servers_qualified_name',
-    );
   });
 });

@@ -150,7 +150,12 @@ function connectRequests(): Record<string, ConnectRequest[]> {
     'GET /connect/:namespace/:connectionId/diagnosis': [{ path: '/never/diagnosis', status: 404 }],
     'GET /connect/:namespace/:connectionId/uplink': [{ path: '/conn/uplink', status: 404 }],
     'GET /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', status: 200 }],
+    'GET /connect/:namespace/:connectionId/recording/calls': [{ path: '/conn/recording/calls?limit=0', status: 400 }],
+    'GET /connect/:namespace/:connectionId/recording/fixture': [{ path: '/conn/recording/fixture', status: 200 }],
     'PUT /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', body: { on: 1 }, status: 400 }],
+    'PUT /connect/:namespace/:connectionId/suspension': [
+      { path: '/conn/suspension', body: { reason: null }, status: 403 },
+    ],
     'DELETE /connect/:namespace/:connectionId/recording': [{ path: '/never/recording', status: 404 }],
     'GET /connect/:namespace/:connectionId/grants': [{ path: '/conn/grants', status: 200 }],
     'POST /connect/:namespace/:connectionId/grants': [
@@ -163,16 +168,6 @@ function connectRequests(): Record<string, ConnectRequest[]> {
       { path: '/conn/.triggers/never', body: {}, status: 400 },
     ],
     'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': [{ path: '/conn/.triggers/never', status: 400 }],
-    ...Object.fromEntries(
-      ['', '/:connectionId'].flatMap((below) => {
-        const [route, path] = [`/connect/:namespace${below}/.subscriptions`, below === '' ? '' : '/conn'];
-        return [
-          [`GET ${route}`, [{ path: `${path}/.subscriptions`, status: 200 }]],
-          [`POST ${route}`, [{ path: `${path}/.subscriptions`, body: {}, status: 404 }]],
-          [`DELETE ${route}/:id`, [{ path: `${path}/.subscriptions/never`, status: 404 }]],
-        ];
-      }),
-    ),
   };
 }
 

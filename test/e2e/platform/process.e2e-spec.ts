@@ -21,6 +21,7 @@ import {
 } from '../../support/program.js';
 import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { query } from '../../support/database/query.js';
+import { openBrowser } from '../../support/people/browser-session.js';
 import { REDIS_SERVER, startRedis } from '../../support/redis.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
@@ -155,6 +156,48 @@ describe('the first start', () => {
   );
 });
 
+describe('the link of the first start', () => {
+  verifies('start:sign-in-link', 'signs the operator in once, within 10 minutes, and is printed once', async () => {
+    const database = await emptyDatabase();
+    const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey };
+    const first = runProgram('main.js', settings);
+    const url = await first.url();
+    const [, link = ''] = /Sign in {13}(\S+)\n/.exec(first.output()) ?? [];
+    expect(link.startsWith(`${url}/invite?token=`)).toBe(true);
+    const minutes = 'SELECT ceil(extract(epoch FROM expires_at - now()) / 60)::int AS minutes FROM invitations';
+    expect(await query(database.url, minutes)).toEqual([{ minutes: 10 }]);
+    const browser = openBrowser({ url });
+    const path = link.slice(url.length);
+    await query(database.url, `UPDATE invitations SET expires_at = expires_at - interval '10 minutes'`);
+    expect((await browser.get(path)).status).toBe(410);
+    await query(database.url, `UPDATE invitations SET expires_at = expires_at + interval '10 minutes'`);
+    const password = 'three words are enough';
+    const used = await browser.submit(path, { password, repeated: password });
+    expect([used.status, used.headers.location]).toEqual([303, './ui/']);
+    expect((await browser.get('/ui/')).text).toContain('Signed in as <strong>operator</strong>');
+    expect((await openBrowser({ url }).get(path)).status).toBe(410);
+    first.kill('SIGTERM');
+    expect(await first.ended).toBe(0);
+    const second = runProgram('main.js', settings);
+    await second.url();
+    expect(second.output()).not.toContain('/invite?');
+    second.kill('SIGTERM');
+    await second.ended;
+    await database.drop();
+  });
+
+  verifies('start:sign-in-link', 'is not printed where other machines reach the service', async () => {
+    const database = await emptyDatabase();
+    const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey, HOST: '0.0.0.0' };
+    const service = runProgram('main.js', settings);
+    expect(await service.key()).not.toBeNull();
+    expect(service.output()).not.toContain('/invite?');
+    service.kill('SIGTERM');
+    await service.ended;
+    await database.drop();
+  });
+});
+
 describe('npm run keys', () => {
   longVerifies(
     'start:first-key',
@@ -219,6 +262,17 @@ describe('a start that cannot succeed', () => {
     return lines;
   }
 
+  verifies('start:bad-setting', 'warns of --tuning, and refuses a member that does not exist', async () => {
+    const settings = { DATA_DIR: await dataFolder(), REDIS_URL: 'redis://127.0.0.1:1', LOG_FORMAT: 'json' };
+    const start = (tuning: object) => runProgram('main.js', settings, { tuning });
+    const [tuned, unknown] = [start({ releaseKeep: 1 }), start({ releaseKept: 1 })];
+    expect(await Promise.all([tuned.ended, unknown.ended])).toEqual([1, 1]);
+    expect(tuned.logs()[0]).toMatchObject({ level: 'warn', msg: expect.stringContaining('--tuning') });
+    expect(unknown.logs()).toMatchObject([
+      { level: 'fatal', reason: expect.stringMatching(/^--tuning: releaseKept is no member/) },
+    ]);
+  });
+
   verifies('start:bad-setting', 'names every fault in a sentence of its own, and repeats no value', async () => {
     const dataDir = join(await dataFolder(), 'data');
     const settings = {
@@ -228,15 +282,18 @@ describe('a start that cannot succeed', () => {
       LOG_LEVEL: 'loud',
       EGRESS_ALLOW: '10.0.0.7/8',
       BOOTSTRAP_API_KEY: 'slipway_canary-key',
-      UPSTREAM_CALL_TIMEOUT_MS: '60000',
+      UPSTREAM_CONNECT_TIMEOUT_MS: '60000',
+      STALE_READ_MS: '0',
+      RELEASE_KEEP: '5',
     };
     const lines = await reasons(settings);
     expect(lines).toEqual([
       'PORT must be a whole number from 0 to 65535.',
       'DATABASE_URL must be a URL that starts with postgres: or postgresql://.',
       'BOOTSTRAP_API_KEY must be "slipway_" and 32 random bytes in base64url (43 characters).',
-      'UPSTREAM_CALL_TIMEOUT_MS must be a whole number from 100 to 54000.',
+      'UPSTREAM_CONNECT_TIMEOUT_MS must be a whole number from 100 to 54000.',
       'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal.',
+      'RELEASE_KEEP, STALE_READ_MS must be removed: the service uses fixed values instead.',
       'ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.',
       expect.stringMatching(/^EGRESS_ALLOW: "10\.0\.0\.7\/8" has bits set after the prefix; .*\.$/),
     ]);
@@ -290,8 +347,8 @@ describe('a start that cannot succeed', () => {
         const unprivileged = process.getuid?.() === 0 ? 65_534 : undefined;
         for (const name of names) {
           const [line, ...more] = await reasons({ DATA_DIR: join(folder, name) }, unprivileged);
-          expect(line).toContain(`The database cannot be kept in ${join(folder, name)} `);
-          expect(line).toMatch(/: make the folder writable, choose another one, or set DATABASE_URL\.$/);
+          expect(line).toContain(`The files of the service cannot be kept in ${join(folder, name)} (`);
+          expect(line).toMatch(/: give the folder to the user .*, or choose another one in DATA_DIR\.$/);
           expect(more).toEqual([]);
         }
       };
@@ -361,20 +418,13 @@ describe('one process with the embedded Postgres, open to the network', () => {
       .get(path)
       .set(...bearer(key));
 
-  verifies('start:open-host', 'links begin with localhost, and a warning states that', () => {
+  longVerifies('start:open-host', 'links begin with localhost, and a warning states that', () => {
     expect(url).toMatch(/^http:\/\/localhost:\d+$/);
     const warned = service.logs().filter(({ msg }) => String(msg).startsWith('PUBLIC_URL is not set'));
     expect(warned).toMatchObject([{ level: 'warn', msg: expect.stringContaining(url) }]);
   });
 
-  verifies('log:access', 'a request is logged at info with its account, status and address', async () => {
-    const { body } = await get('/accounts/me');
-    const logged = () => service.logs().find(({ msg }) => msg === 'GET /accounts/me 200');
-    const line = await until(logged, 'the line is written');
-    expect(line).toMatchObject({ level: 'info', context: 'request', account: body.id, address: '127.0.0.1' });
-  });
-
-  verifies(
+  longVerifies(
     'health:embedded-restart',
     'Postgres that is killed is started again, and the process works on',
     async () => {
@@ -388,7 +438,7 @@ describe('one process with the embedded Postgres, open to the network', () => {
     SLOW_MS,
   );
 
-  verifies('stop:drain', 'serves after the signal while /ready is 503, and a second signal ends it', async () => {
+  longVerifies('stop:drain', 'serves after the signal while /ready is 503, and a second signal ends it', async () => {
     const kept = async () => (await fetch(`${await service.url()}/health`)).headers.get('connection');
     expect(await kept()).toBe('keep-alive');
     service.kill('SIGTERM');
@@ -407,7 +457,7 @@ describe('the end', () => {
   /** The process that started after the one that was killed, and which is stopped in order. */
   let service: Program;
 
-  verifies(
+  longVerifies(
     'stop:killed',
     'after SIGKILL no Postgres stays behind, and the next start has the data',
     async () => {
@@ -434,7 +484,7 @@ describe('the end', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'stop:graceful',
     'a stop signal lets a running call finish, ends the upstream session and Postgres, waits for no silent client, and exits 0',
     async () => {
@@ -604,7 +654,7 @@ describe('the log', () => {
       const written = 'SELECT last_used_at IS NOT NULL AS used FROM api_keys WHERE hash = $1';
       expect(await query(database.url, written, [hashApiKey(key)])).toEqual([{ used: true }]);
 
-      const withoutGreeting = service.output().replace(/Operator API key.*/, '');
+      const withoutGreeting = service.output().replace(/Operator API key.*|Sign in .*/g, '');
       for (const word of [key, unknown, made.body.key as string, secret, password, new URL(database.url).password]) {
         expect(word.length).toBeGreaterThan(10);
         expect(withoutGreeting).not.toContain(word);

@@ -63,6 +63,10 @@ describe('a query parameter that a route does not declare', () => {
       expect([target, status, text]).toEqual([target, 400, expect.stringMatching(/^There is no query parameter "/)]);
       expect(text).toContain(advice);
     }
+    const { body } = await app.as(owner).get('/servers?pageSize=x&page=0');
+    expect(body).toEqual({
+      error: 'page must be a whole number of 1 or more; pageSize must be a whole number from 1 to 100',
+    });
     const call = await app.as(owner).post(`${connection}/.tools/echo?dry=1`, { message: 'hi' });
     expect([call.status, call.body.error]).toEqual([400, 'validation_error']);
     expect(upstream.count('tools/call')).toBe(0);
@@ -107,17 +111,6 @@ describe('a query parameter that a route does not declare', () => {
       expect(right.body.connections).toHaveLength(1);
     },
   );
-
-  verifies('query:exact-values', 'has integers in digits and days of the calendar', async () => {
-    for (const value of ['1e1', '0x10', '0b11', '%2B5', '5.0', '%205', '5%20']) {
-      const { status } = await app.as(owner).get(`${server}/releases?page=${value}`);
-      expect([value, status]).toEqual([value, 400]);
-    }
-    for (const day of ['2026-02-30T00:00:00Z', '2026-02-31', '2026-11-31T10:00:00Z']) {
-      expect([day, (await app.as(owner).get(`${server}/logs?from=${day}`)).status]).toEqual([day, 400]);
-    }
-    expect((await app.as(owner).get(`${server}/logs?from=2028-02-29`)).status).toBe(200);
-  });
 
   verifies('query:published-clients', 'is none of those in the types of the published clients', async () => {
     const lists: [string, string, string][] = [

@@ -15,11 +15,10 @@ const MB = 1024 * KB;
 /** Levels of nesting that no body may have. */
 const DEEP = '['.repeat(101);
 
-const app = testApp({
-  HTTP_BODIES_MB: '8',
-  UPSTREAM_MESSAGES_MAX: '50',
-  UPSTREAM_MESSAGES_MB: '1',
-});
+const app = testApp(
+  {},
+  { httpBodiesBytes: 8 * MB, httpUnreadBytes: 8 * MB, upstreamMessagesMax: 50, upstreamMessagesBytes: MB },
+);
 const owner = testAccount(app);
 const stranger = testAccount(app);
 let namespace: string;
@@ -80,6 +79,18 @@ function sent(
 
 /** The limits in the head of an answer, as they were sent. */
 const sentText = (answer: Response) => `\r\nratelimit: ${answer.headers.get('ratelimit')}`;
+
+it('heads that are too large are answered 431 in the form of their path', async () => {
+  for (const [path, form] of [
+    ['/servers', /^{"error":"The headers of the request exceed 16 KB."}$/],
+    ['/connect/acme/x', /^{"error":"validation_error","message":"The headers/],
+  ] as const) {
+    const head = sent(app, ['GET', `${path} HTTP/1.1\r\na: ${'b'.repeat(30 * KB)}\r\nc:`]);
+    expect(await head.status()).toBe(431);
+    expect(head.text()).toMatch(/^HTTP\/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n/);
+    expect(head.text().split('\r\n\r\n')[1]).toMatch(form);
+  }
+});
 
 describe('a request whose caller is unknown or not allowed', () => {
   const routes = () =>
@@ -206,7 +217,7 @@ describe('the bytes of bodies', () => {
   });
 
   it('that come too slowly are given up', async () => {
-    const impatient = await app.sibling({ HTTP_REQUEST_TIMEOUT_MS: '1000' });
+    const impatient = await app.sibling({}, { httpRequestTimeoutMs: 1_000 });
     try {
       const slow = sent(impatient, route(), { account: owner, body: '{"a":' });
       expect(await slow.status()).toBe(408);
@@ -292,7 +303,7 @@ describe('public documents', () => {
   }
 
   verifies('limits:requests', 'answer 429 to an address that has used up its requests', async () => {
-    const bounded = await startApp({ REQUESTS_PER_ADDRESS: '3' });
+    const bounded = await startApp({}, { requestsPerAddress: 3 });
     try {
       for (const path of limited) {
         await until(async () => (await fetch(`${bounded.url}${path}`)).status === 429, `${path} is refused`);
@@ -333,7 +344,7 @@ describe('connections', () => {
   });
 
   it('are bounded in all', async () => {
-    const bounded = await startApp({ HTTP_CONNECTIONS_MAX: '4', TRUST_PROXY: '127.0.0.1' });
+    const bounded = await startApp({ TRUST_PROXY: '127.0.0.1' }, { httpConnectionsMax: 4 });
     expect(await answered(bounded, 8)).toBe(4);
     await bounded.close();
   });

@@ -4,11 +4,28 @@ import { ProgramOwners } from '../../../src/hosting/hosting.js';
 import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { ask } from '../../support/mcp/mcp-calls.js';
+import { bundleOf } from '../../support/releases/bundles.js';
 import { packBundle } from '../../support/releases/mcpb.js';
-import { published, releaseIn } from '../../support/releases/releases.js';
+import { published, releaseIn, releasesPath, serverRow, type ReleaseBody } from '../../support/releases/releases.js';
 import { refusedPort } from '../../support/special-upstreams/faulty-upstreams.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
+
+/** Publishes a bundle to a server, a new one without a name, and waits for the end of the release. */
+async function bundle(
+  file: Buffer,
+  status: string,
+  { to, ...payload }: { to?: string; scanCredentials?: object } = {},
+): Promise<{ path: string; name: string; release: ReleaseBody; log: string }> {
+  const server = to ?? (await createServer(app, owner));
+  const id = await published(app, owner, server, { type: 'stdio', runtime: 'node', ...payload }, { bundle: file });
+  const release = await releaseIn(app, owner, server, id, status);
+  return { name: server, path: `/servers/${encodeURIComponent(server)}`, release, log: messagesOf(release) };
+}
+
+function messagesOf({ logs }: ReleaseBody): string {
+  return logs.map(({ level, message }) => `${level}: ${message}`).join('\n');
+}
 
 const app = testApp({ RUNTIME_BUNDLES: 'isolated', ACCESS_LOG: 'true' });
 const owner = testAccount(app);
@@ -29,6 +46,77 @@ const mine = () => ({ authorization: `Bearer ${owner.key}` });
 
 interface Logged {
   invocations: { tool: string | null; response: { outcome: string }; logs: { message: string }[] }[];
+}
+
+describe('the scan of a bundle on a service that runs bundles', () => {
+  verifies(
+    'bundle:scan',
+    'starts it with the scan credentials, and its record is that of a remote server',
+    async () => {
+      const {
+        path,
+        name: server,
+        release,
+        log,
+      } = await bundle(await packBundle(), 'SUCCESS', { scanCredentials: { key: 'sk-scan' } });
+      const { body } = await app.as(owner).get(path);
+      expect(body).toMatchObject({
+        remote: true,
+        deploymentUrl: release.mcpUrl,
+        connections: [{ type: 'http', deploymentUrl: release.mcpUrl }, { type: 'stdio' }],
+        security: { scanPassed: true },
+        tools: [{ name: 'forecast' }, { name: 'alerts' }],
+      });
+      expect(log).toMatch(/Connected to "bundled-weather"[\s\S]*security check passed/);
+      expect(log).not.toContain('sk-scan');
+      const listed = await app.as(owner).get(`/servers?ids=${(await serverRow(app, server)).id}&remote=true`);
+      expect(listed.body).toMatchObject({ servers: [{ remote: true }] });
+    },
+  );
+
+  verifies('bundle:scan', 'does not start one that lacks a value, until a rescan or a secret has it', async () => {
+    const { path, name: server, release, log } = await bundle(await packBundle(), 'SUCCESS');
+    expect(log).toContain('warning: The bundle was not started: needs "key"');
+    expect((await app.as(owner).get(path)).body).toMatchObject({ security: null, remote: true });
+    const rescan = (body: object) => app.as(owner).post(releasesPath(server, `/${release.id}/rescan`), body);
+    expect((await rescan({ scanCredentials: { key: 'sk-scan' } })).status).toBe(202);
+    const passed = async () => (await app.as(owner).get(path)).body as { security: { scanPassed: boolean } | null };
+    await until(async () => (await passed()).security?.scanPassed === true, 'the rescan has passed');
+
+    const broken = bundleWith(`if (process.env.KEY === 'stored') throw new Error('no database');`, ['key']);
+    await app.as(owner).put(`${path}/secrets`, { name: 'key', value: 'stored' });
+    const failed = await bundle(await broken, 'FAILURE_SCAN', { to: server });
+    expect(failed.log).toContain('Error: no database');
+    // The release before it stays current.
+    expect((await app.as(owner).get(path)).body).toMatchObject({ currentReleaseId: release.id });
+  });
+
+  verifies('bundle:scan', 'fails one that ends before it answers, with its words', async () => {
+    const { release, path } = await bundle(await bundleWith(`throw new Error('no database');`), 'FAILURE_SCAN');
+    const { body } = await app.as(owner).get(`${path}/releases`);
+    expect((body as { releases: { lastError: string }[] }).releases[0].lastError).toMatch(
+      /ended before it answered\. .*Error: no database/,
+    );
+    expect(release.logs.filter(({ level }) => level === 'warning')).toEqual([]);
+    const quiet = await bundle(await bundleWith('process.exit(3);'), 'FAILURE_SCAN');
+    expect(quiet.log).toContain('exit code 3');
+  });
+
+  verifies('bundle:scan', 'warns of one that needs "uv" on a host without it', async () => {
+    const server = { type: 'uv', entry_point: 'server/main.py', mcp_config: undefined };
+    const { log } = await bundle(
+      await bundleOf({ tools: [], user_config: {}, server }, { 'server/main.py': '' }),
+      'SUCCESS',
+    );
+    expect(log).toContain('warning: The bundle was not started: it needs "uv", which the host lacks.');
+  });
+});
+
+/** A bundle of this program, which requires these values. */
+function bundleWith(program: string, required: string[] = []): Promise<Buffer> {
+  const option = { type: 'string', title: 'Key', description: 'Of the service.', required: true };
+  const values = Object.fromEntries(required.map((name) => [name, option]));
+  return bundleOf({ tools: [], user_config: values }, { 'server/index.js': program });
 }
 
 describe('a bundle on a service that runs bundles', () => {

@@ -346,6 +346,20 @@ describe('a module that does not work', () => {
     expect(errorOf(server.release)).toContain('tool "not a name"');
   });
 
+  verifies('hosted:fails', 'and its last error is what it threw, which the log says once', async () => {
+    for (const module of [
+      `export default () => { throw new Error('no database'); };`,
+      `export default { fetch() { throw new Error('no database'); } };`,
+    ]) {
+      const { release } = await publishHosted(app, owner, module, { status: 'FAILURE' });
+      const lastError = 'The module refused to open an MCP session: Error: no database';
+      expect(release.lastError).toBe(lastError);
+      expect(release.logs.filter(({ level }) => level === 'warning')).toMatchObject([
+        { message: 'The module threw Error: no database' },
+      ]);
+    }
+  });
+
   longVerifies('hosted:scanned', 'is described by its card if it refuses generated values, and only then', async () => {
     const picky = await bundled(`
       import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';

@@ -17,7 +17,7 @@ import {
 } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 
-const app = testApp({ RELEASE_LEASE_MS: '300000' });
+const app = testApp({}, { releaseLeaseMs: 300_000 });
 /** A second worker on the same database. */
 let second: TestApp;
 let other: TestAccount;
@@ -154,7 +154,7 @@ describe('an account whose upstreams never answer', () => {
 
 describe('a release that waits for a slot', () => {
   it('is started by the sweeper if no worker does', async () => {
-    const fast = await app.sibling({ ROLES: 'worker', RELEASE_LEASE_MS: '3000' });
+    const fast = await app.sibling({ ROLES: 'worker' }, { releaseLeaseMs: 3_000 });
     open.push(fast);
     const owner = await app.account();
     const name = await createServer(app, owner);

@@ -46,7 +46,7 @@ afterAll(async () => {
 
 async function storedFiles(): Promise<string[]> {
   const hashes: string[] = [];
-  for await (const hash of app.get(BlobStore).list(-60_000)) hashes.push(hash);
+  for await (const hash of app.get(BlobStore).list(new Date(Date.now() + 60_000))) hashes.push(hash);
   return hashes;
 }
 

@@ -22,12 +22,13 @@ import {
   steps,
   type ReleaseBody,
 } from '../../support/releases/releases.js';
+import { officialClients } from '../../support/mcp/official-clients.js';
 import { sendJson, startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-const app = testApp({ RELEASE_SCAN_TIMEOUT_MS: '8000', UPSTREAM_CONNECT_TIMEOUT_MS: '8000' });
+const app = testApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '8000' }, { releaseScanTimeoutMs: 8_000 });
 const owner = testAccount(app);
 let everything: EverythingServer;
 
@@ -250,6 +251,66 @@ describe('the security check', () => {
       const logged = release.logs.filter(({ level }) => level === 'warning').map(({ message }) => message);
       expect(logged).toEqual(security.warnings.map(({ message }) => message));
       await upstream.close();
+    },
+  );
+
+  verifies(
+    'scan:broken-tools',
+    'names tools with a broken schema, and lets the release pass while one is usable',
+    async () => {
+      const schemas: Record<string, object> = {
+        none: {},
+        remote: { inputSchema: { type: 'object', properties: { a: { $ref: 'https://evil.test/a' } } } },
+        old: { inputSchema: { type: 'object', properties: { a: { minimum: 1, exclusiveMinimum: true } } } },
+        pattern: { ...forecast, outputSchema: { type: 'object', properties: { a: { pattern: '(?i)a' } } } },
+      };
+      const odd: object[] = [{ description: null }, { title: 5 }, { annotations: null }, { icons: 'x' }, { _meta: [] }];
+      odd.push({ outputSchema: {} }, { annotations: { readOnlyHint: 'yes' } }, { execution: { taskSupport: 'x' } });
+      for (const members of odd) {
+        schemas[`odd${Object.keys(schemas).length}`] = { ...forecast, ...members };
+        const direct = await startGuarded({ tools: [{ ...forecast, ...members }] });
+        const client = await officialClients[0]?.[1](direct.url, { headers: {} });
+        expect([members, await client?.listTools().catch(() => 'refused')]).toEqual([members, 'refused']);
+        await client?.close();
+        await direct.close();
+      }
+      const broken = Object.entries(schemas).map(([name, members]) => ({ ...members, name }));
+      const named = {
+        ...forecast,
+        name: 'named',
+        inputSchema: { $id: 'urn:x:y', type: 'object', 'x-hint': { $ref: 'a' } },
+      };
+      const upstream = await startGuarded({ tools: [...broken, named, forecast] });
+      const [release, name] = await outcomeOf(upstream.url, 'SUCCESS');
+      type Detail = {
+        security: { scanPassed: boolean; warnings: object[] };
+        tools: { name: string; broken?: boolean }[];
+      };
+      const { security, tools } = (await detailOf(name)) as Detail;
+      const names = Object.keys(schemas);
+      expect(security).toEqual({
+        scanPassed: true,
+        warnings: names.map((tool) => ({ tool, message: expect.stringContaining(`tool "${tool}": It`) })),
+      });
+      expect(tools.filter((tool) => tool.broken).map((tool) => tool.name)).toEqual(names);
+      expect(tools.map((tool) => tool.broken)).toEqual([...names.map(() => true), undefined, undefined]);
+      expect(release.logs.filter(({ level }) => level === 'warning')).toHaveLength(names.length);
+      await upstream.close();
+
+      const useless = await startGuarded({ tools: broken.slice(0, 9) });
+      const [failed] = await outcomeOf(useless.url, 'FAILURE_SCAN');
+      expect(errorOf(failed)).toContain('no inputSchema');
+      const unsafe = await startGuarded({
+        tools: [...Array.from({ length: 101 }, (_, at) => ({ name: `n${at}` })), hidden],
+      });
+      const [refused] = await outcomeOf(unsafe.url, 'FAILURE_SCAN');
+      expect(errorOf(refused)).toContain('nobody sees');
+      const alone = await startGuarded({ tools: [{ ...forecast, description: null }] });
+      expect(errorOf((await outcomeOf(alone.url, 'FAILURE_SCAN'))[0])).toContain('Its description is not what MCP has');
+      // Clients of 2026-07-28 accept it.
+      const modern = await startGuarded({ tools: [{ ...forecast, outputSchema: {} }] });
+      await outcomeOf(modern.url, 'SUCCESS');
+      await Promise.all([useless, unsafe, alone, modern].map((each) => each.close()));
     },
   );
 

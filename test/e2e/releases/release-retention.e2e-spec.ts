@@ -5,7 +5,7 @@ import { createServer } from '../../support/factories.js';
 import { insertRelease, releasesPath } from '../../support/releases/releases.js';
 import { verifies } from '../../support/verifies.js';
 
-const app = testApp({ RELEASE_KEEP: '2', RELEASE_KEEP_DAYS: '30', ROLES: 'api,worker' });
+const app = testApp({ RELEASE_KEEP_DAYS: '30', ROLES: 'api,worker' }, { releaseKeep: 2 });
 const owner = testAccount(app);
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
-import { Env } from '../../../src/config/env.js';
+import { Tuning } from '../../../src/config/tuning.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { ReleaseLeases } from '../../../src/modules/releases/release-lease.js';
 import { ReleaseLogRepository } from '../../../src/modules/releases/release-log.repository.js';
@@ -34,7 +34,7 @@ import { verifies } from '../../support/verifies.js';
 /** As short as a pause of a busy machine allows: its sweeps are twice as often. */
 const LEASE_MS = 3_000;
 
-const app = testApp({ RELEASE_LEASE_MS: String(LEASE_MS), RELEASE_AUTH_TIMEOUT_MS: '600000' });
+const app = testApp({}, { releaseLeaseMs: LEASE_MS, releaseAuthTimeoutMs: 600_000 });
 /** A process without the worker role: what it takes in stays QUEUED for as long as no worker looks. */
 let idle: TestApp;
 const owner = testAccount(app);
@@ -160,7 +160,7 @@ describe('the lease of a release', () => {
     };
     claim.releaseId = await insertRelease(idle, name, held);
     const [releases, logs] = [idle.get(ReleasesRepository), idle.get(ReleaseLogRepository)];
-    const lease = new ReleaseLeases(idle.database, releases, logs, idle.get(PubSub), idle.get(Env)).begin(claim);
+    const lease = new ReleaseLeases(idle.database, releases, logs, idle.get(PubSub), idle.get(Tuning)).begin(claim);
     const refuse = () => Promise.reject(new Error('a further write was refused'));
     await expect(lease.commit({ stage: 'metadata' }, [], refuse)).rejects.toThrow('a further write was refused');
     lease.stop();
@@ -192,6 +192,24 @@ describe('a release that waits for authorization', () => {
     expect(lease_holder).toBeNull();
     expect(Number(lease_until) - Date.now()).toBeGreaterThan(500_000);
   });
+
+  verifies(
+    'release:setup-url',
+    'has the link in its record, for the owner alone and until it is authorized',
+    async () => {
+      const { name, id, upstream } = await paused();
+      const friend = await app.account();
+      await app.as(owner).post(`/servers/${encodeURIComponent(name)}/grants`, { account: friend.id, level: 'manage' });
+      const { logs, setupUrl } = await readRelease(app, owner, name, id);
+      expect(setupUrl).toBe(/http\S+\/setup\/\S+/.exec(logs.at(-1)?.message ?? '')?.[0]);
+      expect((await app.as(owner).get(releasesPath(name))).body.releases).toMatchObject([{ id, setupUrl }]);
+      expect((await app.as(friend).get(releasesPath(name))).body.releases[0]).not.toHaveProperty('setupUrl');
+      expect(await readRelease(app, friend, name, id)).not.toHaveProperty('setupUrl');
+      upstream.unlock();
+      await resume(name, id);
+      expect(await releaseIn(app, owner, name, id, 'SUCCESS')).not.toHaveProperty('setupUrl');
+    },
+  );
 
   verifies(
     ['release:resume:answer', 'release:resume:working', 'release:resume:latest'],

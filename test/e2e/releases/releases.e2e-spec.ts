@@ -62,6 +62,8 @@ describe('a release', () => {
       const release = await releaseIn(app, owner, name, id, 'SUCCESS');
       expect(release).toEqual({
         id: expect.stringMatching(UUID),
+        number: 1,
+        createdBy: { id: owner.id, name: owner.name },
         status: 'SUCCESS',
         type: 'external_shttp',
         createdAt: expect.stringMatching(ISO),
@@ -97,6 +99,24 @@ describe('a release', () => {
       expect(await readRelease(app, owner, name, id)).toMatchObject(source);
     },
   );
+
+  verifies('release:number', 'has a number of its own in its server, and the account that published it', async () => {
+    const name = await createServer(app, owner);
+    const friend = await app.account();
+    await app.as(owner).post(`/servers/${encodeURIComponent(name)}/grants`, { account: friend.id, level: 'manage' });
+    const first = await insertRelease(app, name);
+    await published(app, owner, name, external());
+    await published(app, friend, name, external());
+    await app.database.query('DELETE FROM releases WHERE id = $1', [first]);
+    const fourth = await insertRelease(app, name);
+    const { releases } = (await app.as(owner).get(releasesPath(name))).body as { releases: Record<string, unknown>[] };
+    expect(releases.map(({ number, createdBy }) => [number, createdBy])).toEqual([
+      [4, null],
+      [3, { id: friend.id, name: friend.name }],
+      [2, { id: owner.id, name: owner.name }],
+    ]);
+    expect(await readRelease(app, owner, name, fourth)).toMatchObject({ number: 4, createdBy: null });
+  });
 
   verifies('release:field:updated-at', 'was updated when its status changed last, not when its log grew', async () => {
     const name = await createServer(app, owner);

@@ -35,7 +35,7 @@ import { answer, modern, startWire } from '../../support/special-upstreams/wire-
 
 const HOUR_MS = 3_600_000;
 
-const app = testApp({ RELEASE_SCAN_TIMEOUT_MS: '5000', UPSTREAM_CONNECT_TIMEOUT_MS: '3000' });
+const app = testApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '3000' }, { releaseScanTimeoutMs: 5_000 });
 let sibling: TestApp;
 const owner = testAccount(app);
 const open: { close(): unknown }[] = [];
@@ -155,6 +155,18 @@ describe('a server that changes under its release', () => {
     await rescan(one.serverId);
     expect(await detailOf(one)).toMatchObject({ security: { scanPassed: true } });
     expect((await detailOf(one)).security).not.toHaveProperty('warnings');
+  });
+
+  verifies('scan:broken-tools', 'is warned of, and stays, where its only schema breaks', async () => {
+    const one = await publishedServer({ tools: [now] });
+    one.upstream.behave({ tools: [{ ...now, inputSchema: { type: 'object', required: true } }] });
+    await rescan(one.serverId);
+    const warning = expect.stringContaining('tool "now": Its inputSchema is not valid JSON Schema');
+    expect(await detailOf(one)).toMatchObject({
+      security: { scanPassed: true, warnings: [{ tool: 'now', message: warning }] },
+      tools: [{ name: 'now', broken: true }],
+    });
+    expect(await told(one)).toContainEqual(['warning', warning]);
   });
 
   verifies(['rescan:changes', 'rescan:background'], 'is detected at its next scan', async () => {
@@ -369,22 +381,6 @@ describe('a scan that fails', () => {
     ]);
     expect(await rescanOf(one.serverId)).toMatchObject({ failures: 0 });
   });
-
-  verifies('contract:release-log', 'for ever leaves no more than 500 lines', async () => {
-    const one = await publishedServer();
-    await app.database.query(
-      `INSERT INTO release_logs (release_id, stage, level, message)
-       SELECT $1, 'scan', 'info', 'line ' || n FROM generate_series(1, 600) n`,
-      [one.release.id],
-    );
-    await askFor(one);
-    const lines = await told(one);
-    expect(lines).toHaveLength(500);
-    expect([lines[0], lines[499]]).toEqual([
-      ['info', 'line 102'],
-      ['success', 'The server was scanned again: nothing changed.'],
-    ]);
-  });
 });
 
 describe('a server that requires authorization', () => {
@@ -468,6 +464,9 @@ describe('a server that requires authorization', () => {
       expect((await told(one)).at(-1)).toEqual(['warning', expect.stringContaining('wants authorization')]);
       expect(await toolsOf(one)).toEqual(['now']);
       expect(JSON.stringify(await told(one))).not.toContain('another one');
+      const open = await publishedServer();
+      await askFor(open, { scanCredentials: null });
+      expect(await told(open)).toEqual([['success', 'The server was scanned again: nothing changed.']]);
     },
   );
 });

@@ -172,6 +172,27 @@ describe('scanning a server', () => {
     expect((await scanAt(hidden.url)).told[0]).toBe('Connected to "a\\u{202E}b" "1" with MCP 2025-11-25 (legacy).');
   });
 
+  it('ends a list in a circle where its cursor comes twice, with a warning', async () => {
+    for (const [cursors, pages] of [
+      [['a'], 2],
+      [['a', 'b'], 3],
+      [[''], 1],
+    ] as const) {
+      const server = closing(
+        await startScripted((_, __, nth) =>
+          JSON.stringify({ tools: [{ name: `t${nth}` }, { name: 't1' }], nextCursor: cursors[nth % cursors.length] }),
+        ),
+      );
+      const { scan, told } = await scanAt(server.url);
+      expect(scan.tools).toEqual(times(pages, (i) => ({ name: `t${i + 1}` })));
+      expect(told).toContain('Left out tool number 2: it has the name "t1" of an earlier one.');
+      const warning =
+        /^Warning: the server lists its tools in a circle: the cursor "[ab]" came twice\. The list ends there/;
+      expect(told.some((line) => warning.test(line))).toBe(pages > 1);
+      expect(server.count('tools/list')).toBe(pages);
+    }
+  });
+
   it('returns the data that the rules of the security check need', async () => {
     const inputSchema = { type: 'object' };
     const verdictOn = async (offer: Partial<Parameters<typeof start>[0]>) => {
@@ -192,20 +213,6 @@ describe('scanning a server', () => {
 
 describe('a server that cannot be scanned', () => {
   const tool = (name: string) => ({ name, inputSchema: { type: 'object' } });
-
-  it('goes in circles', async () => {
-    for (const cursors of [['a'], ['a', 'b'], ['']]) {
-      const server = closing(
-        await startScripted((_, __, nth) =>
-          JSON.stringify({ tools: [tool(`t${nth}`)], nextCursor: cursors[nth % cursors.length] }),
-        ),
-      );
-      const error = await failing(server.url);
-      expect(error).toBeInstanceOf(UpstreamError);
-      expect(error.message).toMatch(/^The MCP server lists its tools in a circle: the cursor "[ab]?" came twice\./);
-      expect(server.count('tools/list')).toBe(cursors.length + 1);
-    }
-  });
 
   longIt('lists without end, in large pages, small ones or empty ones', async () => {
     const endless = (size: number) =>

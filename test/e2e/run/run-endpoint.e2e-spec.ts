@@ -1,11 +1,9 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
+/** The run endpoint of a server. Failures that every door has are in `mcp/doors.e2e-spec.ts`. */
 import { once } from 'node:events';
 import http from 'node:http';
 import { text as consume } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
-import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
@@ -20,9 +18,9 @@ import {
   type Answer,
   type CallOptions,
 } from '../../support/mcp/calls.js';
-import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
+import { expectRpcError } from '../../support/mcp/doors.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { refusedPort, startFaulty, type FaultKind } from '../../support/special-upstreams/faulty-upstreams.js';
+import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { publish, releaseIn } from '../../support/releases/releases.js';
 import {
   announceCurrent,
@@ -33,10 +31,9 @@ import {
 } from '../../support/releases/current-releases.js';
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
-import type { Upstream } from '../../support/upstream/upstream.js';
+import type { Upstream, UpstreamOptions } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
-const CALL_MS = 800;
 /** Room for a busy machine: what had no deadline would take for ever. */
 const MARGIN_MS = 20_000;
 
@@ -44,23 +41,12 @@ const MARGIN_MS = 20_000;
 const BELIEVED_MS = 5_000;
 
 const app = testApp();
-/** Another process; and one that gives up early. */
+/** Another process. */
 let second: TestApp;
-let hasty: TestApp;
 const owner = testAccount(app);
-let other: TestAccount;
-let everything: EverythingServer;
+const other = testAccount(app);
 
-beforeAll(async () => {
-  everything = await startEverything();
-  second = await app.sibling();
-  hasty = await app.sibling({
-    UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
-    MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
-    UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
-  });
-  other = await app.account();
-});
+beforeAll(async () => void (second = await app.sibling()));
 
 /** Posts a message to a run endpoint as an MCP client does; `to` is a server or whatever stands behind `/run/`. */
 function run(
@@ -77,18 +63,13 @@ function external(upstream: { url: string }, configSchema?: object): Promise<See
   return externalServer(app, owner, upstream.url, configSchema);
 }
 
-const echo = (message: string): object => toolCall(1, 'echo', { message });
-
-/** A JSON-RPC error with this id, and a text for people. */
-function expectRpcError({ body, headers }: Answer, id: unknown, code?: number): string {
-  expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
-  expect(body).toEqual({
-    jsonrpc: '2.0',
-    id,
-    error: expect.objectContaining({ code: code ?? expect.any(Number), message: expect.stringMatching(/\w/) }),
-  });
-  return body.error.message as string;
+/** A new upstream, and a server whose current release it is. */
+async function served({ configSchema, ...options }: UpstreamOptions & { configSchema?: object } = {}) {
+  const upstream = await start(options);
+  return { upstream, server: await external(upstream, configSchema) };
 }
+
+const echo = (message: string): object => toolCall(1, 'echo', { message });
 
 function calls(upstream: Upstream): Upstream['requests'] {
   return upstream.requests.filter(({ body }) => (body as Json)?.method === 'tools/call');
@@ -96,8 +77,7 @@ function calls(upstream: Upstream): Upstream['requests'] {
 
 describe('the address of a server', () => {
   verifies('run:any-key', 'is its slug, with or without /mcp, for any valid key', async () => {
-    const upstream = await start({ sessions: true });
-    const server = await external(upstream);
+    const { upstream, server } = await served({ sessions: true });
     expect(server.slug).toBe(server.name.replace('/', '--'));
     for (const account of [owner, other, app.operator]) {
       for (const path of [server.slug, `${server.slug}/mcp`, `${server.slug}/`, `${server.slug}/mcp/`]) {
@@ -125,72 +105,21 @@ describe('the address of a server', () => {
     }
   });
 
-  verifies('mcp:no-key', 'without a valid key answers 401, a challenge and a JSON-RPC error', async () => {
-    const upstream = await start();
-    const server = await external(upstream);
-    for (const account of [undefined, { ...owner, key: `slipway_${'x'.repeat(43)}` }]) {
-      for (const method of ['POST', 'GET', 'DELETE']) {
-        for (const slug of [server.slug, `${server.slug}/mcp`, 'nowhere']) {
-          const body = method === 'POST' ? echo('x') : undefined;
-          const answer = await send(app, account, `/run/${slug}`, body, { method });
-          expect([method, answer.status]).toEqual([method, 401]);
-          expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
-          expectRpcError(answer, null);
-        }
-      }
-    }
-    expect(upstream.requests).toHaveLength(0);
-  });
-
   verifies('run:unknown', 'that no server has answers 404 and a JSON-RPC error, however it is written', async () => {
     const slugs = [uniqueName(), 'a', 'x'.repeat(500), '%00', '..%2F', 'a%20b', '%F0%9F%8C%8A', '-', "'--", 'run'];
     for (const slug of slugs) {
       const answer = await run(owner, slug, echo('x'));
-      expect([slug, answer.status]).toEqual([slug, 404]);
-      expectRpcError(answer, null);
+      expectRpcError(answer, 404, null);
     }
   });
 
   verifies('run:unknown', 'has no other paths while its release runs elsewhere', async () => {
-    const upstream = await start();
-    const server = await external(upstream);
+    const { upstream, server } = await served();
     for (const path of ['mcp/mcp', 'files/a.txt', 'sse', '..a', 'MCP']) {
       const answer = await run(owner, `${server.slug}/${path}`, echo('x'));
-      expect([path, answer.status]).toEqual([path, 404]);
-      expect(expectRpcError(answer, null)).toContain(`${app.url}/run/${server.slug} `);
+      expect(expectRpcError(answer, 404, null)).toContain(`${app.url}/run/${server.slug} `);
     }
     expect(upstream.requests).toHaveLength(0);
-  });
-
-  verifies('run:get-delete', 'by GET or DELETE answers 405 and names POST', async () => {
-    const server = await external(await start());
-    for (const path of ['', '/', '/mcp', '/mcp/', '/files/a']) {
-      for (const method of ['GET', 'DELETE']) {
-        const headers = { accept: 'text/event-stream', 'mcp-protocol-version': '2025-11-25' };
-        const answer = await send(app, owner, `/run/${server.slug}${path}`, undefined, { method, headers });
-        expect([path, method, answer.status, answer.headers.get('allow')]).toEqual([path, method, 405, 'POST']);
-        expectRpcError(answer, null);
-      }
-    }
-  });
-
-  verifies('run:limits', 'takes no body over 16 MB, no page of a foreign site and no broken message', async () => {
-    const upstream = await start();
-    const server = await external(upstream);
-    const large = await run(owner, server, request(1, 'x', { pad: 'x'.repeat(17 * 1024 * 1024) }));
-    expect(large.status).toBe(413);
-    expectRpcError(large, null);
-    const evil = await run(owner, server, echo('x'), { headers: { origin: 'https://evil.example' } });
-    expect(evil.status).toBe(403);
-    expectRpcError(evil, null);
-    for (const text of ['', '{', '[]', '{"jsonrpc":"2.0","id":1}']) {
-      const broken = await run(owner, server, text);
-      expect([text, broken.status]).toEqual([text, 400]);
-      expectRpcError(broken, null);
-    }
-    expect(upstream.requests).toHaveLength(0);
-    const { status } = await run(owner, server, echo('x'.repeat(2 * 1024 * 1024)));
-    expect(status).toBe(200);
   });
 
   verifies('run:not-runnable', 'names what is missing if no release runs over HTTP', async () => {
@@ -207,8 +136,8 @@ describe('the address of a server', () => {
     for (const [slug, sentence] of sentences) {
       for (const method of ['initialize', 'tools/list', 'tools/call', 'ping']) {
         const answer = await run(owner, slug, request('id', method, { name: 'x' }));
-        expect([method, answer.status, answer.headers.get('x-should-retry')]).toEqual([method, 409, 'false']);
-        expect(expectRpcError(answer, 'id', -33005)).toMatch(sentence);
+        expect(answer.headers.get('x-should-retry')).toBe('false');
+        expect(expectRpcError(answer, 409, 'id', -33005)).toMatch(sentence);
       }
       expect((await run(owner, slug, request(1, 'x').toString())).status).toBe(400);
     }
@@ -216,28 +145,24 @@ describe('the address of a server', () => {
 });
 
 describe('what publishing hands out', () => {
-  longVerifies(
-    ['run:new-release', 'release:field:mcp-url'],
-    'is an address that serves the newest release',
-    async () => {
-      const upstreams = [await start({ sessions: true }), await start({ sessions: true })];
-      const name = await createServer(app, owner);
-      for (const [i, upstream] of upstreams.entries()) {
-        const payload = { type: 'external', upstreamUrl: upstream.url };
-        const { status, body } = await publish(app, owner, name, payload);
-        expect(status).toBe(202);
-        const release = await releaseIn(app, owner, name, body.deploymentId as string, 'SUCCESS');
-        expect(release.mcpUrl).toBe(body.mcpUrl);
-        const before = calls(upstream).length;
-        const slug = String(release.mcpUrl).replace(`${app.url}/run/`, '');
-        await until(async () => {
-          expect((await run(other, slug, echo(`release ${i}`))).body.result.content[0].text).toBe(`release ${i}`);
-          return calls(upstream).length > before;
-        }, 'the release is called');
-      }
-      await upstreams[0].waitFor(({ sessions }) => sessions.size === 0);
-    },
-  );
+  longVerifies(['run:new-release', 'release:field:mcp-url'], 'serves the newest release', async () => {
+    const upstreams = [await start({ sessions: true }), await start({ sessions: true })];
+    const name = await createServer(app, owner);
+    for (const [i, upstream] of upstreams.entries()) {
+      const payload = { type: 'external', upstreamUrl: upstream.url };
+      const { status, body } = await publish(app, owner, name, payload);
+      expect(status).toBe(202);
+      const release = await releaseIn(app, owner, name, body.deploymentId as string, 'SUCCESS');
+      expect(release.mcpUrl).toBe(body.mcpUrl);
+      const before = calls(upstream).length;
+      const slug = String(release.mcpUrl).replace(`${app.url}/run/`, '');
+      await until(async () => {
+        expect((await run(other, slug, echo(`release ${i}`))).body.result.content[0].text).toBe(`release ${i}`);
+        return calls(upstream).length > before;
+      }, 'the release is called');
+    }
+    await upstreams[0].waitFor(({ sessions }) => sessions.size === 0);
+  });
 });
 
 describe('what the upstream gets', () => {
@@ -266,11 +191,12 @@ describe('what the upstream gets', () => {
   });
 
   verifies('run:key-kept', 'is not the key either when a schema asks for it, as none may', async () => {
-    const upstream = await start();
-    const server = await external(upstream, {
-      properties: {
-        key: { type: 'string', 'x-from': { header: 'Authorization' }, 'x-to': { header: 'x-stolen' } },
-        cookie: { type: 'string', 'x-from': { header: 'cookie' }, 'x-to': { query: 'stolen' } },
+    const { upstream, server } = await served({
+      configSchema: {
+        properties: {
+          key: { type: 'string', 'x-from': { header: 'Authorization' }, 'x-to': { header: 'x-stolen' } },
+          cookie: { type: 'string', 'x-from': { header: 'cookie' }, 'x-to': { query: 'stolen' } },
+        },
       },
     });
     expect((await run(owner, server, echo('x'), { headers: { cookie: 'sid=1' } })).status).toBe(200);
@@ -297,30 +223,25 @@ describe('what the upstream gets', () => {
     required: ['token', 'region', 'unit'],
   };
 
-  verifies(
-    'run:config',
-    'is each value of the config schema, from where callers pass it to where it goes',
-    async () => {
-      const upstream = await start();
-      const server = await externalServer(app, owner, `${upstream.url}?fixed=a%20b`, schema);
-      const headers = { 'x-weather-token': 'Bearer theirs', 'x-days': '3' };
-      const { status } = await run(owner, `${server.slug}/mcp?region=n%C3%B6rd%26x&other=1`, echo('x'), { headers });
-      expect(status).toBe(200);
-      for (const { path, headers: sent } of upstream.requests) {
-        const { pathname, searchParams } = new URL(path, upstream.url);
-        expect([pathname, Object.fromEntries(searchParams)]).toEqual([
-          '/mcp',
-          { fixed: 'a b', region: 'nörd&x', d: '3' },
-        ]);
-        expect(sent).toMatchObject({ authorization: 'Bearer theirs', 'x-unit': 'metric' });
-        expect(sent).not.toHaveProperty('x-weather-token');
-      }
-    },
-  );
+  verifies('run:config', 'is each value of the config schema, where it goes', async () => {
+    const upstream = await start();
+    const server = await externalServer(app, owner, `${upstream.url}?fixed=a%20b`, schema);
+    const headers = { 'x-weather-token': 'Bearer theirs', 'x-days': '3' };
+    const { status } = await run(owner, `${server.slug}/mcp?region=n%C3%B6rd%26x&other=1`, echo('x'), { headers });
+    expect(status).toBe(200);
+    for (const { path, headers: sent } of upstream.requests) {
+      const { pathname, searchParams } = new URL(path, upstream.url);
+      expect([pathname, Object.fromEntries(searchParams)]).toEqual([
+        '/mcp',
+        { fixed: 'a b', region: 'nörd&x', d: '3' },
+      ]);
+      expect(sent).toMatchObject({ authorization: 'Bearer theirs', 'x-unit': 'metric' });
+      expect(sent).not.toHaveProperty('x-weather-token');
+    }
+  });
 
   verifies('run:config-missing', 'is nothing while required values are missing, and the error names them', async () => {
-    const upstream = await start();
-    const server = await external(upstream, schema);
+    const { upstream, server } = await served({ configSchema: schema });
     const http = {
       headers: {
         'X-Weather-Token': { label: 'Token', description: 'Of your account.', required: true },
@@ -351,59 +272,55 @@ describe('what the upstream gets', () => {
   });
 
   verifies('run:config-missing', 'is nothing while a value is of the wrong kind, which no answer repeats', async () => {
-    const upstream = await start();
-    const server = await external(upstream, schema);
+    const { upstream, server } = await served({ configSchema: schema });
     const headers = { 'x-weather-token': 's3cret', 'x-days': 's3cret' };
     const answer = await run(owner, `${server.slug}?region=x&unit=%0d%0ax-evil:%20s3cret`, request('id', 'ping'), {
       headers,
     });
-    expect(answer.status).toBe(400);
-    const message = expectRpcError(answer, 'id', -32602);
+    const message = expectRpcError(answer, 400, 'id', -32602);
     expect(message).toMatch(/"x-days" must be a whole number/);
     expect(message).toMatch(/"unit" must be/);
     expect(answer.text).not.toContain('s3cret');
     expect(upstream.requests).toHaveLength(0);
   });
 
-  longVerifies(
-    'run:channels',
-    'is one session for callers with the same values, and separate ones for others',
-    async () => {
-      const upstream = await start({ sessions: true, delayInitializeMs: 50 });
-      const server = await external(upstream, {
+  longVerifies('run:channels', 'is one session for callers with the same values alone', async () => {
+    const { upstream, server } = await served({
+      sessions: true,
+      delayInitializeMs: 50,
+      configSchema: {
         properties: { token: { type: 'string', 'x-from': { header: 'x-token' } }, mode: { type: 'string' } },
-      });
-      const told = (i: number) => ({ account: i % 2 ? owner : other, token: `token-${i % 3}`, mode: `mode-${i % 2}` });
-      const answers = await Promise.all(
-        times(60, (i) => {
-          const { account, token, mode } = told(i);
-          const message = toolCall(1, 'crosstalk', { token: `${token} ${mode} ${i}` });
-          return run(account, `${server.slug}?mode=${mode}`, message, { headers: { 'x-token': token } });
-        }),
-      );
-      expect(answers.map(({ body }) => textOf(body.result))).toEqual(
-        times(60, (i) => `${told(i).token} ${told(i).mode} ${i}`),
-      );
-      expect(upstream.count('initialize')).toBe(6);
-      expect(upstream.sessions.size).toBe(6);
-      // Every request of a session has the same values.
-      const bySession = new Map<string, Set<string>>();
-      for (const { path, headers, raw } of calls(upstream)) {
-        const sent = `${String(headers['x-token'])} ${path}`;
-        const session = String(headers['mcp-session-id']);
-        bySession.set(session, (bySession.get(session) ?? new Set()).add(sent));
-        const [token, mode] = JSON.parse(raw).params.arguments.token.split(' ');
-        expect(sent).toBe(`${token} /mcp?mode=${mode}`);
-      }
-      expect([...bySession.values()].map(({ size }) => size)).toEqual(times(6, () => 1));
-    },
-  );
+      },
+    });
+    const told = (i: number) => ({ account: i % 2 ? owner : other, token: `token-${i % 3}`, mode: `mode-${i % 2}` });
+    const answers = await Promise.all(
+      times(60, (i) => {
+        const { account, token, mode } = told(i);
+        const message = toolCall(1, 'crosstalk', { token: `${token} ${mode} ${i}` });
+        return run(account, `${server.slug}?mode=${mode}`, message, { headers: { 'x-token': token } });
+      }),
+    );
+    expect(answers.map(({ body }) => textOf(body.result))).toEqual(
+      times(60, (i) => `${told(i).token} ${told(i).mode} ${i}`),
+    );
+    expect(upstream.count('initialize')).toBe(6);
+    expect(upstream.sessions.size).toBe(6);
+    // Every request of a session has the same values.
+    const bySession = new Map<string, Set<string>>();
+    for (const { path, headers, raw } of calls(upstream)) {
+      const sent = `${String(headers['x-token'])} ${path}`;
+      const session = String(headers['mcp-session-id']);
+      bySession.set(session, (bySession.get(session) ?? new Set()).add(sent));
+      const [token, mode] = JSON.parse(raw).params.arguments.token.split(' ');
+      expect(sent).toBe(`${token} /mcp?mode=${mode}`);
+    }
+    expect([...bySession.values()].map(({ size }) => size)).toEqual(times(6, () => 1));
+  });
 });
 
 describe('what a server remembers in its session', () => {
   verifies('run:channels', 'is never seen by another account', async () => {
-    const upstream = await start({ sessions: true });
-    const server = await external(upstream);
+    const { upstream, server } = await served({ sessions: true });
     for (const account of [owner, other, owner, other]) {
       expect((await run(account, server, echo('x'))).status).toBe(200);
     }
@@ -417,8 +334,7 @@ describe('what a server remembers in its session', () => {
 
 describe('a change of the server', () => {
   verifies('run:renamed', 'of its slug holds at once, and the old one is unknown', async () => {
-    const upstream = await start({ sessions: true });
-    const server = await external(upstream);
+    const { upstream, server } = await served({ sessions: true });
     let known = server.slug;
     const isUnknownAtOnce = async () => {
       expect((await run(owner, known, echo('x'))).status).toBe(200);
@@ -452,8 +368,7 @@ describe('a change of the server', () => {
   });
 
   verifies('run:new-release', 'that deletes it ends its sessions in every process', async () => {
-    const upstream = await start({ sessions: true });
-    const server = await external(upstream);
+    const { upstream, server } = await served({ sessions: true });
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(200);
     expect(upstream.sessions.size).toBe(2);
     await app.database.query('DELETE FROM servers WHERE id = $1', [server.serverId]);
@@ -462,34 +377,30 @@ describe('a change of the server', () => {
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(404);
   });
 
-  verifies(
-    'run:new-release',
-    'of its current release leads there at once, while running calls end where they are',
-    async () => {
-      const [before, after] = [await start({ sessions: true }), await start({ sessions: true })];
-      const server = await external(before);
-      const held = run(owner, server, toolCall('held', 'hold'));
-      await before.waitFor((u) => u.count('tools/call') === 1);
-      await publishExternal(app, server.name, after.url);
-      await until(
-        async () => {
-          await run(owner, server, echo('x'));
-          return after.count('tools/call') > 0;
-        },
-        'the new release is called',
-        2_000,
-      );
-      const seen = before.count('tools/call');
-      for (const i of times(5, (n) => n)) expect((await run(owner, server, echo(`${i}`))).status).toBe(200);
-      expect(before.count('tools/call')).toBe(seen);
-      expect(before.sessions.size).toBe(1);
-      before.release();
-      expect((await held).body).toMatchObject({ id: 'held', result: { content: [{ text: 'released' }] } });
-      // The old session ends when its last call does.
-      await before.waitFor(({ sessions }) => sessions.size === 0);
-      expect(after.sessions.size).toBe(1);
-    },
-  );
+  verifies('run:new-release', 'of its release leads there at once; running calls end where they are', async () => {
+    const [before, after] = [await start({ sessions: true }), await start({ sessions: true })];
+    const server = await external(before);
+    const held = run(owner, server, toolCall('held', 'hold'));
+    await before.waitFor((u) => u.count('tools/call') === 1);
+    await publishExternal(app, server.name, after.url);
+    await until(
+      async () => {
+        await run(owner, server, echo('x'));
+        return after.count('tools/call') > 0;
+      },
+      'the new release is called',
+      2_000,
+    );
+    const seen = before.count('tools/call');
+    for (const i of times(5, (n) => n)) expect((await run(owner, server, echo(`${i}`))).status).toBe(200);
+    expect(before.count('tools/call')).toBe(seen);
+    expect(before.sessions.size).toBe(1);
+    before.release();
+    expect((await held).body).toMatchObject({ id: 'held', result: { content: [{ text: 'released' }] } });
+    // The old session ends when its last call does.
+    await before.waitFor(({ sessions }) => sessions.size === 0);
+    expect(after.sessions.size).toBe(1);
+  });
 
   verifies('run:new-release', 'reaches every process, and a first release a server that had none', async () => {
     const name = await createServer(app, owner);
@@ -536,126 +447,16 @@ describe('a call', () => {
   });
 });
 
-describe('a failure of the server', () => {
-  const down: FaultKind[] = ['html', 'not-found', 'forbidden', 'hangs-up', 'empty', 'garbage', 'not-rpc', 'redirect'];
-  down.push('server-error', 'tls-self-signed', 'bad-protocol-version', 'unavailable', 'silent', 'slow-body', 'too-big');
-  for (const kind of down) {
-    verifies('run:upstream-down', `that is "${kind}" gives 200, a JSON-RPC error and no address`, async () => {
-      const faulty = closing(await startFaulty(kind));
-      const server = await external(faulty);
-      for (const message of [toolCall('id', 'echo'), request('id', 'tools/list'), request('id', 'initialize')]) {
-        const answer = await run(owner, server, message, { on: hasty });
-        expect(answer.status).toBe(200);
-        const text = expectRpcError(answer, 'id');
-        const { code } = answer.body.error;
-        expect(code >= -32768 && code <= -32000).toBe(false);
-        expect(text).toContain(server.name);
-        expect(text).not.toMatch(/127\.0\.0\.1|connection of|this connection/);
-      }
-    });
-  }
-
-  verifies(
-    'mcp:auth-required',
-    'that requires authorization is reported as such, never as a 401 of this service',
-    async () => {
-      const locked = closing(await startFaulty('needs-auth'));
-      const server = await external(locked);
-      const call = await run(owner, server, toolCall('id', 'echo'));
-      expect([call.status, call.headers.get('www-authenticate')]).toEqual([200, null]);
-      const sentence = `The server ${server.name} requires its own authorization`;
-      expect(call.body).toEqual({
-        jsonrpc: '2.0',
-        id: 'id',
-        result: { isError: true, content: [{ type: 'text', text: expect.stringContaining(sentence) }] },
-      });
-      for (const method of ['initialize', 'tools/list', 'resources/read']) {
-        const answer = await run(owner, server, request('id', method, { uri: 'x' }));
-        expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([200, null]);
-        expect(expectRpcError(answer, 'id', -33001)).toContain(sentence);
-      }
-    },
-  );
-
-  verifies('mcp:auth-required', 'that refuses a value of the caller names its place, and not the value', async () => {
-    const upstream = await start({ requireHeaders: { authorization: 'right' } });
-    const server = await external(upstream, {
-      properties: { key: { type: 'string', 'x-from': { header: 'x-key' }, 'x-to': { header: 'authorization' } } },
-    });
-    const wrong = await run(owner, server, request('id', 'tools/list'), { headers: { 'x-key': 's3cret' } });
-    expect(expectRpcError(wrong, 'id', -33001)).toContain('header "x-key"');
-    expect(wrong.text).not.toContain('s3cret');
-    const right = await run(owner, server, echo('x'), { headers: { 'x-key': 'right' } });
-    expect(right.body.result.content[0].text).toBe('x');
+verifies('mcp:auth-required', 'that refuses a value of the caller names its place, and not the value', async () => {
+  const upstream = await start({ requireHeaders: { authorization: 'right' } });
+  const server = await external(upstream, {
+    properties: { key: { type: 'string', 'x-from': { header: 'x-key' }, 'x-to': { header: 'authorization' } } },
   });
-});
-
-describe('the official client', () => {
-  const info = { name: 'spec', version: '1.0.0' };
-  const endpoint = ({ slug }: SeededServer, query = '') => new URL(`${app.url}/run/${slug}/mcp${query}`);
-  const init = (headers: Record<string, string> = {}): { requestInit: RequestInit } => ({
-    requestInit: { headers: { authorization: `Bearer ${other.key}`, ...headers } },
-  });
-  const clients = {
-    v1: async (url: URL, headers?: Record<string, string>) => {
-      const client = closing(new ClientV1(info));
-      await client.connect(new TransportV1(url, init(headers)));
-      return client;
-    },
-    v2: async (url: URL, headers?: Record<string, string>) => {
-      const client = closing(new ClientV2(info));
-      await client.connect(new TransportV2(url, init(headers)));
-      return client;
-    },
-    'v2, which asks for the newest revision first': async (url: URL, headers?: Record<string, string>) => {
-      const client = closing(new ClientV2(info, { versionNegotiation: { mode: 'auto' } }));
-      await client.connect(new TransportV2(url, init(headers)));
-      return client;
-    },
-  };
-
-  for (const [name, connect] of Object.entries(clients)) {
-    verifies('run:any-key', `${name} uses the reference server, with progress`, async () => {
-      const client = await connect(endpoint(await external(everything)));
-      expect(client.getServerVersion()?.name).toContain('everything');
-      const { tools } = await client.listTools();
-      expect(tools.map((tool) => tool.name)).toEqual(expect.arrayContaining(['echo', 'get-sum']));
-      expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'hi' } }))).toBe('Echo: hi');
-      expect((await client.listResources()).resources.length).toBeGreaterThan(0);
-      expect((await client.readResource({ uri: 'demo://resource/dynamic/text/1' })).contents).toHaveLength(1);
-      expect((await client.getPrompt({ name: 'simple-prompt' })).messages).toHaveLength(1);
-      const heard: number[] = [];
-      const onprogress = ({ progress }: { progress: number }) => void heard.push(progress);
-      const long = { name: 'trigger-long-running-operation', arguments: { duration: 0.3, steps: 3 } };
-      const result =
-        client instanceof ClientV1
-          ? await client.callTool(long, undefined, { onprogress })
-          : await client.callTool(long, { onprogress });
-      expect(textOf(result)).toContain('completed');
-      expect(heard).toEqual([1, 2, 3]);
-    });
-
-    for (const options of [{}, { sse: true, sessions: true }, { modernOnly: true }]) {
-      verifies('run:any-key', `${name} configures a server ${JSON.stringify(options)}`, async () => {
-        const upstream = await start(options);
-        const server = await external(upstream, {
-          properties: {
-            token: { type: 'string', 'x-from': { header: 'x-token' } },
-            region: { type: 'string' },
-          },
-          required: ['token', 'region'],
-        });
-        await expect(connect(endpoint(server))).rejects.toThrow(/Input required/);
-        const client = await connect(endpoint(server, '?region=eu'), { 'x-token': 'theirs' });
-        expect((await client.listTools()).tools).toHaveLength(13);
-        expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'hællo' } }))).toBe('hællo');
-        await expect(client.callTool({ name: 'rpc_error' })).rejects.toMatchObject({ code: -32602 });
-        for (const { path, headers } of upstream.requests) {
-          expect([path, headers['x-token'], headers.authorization]).toEqual(['/mcp?region=eu', 'theirs', undefined]);
-        }
-      });
-    }
-  }
+  const wrong = await run(owner, server, request('id', 'tools/list'), { headers: { 'x-key': 's3cret' } });
+  expect(expectRpcError(wrong, 200, 'id', -33001)).toContain('header "x-key"');
+  expect(wrong.text).not.toContain('s3cret');
+  const right = await run(owner, server, echo('x'), { headers: { 'x-key': 'right' } });
+  expect(right.body.result.content[0].text).toBe('x');
 });
 
 describe('the record of invocations', () => {

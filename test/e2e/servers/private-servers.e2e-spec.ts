@@ -102,6 +102,20 @@ const places: [string, (name: string) => { path: string; method?: string; body?:
   ['logs', (name) => ({ path: pathOf(name, '/logs') })],
   ['change', (name) => ({ path: pathOf(name), method: 'PATCH', body: { description: 'x' } })],
   ['deletion', (name) => ({ path: pathOf(name), method: 'DELETE' })],
+  [
+    'request for access',
+    (name) => ({ path: pathOf(name, '/access-requests'), method: 'POST', body: { text: 'Please.' } }),
+  ],
+  ['requests for access', (name) => ({ path: pathOf(name, '/access-requests') })],
+  [
+    'decision of a request',
+    (name) => ({
+      path: pathOf(name, '/access-requests/7c9e6679-7425-40de-944b-e07fc1f90ae7'),
+      method: 'POST',
+      body: { refuse: 'No.' },
+    }),
+  ],
+  ['suspension', (name) => ({ path: pathOf(name, '/suspension'), method: 'PUT', body: { reason: 'x' } })],
   ['run endpoint', (name) => ({ path: `/run/${slugOf(name)}`, method: 'POST', body: request(1, 'tools/list') })],
   [
     'run endpoint, /mcp',
@@ -312,9 +326,10 @@ describe('the visibility of a server', () => {
     expect((await app.as(owner).put(pathOf(name), { visibility: 'private' })).status).toBe(201);
     expect(await visibilityOf(name)).toBe('private');
     expect((await app.as(owner).put(pathOf(name), { visibility: 'public' })).status).toBe(201);
+    expect(await visibilityOf(name)).toBe('public');
+    await change(name, 'private');
     expect(await visibilityOf(name)).toBe('private');
     await change(name, 'public');
-    expect(await visibilityOf(name)).toBe('public');
     const payload = { type: 'external', upstreamUrl: upstream.url, visibility: 'private' };
     expect((await publish(app, owner, name, payload)).status).toBe(202);
     expect(await visibilityOf(name)).toBe('private');

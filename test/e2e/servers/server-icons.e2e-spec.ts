@@ -86,7 +86,7 @@ describe('an uploaded icon', () => {
     const { body } = await uploadIcon(app, owner, name, png);
     const url = await iconUrlOf(name);
     expect(url).toBe(body.iconUrl);
-    const { servers } = (await app.as(other).get(`/servers?qualifiedName=${encodeURIComponent(name)}`)).body;
+    const { servers } = (await app.as(owner).get(`/servers?qualifiedName=${encodeURIComponent(name)}`)).body;
     expect(servers[0].iconUrl).toBe(url);
     const path = url!.slice(app.url.length);
     expect(url).toBe(`${app.url}${path}`);
@@ -345,6 +345,44 @@ describe('an icon the server names', () => {
     await uploadIcon(app, owner, name, png);
     expect((await getIcon(name)).status).toBe(200);
   });
+
+  verifies(
+    'icon:candidates',
+    'is the first image of those that are named, PNG first, and outlasts an outage',
+    async () => {
+      const name = await createServer(app, owner);
+      const id = await serverIdOf(app, name);
+      const icons = app.get(ServerIconsService);
+      const [{ src }] = named('/icon');
+      const ico = Buffer.concat([Buffer.from([0, 0, 1, 0, 1, 0]), Buffer.alloc(16), png]);
+      ico.writeUInt32LE(png.length, 14);
+      ico.writeUInt32LE(22, 18);
+      const data = (bytes: Buffer) => `data:image/x-icon;base64,${bytes.toString('base64')}`;
+      const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="100%"/>';
+      const bad = [
+        'javascript:1',
+        '/none',
+        'https://',
+        'data:,x',
+        named('/large')[0].src,
+        'data:image/avif;base64,AAAA',
+      ];
+      const rows: [icons: object[], base: string | null, image: Buffer][] = [
+        [[...bad.map((one) => ({ src: one })), { src, mimeType: 'image/png' }], null, png],
+        [[{ src: data(images['image/gif']) }, { src, sizes: ['48x48'] }], null, png],
+        [[{ src: data(images['image/gif']) }, { src: 'icon', mimeType: 'image/png' }], new URL('./mcp', src).href, png],
+        [[{ src: data(ico) }], null, png],
+        [[{ src: `data:image/svg+xml,${svg}` }], null, Buffer.from(svg)],
+      ];
+      for (const [entries, base, image] of rows) {
+        await icons.adopt(id, undefined);
+        await icons.adopt(id, entries, base);
+        expect((await getIcon(name)).body).toEqual(image);
+      }
+      await icons.adopt(id, [{ src: 'http://127.0.0.1:9/none' }]);
+      expect((await getIcon(name)).status).toBe(200);
+    },
+  );
 
   it('of a deleted server is not stored', async () => {
     const name = await createServer(app, owner);

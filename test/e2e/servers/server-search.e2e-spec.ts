@@ -29,7 +29,8 @@ describe('GET /servers', () => {
     const texts = { displayName: 'Weather', description: 'Forecasts.' };
     await createServer(app, owner, { namespace, server: 'weather', ...texts });
     const name = `${namespace}/weather`;
-    const body = await list(`namespace=${namespace}`);
+    // Others see it once it is published.
+    const body = await list(`namespace=${namespace}`, owner);
     expect({ ...body, servers: body.servers.map((card: Json) => ownMembers(app, card)) }).toEqual({
       servers: [
         {
@@ -62,6 +63,7 @@ describe('GET /servers', () => {
   verifies('server:list:namespace-only', 'lists the namespace-only server like any other', async () => {
     const namespace = await createNamespace(app, owner);
     await createServer(app, owner, { namespace, server: '', displayName: 'All of it' });
+    await releaseServer(app, namespace);
     expect((await list(`namespace=${namespace}`)).servers).toMatchObject([{ qualifiedName: namespace, slug: '' }]);
     expect(await names(`qualifiedName=${namespace}`)).toEqual(['']);
     expect((await names(`q=${namespace}`))[0]).toBe('');
@@ -100,6 +102,32 @@ describe('GET /servers', () => {
       expect((await list(`seed=7&namespace=${namespace}&page=${page}`)).servers).toEqual([]);
     }
   });
+
+  verifies(
+    'server:list:published',
+    'a server of others is listed and found once it has a current release',
+    async () => {
+      const namespace = await createNamespace(app, owner);
+      const name = await createServer(app, owner, { namespace, displayName: uniqueName('unpublished') });
+      const guest = await app.account();
+      await app.as(owner).post(pathOf(name, '/grants'), { account: guest.id, level: 'call' });
+      const found = async (account: TestAccount) => {
+        const spaces = await app.as(account).get(`/namespaces?q=${namespace}&hasServers=1`);
+        const queries = [
+          `namespace=${namespace}`,
+          `q=${name}&namespace=${namespace}`,
+          `ids=${await serverIdOf(app, name)}`,
+        ];
+        const counts = queries.map(async (query) => (await list(query, account)).servers.length);
+        return [...(await Promise.all(counts)), spaces.body.namespaces.length];
+      };
+      expect(await found(other)).toEqual([0, 0, 0, 0]);
+      expect((await app.as(other).get(pathOf(name))).status).toBe(200);
+      for (const account of [owner, guest]) expect(await found(account)).toEqual([1, 1, 1, 1]);
+      await releaseServer(app, name);
+      expect(await found(other)).toEqual([1, 1, 1, 1]);
+    },
+  );
 
   verifies('server:list:seed', 'a seed gives an order of its own, the same each time', async () => {
     const namespace = await createNamespace(app, owner);
@@ -156,10 +184,10 @@ describe('GET /servers', () => {
     for (const [query, expected] of cases) {
       for (const base of [`ownerId=${account.id}`, `ownerId=${account.id}&q=${word}`]) {
         if (query.startsWith('ownerId') && base.includes('ownerId')) continue;
-        const found = await names(`${base}&${query}`);
+        const found = await names(`${base}&${query}`, account);
         expect([base, query, found.toSorted()]).toEqual([base, query, expected]);
       }
-      expect([query, (await names(`q=${word}&${query}`)).toSorted()]).toEqual([query, expected]);
+      expect([query, (await names(`q=${word}&${query}`, account)).toSorted()]).toEqual([query, expected]);
     }
   });
 
@@ -189,7 +217,7 @@ describe('GET /servers', () => {
 
   verifies('server:list:fields', '`fields` selects members', async () => {
     const namespace = await createNamespace(app, owner);
-    await createServer(app, owner, { namespace, server: 'weather' });
+    await releaseServer(app, await createServer(app, owner, { namespace, server: 'weather' }));
     const { servers } = await list(`namespace=${namespace}&fields=qualifiedName,verified,%20useCount,nonsense`);
     expect(servers).toEqual([{ qualifiedName: `${namespace}/weather`, verified: false, useCount: 0 }]);
     expect((await list(`namespace=${namespace}&fields=`)).servers).toEqual([{}]);

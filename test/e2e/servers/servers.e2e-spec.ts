@@ -141,24 +141,26 @@ describe('PUT of a server', () => {
     },
   );
 
-  verifies('server:create:repeat-changes-nothing', 'of an existing server leaves what is stored', async () => {
+  verifies('server:create:repeat-applies', 'of an existing server changes what the body has, and no more', async () => {
     const namespace = await createNamespace(app, owner);
-    const paths = creationPaths(namespace, 'weather');
-    const first = await app.as(owner).put(paths[0], { displayName: 'Weather', description: 'Forecasts.' });
-    for (const path of paths) {
+    for (const path of creationPaths(namespace, 'weather')) {
+      let record = (await app.as(owner).put(path, { displayName: 'Weather', description: 'Forecasts.' })).body;
       for (const body of [
         { displayName: 'Other' },
         { description: 'Other.' },
         { displayName: 'Third', description: '' },
+        { visibility: 'private' },
+        { description: null },
         {},
       ]) {
+        const { visibility: _, ...texts } = { visibility: null, ...body };
+        record = { ...record, ...(texts.description === null ? {} : texts) };
         const response = await app.as(owner).put(path, body);
-        expect([response.status, response.body]).toEqual([201, first.body]);
+        expect([body, response.status, response.body]).toEqual([body, 201, record]);
       }
     }
-    expect(await storedIn(namespace)).toEqual([
-      { name: 'weather', display_name: 'Weather', description: 'Forecasts.' },
-    ]);
+    expect(await storedIn(namespace)).toEqual([{ name: 'weather', display_name: 'Third', description: '' }]);
+    expect((await app.as(await app.account()).get(`/servers/${namespace}%2Fweather`)).status).toBe(404);
   });
 
   longVerifies('server:create:idempotent', 'ten of them at once make one server and one answer', async () => {
@@ -409,7 +411,7 @@ describe('GET /servers/{qualifiedName}', () => {
     const again = await app.as(owner).put(`/servers/${whisper}`, { displayName: 'Other' });
     expect([again.status, again.body]).toEqual([
       201,
-      expect.objectContaining({ server: 'WeatherNow', displayName: 'Weather' }),
+      expect.objectContaining({ server: 'WeatherNow', displayName: 'Other' }),
     ]);
     expect((await app.as(owner).put(`/namespaces/${namespace}/servers/WEATHERNOW`)).body).toEqual(again.body);
     expect(await storedIn(namespace)).toHaveLength(1);

@@ -1,5 +1,5 @@
+import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { openZip } from '../../../src/platform/zip/zip-archive.js';
 import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
@@ -194,6 +194,15 @@ describe('GET /skills/{namespace}/{slug}', () => {
       const response = await app.as(owner).get(`/skills/${path}`);
       expect([path, response.status, response.body]).toEqual([path, 404, notFound]);
     }
+    for (const [at, name] of [
+      ['/skills/A%00', 'index.json'],
+      ['/skills/A%00', 'x/SKILL.md'],
+      [`/skills/${namespace}`, 'x%00/SKILL.md'],
+      ['', 'x%00/SKILL.md'],
+    ]) {
+      const response = await app.as(owner).get(`${at}/.well-known/skills/${name}`);
+      expect([at, name, response.status, response.body]).toEqual([at, name, 404, notFound]);
+    }
   });
 
   verifies(
@@ -202,7 +211,10 @@ describe('GET /skills/{namespace}/{slug}', () => {
     async () => {
       const { path } = await createSkill(app, owner);
       const reads = ['/skills', path, `${path}/download`, `${path}/.well-known/skills/SKILL.md`];
-      reads.push(`${path}/.well-known/skills/index.json`, `${path}/.well-known/skills/code-review/SKILL.md`);
+      for (const base of ['', path.slice(0, path.lastIndexOf('/')), path]) {
+        reads.push(`${base}/.well-known/agent-skills/index.json`, `${base}/.well-known/skills/index.json`);
+      }
+      reads.push(`${path}/.well-known/skills/code-review/SKILL.md`);
       for (const read of reads) {
         const closed = await app.as().get(read);
         expect([read, closed.status, closed.body]).toEqual([read, 401, noKey]);
@@ -339,40 +351,6 @@ describe('DELETE /skills/{namespace}/{slug}', () => {
 });
 
 describe('GET …/download', () => {
-  verifies('skill:download:same-bytes', 'is the published folder as a zip, the same each time', async () => {
-    const { path, slug } = await createSkill(app, owner, {
-      files: { 'scripts/run.sh': { content: '#!/bin/sh\n', mode: 0o100755 }, 'data.bin': Buffer.from([0, 255, 1]) },
-    });
-    const download = () => app.as(other).get(`${path}/download`).buffer(true).parse(bytes);
-    const first = await download();
-    expect(first.status).toBe(200);
-    expect(first.headers).toMatchObject({
-      'content-type': 'application/zip',
-      'content-disposition': `attachment; filename="${slug}.zip"`,
-      'x-content-type-options': 'nosniff',
-    });
-    const zip = await openZip(first.body, { entriesMax: 10, totalBytesMax: 10_000 });
-    expect([...zip.entries].map(([name, { mode }]) => [name, mode])).toEqual([
-      ['SKILL.md', 0o644],
-      ['data.bin', 0o644],
-      ['scripts/run.sh', 0o755],
-    ]);
-    expect((await zip.read('SKILL.md', 10_000)).toString()).toBe(skillMd());
-    expect(await zip.read('data.bin', 10)).toEqual(Buffer.from([0, 255, 1]));
-    zip.close();
-    expect((await download()).body).toEqual(first.body);
-
-    const unchanged = await download().set('if-none-match', first.headers.etag);
-    expect([unchanged.status, unchanged.headers.etag]).toEqual([304, first.headers.etag]);
-    // Published again without a change it is the same; with one it is another.
-    await upload(app, owner, path, first.body as Buffer);
-    expect((await download()).headers.etag).toBe(first.headers.etag);
-    await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd({ license: 'MIT' }) }));
-    const changed = await download().set('if-none-match', first.headers.etag);
-    expect(changed.status).toBe(200);
-    expect(changed.headers.etag).not.toBe(first.headers.etag);
-  });
-
   it('is counted, like a read of SKILL.md, and an answer 304 is not', async () => {
     const { path } = await createSkill(app, owner, { files: { 'a.txt': 'A' } });
     const { headers } = await app.as(owner).get(`${path}/download`);
@@ -417,6 +395,65 @@ describe('/.well-known/skills of a skill', () => {
       expect((await open.as().get(`${base}/${file}`)).text).toBe('X');
     }
   });
+
+  verifies(
+    'skill:install:discovery',
+    'is part of indexes whose digests are those of the downloaded bytes',
+    async () => {
+      const mine = await createNamespace(app, owner);
+      const theirs = await createNamespace(app, other);
+      const [name, twice] = [uniqueName('alone'), uniqueName('twice')];
+      const alone = await createSkill(app, owner, { namespace: mine, name });
+      const first = await createSkill(app, owner, { namespace: mine, name: twice, files: { 'a/b.txt': 'B' } });
+      await createSkill(app, other, { namespace: theirs, name: twice, files: { 'a/b.txt': 'theirs' } });
+      const artifacts = async (at: string) => {
+        const { status, body } = await open.as().get(`${at}/.well-known/agent-skills/index.json`);
+        expect([status, body.$schema]).toEqual([200, 'https://schemas.agentskills.io/discovery/0.2.0/schema.json']);
+        return body.skills as { name: string; type: string; url: string; digest: string }[];
+      };
+      const whole = async () => (await artifacts('')).filter((one) => [name, twice].includes(one.name));
+      const ofMine = [
+        expect.objectContaining({
+          name: twice,
+          type: 'archive',
+          url: expect.stringMatching(`^https?://.*${first.path}/download$`),
+        }),
+        expect.objectContaining({ name, type: 'skill-md' }),
+      ];
+      for (const listed of [await whole(), await artifacts(`/skills/${mine}`)]) expect(listed).toEqual(ofMine);
+      expect(await artifacts(first.path)).toEqual([ofMine[0]]);
+      for (const none of ['/skills/nobody', `/skills/${mine}/none`]) {
+        expect((await open.as().get(`${none}/.well-known/agent-skills/index.json`)).status).toBe(404);
+      }
+      const isTrue = async () => {
+        const listed = [...(await whole()), ...(await artifacts(`/skills/${theirs}`))];
+        expect(listed.map(({ type }) => type)).toEqual(['archive', 'skill-md', 'archive']);
+        for (const { url, digest } of listed) {
+          const response = await fetch(open.url + new URL(url).pathname);
+          const hash = createHash('sha256').update(Buffer.from(await response.arrayBuffer()));
+          expect([url, digest]).toEqual([url, `sha256:${hash.digest('hex')}`]);
+        }
+        return listed.map(({ digest }) => digest);
+      };
+      const before = await isTrue();
+      await upload(app, owner, alone.path, await zipOf({ 'SKILL.md': skillMd({ name }, 'Anew.') }));
+      await upload(app, owner, first.path, await zipOf({ 'SKILL.md': skillMd({ name: twice }), 'a/b.txt': 'anew' }));
+      const after = await isTrue();
+      expect(after.map((digest, at) => digest === before[at])).toEqual([false, false, true]);
+      for (const [at, content] of [
+        ['', 'anew'],
+        [`/skills/${mine}`, 'anew'],
+        [`/skills/${theirs}`, 'theirs'],
+      ]) {
+        const { body } = await open.as().get(`${at}/.well-known/skills/index.json`);
+        const entry = body.skills.find((one: { name: string }) => one.name === twice);
+        expect([at, entry.files]).toEqual([at, ['SKILL.md', 'a/b.txt']]);
+        expect((await open.as().get(`${at}/.well-known/skills/${twice}/a/b.txt`)).text).toBe(content);
+      }
+      await app.as(owner).delete(first.path);
+      expect((await whole()).map(({ url }) => new URL(url).pathname.split('/')[2])).toEqual([theirs, mine]);
+    },
+  );
 
   it('is 404 for a file that is not there', async () => {
     const { path } = await createSkill(app, owner);
@@ -489,11 +526,3 @@ describe('a namespace', () => {
     expect((await app.as(other).get('/namespaces?hasSkills=maybe')).status).toBe(400);
   });
 });
-
-/** A response body as bytes, for supertest, whose types call a stream a response. */
-function bytes(answer: unknown, done: (error: Error | null, body: Buffer) => void): void {
-  const chunks: Buffer[] = [];
-  const response = answer as NodeJS.ReadableStream;
-  response.on('data', (chunk: Buffer) => chunks.push(chunk));
-  response.on('end', () => done(null, Buffer.concat(chunks)));
-}

@@ -42,7 +42,6 @@ describe('the output schema of a tool', () => {
       'output-schema:field:tool-name',
       'output-schema:field:sample-count',
       'output-schema:field:published-name',
-      'output-schema:field-presence',
     ],
     'is inferred from its answers, and has every field of the contract',
     async () => {
@@ -166,25 +165,6 @@ describe('samples', () => {
       [id],
     );
     expect(rows).toEqual([{ n: '200', longest: 9 }]);
-  });
-
-  verifies('output-schema:for-mocks', 'give simulated answers a schema of what is common', async () => {
-    const name = await createServer(app, owner);
-    const { id } = await serverRow(app, name);
-    const outputs = app.get(ToolOutputsService);
-    expect(await outputs.inferred(id, 'list')).toBeNull();
-    await answered(name, 'list', [structured({ a: 1, alice: 1 }), structured({ a: 2 }), structured({ a: 3 })]);
-    await answered(name, 'texts', [text('a'), text('b'), text('c')]);
-    const fresh = await app.sibling();
-    const inferred = fresh.get(ToolOutputsService);
-    const $schema = 'https://json-schema.org/draft/2020-12/schema';
-    expect(await inferred.inferred(id, 'list')).toEqual({
-      $schema,
-      type: 'object',
-      properties: { a: { type: 'number' } },
-    });
-    expect(await inferred.inferred(id, 'texts')).toBeNull();
-    await fresh.close();
   });
 });
 

@@ -1,61 +1,74 @@
-/** Who asks. `read` to `manage`: keys of the owner with this scope; `elsewhere`: one for another namespace of the owner. */
-export const callers = [
-  'none',
-  'wrong',
-  'expired',
-  'revoked',
-  'stranger',
-  'read',
-  'call',
-  'publish',
-  'manage',
-  'elsewhere',
-  'guest',
-  'friend',
-  'owner',
-  'operator',
-] as const;
-export type CallerName = (typeof callers)[number];
-
 /**
- * A row has one character for each caller. `y`: as the owner; `-`: 401; `f`: 403; `x`: 404, as for what does not exist; `!`:
- * another refusal. Written down after each was judged: a route without a row fails the test.
+ * The access matrix: the row of each route, written down after each was judged. A route without a row fails the test. A
+ * module that is not named here declares its own routes by kind: `test/e2e/<module>/access.ts`.
  */
-type Rows = [row: string, routes: string[]][];
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { TestApp } from '../app.js';
+import { always, kinds, type Kind } from './access-kinds.js';
+import type { Estate } from './estates.js';
+
+/** A file `test/e2e/<module>/access.ts`. */
+export interface ModuleAccess {
+  /** The kind of each route of the module, by its documented name: `PUT /notes/{namespace}/{name}`. */
+  access: Record<string, Kind>;
+  /** The rows of its pages, in the form of `pages`. */
+  pages?: Record<string, string>;
+  /**
+   * Makes in a new estate what the routes read.
+   *
+   * @returns values for the parameters of the module's paths; those that an estate has anyway may be left out
+   */
+  fill?: (app: TestApp, estate: Estate) => Promise<Record<string, string>>;
+}
 
 /* The callers: n w e r s r c p m e g f o o
                 o r x e t e a u a l u r w p
                 n o p v r a l b n s e i n e
                 e n i o a d l l a e s e e r   */
-const publicServer: Rows = [
+const rows: [kind: Kind, routes: string[]][] = [
   // Revoking a key, and ending logins.
-  ['----xfffyfxxyy', ['DELETE /accounts/{accountId}/api-keys/{keyId}', 'DELETE /accounts/{accountId}/logins']],
-  // Its account has no password.
-  ['----xfffxfxxxx', ['DELETE /accounts/{accountId}/logins/{loginId}']],
-  // Calling through a namespace, which is not granted.
   [
-    '----xfyfyfxxyx',
-    ['DELETE /connect/{namespace}/.mcp', 'GET /connect/{namespace}/.mcp', 'POST /connect/{namespace}/.mcp'],
-  ],
-  // Paths of older tools, which have nothing here.
-  [
-    '----xfxfxfxxxx',
+    kinds.ownAccountWrites,
     [
-      'DELETE /connect/{namespace}/.subscriptions/{id}',
-      'DELETE /connect/{namespace}/{connectionId}/.subscriptions/{id}',
-      'POST /connect/{namespace}/.subscriptions',
-      'POST /connect/{namespace}/{connectionId}/.subscriptions',
+      'DELETE /accounts/{accountId}',
+      'POST /accounts/{accountId}/transfer',
+      'DELETE /accounts/{accountId}/api-keys/{keyId}',
+      'DELETE /accounts/{accountId}/logins',
     ],
   ],
+  // Members of an organization; the account of the estate is none.
+  [
+    kinds.ownAccountWrites,
+    [
+      'GET /accounts/{organizationId}/members',
+      'POST /accounts/{organizationId}/members/invitations',
+      'PUT /accounts/{organizationId}/members/{accountId}',
+      'DELETE /accounts/{organizationId}/members/{accountId}',
+    ],
+  ],
+  // Its account has no password.
+  [always('----xfffxfxxxx'), ['DELETE /accounts/{accountId}/logins/{loginId}']],
+  // Calling through a namespace, which is not granted.
+  [
+    always('----xfyfyfxxyx'),
+    ['DELETE /connect/{namespace}/.mcp', 'GET /connect/{namespace}/.mcp', 'POST /connect/{namespace}/.mcp'],
+  ],
+  // Grants of a namespace. Its grant in the estate is one of a connection.
+  [always('----xfffyfxxyx'), ['GET /namespaces/{name}/grants', 'POST /namespaces/{name}/grants']],
+  [always('----xfffxfxxxx'), ['DELETE /namespaces/{name}/grants/{grantId}']],
   // What stays with the owner: deletion and grants.
   [
-    '----xfffyfffyx',
+    kinds.ownerOnly,
     [
       'DELETE /connect/{namespace}/{connectionId}',
       'DELETE /connect/{namespace}/{connectionId}/grants/{grantId}',
       'DELETE /servers/{qualifiedName}',
       'DELETE /servers/{qualifiedName}/grants/{grantId}',
       'GET /connect/{namespace}/{connectionId}/grants',
+      'GET /connect/{namespace}/{connectionId}/recording/calls',
+      'GET /connect/{namespace}/{connectionId}/recording/fixture',
       'GET /servers/{qualifiedName}/grants',
       'POST /connect/{namespace}/{connectionId}/grants',
       'POST /servers/{qualifiedName}/grants',
@@ -63,7 +76,7 @@ const publicServer: Rows = [
   ],
   // Calling through a connection.
   [
-    '----xfyfyfyyyx',
+    always('----xfyfyfyyyx'),
     [
       'DELETE /connect/{namespace}/{connectionId}/.triggers/{triggerName}',
       'DELETE /connect/{namespace}/{connectionId}/mcp',
@@ -75,7 +88,7 @@ const publicServer: Rows = [
   ],
   // Changing what belongs to the owner.
   [
-    '----xfffyffyyx',
+    kinds.ownerWrites,
     [
       'DELETE /connect/{namespace}/{connectionId}/recording',
       'DELETE /servers/{qualifiedName}/secrets/{secretName}',
@@ -89,9 +102,10 @@ const publicServer: Rows = [
   ],
   // Changes of public records that stay with the owner: 403, since their existence is public.
   [
-    '----ffffyfffyf',
+    always('----ffffyfffyf'),
     [
       'DELETE /namespaces/{name}',
+      'PATCH /namespaces/{name}',
       'DELETE /skills/{namespace}/{slug}',
       'POST /servers/{qualifiedName}/transfer',
       'POST /skills',
@@ -101,7 +115,7 @@ const publicServer: Rows = [
   ],
   // Calling a public server.
   [
-    '----yfyfyfyyyy',
+    { public: '----yfyfyfyyyy', private: '----xfyfyfyyyx' },
     [
       'DELETE /run/{slug}',
       'DELETE /run/{slug}/{path}',
@@ -116,71 +130,83 @@ const publicServer: Rows = [
   ],
   // Changes of public records.
   [
-    '----ffffyffyyf',
+    always('----ffffyffyyf'),
     ['DELETE /servers/{qualifiedName}/icon', 'PATCH /servers/{qualifiedName}', 'PUT /servers/{qualifiedName}/icon'],
   ],
   // The operator alone.
   [
-    '----fffffffffy',
+    kinds.operatorOnly,
     [
       'GET /accounts',
       'PATCH /accounts/{accountId}',
       'PATCH /accounts/{accountId}/limits',
+      'PUT /connect/{namespace}/{connectionId}/suspension',
+      'PUT /namespaces/{name}/suspension',
+      'PUT /servers/{qualifiedName}/suspension',
       'POST /accounts',
       'POST /accounts/{accountId}/invitations',
-      'PUT /servers/{qualifiedName}/verified',
     ],
   ],
   // Public records, and what every caller has.
   [
-    '----yyyyyyyyyy',
+    kinds.everyKeyReads,
     [
       'GET /accounts/me',
       'GET /accounts/me/access',
+      'GET /accounts/me/usable',
       'GET /namespaces',
       'GET /servers',
-      'GET /servers/{qualifiedName}',
-      'GET /servers/{qualifiedName}/changes',
-      'GET /servers/{qualifiedName}/icon',
       'GET /skills',
       'GET /skills/{namespace}/{slug}',
+      'GET /.well-known/agent-skills/index.json',
+      'GET /.well-known/skills/index.json',
+      'GET /.well-known/skills/{name}/{path}',
+      'GET /skills/{namespace}/.well-known/agent-skills/index.json',
+      'GET /skills/{namespace}/.well-known/skills/index.json',
+      'GET /skills/{namespace}/.well-known/skills/{name}/{path}',
+      'GET /skills/{namespace}/{slug}/.well-known/agent-skills/index.json',
       'GET /skills/{namespace}/{slug}/.well-known/skills/index.json',
       'GET /skills/{namespace}/{slug}/.well-known/skills/{path}',
       'GET /skills/{namespace}/{slug}/download',
     ],
   ],
+  // The record of a server, which looks missing while it is private.
+  [
+    kinds.everyKeyReadsOfServer,
+    ['GET /servers/{qualifiedName}', 'GET /servers/{qualifiedName}/changes', 'GET /servers/{qualifiedName}/icon'],
+  ],
+  // The operator finds no private server of others.
+  [{ public: '----fffffffffy', private: '----fffffffffx' }, ['PUT /servers/{qualifiedName}/verified']],
   // Reading of an account, its own or the operator.
   [
-    '----xyyyyfxxyy',
+    kinds.ownAccountReads,
     [
       'GET /accounts/{accountId}/api-keys',
       'GET /accounts/{accountId}/grants',
+      'GET /accounts/{accountId}/grants/given',
       'GET /accounts/{accountId}/logins',
+      'GET /accounts/{accountId}/memberships',
       'GET /accounts/{accountId}/usage',
     ],
   ],
   // Lists of a namespace, which is not granted.
-  [
-    '----xyyyyfxxyx',
-    ['GET /connect/{namespace}', 'GET /connect/{namespace}/.subscriptions', 'GET /connect/{namespace}/.tools'],
-  ],
+  [kinds.ownNamespaceReads, ['GET /connect/{namespace}', 'GET /connect/{namespace}/.tools']],
   // What a grant of calls shows.
   [
-    '----xyyyyfyyyx',
+    always('----xyyyyfyyyx'),
     [
       'GET /connect/{namespace}/{connectionId}',
       'GET /connect/{namespace}/{connectionId}/.tools',
       'GET /connect/{namespace}/{connectionId}/.tools/{toolPath}',
       'GET /connect/{namespace}/{connectionId}/.triggers',
+      'GET /connect/{namespace}/{connectionId}/logs',
     ],
   ],
   // Reading what belongs to the owner.
   [
-    '----xyyyyffyyx',
+    kinds.ownerReads,
     [
-      'GET /connect/{namespace}/{connectionId}/.subscriptions',
       'GET /connect/{namespace}/{connectionId}/diagnosis',
-      'GET /connect/{namespace}/{connectionId}/logs',
       'GET /connect/{namespace}/{connectionId}/recording',
       'GET /servers/{qualifiedName}/domains',
       'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
@@ -194,31 +220,19 @@ const publicServer: Rows = [
     ],
   ],
   // The server of the estate has no triggers.
-  ['----xxxxxfxxxx', ['GET /connect/{namespace}/{connectionId}/.triggers/{triggerName}']],
+  [always('----xxxxxfxxxx'), ['GET /connect/{namespace}/{connectionId}/.triggers/{triggerName}']],
   // The connection of the estate is no uplink.
-  ['----xfffxffxxx', ['GET /connect/{namespace}/{connectionId}/uplink']],
+  [always('----xfffxffxxx'), ['GET /connect/{namespace}/{connectionId}/uplink']],
   // Open to everybody. The page of an invitation is 410 without its secret.
   [
-    'yyyyyyyyyyyyyy',
-    [
-      'GET /consent/{uid}',
-      'GET /me/access',
-      'GET /health',
-      'GET /invite',
-      'GET /login',
-      'GET /me',
-      'GET /oauth/callback',
-      'GET /ready',
-    ],
+    kinds.everybody,
+    ['GET /consent/{uid}', 'GET /health', 'GET /invite', 'GET /login', 'GET /oauth/callback', 'GET /ready'],
   ],
   // Forms of pages, which need the cookie of their browser.
-  [
-    'ffffffffffffff',
-    ['POST /consent/{uid}', 'POST /me/access', 'POST /invite', 'POST /login', 'POST /logout', 'POST /me'],
-  ],
+  [always('ffffffffffffff'), ['POST /consent/{uid}', 'POST /invite', 'POST /login', 'POST /logout']],
   // Requests of other processes, pages of links and what is turned off: without their own secret there is nothing.
   [
-    'xxxxxxxxxxxxxx',
+    always('xxxxxxxxxxxxxx'),
     [
       'GET /metrics',
       'GET /oauth/client.json',
@@ -232,16 +246,21 @@ const publicServer: Rows = [
     ],
   ],
   // The server of the estate is no bundle.
-  ['----xxxxxxxxxx', ['GET /servers/{qualifiedName}/download']],
+  [{ public: '----xxxxxxxxxx', private: '----xxxxxfxxxx' }, ['GET /servers/{qualifiedName}/download']],
   // Making a key with all rights, which no key with scopes may.
-  ['----xfffffxxyy', ['POST /accounts/{accountId}/api-keys', 'POST /accounts/{accountId}/api-keys/{keyId}/rotate']],
+  [
+    always('----xfffffxxyy'),
+    ['POST /accounts/{accountId}/api-keys', 'POST /accounts/{accountId}/api-keys/{keyId}/rotate'],
+  ],
   // Making a connection.
-  ['----xfffyfxxyx', ['POST /connect/{namespace}']],
+  [kinds.ownNamespaceWrites, ['POST /connect/{namespace}']],
+  // Probing a server, with the header of the caller's choice.
+  [kinds.everyKeyWrites, ['POST /accounts/me/probe']],
   // Making a namespace.
-  ['----yfffyfyyyy', ['POST /namespaces']],
+  [always('----yfffyfyyyy'), ['POST /namespaces']],
   // Publishing a server.
   [
-    '----xffyyffyyx',
+    kinds.ownerPublishes,
     [
       'POST /servers/{qualifiedName}/logs',
       'POST /servers/{qualifiedName}/otlp/v1/logs',
@@ -253,45 +272,66 @@ const publicServer: Rows = [
   ],
   // Publishing a skill.
   [
-    '----fffyyfffyf',
+    always('----fffyyfffyf'),
     ['POST /skills/{namespace}/{slug}/sync', 'PUT /skills/{namespace}/{slug}', 'PUT /skills/{namespace}/{slug}/upload'],
   ],
   // Claiming a name that another account has: 409 (Spec 4.13).
-  ['----!fffyf!!y!', ['PUT /namespaces/{name}']],
+  [always('----!fffyf!!y!'), ['PUT /namespaces/{name}']],
 ];
 
-/** Where a private server differs from a public one. */
-const privateServer: Rows = [
-  // Calling through a connection.
-  [
-    '----xfyfyfyyyx',
-    [
-      'DELETE /run/{slug}',
-      'DELETE /run/{slug}/{path}',
-      'GET /run/{slug}',
-      'GET /run/{slug}/{path}',
-      'OPTIONS /run/{slug}/{path}',
-      'PATCH /run/{slug}/{path}',
-      'POST /run/{slug}',
-      'POST /run/{slug}/{path}',
-      'PUT /run/{slug}/{path}',
-    ],
-  ],
-  // What a grant of calls shows.
-  [
-    '----xyyyyfyyyx',
-    ['GET /servers/{qualifiedName}', 'GET /servers/{qualifiedName}/changes', 'GET /servers/{qualifiedName}/icon'],
-  ],
-  // The server of the estate has no triggers.
-  ['----xxxxxfxxxx', ['GET /servers/{qualifiedName}/download']],
-  ['----fffffffffx', ['PUT /servers/{qualifiedName}/verified']],
+/** The files of modules. One after another: Jest's loader fails when files that are loaded at once import the same one. */
+export const modulesWithAccess: ModuleAccess[] = [];
+const tests = path.join(import.meta.dirname, '../../e2e');
+for (const name of readdirSync(tests)) {
+  const file = path.join(tests, name, 'access.ts');
+  if (existsSync(file)) modulesWithAccess.push((await import(pathToFileURL(file).href)) as ModuleAccess);
+}
+
+/** Whose browser asks for a page. The server and the connection of the estate are granted to the guest, for calls. */
+export const sessions = ['signedOut', 'stranger', 'guest', 'owner', 'operator'] as const;
+
+/**
+ * The pages (`@Page`), with one character for each of {@link sessions}; `l`: led to the sign-in, the others as in the kinds of access.
+ * A form is sent with its token.
+ */
+export const pages: Record<string, string> = Object.assign(
+  {
+    'GET /me': 'lyyyy',
+    'POST /me': 'lffff',
+    'GET /me/access': 'lyyyy',
+    'POST /me/access': 'lyyyy',
+    'POST /me/keys': 'lxxxx',
+    'POST /me/browsers': 'lyyyy',
+  },
+  ...modulesWithAccess.map((module) => module.pages),
+);
+
+/** A page leads everybody without a session to the sign-in, whatever the key, and takes no form without its token. */
+const kindOfPage = (name: string) => (name.startsWith('GET ') ? kinds.everybody : always('ffffffffffffff'));
+
+const declared: [route: string, kind: Kind][] = [
+  ...Object.keys(pages).map((name): [string, Kind] => [name, kindOfPage(name)]),
+  ...rows.flatMap(([kind, routes]) => routes.map((route): [string, Kind] => [route, kind])),
+  ...modulesWithAccess.flatMap(({ access }) => Object.entries(access)),
 ];
 
-const byRoute = (rows: Rows): Record<string, string> =>
-  Object.fromEntries(rows.flatMap(([row, names]) => names.map((name) => [name, row])));
+const matrixFor = (visibility: keyof Kind): Record<string, string> =>
+  Object.fromEntries(declared.map(([route, kind]) => [route, kind[visibility]]));
 
 /** The row of each route, by its documented name. */
-export const matrix: Record<'public' | 'private', Record<string, string>> = {
-  public: byRoute(publicServer),
-  private: { ...byRoute(publicServer), ...byRoute(privateServer) },
+export const matrix: Record<keyof Kind, Record<string, string>> = {
+  public: matrixFor('public'),
+  private: matrixFor('private'),
 };
+
+/** Routes that answer every key: public reads, what a caller has or makes for itself, and calls of published servers. */
+export const openToEveryKey = new Set(routesWhere((row) => /^-...[y!]/.test(row)));
+
+/** Routes for the operator alone. */
+export const operatorOnly = new Set(routesWhere((row) => row === kinds.operatorOnly.public));
+
+function routesWhere(matches: (row: string) => boolean): string[] {
+  return Object.entries(matrix.public)
+    .filter(([, row]) => matches(row))
+    .map(([route]) => route);
+}

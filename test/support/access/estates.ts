@@ -20,6 +20,7 @@ import { startRepositoryHost, type RepositoryHost } from '../releases/repository
 import { skillMd } from '../releases/skills.js';
 import { startUpstream, type Upstream } from '../upstream/upstream.js';
 import { zipOf } from '../zips.js';
+import { modulesWithAccess } from './access-matrix.js';
 
 /** Things of one owner that fill the parameters of every route. */
 export interface Estate {
@@ -36,6 +37,8 @@ export interface Estate {
   /** The grants of the server and the connection to the friend. */
   serverGrant: string;
   connectionGrant: string;
+  /** Values for the parameters of routes that modules filled, by the documented name of the route. */
+  params: Record<string, Record<string, string>>;
 }
 
 /** One request of a walk through all routes. */
@@ -51,9 +54,7 @@ type Method = 'get' | 'put' | 'post' | 'delete' | 'patch' | 'head';
 /** In what a stranger must not see: stored with the estate, and to be looked for in answers. */
 export const CANARY = 'canary-of-the-owner';
 
-const walks = (await loadWalks()).map(([, file]) => file);
-export const openToEveryKey = new Set(walks.flatMap((file) => file.openToEveryKey ?? []));
-const bodiesOfWalks: Record<string, object> = Object.assign({}, ...walks.map((file) => file.bodies));
+const bodiesOfWalks: Record<string, object> = Object.assign({}, ...(await loadWalks()).map(([, file]) => file.bodies));
 
 /** True for the MCP address of a connection or a server. */
 export const isMcp = (path: string): boolean => /^\/connect\/.*[./]mcp$|^\/run\//.test(path);
@@ -65,16 +66,6 @@ export const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
 /** The name of a route as the API document writes it. */
 export const documented = (name: string): string => name.replace(/[:*](\w+)/g, '{$1}');
-
-/** Routes for the operator alone. */
-export const operatorOnly = new Set([
-  'GET /accounts',
-  'POST /accounts',
-  'PATCH /accounts/:accountId',
-  'PATCH /accounts/:accountId/limits',
-  'POST /accounts/:accountId/invitations',
-  'PUT /servers/:qualifiedName/verified',
-]);
 
 /** Status of the routes for which the estate has nothing, with the right key. */
 export const unfit: Record<string, number> = {
@@ -88,20 +79,30 @@ export const unfit: Record<string, number> = {
   'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
   // Its account has no password.
   'DELETE /accounts/:accountId/logins/:loginId': 404,
-  // Paths of older tools.
-  'POST /connect/:namespace/.subscriptions': 404,
-  'DELETE /connect/:namespace/.subscriptions/:id': 404,
-  'POST /connect/:namespace/:connectionId/.subscriptions': 404,
-  'DELETE /connect/:namespace/:connectionId/.subscriptions/:id': 404,
+  // It is no organization.
+  'POST /accounts/:organizationId/members/invitations': 409,
+  'PUT /accounts/:organizationId/members/:accountId': 409,
+  'DELETE /accounts/:organizationId/members/:accountId': 409,
+  // The server is its own; whom to give something, and what to ask about, is not said.
+  'POST /servers/:qualifiedName/access-requests': 409,
+  'POST /accounts/:accountId/transfer': 400,
+  'PATCH /namespaces/:name': 400,
+  'POST /namespaces/:name/grants': 400,
+  'DELETE /namespaces/:name/grants/:grantId': 404,
+  'GET /access/check': 400,
+  // The target is not said.
+  'POST /accounts/me/probe': 400,
+  // It owns namespaces.
+  'DELETE /accounts/:accountId': 409,
   // The skill was uploaded.
   'POST /skills/:namespace/:slug/sync': 422,
 };
 
 export function pathOf(route: Route, target: Estate): string {
   const { owner, keyId, namespace, server, releaseId, connectionId, serverGrant, connectionGrant } = target;
-  const isSkill = route.path.startsWith('/skills/');
+  const isSkill = route.path.includes('/skills/');
   const values: Record<string, string> = {
-    name: namespace,
+    name: route.path.includes('.well-known/skills/:name') ? 'code-review' : namespace,
     namespace,
     qualifiedName: encodeURIComponent(server),
     server: server.split('/')[1] ?? '',
@@ -114,6 +115,7 @@ export function pathOf(route: Route, target: Estate): string {
     slug: isSkill ? 'review' : server.replace('/', '--'),
     path: isSkill ? 'SKILL.md' : 'mcp',
     accountId: owner.id,
+    organizationId: owner.id,
     keyId,
     grantId: route.path.startsWith('/servers/') ? serverGrant : connectionGrant,
     secretName: 'SECRET',
@@ -125,8 +127,8 @@ export function pathOf(route: Route, target: Estate): string {
     loginId: 'password',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
-    const value = values[param];
-    if (value === undefined) throw new Error(`Teach this test the parameter "${param}" of ${route.path}`);
+    const value = target.params[documented(nameOf(route))]?.[param] ?? values[param];
+    if (value === undefined) throw new Error(`"fill" of the module's access.ts lacks "${param}" of ${route.path}`);
     return value;
   });
 }
@@ -147,6 +149,11 @@ function headOf(given: supertest.Response, done: (error: Error | null, body: unk
     },
     (error: Error) => done(error, null),
   );
+}
+
+function isPage(route: Route): boolean {
+  const declared = declarationOf(route);
+  return declared !== 'public' && declared?.page === true;
 }
 
 /** Makes estates in an app, and asks its routes for them. */
@@ -210,19 +217,31 @@ export class Estates {
     const connectionGrant = await grant(connection, friend, 'manage');
     for (const path of [pathTo(server), connection]) await grant(path, guest, 'call');
     const grants = { friend, guest, serverGrant, connectionGrant };
-    return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id, ...grants };
+    const keyId = keys.body.apiKeys[0].id as string;
+    const estate: Estate = { owner, server, releaseId, namespace, connectionId, keyId, ...grants, params: {} };
+    for (const { access, pages, fill } of modulesWithAccess) {
+      const params = await fill?.(app, estate);
+      for (const route of Object.keys({ ...access, ...pages })) estate.params[route] = params ?? {};
+    }
+    return estate;
   }
 
-  /** Routes of HEAD answer without a body, so the walks leave them to the test of HEAD. */
+  /** Routes that take a key. Those of HEAD answer without a body, so the walks leave them to the test of HEAD. */
   get guarded(): Route[] {
-    return this.routes.filter((route) => declarationOf(route) !== 'public' && route.method !== 'HEAD');
+    const isOpen = (route: Route) => declarationOf(route) === 'public' || isPage(route);
+    return this.routes.filter((route) => !isOpen(route) && route.method !== 'HEAD');
+  }
+
+  /** Routes that take the session of a browser. */
+  get pages(): Route[] {
+    return this.routes.filter(isPage);
   }
 
   /** The guarded routes, deletions last, and a container after its contents. */
   get bySafety(): Route[] {
     const order = ['/accounts', '/connect', '/skills', '/servers', '/namespaces'];
     const rank = ({ method, path }: Route) =>
-      method === 'DELETE' ? order.findIndex((prefix) => path.startsWith(prefix)) : -1;
+      method === 'DELETE' ? 1 + order.findIndex((prefix) => path.startsWith(prefix)) : -1;
     return this.guarded.toSorted((a, b) => rank(a) - rank(b) || b.path.length - a.path.length);
   }
 
@@ -233,6 +252,8 @@ export class Estates {
       'POST /accounts': { name: uniqueName('account'), kind: 'user' },
       'POST /accounts/:accountId/api-keys': { name: 'another' },
       'PATCH /accounts/:accountId/limits': { limits: {} },
+      'POST /accounts/:organizationId/members/invitations': { role: 'member' },
+      'PUT /accounts/:organizationId/members/:accountId': { role: 'member' },
       'POST /accounts/:accountId/api-keys/:keyId/rotate': {},
       'POST /servers/:qualifiedName/transfer': {
         targetOrganizationId: 'me',

@@ -42,7 +42,7 @@ export interface ServerSeed {
   useCount?: number;
 }
 
-/** Writes servers past the API, the first one as the newest. Returns their names. */
+/** Writes published servers past the API, the first one as the newest. Returns their names. */
 export async function seedServers(app: TestApp, namespace: string, seeds: ServerSeed[]): Promise<string[]> {
   const rows = seeds.map(({ name = uniqueName('server'), displayName, description, unlisted, useCount }) => ({
     name,
@@ -52,10 +52,10 @@ export async function seedServers(app: TestApp, namespace: string, seeds: Server
     uses: useCount ?? 0,
   }));
   await app.database.query(
-    `INSERT INTO servers (namespace_id, name, display_name, description, slug, unlisted, use_count, popularity, created_at)
+    `INSERT INTO servers (namespace_id, name, display_name, description, slug, unlisted, use_count, popularity, created_at, current_type)
      SELECT n.id, row ->> 'name', row ->> 'title', row ->> 'description', n.name || '--' || (row ->> 'name'),
             (row ->> 'unlisted')::boolean, (row ->> 'uses')::bigint,
-            floor(4 * log(2, (row ->> 'uses')::bigint + 1)), now() - place * interval '1 second'
+            floor(4 * log(2, (row ->> 'uses')::bigint + 1)), now() - place * interval '1 second', 'external_shttp'
        FROM namespaces n, jsonb_array_elements($2::jsonb) WITH ORDINALITY AS given(row, place) WHERE n.name = $1`,
     [namespace, JSON.stringify(rows)],
   );

@@ -22,11 +22,6 @@ export interface WalkFile {
   default: (walk: ApiWalk) => Promise<void>;
   /** Routes of the module that are served and are not in the document. */
   undocumented?: string[];
-  /**
-   * Routes that answer every key: public reads, what a caller has or makes for itself, and calls of published servers. Every
-   * other route is closed to strangers. Written by hand, since a declaration may be wrong.
-   */
-  openToEveryKey?: string[];
   /** Bodies of routes that take no empty one, for a walk through all routes. */
   bodies?: Record<string, object>;
 }

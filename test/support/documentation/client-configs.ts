@@ -8,6 +8,8 @@ import type { DocBlock } from './doc-pages.js';
 /** An MCP server as a client's configuration describes it. */
 interface ServerEntry {
   url?: string;
+  /** The member of Windsurf for `url`. */
+  serverUrl?: string;
   headers?: Record<string, string>;
   command?: string;
   args?: string[];
@@ -51,9 +53,10 @@ export async function toolsThrough(
   const filled = (record: Record<string, string> = {}): Record<string, string> =>
     Object.fromEntries(Object.entries(record).map(([name, value]) => [name, fill(value)]));
   let transport: Transport;
-  if (entry.url !== undefined) {
+  const url = entry.url ?? entry.serverUrl;
+  if (url !== undefined) {
     const requestInit = { headers: filled(entry.headers) };
-    transport = new StreamableHTTPClientTransport(new URL(fill(entry.url)), { requestInit });
+    transport = new StreamableHTTPClientTransport(new URL(fill(url)), { requestInit });
   } else {
     const { command = '', args = [] } = entry;
     const ownEnv = { ...env, ...filled(entry.env) };

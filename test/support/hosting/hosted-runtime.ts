@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ModuleRef } from '@nestjs/core';
 import type { Dispatcher } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
+import { Tuning } from '../../../src/config/tuning.js';
 import { Engines, type Engine } from '../../../src/hosting/engine.js';
 import type { LogNames } from '../../../src/platform/telemetry/log-names.repository.js';
 import { ProgramOwners, type Hosting, type ProgramOwner } from '../../../src/hosting/hosting.js';
@@ -120,15 +122,21 @@ export class HostedRuntime implements ProgramOwner {
     private readonly folder: string,
     engine: Engine,
     settings: NodeJS.ProcessEnv,
+    tuning: Partial<Tuning>,
   ) {
-    const programs = new ProgramOwners();
-    programs.register('release', this);
+    const programs = new ProgramOwners({ get: () => this } as unknown as ModuleRef);
+    programs.onModuleInit();
     const env = loadEnv({ DATA_DIR: folder, ...settings });
-    this.runtime = Runtime.create(env, programs, new Engines([engine]), this.memory);
+    const now = () => Promise.resolve(new Date());
+    this.runtime = Runtime.create(env, new Tuning(tuning), programs, new Engines([engine]), now, this.memory);
   }
 
-  static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedRuntime> {
-    return new HostedRuntime(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
+  static async start(
+    engine: Engine,
+    settings: NodeJS.ProcessEnv = {},
+    tuning: Partial<Tuning> = {},
+  ): Promise<HostedRuntime> {
+    return new HostedRuntime(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings, tuning);
   }
 
   /** Folder of stored sessions. */

@@ -8,14 +8,16 @@ import { pathToFileURL } from 'node:url';
 
 const [dist, file, count] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${dist}/src/${name}`).href);
-const [{ loadEnv }, { Engines }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all([
-  load('config/env.js'),
-  load('hosting/engine.js'),
-  load('hosting/hosting.js'),
-  load('hosting/runtime/runtime.js'),
-  load('hosting/worker/workerd-engine.js'),
-  load('hosting/sandbox/sandbox.js'),
-]);
+const [{ loadEnv }, { Tuning }, { Engines }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] =
+  await Promise.all([
+    load('config/env.js'),
+    load('config/tuning.js'),
+    load('hosting/engine.js'),
+    load('hosting/hosting.js'),
+    load('hosting/runtime/runtime.js'),
+    load('hosting/worker/workerd-engine.js'),
+    load('hosting/sandbox/sandbox.js'),
+  ]);
 
 const pids = [];
 class KnownEngine extends WorkerdEngine {
@@ -26,16 +28,18 @@ class KnownEngine extends WorkerdEngine {
   }
 }
 
-const programs = new ProgramOwners();
-programs.register('release', {
+const owner = {
   withProgram: (ref, use) => use({ ref, file, secrets: { KEY: 'secret' }, configSchema: null, egressAllow: null }),
   valuesOf: () => Promise.resolve({ secrets: { KEY: 'secret' }, egressAllow: null }),
   quotaOf: () => Promise.resolve(null),
   namesOf: () => Promise.resolve({}),
   traced: () => undefined,
-});
+};
+const programs = new ProgramOwners({ get: () => owner });
+programs.onModuleInit();
 const env = loadEnv();
-const runtime = Runtime.create(env, programs, new Engines([new KnownEngine(new Sandbox(env))]));
+const engines = new Engines([new KnownEngine(new Sandbox(env))]);
+const runtime = Runtime.create(env, new Tuning(), programs, engines, () => Promise.resolve(new Date()));
 const heads = Array.from({ length: Number(count) }, () => {
   const ref = { kind: 'release', id: randomUUID(), ownerId: randomUUID(), engine: 'worker', isStateful: false };
   return new Promise((resolve, reject) => {

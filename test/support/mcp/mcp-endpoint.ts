@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { BeforeApplicationShutdown } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Env } from '../../../src/config/env.js';
+import { Tuning } from '../../../src/config/tuning.js';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
 import { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
@@ -44,8 +45,10 @@ export class TestPubSub {
 }
 
 /** A served MCP endpoint. */
-export interface TestMcpEndpoint {
+export interface TestMcpEndpoint<C extends Channel = Channel> {
   url: string;
+  /** The channel behind it. */
+  channel: C;
   /** The front itself, as the app holds it. */
   front: McpHttpServer;
   /** Does what the process does before it ends. */
@@ -57,16 +60,18 @@ export interface TestMcpEndpoint {
  * `X-Account` does. Fronts with
  * one relay are processes of one service.
  */
-export async function startMcpEndpoint(channel: Channel, relay = new TestPubSub()): Promise<TestMcpEndpoint> {
+export async function startMcpEndpoint<C extends Channel>(
+  channel: C,
+  relay = new TestPubSub(),
+): Promise<TestMcpEndpoint<C>> {
   const env = {
-    upstreamCallTimeoutMs: 5_000,
     mcpCallTimeoutMs: 5_000,
     baseUrl: 'http://127.0.0.1',
     internalUrl: '',
     isLocalOnly: true,
-    httpBodiesBytes: 64 * 1024 * 1024,
     encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
   };
+  const tuning = new Tuning({ upstreamCallTimeoutMs: 5_000 });
   const module = await Test.createTestingModule({
     controllers: [InternalSseStreamsController, InternalResumedStreamsController],
     providers: [
@@ -76,6 +81,7 @@ export async function startMcpEndpoint(channel: Channel, relay = new TestPubSub(
       InternalServer,
       InternalSignatures,
       { provide: Env, useValue: env },
+      { provide: Tuning, useValue: tuning },
       { provide: PubSub, useValue: relay },
       { provide: Vault, useValue: new Vault(env.encryptionKeys) },
       {
@@ -99,7 +105,7 @@ export async function startMcpEndpoint(channel: Channel, relay = new TestPubSub(
   const front = module.get(McpHttpServer);
   const internal = module.get(InternalSseStreamsController);
   const resumed = module.get(InternalResumedStreamsController);
-  const bodies = new BodyBudget(env as unknown as Env);
+  const bodies = new BodyBudget(env as unknown as Env, tuning);
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';
     const account = String(request.headers['x-account'] ?? principal);
@@ -131,5 +137,5 @@ export async function startMcpEndpoint(channel: Channel, relay = new TestPubSub(
       module.get<Partial<BeforeApplicationShutdown>>(provider).beforeApplicationShutdown?.();
     }
   };
-  return { url: `http://127.0.0.1:${port}/mcp`, front, stop };
+  return { url: `http://127.0.0.1:${port}/mcp`, channel, front, stop };
 }

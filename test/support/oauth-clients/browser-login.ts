@@ -1,6 +1,6 @@
 /*
- * A person with a real browser (Chromium) who lets an MCP client in: the page of `/authorize`, the sign-in with an API key at
- * `/login`, the consent, and the page of the client to which the browser returns. `/me/access` ends it.
+ * A person with a real browser (Chromium) who lets an MCP client in: the page of `/authorize`, the sign-in with an API key,
+ * the consent, and the page of the client to which the browser returns. `/me/access` ends it.
  */
 import type { Page } from 'playwright-core';
 
@@ -12,8 +12,9 @@ import type { Page } from 'playwright-core';
  */
 export async function letIn(page: Page, authorizeUrl: string, key: string): Promise<{ asked: string; back: URL }> {
   await page.goto(authorizeUrl);
-  if (new URL(page.url()).pathname === '/login') {
-    await page.getByLabel('API key').fill(key);
+  const field = page.getByLabel('API key');
+  if (await field.isVisible()) {
+    await field.fill(key);
     await page.getByRole('button', { name: 'Sign in with this key' }).click();
   }
   const allow = page.getByRole('button', { name: 'Allow', exact: true });

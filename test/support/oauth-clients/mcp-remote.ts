@@ -24,15 +24,15 @@ export interface McpRemote {
 /** A login may wait for a browser on a busy machine. */
 const LOGIN_MS_MAX = 150_000;
 
-/** Starts it for an MCP URL, without a header, on a home folder of its own. */
-export async function startMcpRemote(url: string): Promise<McpRemote> {
+/** Starts it for an MCP URL, without a header, on a home folder of its own. @param flags further arguments */
+export async function startMcpRemote(url: string, flags: string[] = []): Promise<McpRemote> {
   const home = await mkdtemp(join(tmpdir(), 'slipway-mcp-remote-'));
   const [log, browser] = ['opened', 'browser'].map((name) => join(home, name));
   await writeFile(browser, `#!/bin/sh\nprintf '%s\\n' "$1" >> '${log}'\n`, { mode: 0o755 });
   const manifest = createRequire(import.meta.url).resolve('mcp-remote/package.json');
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [join(dirname(manifest), 'dist', 'proxy.js'), url, String(await freePort())],
+    args: [join(dirname(manifest), 'dist', 'proxy.js'), url, String(await freePort()), ...flags],
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,

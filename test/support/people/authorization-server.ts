@@ -80,8 +80,8 @@ export interface AuthorizationServer {
   setAccessTokenTtl(seconds: number): void;
   /** The next token requests are answered with this status instead of being looked at. */
   failTokens(status: number, times?: number): void;
-  /** The next token request is refused with this error of RFC 6749 section 5.2. */
-  refuseTokens(error: string): void;
+  /** The next token requests, by default one, are refused with this error of RFC 6749 section 5.2. */
+  refuseTokens(error: string, times?: number): void;
   /** So many token requests are carried out and their answers kept back until released; all of them by default. */
   holdTokens(count?: number): void;
   /** Token requests arrive and are not looked at until released; a cut ends them without. */
@@ -163,8 +163,8 @@ class TestAuthorizationServer implements AuthorizationServer {
     this.failure = { status, times, error: 'server_error' };
   }
 
-  refuseTokens(error: string): void {
-    this.failure = { status: 400, times: 1, error };
+  refuseTokens(error: string, times = 1): void {
+    this.failure = { status: 400, times, error };
   }
 
   holdTokens(count = Infinity): void {

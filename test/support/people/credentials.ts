@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { expect } from '@jest/globals';
+import { expect, jest } from '@jest/globals';
 import { AuthorizationsService } from '../../../src/modules/oauth/authorizations.service.js';
-import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
+import { ReleaseResumptionService } from '../../../src/modules/releases/release-resumption.service.js';
 import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
 import type { TestApp } from '../app.js';
 import type { AuthorizationServer } from './authorization-server.js';
@@ -24,9 +24,8 @@ export async function beginSetup(
   upstreamUrl: string,
   { challenge = null, label = 'acme/weather' }: { challenge?: string[] | null; label?: string } = {},
 ): Promise<string> {
-  const credentials = app.get(CredentialsService);
   // The servers of these tests have no releases, one of which would be waiting.
-  credentials.registerPendingCheck('server', () => Promise.resolve(true));
+  jest.spyOn(app.get(ReleaseResumptionService), 'isAuthorizationPending').mockResolvedValue(true);
   const { setupUrl } = await app.get(AuthorizationsService).begin(owner, { upstreamUrl, challenge, label });
   return setupUrl;
 }

@@ -1,4 +1,4 @@
-import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../hosting.types.js';
+import { INVOCATION_HEADER, RPC_METHOD_HEADER, SCAN_HEADER, SESSION_HEADER } from '../../hosting.types.js';
 import type { Bindings } from './user-module.js';
 
 /** Marks requests of the wrapper to a session. Removed from external requests. */
@@ -7,7 +7,7 @@ export const SEND_HEADER = 'x-slipway-session-send';
 /** Header with the caller's validated configuration, for the session it opens. */
 export const CONFIG_HEADER = 'x-slipway-session-config';
 
-const OURS = [INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER, SEND_HEADER, CONFIG_HEADER];
+const OURS = [INVOCATION_HEADER, RPC_METHOD_HEADER, SCAN_HEADER, SESSION_HEADER, SEND_HEADER, CONFIG_HEADER];
 
 interface RpcErrorExtra {
   data?: unknown;

@@ -10,7 +10,7 @@ import {
   secretsIn,
   SEND_HEADER,
 } from './requests.js';
-import { AUTH_ADAPTER_PATH, SESSION_HEADER } from '../../hosting.types.js';
+import { AUTH_ADAPTER_PATH, SCAN_HEADER, SESSION_HEADER } from '../../hosting.types.js';
 import { answerAuth } from './auth-adapter.js';
 import { readConfig, type Schema } from './config.js';
 import {
@@ -40,7 +40,13 @@ export function open(module: UserModule, schema: Schema | null): Opened {
   const form = formOf(module);
   if (form.kind === 'worker') {
     return {
-      worker: { fetch: async (request, env, context) => form.fetch(clean(request), env, context) },
+      worker: {
+        fetch: async (request, env, context) => {
+          const answer = async () => form.fetch(clean(request), env, context);
+          // Callers get the 500 of workerd.
+          return request.headers.has(SCAN_HEADER) ? guarded(context, request, answer) : answer();
+        },
+      },
       McpSession: module.McpSession ?? class {},
     };
   }
@@ -57,7 +63,7 @@ export function open(module: UserModule, schema: Schema | null): Opened {
         this.session = new McpSessionObject(state, env, factory);
       }
       fetch(request: Request) {
-        return guarded(this.state, () => this.session.fetch(request));
+        return guarded(this.state, request, () => this.session.fetch(request));
       }
       alarm() {
         return this.session.alarm();
@@ -66,9 +72,12 @@ export function open(module: UserModule, schema: Schema | null): Opened {
   };
 }
 
-/** Catches exceptions of the code: reported in the author's log, not to callers. */
+const DISK_FULL = 'This service has no space left for the values of this session: its operator must free some.';
+
+/** Catches exceptions of the code: reported in the author's log, and to a scan, not to callers. */
 async function guarded(
   context: { waitUntil(promise: Promise<unknown>): void },
+  request: Request,
   answer: () => Promise<Response>,
 ): Promise<Response> {
   try {
@@ -76,7 +85,9 @@ async function guarded(
   } catch (error) {
     // Reports the error as an exception of the request.
     context.waitUntil(Promise.reject(error));
-    return rpcError(500, -32603, 'Internal error');
+    // Values of a session are in SQLite, which names a full disk so.
+    if (String(error).includes('SQLITE_FULL')) return rpcError(507, -32603, DISK_FULL);
+    return rpcError(500, -32603, request.headers.has(SCAN_HEADER) ? String(error) : 'Internal error');
   }
 }
 
@@ -88,7 +99,7 @@ class FactoryWorker {
   ) {}
 
   fetch(request: Request, env: Bindings, context: ExecutionContext): Promise<Response> {
-    return guarded(context, () => this.answer(request, env));
+    return guarded(context, request, () => this.answer(request, env));
   }
 
   private async answer(request: Request, env: Bindings): Promise<Response> {

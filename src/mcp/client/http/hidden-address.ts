@@ -1,31 +1,15 @@
-import {
-  CallerLeftError,
-  HostedAwayError,
-  NotHostedError,
-  UpstreamAuthRequiredError,
-  UpstreamBusyError,
-  UpstreamError,
-  UpstreamFailure,
-  UpstreamTimeoutError,
-  withoutWords,
-} from '../../protocol/mcp-errors.js';
+import { UpstreamError, UpstreamFailure, UpstreamTimeoutError, withoutWords } from '../../protocol/mcp-errors.js';
 
 /**
  * Replaces addresses in an upstream failure by the server's name, and removes the server's own words. Other errors are
  * returned unchanged.
  */
 export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
-  const isNameless =
-    error instanceof CallerLeftError ||
-    error instanceof UpstreamAuthRequiredError ||
-    error instanceof UpstreamBusyError ||
-    error instanceof NotHostedError ||
-    error instanceof HostedAwayError;
-  if (!(error instanceof UpstreamFailure) || isNameless) return error;
+  if (!(error instanceof UpstreamFailure) || !error.row.namesAddress) return error;
   const message = withoutAddress(withoutWords(error.message), upstream, name);
   if (error instanceof UpstreamTimeoutError) return new UpstreamTimeoutError(message, error.outcomeUnknown, error);
   const status = error instanceof UpstreamError ? error.status : null;
-  return new UpstreamError(message, error, error.outcomeUnknown, null, status);
+  return new UpstreamError(message, error, error.outcomeUnknown, undefined, status);
 }
 
 /**

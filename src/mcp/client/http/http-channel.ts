@@ -67,10 +67,19 @@ export class HttpChannels {
   }
 
   /** Creates a separate channel to this target with its credentials. Dials on the first call. */
-  channelTo(target: HttpTarget): Channel {
+  channelTo(target: HttpTarget, eras = this.eras): Channel {
     // Hosted programs do not receive the `Via` mark.
     const marked = target.dispatcher ? target : { ...target, via: this.via };
-    return new HttpChannel(target.dispatcher ?? this.egress, marked, this.eras, this.results.forChannel());
+    return new HttpChannel(target.dispatcher ?? this.egress, marked, eras, this.results.forChannel());
+  }
+
+  /** {@link channelTo}, which neither knows nor remembers the era of its endpoint. */
+  forgetfulChannelTo(target: HttpTarget): Channel {
+    const none = () => Promise.resolve(null);
+    return this.channelTo(
+      target,
+      new EraMemory({ read: none, write: async () => undefined, forget: async () => undefined }),
+    );
   }
 }
 
@@ -258,8 +267,6 @@ export class HttpChannel implements Channel {
     const open = kind === 'sse' ? openSse : openStreamable;
     return new LegacyAdapter((profile, handlers) => open(this.wire, profile, handlers), {
       url: this.target.url,
-      isFresh: () => false,
-      isStale: () => false,
       sessionsMax: this.target.sessionsMax,
       ...options,
     });

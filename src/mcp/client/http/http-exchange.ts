@@ -8,10 +8,13 @@
  *
  * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry`
  * (at least 0.1 s), three times in a row without a new id; that is no repeat of the call. Failures are UpstreamFailures,
- * which say whether the request may have run; an HTTP status is no failure here. Too large (16 MB), too deep, or too
- * many messages: UpstreamError, and the socket is closed.
+ * which say whether the request may have run; an HTTP status is no failure here. Too large (16 MB, decoded), too deep,
+ * too many messages, or in a coding that is not read: UpstreamError, and the socket is closed.
+ *
+ * A redirect with 307 or 308 within the origin is followed, at most three times, with method, headers and body.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Cancellation } from '../../protocol/cancellation.js';
 import type { CallTiming } from '../../protocol/channel.js';
@@ -23,15 +26,20 @@ import {
   UpstreamTimeoutError,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
+import { messagesIn } from '../../protocol/messages.js';
 import { SseParser } from './sse-parser.js';
 import { boundExceeded, JsonScanner } from '../../../platform/text/json-bounds.js';
 import { answerLimit, MessageBudget } from '../message-budget.js';
+import { parseUrl } from '../../../config/parse-url.js';
+import { decoded, UnknownCodingError } from '../../../platform/egress/content-coding.js';
 import type { Egress } from '../../../platform/egress/egress.js';
+import { withoutBom } from '../../../platform/text/json.js';
+import { mediaTypeOf } from '../../../platform/text/media-type.js';
 import { CALL_MS_MAX, SilenceTimer } from '../silence-timer.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { PacedWork } from '../../../platform/schedule/paced-work.js';
 
-/** Time for an upstream to end its stream after the answer; afterwards the socket is closed instead of reused. */
+/** Time for an upstream to end its body after the answer; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
 
 /** Messages above this size are read and passed on one at a time for each account. */
@@ -48,6 +56,10 @@ const TRIES_MAX = 3;
 /** Delay when the server sent no `retry`, and the least one. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MIN = 100;
+
+/** Redirects that keep method and body. */
+const KEPT: ReadonlySet<number> = new Set([307, 308]);
+const REDIRECTS_MAX = 3;
 
 /**
  * Sends HTTP requests to an upstream: through the egress policy for external targets, another dispatcher for hosted
@@ -77,6 +89,12 @@ export interface ExchangeRequest {
   isResumable?: boolean;
   cancellation?: Cancellation;
   timing?: CallTiming;
+  /** Resolves a success at its headers, without its body: no answer is awaited. */
+  isOneWay?: boolean;
+  /** Redirects that were followed before this request. */
+  redirects?: number;
+  /** Called with the target of each redirect that is followed. */
+  onRedirect?: (to: URL) => void;
   /** Uses a socket of its own: the sockets of calls may be waiting for this very message. */
   isAside?: boolean;
   /** Bounds the messages of an event stream, also when it is resumed. */
@@ -95,20 +113,28 @@ export interface StreamRequest {
   body?: string;
   /** Timeout for the response headers; the stream itself has no limit. */
   timeoutMs: number;
+  /** As {@link ExchangeRequest.onRedirect}. */
+  onRedirect?: (to: URL) => void;
   /** Receives each message; returns true for the answer to a call. An exception ends the stream. */
   onMessage: (data: string) => boolean | void;
   /** Receives events with other names than `message`. */
   onOther?: (event: string, data: string) => void;
-  /** Called once when an opened stream ends: null when the upstream ended it or {@link StreamAnswer.close} was called. */
-  onEnd: (error: Error | null) => void;
+  /**
+   * Called once when an opened stream ends: null when the upstream ended it or {@link StreamAnswer.close} was called.
+   * `retryMs` is its last `retry`, null without one.
+   */
+  onEnd: (error: Error | null, retryMs: number | null) => void;
 }
 
 /** An HTTP answer. For an event stream, `text` is the awaited message, or null when the stream ended without it. */
 export interface ExchangeAnswer {
   status: number;
   headers: IncomingHttpHeaders;
+  /** Media type in lower case, without parameters. */
   contentType: string;
   text: string | null;
+  /** True for an event stream that ended within an event. */
+  isCut?: boolean;
   /** Bearer token that was sent with the request: servers repeat it in errors. */
   token?: string | null;
   /** Position at which an event stream that ended without its message can be resumed. */
@@ -130,6 +156,9 @@ export interface ResumePoint {
   /** Begin of the call in epoch milliseconds. */
   startedAt: number;
 }
+
+/** Beginning of a batch, which servers of 2025-03-26 may send. */
+const BATCH = /^\s*\[/;
 
 /** Sends one request and reads its answer. @throws UpstreamFailure for every transport failure */
 export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
@@ -165,15 +194,21 @@ class Exchange implements Dispatcher.DispatchHandler {
   private timer: SilenceTimer | undefined;
   private drain: NodeJS.Timeout | undefined;
   private readonly startedAt: number;
+  private readonly begunAt = Date.now();
   private status = 0;
   private headers: IncomingHttpHeaders = {};
   private contentType = '';
   private bytes = 0;
   private chunks: Buffer[] = [];
   private sse: SseParser | null = null;
+  /** The coded body, of which the decoded one is read; null for a body in no coding. */
+  private coded: Readable | null = null;
+  /** The source of what is read: the decoded body, or the socket. */
+  private source: { pause(): unknown; resume(): unknown } | null = null;
   /** Messages of the stream that wait for their turn, and its end, which waits for them. */
   private waiting = 0;
   private end: (() => void) | null = null;
+  private afterDecoding: () => void = () => undefined;
   private readonly scanner = new JsonScanner();
   /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
   private handedAt = 0;
@@ -203,6 +238,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
+    this.source = controller;
     this.written = true;
     const { timing, url } = this.request;
     if (timing) {
@@ -223,9 +259,15 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.request.timing) this.request.timing.firstByteMs = performance.now() - this.sentAt;
     this.status = status;
     this.headers = headers;
-    this.contentType = headers['content-type'] ?? '';
-    const { onEvent, stream } = this.request;
-    if (this.contentType.startsWith('text/event-stream') && onEvent && (!stream || status < 300)) {
+    this.contentType = mediaTypeOf(headers['content-type']);
+    if (KEPT.has(status) && this.redirect(headers.location)) return;
+    const { onEvent, stream, isOneWay } = this.request;
+    if (isOneWay) {
+      this.closeSoon();
+      if (status < 300) return this.finish(null);
+    }
+    if (headers['content-encoding'] !== undefined && !this.decode(controller, headers['content-encoding'])) return;
+    if (this.contentType === 'text/event-stream' && onEvent && (!stream || status < 300)) {
       this.sse = new SseParser((data) => this.take(data), stream?.onOther);
       if (stream) {
         this.isOpen = true;
@@ -235,7 +277,53 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (Number(headers['content-length'] ?? 0) > answerLimit()) this.tooLarge(controller);
   }
 
+  /** Sends the request to the target of a redirect in place of this one. @returns false where it may not */
+  private redirect(location: string | string[] | undefined): boolean {
+    const { request } = this;
+    const { url, redirects = 0, timeoutMs, extendWithEvents } = request;
+    const to = typeof location === 'string' ? parseUrl(location, url) : null;
+    if (to?.origin !== url.origin || to.username !== '' || to.password !== '' || redirects === REDIRECTS_MAX)
+      return false;
+    to.hash = '';
+    request.onRedirect?.(to);
+    this.settle();
+    this.closeSoon();
+    const leftMs = extendWithEvents ? timeoutMs : Math.max(1, timeoutMs - (Date.now() - this.begunAt));
+    const again = { ...request, url: to, redirects: redirects + 1, timeoutMs: leftMs, startedAt: this.startedAt };
+    new Exchange(this.dispatcher, again, this.resolve, this.reject).start();
+    return true;
+  }
+
+  /** Reads the body through its decoders. @returns false for a coding that is not read */
+  private decode(controller: Dispatcher.DispatchController, encoding: string | string[]): boolean {
+    const coded = new Readable({ read: () => controller.resume() });
+    const { host } = this.request.url;
+    try {
+      const body = decoded(coded, encoding);
+      if (body === coded) return true;
+      this.coded = coded;
+      this.source = body;
+      body
+        .on('data', (chunk: Buffer) => this.read(controller, chunk))
+        .on('end', () => this.afterDecoding())
+        .on('error', () =>
+          this.abort(unreadable(`${host} sent an answer that cannot be decoded as ${String(encoding)}.`)),
+        );
+      return true;
+    } catch (error) {
+      if (!(error instanceof UnknownCodingError)) throw error;
+      this.abort(unreadable(`${host} sent an answer ${error.message}.`));
+      return false;
+    }
+  }
+
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.settled && !this.isOpen) return;
+    if (!this.coded) this.read(controller, chunk);
+    else if (!this.coded.push(chunk)) controller.pause();
+  }
+
+  private read(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.settled && !this.isOpen) return;
     if (this.sse) {
       if (!this.sse.push(chunk)) this.tooLarge(controller);
@@ -249,18 +337,33 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.waiting > 0) return void (this.end = () => this.onResponseEnd());
+    if (!this.coded) return this.atEnd();
+    this.afterDecoding = () => this.atEnd();
+    this.coded.push(null);
+  }
+
+  private atEnd(): void {
+    // The rest of a stream may be its answer.
+    if (!this.settled || this.isOpen) this.sse?.end();
+    if (this.waiting > 0) return void (this.end = () => this.atEnd());
     this.timer?.stop();
     clearTimeout(this.drain);
     if (this.isOpen) return this.endStream(null);
     if (this.sse) return this.finish(null);
-    if (this.bytes <= LARGE_BYTES) this.finish(this.body());
-    else this.inTurn(() => this.settled || this.finish(this.body()));
+    if (this.bytes <= LARGE_BYTES) this.finishWhole();
+    else this.inTurn(() => this.settled || this.finishWhole());
+  }
+
+  /** Answers with the whole body. The elements of a batch are read like the events of a stream. */
+  private finishWhole(): void {
+    const body = this.body();
+    const isBatch = BATCH.test(body) && this.status < 300 && !this.request.stream;
+    this.finish((isBatch ? this.answerIn(body) : null) ?? body);
   }
 
   private body(): string {
     const [only] = this.chunks;
-    return (this.chunks.length === 1 && only ? only : Buffer.concat(this.chunks)).toString('utf8');
+    return withoutBom((this.chunks.length === 1 && only ? only : Buffer.concat(this.chunks)).toString('utf8'));
   }
 
   private inTurn(work: () => void): void {
@@ -269,7 +372,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    if (this.waiting > 0 && !this.failure) return void (this.end = () => this.onResponseError(null, error));
+    if (!this.coded || this.failure) return this.atError(error);
+    this.afterDecoding = () => this.atError(error);
+    this.coded.push(null);
+  }
+
+  private atError(error: Error): void {
+    if (this.waiting > 0 && !this.failure) return void (this.end = () => this.atError(error));
+    clearTimeout(this.drain);
     this.fail(this.failure ?? error);
   }
 
@@ -277,34 +387,50 @@ class Exchange implements Dispatcher.DispatchHandler {
   private take(data: string): void {
     if (data.length <= LARGE_BYTES && this.waiting === 0) return this.onMessage(data);
     this.waiting += 1;
-    this.controller?.pause();
+    this.source?.pause();
     this.inTurn(() => {
       this.waiting -= 1;
       this.onMessage(data);
       if (this.waiting > 0) return;
-      this.controller?.resume();
+      this.source?.resume();
       this.end?.();
     });
   }
 
   private onMessage(data: string): void {
-    if (this.settled && !this.isOpen) return;
-    const exceeded = boundExceeded(data) ?? this.request.budget?.spend(data.length) ?? null;
-    if (exceeded !== null) return this.abort(unreadable(`${this.request.url.host} sent ${exceeded}.`));
-    if (this.request.extendWithEvents) this.timer?.restart();
-    let isAnswer: boolean | undefined;
+    const answer = this.answerIn(data);
+    if (answer === null) return;
+    this.finish(answer);
+    this.closeSoon();
+  }
+
+  /** The awaited message in the data of an event, which may be a batch; null without it. */
+  private answerIn(data: string): string | null {
+    if (this.settled && !this.isOpen) return null;
+    const { request } = this;
+    const { host } = request.url;
+    let exceeded = boundExceeded(data);
+    let answer: string | null = null;
+    if (request.extendWithEvents) this.timer?.restart();
     try {
-      isAnswer = this.request.onEvent?.(data);
+      for (const text of exceeded === null ? messagesIn(data) : [data]) {
+        exceeded ??= request.budget?.spend(text.length) ?? null;
+        if (exceeded !== null) throw unreadable(`${host} sent ${exceeded}.`);
+        if (request.onEvent?.(text)) answer ??= text;
+      }
+      return answer;
     } catch (error) {
       this.abort(error as Error);
-      return;
+      return null;
     }
-    if (!isAnswer) return;
-    this.finish(data);
-    this.drain = setTimeout(
-      () => this.controller?.abort(new Error('the stream stayed open after its answer')),
-      DRAIN_MS,
-    ).unref();
+  }
+
+  /** Leaves the upstream a moment to end its body, then closes the socket. */
+  private closeSoon(): void {
+    this.drain = setTimeout(() => {
+      this.finish(this.sse ? null : this.body());
+      this.controller?.abort(new Error('the body stayed open after its answer'));
+    }, DRAIN_MS).unref();
   }
 
   private readonly onDeadline = (): void => {
@@ -328,6 +454,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private abort(reason: Error): void {
     this.failure = reason;
     this.controller?.abort(reason);
+    this.coded?.destroy();
     this.fail(reason);
   }
 
@@ -335,6 +462,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (!this.settle()) return;
     const { status, headers, contentType, sse } = this;
     const answer: ExchangeAnswer = { status, headers, contentType, text };
+    if (sse?.isCut) answer.isCut = true;
     if (this.request.stream) Object.assign(answer, { close: () => this.close() });
     else if (text === null && sse && sse.lastEventId !== '') {
       const { timeoutMs, extendWithEvents } = this.request;
@@ -357,7 +485,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private endStream(error: Error | null): void {
     this.isOpen = false;
-    this.request.stream?.onEnd(error && fromSocketError(error, this.request.url, false));
+    const { stream, url } = this.request;
+    stream?.onEnd(error && fromSocketError(error, url, false), this.sse?.retryMs ?? null);
   }
 
   private close(): void {
@@ -411,7 +540,7 @@ export async function resumed(
       throw error;
     });
     if (answer === null) continue;
-    if (answer.status !== 200 || !answer.contentType.startsWith('text/event-stream')) break;
+    if (answer.status !== 200 || answer.contentType !== 'text/event-stream') break;
     if (answer.text !== null) return answer;
     if (answer.resume && answer.resume.lastEventId !== lastEventId) tries = -1;
     last = { ...answer, resume: answer.resume ?? last.resume };

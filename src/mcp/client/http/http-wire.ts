@@ -2,21 +2,26 @@ import { randomInt } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { parseUrl } from '../../../config/parse-url.js';
+import { USER_AGENT } from '../../../config/version.js';
 import type { McpCall, McpReply } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import {
   endpointGone,
   fromHttpStatus,
+  notificationRefused,
   notMcp,
   authRequired,
+  strayAnswer,
   UpstreamAuthRequiredError,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
 import { mayResend, SessionLostError } from '../may-resend.js';
 import { MessageBudget } from '../message-budget.js';
 import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
-import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol/messages.js';
+import { blockedBy } from '../../oauth/oauth-errors.js';
+import { numericId, parseMessage, replyTo, requestText } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
+import { quoted } from '../../../platform/text/quoted.js';
 import type { TraceHeaders } from '../../protocol/trace-context.js';
 import { VIA_HEADER } from '../../protocol/via.js';
 import {
@@ -29,6 +34,7 @@ import {
   type StreamAnswer,
   type StreamRequest,
 } from './http-exchange.js';
+import { uncoded } from '../../../platform/egress/content-coding.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText, wordsOf } from '../protocol-adapter.js';
 
@@ -44,10 +50,22 @@ const ANSWER_TIMEOUT_MS = 10_000;
  */
 const ASIDES_MAX = 256;
 
+/** Time for which requests go straight to where an upstream redirected one. */
+const MOVED_MS = 5 * 60_000;
+
 type Headers = Record<string, string>;
 
 /** Statuses that say nothing about a session: of authorization, of the size or time of a request, and of a busy server. */
-const UNRELATED: ReadonlySet<number> = new Set([401, 403, 408, 413, 429, 502, 503, 504]);
+const BUSY = [408, 413, 429, 502, 503, 504];
+const UNRELATED: ReadonlySet<number> = new Set([401, 403, ...BUSY]);
+
+/** Codes with which servers refuse requests of a session that they do not know. Tools answer them too. */
+const DOUBTFUL: ReadonlySet<number | undefined> = new Set([
+  rpcCode.invalidRequest,
+  -32000,
+  rpcCode.sessionLost,
+  -32002,
+]);
 
 /** Names sessions for an upstream that restores a session when it is opened again by name. */
 export interface SessionNaming {
@@ -143,14 +161,22 @@ export class HttpWire {
   private readonly logger = new Logger('mcp');
   private lastId: number;
   private asides = 0;
+  private moved: { to: URL; until: number } | null = null;
 
   constructor(
     private readonly dispatcher: HttpDispatcher,
     readonly target: HttpTarget,
   ) {
-    this.headers = { ...target.headers, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
+    const own = { ...(target.dispatcher === undefined && { 'user-agent': USER_AGENT }), ...uncoded, ...target.headers };
+    this.headers = { ...own, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
     // Processes that share a session begin at random ids, so that theirs do not collide.
     this.lastId = target.sessions ? randomInt(2 ** 47) : 0;
+  }
+
+  /** The address of the target, or for five minutes that to which it has redirected within its origin. */
+  get url(): URL {
+    const { moved } = this;
+    return moved !== null && moved.until > Date.now() ? moved.to : this.target.url;
   }
 
   /** Id of the next request, by which it can be cancelled. */
@@ -171,14 +197,21 @@ export class HttpWire {
   request(call: WireCall, manner: WireManner): Promise<McpReply> {
     const id = this.takeId();
     let streamed: McpReply | null = null;
-    const request = this.toExchange(id, call, manner, (reply) => (streamed = reply));
+    let odd: string | null = null;
+    const request = this.toExchange(
+      id,
+      call,
+      manner,
+      (reply) => (streamed = reply),
+      (text) => (odd ??= text),
+    );
     return this.send(request).then((answer) => {
       manner.onHeaders?.(answer.headers);
-      if (streamed !== null) return streamed;
-      if (!manner.isResumable || !answer.resume) return this.replyIn(answer, id, manner);
+      if (streamed !== null) return this.replyIn(answer, id, manner, odd, streamed);
+      if (!manner.isResumable || !answer.resume) return this.replyIn(answer, id, manner, odd);
       call.onInterrupted?.();
-      return resumed((again) => this.send(again), request, answer).then(
-        (whole) => streamed ?? this.replyIn(whole, id, manner),
+      return resumed((again) => this.send(again), request, answer).then((whole) =>
+        this.replyIn(whole, id, manner, odd, streamed),
       );
     });
   }
@@ -207,23 +240,28 @@ export class HttpWire {
     body: string,
     options: Pick<ExchangeRequest, 'timeoutMs' | 'cancellation' | 'timing' | 'isAside'>,
   ): Promise<void> {
-    const answer = await this.send({ ...options, url, method: 'POST', headers, body });
-    this.requireAuthorized(answer.status, answer.headers);
-    if (answer.status >= 300) throw this.statusError(answer, url);
+    const answer = await this.send({ ...options, url, method: 'POST', headers, body, isOneWay: true });
+    const { status } = answer;
+    if (status < 300) return;
+    this.requireAuthorized(status, answer.headers);
+    const { id, method } = parseMessage(body) ?? {};
+    if (id !== undefined || status < 400 || status === 429 || (status >= 500 && status !== 501))
+      throw this.statusError(answer, url);
+    throw notificationRefused(status, url, String(method), this.wordsIn(answer, url));
   }
 
   /** Sends a message without waiting for the result; drops it when 256 are already pending. */
-  aside(headers: Headers, body: string, url = this.target.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
+  aside(headers: Headers, body: string, url = this.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
     if (this.asides >= ASIDES_MAX)
       return this.logger.debug('a message to an upstream was dropped: too many are pending');
     this.asides += 1;
-    this.send({ url, method: 'POST', headers, body, timeoutMs, isAside: true })
+    this.send({ url, method: 'POST', headers, body, timeoutMs, isAside: true, isOneWay: true })
       .catch((error: unknown) => this.logger.debug({ msg: 'a message to an upstream could not be sent', err: error }))
       .finally(() => (this.asides -= 1));
   }
 
   /** Answers an upstream request by POST. */
-  answer(headers: Headers, text: string, url = this.target.url): void {
+  answer(headers: Headers, text: string, url = this.url): void {
     this.aside(headers, text, url, ANSWER_TIMEOUT_MS);
   }
 
@@ -234,8 +272,15 @@ export class HttpWire {
 
   /** Ends a session upstream with DELETE, in 2 s at most. Never rejects. */
   async endSession(headers: Headers): Promise<void> {
-    const { url } = this.target;
-    const request = { url, method: 'DELETE', headers, timeoutMs: ASIDE_TIMEOUT_MS, isAside: true } as const;
+    const { url } = this;
+    const request = {
+      url,
+      method: 'DELETE',
+      headers,
+      timeoutMs: ASIDE_TIMEOUT_MS,
+      isAside: true,
+      isOneWay: true,
+    } as const;
     await this.send(request).catch((error: unknown) =>
       this.logger.debug({ msg: 'an upstream session could not be ended', err: error }),
     );
@@ -243,7 +288,7 @@ export class HttpWire {
 
   /** Ends the named session that the upstream may hold for a caller profile, in 2 s at most. Never rejects. */
   async endNamed(profileKey: string): Promise<void> {
-    if (this.target.sessions) await this.endSession({ ...this.target.headers, ...this.nameOf(profileKey) });
+    if (this.target.sessions) await this.endSession({ ...uncoded, ...this.target.headers, ...this.nameOf(profileKey) });
   }
 
   /** Header with the session name of a caller profile; empty where sessions have no names. */
@@ -254,19 +299,32 @@ export class HttpWire {
 
   /** Opens a separate event stream. @throws UpstreamFailure; statuses other than 401 are not failures */
   async stream(request: Omit<StreamRequest, 'url'>): Promise<StreamAnswer> {
-    const { url } = this.target;
-    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.dispatcher, authorized));
+    const { url, onRedirect } = this;
+    const answer = await this.withToken({ ...request, url, onRedirect }, (authorized) =>
+      openStream(this.dispatcher, authorized),
+    );
     this.requireAuthorized(answer.status, answer.headers);
     return answer;
   }
 
   /** The error for an answer whose status is no success. */
-  statusError({ status, headers, contentType, text, token }: ExchangeAnswer, url = this.target.url): UpstreamError {
-    const sent = { url, headers: { ...this.headers, authorization: token ?? this.headers.authorization ?? '' } };
+  statusError(answer: ExchangeAnswer, url = this.target.url): UpstreamError {
+    const { status, headers, contentType } = answer;
     // The query of a redirect target may be secret.
     const target = typeof headers.location === 'string' ? parseUrl(headers.location, url) : null;
     const location = target ? `${target.origin}${target.pathname}` : undefined;
-    return fromHttpStatus(status, url, location, wordsOf(sent, contentType, text));
+    const blocked = blockedBy(url.host, status, contentType);
+    if (blocked && headers['retry-after'] === undefined) {
+      return new UpstreamError(blocked, undefined, false, status === 403 ? 'forbidden' : 'server error', status);
+    }
+    return fromHttpStatus(status, url, location, this.wordsIn(answer, url), headers['retry-after']);
+  }
+
+  /** The server's own words in an answer, without what it was sent. */
+  private wordsIn({ contentType, text, token }: ExchangeAnswer, url: URL): string {
+    const { headers } = this.target;
+    const authorization = token ?? headers.authorization ?? '';
+    return wordsOf({ url, headers: { ...headers, authorization } }, contentType, text);
   }
 
   private toExchange(
@@ -274,6 +332,7 @@ export class HttpWire {
     { method, params, onNotification, cancellation, timing, invocationId, via, trace }: WireCall,
     manner: WireManner,
     onReply: (reply: McpReply) => void,
+    onOdd?: (text: string) => void,
   ): ExchangeRequest {
     const { timeoutMs, era, isResumable } = manner;
     const { invocationHeader, via: own } = this.target;
@@ -284,7 +343,8 @@ export class HttpWire {
     if (invocationHeader && invocationId) headers[invocationHeader] = invocationId;
     let { responder } = manner;
     return {
-      url: this.target.url,
+      url: this.url,
+      onRedirect: this.onRedirect,
       account: this.target.account,
       method: 'POST',
       headers,
@@ -299,10 +359,10 @@ export class HttpWire {
       budget: new MessageBudget(),
       onEvent: (data) => {
         const head = parseMessage(data);
-        if (!head) throw notMcp(this.target.url, '', data);
-        if (typeof head.method !== 'string') {
-          const reply = replyTo(id, data, head, era);
+        if (typeof head?.method !== 'string') {
+          const reply = head && replyTo(id, data, head, era);
           if (reply) onReply(reply);
+          else onOdd?.(data);
           return reply !== null;
         }
         if (head.id === undefined) onNotification?.(data, head.method);
@@ -314,6 +374,17 @@ export class HttpWire {
       },
     };
   }
+
+  private readonly onRedirect = (to: URL): void => {
+    const { origin, pathname } = this.target.url;
+    this.moved = { to, until: Date.now() + MOVED_MS };
+    // Queries may be secret.
+    this.logger.log({
+      msg: 'an upstream redirects: change mcpUrl to the new address',
+      from: origin + pathname,
+      to: origin + to.pathname,
+    });
+  };
 
   private send(request: ExchangeRequest): Promise<ExchangeAnswer> {
     if (!this.target.bearer) return exchange(this.dispatcher, request);
@@ -350,24 +421,28 @@ export class HttpWire {
     if (rejected !== undefined) authorized.timeoutMs = timeLeft();
     return send(authorized).then((answer) => {
       answer.token = token;
-      if (rejected !== undefined || mayResend({ method: '' }, answer.status) !== 'new token') return answer;
+      const status = refusesToken(answer) ? 401 : answer.status;
+      if (rejected !== undefined || mayResend({ method: '' }, status) !== 'new token') return answer;
       return Promise.resolve(this.target.bearer?.(token) ?? null).then((other) =>
         other === null || other === token ? answer : this.sendAuthorized(request, other, timeLeft, send, token),
       );
     });
   }
 
-  /** @throws UpstreamAuthRequiredError for 401, and for 403 that requires more scopes (RFC 6750 section 3.1) */
+  /**
+   * @throws UpstreamAuthRequiredError for 401, for 400 and 403 with a challenge that refuses the token, and for 403 that
+   * requires more scopes (RFC 6750 section 3.1)
+   */
   private requireAuthorized(status: number, headers: IncomingHttpHeaders): void {
-    if (status !== 401 && status !== 403) return;
+    if (status !== 401 && status !== 403 && status !== 400) return;
     const challenges = challengeHeaders(headers['www-authenticate']);
     const bearer = bearerChallenge(challenges);
-    if (status === 403) {
+    if (status !== 401 && bearer?.error !== 'invalid_token') {
       if (bearer?.error !== 'insufficient_scope') return;
-      throw new UpstreamAuthRequiredError(authRequired.scopes, challenges, true);
+      throw new UpstreamAuthRequiredError(authRequired.scopes, challenges, 'insufficient scope');
     }
     const hasHeaders = Object.keys(this.target.headers).length > 0;
-    const isOAuth = bearer !== null && bearer.resourceMetadata !== null;
+    const isOAuth = bearer !== null && bearer.resourceMetadata.length > 0;
     const lacking = hasHeaders ? 'otherHeaders' : isOAuth ? 'oauth' : 'headers';
     throw new UpstreamAuthRequiredError(authRequired[lacking], challenges);
   }
@@ -379,37 +454,62 @@ export class HttpWire {
     throw new UpstreamError(refusalText(target, reply.error.message), undefined, false, 'loop');
   }
 
-  private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession, era }: WireManner): McpReply {
+  /**
+   * @param odd the first message of a stream that was neither the answer nor a notification or request
+   * @param streamed the reply, if it came by an event stream
+   */
+  private replyIn(
+    answer: ExchangeAnswer,
+    id: number,
+    { mayLoseSession, era }: WireManner,
+    odd: string | null,
+    streamed: McpReply | null = null,
+  ): McpReply {
+    if (streamed?.error === null) return streamed;
     const { url } = this.target;
     const { status, contentType, text } = answer;
-    if (status === 401 || status === 403) this.requireAuthorized(status, answer.headers);
-    const head = text === null ? null : parseMessage(text);
-    const reply = head && text !== null ? replyTo(id, text, head, era) : null;
-    if (status === 200 && reply) return reply;
+    if (status >= 400) this.requireAuthorized(status, answer.headers);
+    const isWait = (status === 429 || status === 503) && answer.headers['retry-after'] !== undefined;
+    if (isWait) throw this.statusError(answer);
+    const message = streamed?.text ?? text;
+    const head = message === null ? null : parseMessage(message);
+    const reply = streamed ?? (head && message !== null ? replyTo(id, message, head, era) : null);
+    const isCodeOfLoss = mayLoseSession && DOUBTFUL.has(reply?.error?.code) && !BUSY.includes(status);
+    if (status === 200 && reply && !isCodeOfLoss) return reply;
     this.requireNoLoop(status, reply);
-    if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
+    const isRead = numericId(head?.id) === id;
+    if (mayLoseSession && isSessionLost(status, reply, isRead)) throw new SessionLostError();
     // A 404 without our request id comes from a server that has not read the message: the endpoint no longer exists.
-    if (status === 404 && reply?.error && head?.id !== id) throw endpointGone(url, reply.error.message);
+    if (status === 404 && reply?.error && !isRead) throw endpointGone(url, reply.error.message);
     const isSuccess = status >= 200 && status < 300;
-    const isInDoubt = mayLoseSession && !isSuccess && head?.id !== id && !UNRELATED.has(status);
+    const isInDoubt = isCodeOfLoss || (mayLoseSession && !isSuccess && !isRead && !UNRELATED.has(status));
     if (reply && (status < 300 || reply.error)) {
-      if (isInDoubt) throw new SessionLostError(reply);
+      if (isInDoubt) throw new SessionLostError(reply, isCodeOfLoss && status >= 400 && status < 500);
       return reply;
     }
     if (isInDoubt) throw new SessionLostError(this.statusError(answer));
     if (!isSuccess) throw this.statusError(answer);
-    if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType, text);
-    throw new UpstreamError(
-      `${url.host} ended its event stream without an answer: the server or a proxy cut it.`,
-      undefined,
-      true,
-    );
+    const isStream = text === null && contentType === 'text/event-stream';
+    const stray = strayAnswer(`${url.origin}${url.pathname}`, id, isStream ? parseMessage(odd ?? '') : head);
+    if (stray) throw stray;
+    if (!isStream) throw notMcp(url, contentType, text);
+    const how = answer.isCut ? 'within an event' : 'without an answer';
+    const other = odd === null ? '' : ` It sent ${quoted(odd, 60)}, which is no answer.`;
+    const ended = `${url.host} ended its event stream ${how}: the server or a proxy cut it.${other}`;
+    throw new UpstreamError(ended, undefined, true);
   }
 }
 
+/** True for an answer that refuses the token, whatever its status (RFC 6750 section 3.1). */
+function refusesToken({ status, headers }: ExchangeAnswer): boolean {
+  if (status === 401) return true;
+  const hasChallenge = (status === 400 || status === 403) && headers['www-authenticate'] !== undefined;
+  return hasChallenge && bearerChallenge(challengeHeaders(headers['www-authenticate']))?.error === 'invalid_token';
+}
+
 /** MCP signals a lost session with 404; some servers answer 400 with a generic code and without our request id. */
-function isSessionLost(status: number, reply: McpReply | null, id: number, head: RpcHead | null): boolean {
+function isSessionLost(status: number, reply: McpReply | null, isRead: boolean): boolean {
   const code = reply?.error?.code;
-  if (status === 404) return !(code === rpcCode.methodNotFound && head?.id === id);
-  return status === 400 && head?.id !== id && (code === -32000 || code === rpcCode.invalidRequest);
+  if (status === 404) return !(code === rpcCode.methodNotFound && isRead);
+  return status === 400 && !isRead && (code === -32000 || code === rpcCode.invalidRequest);
 }

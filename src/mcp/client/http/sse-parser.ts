@@ -1,5 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
+import { jsonIn } from '../../../platform/text/json-bounds.js';
+import { withoutBom } from '../../../platform/text/json.js';
 import { answerLimit } from '../message-budget.js';
 
 /** Event ids that a `Last-Event-ID` header can carry; others are ignored. */
@@ -17,6 +19,11 @@ export class SseParser {
   private readonly decoder = new StringDecoder('utf8');
   private readonly parser: EventSourceParser;
   private isTooLarge = false;
+  private isBegun = false;
+  /** True while the rest of an ended stream is parsed. */
+  private isEnding = false;
+  /** True once the stream has ended within an event. */
+  isCut = false;
 
   /**
    * @param onData receives each non-empty message; an empty one is a keep-alive
@@ -32,6 +39,7 @@ export class SseParser {
     this.parser = createParser({
       maxBufferSize: charsMax,
       onEvent: ({ id = '', event = 'message', data }) => {
+        if (this.isEnding && jsonIn(data) === undefined) return void (this.isCut = data !== '');
         if (EVENT_ID.test(id)) this.lastEventId = id;
         if (data === '') return;
         if (event === 'message') onData(data);
@@ -44,7 +52,18 @@ export class SseParser {
 
   /** Parses the next bytes. @returns false once an event exceeds the size limit; the stream must then be closed */
   push(chunk: Buffer): boolean {
-    if (!this.isTooLarge) this.parser.feed(this.decoder.write(chunk));
+    if (!this.isTooLarge) {
+      const text = this.decoder.write(chunk);
+      this.parser.feed(this.isBegun ? text : withoutBom(text));
+      this.isBegun ||= text !== '';
+    }
     return !this.isTooLarge;
+  }
+
+  /** Delivers an event whose blank line is missing at the end of the stream, if its data is whole JSON. */
+  end(): void {
+    if (this.isTooLarge) return;
+    this.isEnding = true;
+    this.parser.feed(`${this.decoder.end()}\n\n`);
   }
 }

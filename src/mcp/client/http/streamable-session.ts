@@ -1,7 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
-import { CallerLeftError, fromHttpStatus, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import {
+  CallerLeftError,
+  UpstreamAuthRequiredError,
+  type UpstreamError,
+  UpstreamTimeoutError,
+} from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { canBeAsked, identityOfInitialize, initializeParams } from '../../protocol/session.js';
@@ -10,7 +15,8 @@ import type { StreamAnswer } from './http-exchange.js';
 import type { HttpWire, WireManner } from './http-wire.js';
 import { SessionLostError } from '../may-resend.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
-import { cancelledText } from '../multiplexed-calls.js';
+import { cancelledText } from '../pipe-session.js';
+import { GOOD_STREAM_MS, reopenMs } from '../reopen-wait.js';
 import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
 /** Error codes of `initialize` that a modern server may send. */
@@ -34,8 +40,7 @@ const LOST: ReadonlySet<number> = new Set([400, 404]);
 /** Statuses of a server that is away or overloaded; it may have a stream. */
 const AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** The GET stream is reopened after 1 s, 2 s, … and given up after this many failures in a row. */
-const STREAM_RETRY_MS = 1_000;
+/** A GET stream that cannot be opened after this many waits in a row is given up. */
 const STREAM_RETRIES_MAX = 5;
 
 /**
@@ -85,9 +90,11 @@ class StreamableSession implements LegacySession {
   private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
   /** Reports the end of the stream to its listener. */
-  private onStreamEnd: () => void = () => undefined;
+  private onStreamEnd: (retryMs: number | null) => void = () => undefined;
   private retry: NodeJS.Timeout | undefined;
   private probing: Promise<void> | null = null;
+  /** True once the server has answered a call in this session. */
+  private hasAnswered = false;
   /** True once the server has opened a stream in this session. */
   private hadStream = false;
   private isEnded = false;
@@ -122,7 +129,7 @@ class StreamableSession implements LegacySession {
   async begin(timeoutMs: number): Promise<void> {
     try {
       const body = requestText(null, 'notifications/initialized', undefined);
-      await this.wire.post(this.wire.target.url, this.headers, body, { timeoutMs });
+      await this.wire.post(this.wire.url, this.headers, body, { timeoutMs });
     } catch (error) {
       void this.end();
       throw error;
@@ -147,19 +154,22 @@ class StreamableSession implements LegacySession {
     return wire.request(call, manner).then(
       (reply) => {
         if (responder) this.leave(responder);
+        this.hasAnswered = true;
         if (call.session === '' && this.ref.id !== null) reply.session = this.ref.id;
         return reply;
       },
-      (error: unknown) => {
+      async (error: unknown) => {
         if (responder) this.leave(responder);
-        if (error instanceof SessionLostError && error.outcome !== null) {
-          const { outcome } = error;
-          // The session of a task may be one of another process.
-          return (call.session ? Promise.resolve() : this.probe()).then(() => {
-            if (outcome instanceof Error) throw outcome;
-            return outcome;
-          });
+        // A demand for authorization without a challenge, in a session that had access.
+        const isBarred = error instanceof UpstreamAuthRequiredError && error.challenges.length === 0;
+        const outcome = error instanceof SessionLostError ? error.outcome : isBarred ? error : null;
+        // The session of a task may be one of another process.
+        if (outcome !== null && manner.mayLoseSession && !call.session && (this.hasAnswered || !isBarred)) {
+          await this.probe();
+          if (this.isEnded && (isBarred || (error as SessionLostError).wasRefused)) throw new SessionLostError();
         }
+        if (outcome !== null && !(outcome instanceof Error)) return outcome;
+        if (outcome !== null) throw outcome;
         // Closing the socket does not cancel a request in these versions.
         if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) {
           wire.aside(headers, cancelledText(id));
@@ -177,10 +187,11 @@ class StreamableSession implements LegacySession {
     this.wire.aside(this.headers, text);
   }
 
-  async startListening(timeoutMs: number, onEnd: () => void): Promise<boolean> {
+  async startListening(timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean> {
     // Servers without sessions open a GET stream that never carries a message.
     if (this.ref.id === null || this.isEnded) return false;
     if (this.stream) return true;
+    let isOver = false;
     const answer = await this.wire.stream({
       method: 'GET',
       headers: this.streamHeaders,
@@ -194,19 +205,20 @@ class StreamableSession implements LegacySession {
           this.handlers.onRequest(asked, params, responder.forward);
         responder.take(data, head.method, this.isInteractive ? forward : undefined);
       },
-      onEnd: () => {
+      onEnd: (_error, retryMs) => {
+        isOver = true;
         this.stream = null;
-        if (!this.isEnded) onEnd();
+        if (!this.isEnded) onEnd(retryMs);
       },
     });
     if (answer.text !== null) {
       if (LOST.has(answer.status)) throw new SessionLostError();
-      if (AWAY.has(answer.status)) throw fromHttpStatus(answer.status, this.wire.target.url, undefined);
+      if (AWAY.has(answer.status)) throw this.wire.statusError(answer);
       return false;
     }
     this.hadStream = true;
     if (this.isEnded) answer.close();
-    else {
+    else if (!isOver) {
       this.stream = answer;
       this.onStreamEnd = onEnd;
     }
@@ -231,27 +243,36 @@ class StreamableSession implements LegacySession {
    */
   private async probe(): Promise<void> {
     if (this.probing === null && this.handlers.mayProbe()) {
-      this.probing = this.ping().finally(() => (this.probing = null));
+      this.probing = this.dropIfLost().finally(() => (this.probing = null));
     }
     await this.probing;
   }
 
-  private async ping(): Promise<void> {
-    const manner = { era: 'legacy', headers: this.headers, timeoutMs: PING_MS, mayLoseSession: true } as const;
+  async ping(): Promise<boolean | null> {
+    const manner = { era: 'legacy', headers: this.headers, timeoutMs: PING_MS } as const;
     try {
-      await this.wire.request({ method: 'ping' }, manner);
+      const { status, reply } = await this.wire.probe({ method: 'ping' }, manner);
+      if (AWAY.has(status)) return null;
+      if (reply && (reply.error === null || reply.error.code === rpcCode.methodNotFound)) return true;
+      return reply || status >= 400 ? false : null;
     } catch (error) {
-      if (!(error instanceof SessionLostError)) {
-        return this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
-      }
-      // Not ended upstream, since calls may still run in it.
-      const { stream } = this;
-      this.isEnded = true;
-      clearTimeout(this.retry);
-      this.closeStream();
-      this.handlers.onLost(this);
-      if (stream) this.onStreamEnd();
+      if (error instanceof UpstreamAuthRequiredError) return false;
+      this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
+      return null;
     }
+  }
+
+  private async dropIfLost(): Promise<void> {
+    const isKnown = await this.ping();
+    if (isKnown) this.handlers.onKnown();
+    if (isKnown !== false) return;
+    // Not ended upstream, since calls may still run in it.
+    const { stream } = this;
+    this.isEnded = true;
+    clearTimeout(this.retry);
+    this.closeStream();
+    this.handlers.onLost(this);
+    if (stream) this.onStreamEnd(null);
   }
 
   private closeStream(): void {
@@ -261,13 +282,15 @@ class StreamableSession implements LegacySession {
 
   /** Reopens the GET stream while the session lives, unless the server does not offer one. */
   private async keepStream(failures: number): Promise<void> {
-    const again = (failed: number) => {
-      if (this.isEnded || failed > STREAM_RETRIES_MAX) return;
-      const ms = STREAM_RETRY_MS * 2 ** failed;
-      this.retry = setTimeout(() => void this.keepStream(failed), ms).unref();
+    const openedAt = performance.now();
+    const again = (failed: number, ms: number) => {
+      if (!this.isEnded) this.retry = setTimeout(() => void this.keepStream(failed), ms).unref();
     };
     try {
-      await this.startListening(STREAM_WAIT_MS, () => again(0));
+      await this.startListening(STREAM_WAIT_MS, (retryMs) => {
+        const ends = performance.now() - openedAt > GOOD_STREAM_MS ? 0 : failures;
+        again(ends + 1, reopenMs(ends, retryMs));
+      });
     } catch (error) {
       if (error instanceof SessionLostError) {
         if (this.hadStream) this.handlers.onLost(this);
@@ -275,7 +298,8 @@ class StreamableSession implements LegacySession {
       }
       // Logged only: no caller waits for this stream.
       this.logger.debug({ msg: 'the GET stream of an upstream session could not be opened', err: error });
-      again(failures + 1);
+      const { retryAfterSeconds } = error as Partial<UpstreamError>;
+      if (failures < STREAM_RETRIES_MAX) again(failures + 1, reopenMs(failures, null, retryAfterSeconds));
     }
   }
 }

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type {
   Channel,
   Listening,
@@ -7,19 +8,13 @@ import type {
   McpReply,
   UpstreamListener,
 } from '../../protocol/channel.js';
-import { deadlineIn } from '../../protocol/deadline.js';
-import { isChange } from '../../protocol/list-pages.js';
-import { asCallError, UpstreamBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
-import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
+import { UpstreamBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
+import { messagesIn, parseMessage } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
-import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
-import { LegacyListening } from '../legacy-adapter.js';
-import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
-import { SessionLevel } from '../session-level.js';
-import { SingleFlight } from '../single-flight.js';
-import { Listeners } from '../listeners.js';
-import { MultiplexedCalls } from '../multiplexed-calls.js';
+import { LegacyAdapter } from '../legacy-adapter.js';
 import { MessageBudget } from '../message-budget.js';
+import { PipeSession } from '../pipe-session.js';
+import type { SessionHandlers } from '../session-slots.js';
 
 /** Duplex pipe of whole messages to a peer, independent of its transport. */
 export interface FramePort {
@@ -29,13 +24,8 @@ export interface FramePort {
   send(text: string): void;
   /** Bytes that the peer has not read yet. */
   readonly bufferedBytes: number;
-  /**
-   * Closes the pipe because of a protocol violation.
-   *
-   * @param code WebSocket close code (RFC 6455 section 7.4.1): 1007 for invalid JSON, 1008 otherwise
-   * @param reason at most 123 bytes of UTF-8
-   */
-  refuse(code: 1007 | 1008, reason: string): void;
+  /** Closes the pipe because of a limit that the peer exceeds. @param reason at most 123 bytes of UTF-8 */
+  refuse(reason: string): void;
   /** Closes the pipe normally. */
   close(): void;
 }
@@ -59,61 +49,61 @@ const host = 'The local server';
 
 /**
  * MCP to a local server over a pipe that the server's bridge opened: one message per frame in both directions, for many
- * callers. The owner of the pipe calls {@link receive} and {@link end}.
+ * callers, who share the session with which the bridge started the server. The owner of the pipe calls {@link receive}
+ * and {@link end}.
  */
 export class UplinkChannel implements Channel {
-  private readonly calls: MultiplexedCalls;
-  private readonly listening = new LegacyListening((timeoutMs) => this.session(timeoutMs));
-  private readonly listeners = new Listeners((...args) => this.listening.start(...args));
-  private readonly tasks = new LegacyTasks();
-  /** Of the client that set a level last and called. */
-  private readonly level = new SessionLevel();
-  private readonly identity = new SingleFlight(() => this.initialize(), { host });
-  private lastId = 0;
-  private isEnded = false;
+  private readonly logger = new Logger('uplink');
+  private readonly session: PipeSession;
+  private readonly adapter: LegacyAdapter;
   private readonly budget = new MessageBudget(true);
+  private lastId = 0;
 
   /** @param connectTimeoutMs handshake timeout */
   constructor(
     private readonly port: FramePort,
-    private readonly connectTimeoutMs: number,
+    connectTimeoutMs: number,
   ) {
-    this.calls = new MultiplexedCalls({
+    const handlers: Partial<SessionHandlers> = {};
+    const pipe = {
       host,
       takeId: () => (this.lastId += 1),
-      sendRequest: (text) => port.send(text),
-      notify: (text) => port.send(text),
-      answer: (text) => this.answer(text),
-    });
+      send: async (text: string) => this.send(text),
+      notify: (text: string) => port.send(text),
+      answer: (text: string) => this.answer(text),
+      refused: (message: string) =>
+        new UpstreamError(`The local server refused to open a session: ${message.slice(0, 300)}`),
+      cut: () => new UplinkDisconnectedError(true),
+      close: () => undefined,
+    };
+    const session = new PipeSession(pipe, DECLARED, handlers);
+    this.session = session;
+    const open = async (_: unknown, owner: SessionHandlers) => {
+      // Requests that no running call can answer are refused: they may concern any caller.
+      Object.assign(handlers, owner, { onRequest: undefined });
+      await port.ready;
+      await session.begin(connectTimeoutMs);
+      return session;
+    };
+    this.adapter = new LegacyAdapter(open, { url: { host }, hasOneSession: true });
   }
 
   /** Calls that the local server has not answered. */
   get inFlight(): number {
-    return this.calls.size;
+    return this.session.size;
   }
 
   open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.identity.get(timeoutMs);
+    return this.adapter.open(timeoutMs);
   }
 
-  async request(call: McpCall): Promise<McpReply> {
-    const timeLeft = deadlineIn(call.timeoutMs);
-    const identity = this.identity.value ?? (await this.identity.get(call.timeoutMs, call.cancellation));
-    const { level } = call.profile ?? {};
-    if (level !== undefined) {
-      await this.level.set(level, (set) => {
-        const timeoutMs = timeLeft();
-        return this.send({ ...set, timeoutMs }, timeoutMs);
-      });
-    }
-    const send = (part: McpCall, timeoutMs: number) => this.send(part, timeoutMs);
-    return offersTasks(identity) ? this.tasks.send(call, timeLeft(), send) : send(call, timeLeft());
+  request(call: McpCall): Promise<McpReply> {
+    return this.adapter.request(call, call.timeoutMs);
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, { timeoutMs }: ListenOptions): Promise<Listening> {
     await this.open(timeoutMs);
-    if (this.isEnded) throw new UplinkDisconnectedError();
-    return this.listeners.add(filter, listener, timeoutMs);
+    return this.adapter.listen(filter, listener, { timeoutMs });
   }
 
   /** Nothing to release: all callers share the one session of the local server. */
@@ -123,86 +113,39 @@ export class UplinkChannel implements Channel {
     this.port.close();
   }
 
-  /** Handles one message of the peer. */
-  receive(text: string): void {
-    if (this.isEnded) return;
-    const head = parseMessage(text);
-    if (!head) return this.refuse(text);
-    const exceeded = this.budget.spend(text.length);
-    if (exceeded !== null) return this.port.refuse(1008, exceeded);
-    const { method } = head;
-    if (typeof method === 'string') {
-      if (head.id !== undefined) this.calls.requested(text, method);
-      else if (method === 'notifications/progress') this.calls.progressed(head, text);
-      else if (isChange(method)) this.listening.onNotification(text, method);
-      else this.calls.notified(text, method);
-    } else if ('result' in head || 'error' in head) {
-      if (this.calls.answered(head, text)) this.budget.renew();
-    } else this.port.refuse(1008, 'a frame must hold one JSON-RPC message');
+  /** Handles one message of the peer, or a batch. Text that holds no message of JSON-RPC is noted and counted only. */
+  receive(frame: string): void {
+    for (const text of messagesIn(frame)) {
+      if (this.session.loss) return;
+      const exceeded = this.budget.spend(text.length);
+      if (exceeded !== null) return this.port.refuse(exceeded);
+      const head = parseMessage(text);
+      if (!head) this.logger.debug('a local server sent something that is no message');
+      else if (this.session.receive(head, text)) this.budget.renew();
+    }
   }
 
   /** Fails everything in progress after the pipe has closed. */
   end(): void {
-    if (this.isEnded) return;
-    this.isEnded = true;
-    this.calls.end(() => new UplinkDisconnectedError(true));
-    void this.listeners.close(new UplinkDisconnectedError());
-  }
-
-  private refuse(text: string): void {
-    try {
-      JSON.parse(text);
-    } catch {
-      return this.port.refuse(1007, 'a frame must be JSON');
-    }
-    this.port.refuse(1008, 'a frame must hold one JSON-RPC message, not a batch');
+    this.session.lose(new UplinkDisconnectedError());
+    void this.adapter.plain.listeners.close(new UplinkDisconnectedError());
   }
 
   /** Answers the peer. Closes the pipe of a peer that sends requests without reading the answers, to protect memory. */
   private answer(text: string): void {
-    if (this.isEnded) return;
-    if (this.port.bufferedBytes > UNREAD_BYTES_MAX) this.port.refuse(1008, 'answers are not read');
+    if (this.port.bufferedBytes > UNREAD_BYTES_MAX) this.port.refuse('answers are not read');
     else this.port.send(text);
   }
 
-  /** Sends `initialize`, once per pipe: the bridge answers from the session with which it started the server. */
-  private async initialize(): Promise<UpstreamIdentity> {
-    await this.port.ready;
-    const timeoutMs = this.connectTimeoutMs;
-    const params = initializeParams(DECLARED);
-    const reply = await this.send({ method: 'initialize', params, timeoutMs }, timeoutMs);
-    if (reply.error) {
-      throw new UpstreamError(`The local server refused to open a session: ${reply.error.message.slice(0, 300)}`);
-    }
-    const identity = identityOfInitialize(resultOf(reply), { host });
-    this.port.send(requestText(null, 'notifications/initialized', undefined));
-    return identity;
-  }
-
-  /** @throws UpstreamBusyError when the request was not sent, UpstreamFailure */
-  private async send(call: McpCall, timeoutMs: number): Promise<McpReply> {
-    if (this.isEnded) throw new UplinkDisconnectedError();
-    if (this.calls.size >= IN_FLIGHT_MAX) {
+  /** @throws UpstreamBusyError when the request was not sent */
+  private send(text: string): void {
+    if (this.inFlight > IN_FLIGHT_MAX) {
       const message = `${IN_FLIGHT_MAX} calls run through this uplink already: try again when some of them have ended.`;
       throw new UpstreamBusyError(message);
     }
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) {
       throw new UpstreamBusyError('The local server does not read what it was sent: try again when it has caught up.');
     }
-    try {
-      return await this.calls.run(call, timeoutMs);
-    } catch (error) {
-      throw asCallError(error, call);
-    }
-  }
-
-  /** The session of the local server, for its notifications. */
-  private async session(timeoutMs: number) {
-    return {
-      identity: await this.open(timeoutMs),
-      request: (call: McpCall, ms: number) => this.send(call, ms),
-      startListening: () => Promise.resolve(!this.isEnded),
-      stopListening: () => undefined,
-    };
+    this.port.send(text);
   }
 }

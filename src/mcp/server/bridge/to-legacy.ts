@@ -4,13 +4,14 @@
  *
  * Removed: `resultType`, `ttlMs`, `cacheScope`, protocol names in `_meta`. Output schemas that are no objects are
  * wrapped as `{result: …}`, and so is the output of their tools; before 2025-06-18 there is neither. Output that is no
- * object also becomes a text block if the tool sent no text, since many old clients read nothing else. Resource links
+ * object, or that the revision lacks, also becomes a text block if the tool sent no text, since many old clients read
+ * nothing else; `content` is made where it is missing. Resource links
  * (2025-06-18) and audio (2025-03-26) become text for clients that are older. A missing resource has the code -32002
  * instead of -32602.
  */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
-import { memberText, rewriteMembers, rewriteItems, rewriteList } from '../../protocol/json-edit.js';
+import { memberText, rewriteMembers, rewriteItems, rewriteList, withMember } from '../../protocol/json-edit.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { metaForLegacy } from './hop.js';
 
@@ -57,7 +58,7 @@ export function legacyResult(result: string, reader: LegacyReader): string {
         return value;
     }
   });
-  if (method === 'tools/call') return withTextOf(result, rewritten);
+  if (method === 'tools/call') return withContent(result, rewritten, version);
   return method === 'tools/list' ? legacyTools(rewritten, version) : rewritten;
 }
 
@@ -77,13 +78,14 @@ export function isWrapped(tool: string): boolean {
 }
 
 /**
- * Adds text content to structured output that is not an object, if the tool sent no content: many old clients read only
- * text.
+ * A tool's result with `content`, which has structured output as text where the client would get nothing readable else: the
+ * output is no object, the revision has none, or the tool sent no content.
  */
-function withTextOf(modern: string, legacy: string): string {
-  if (!modern.includes('"structuredContent"')) return legacy;
-  const value = memberText(modern, 'structuredContent');
-  if (value === undefined || value.startsWith('{')) return legacy;
+function withContent(modern: string, legacy: string, version: string | null): string {
+  const isMissing = !legacy.includes('"content"') || (memberText(legacy, 'content') ?? 'null') === 'null';
+  const value = modern.includes('"structuredContent"') ? memberText(modern, 'structuredContent') : undefined;
+  if (isMissing) return withMember(legacy, 'content', `[${value === undefined ? '' : text(value)}]`);
+  if (value === undefined || (value.startsWith('{') && !isOlder(version, STRUCTURED_SINCE))) return legacy;
   return rewriteMembers(legacy, (name, content) => {
     if (name !== 'content' || !content.startsWith('[')) return content;
     const blocks = JSON.parse(content) as unknown[];

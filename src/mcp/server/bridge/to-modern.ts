@@ -1,18 +1,19 @@
 /**
  * Results of a legacy upstream, completed for clients of 2026-07-28. Pure functions over JSON text.
  *
- * Added: `resultType: complete`, and for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes
- * upstream are not known here. Removed: `execution` of tools, which the revision lacks, and tools whose header marks
- * are invalid. Codes -32000 to -32099 have other meanings now: a missing resource becomes -32602, all others -32603
- * with the original in `data.upstream`. Answers of modern upstreams that lack required members are completed likewise,
- * because official clients refuse them.
+ * Set: `resultType: complete`, for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes upstream are
+ * not known here, and `content` of a tool's result that has none. Removed: `execution` of tools, which the revision lacks,
+ * and tools whose header marks are invalid. Codes -32000 to -32099 have other meanings now: a missing resource becomes
+ * -32602, all others -32603 with the original in `data.upstream`. Answers of modern upstreams that lack required members, or have odd ones, are
+ * completed likewise, because official clients refuse them. `cacheScope` is always `private`: an endpoint of ours is called
+ * with a key, and what it answers may depend on the caller's headers, values and choice of tools.
  */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
-import { withFirst, withoutMembers, rewriteItems } from '../../protocol/json-edit.js';
-import { members } from '../../protocol/json-text.js';
+import { withFirst, withoutMembers, rewriteItems, rewriteMembers } from '../../protocol/json-edit.js';
+import { members, slice } from '../../protocol/json-text.js';
 import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
-import { rpcCode } from '../../protocol/protocol.js';
+import { rpcCode, type Era } from '../../protocol/protocol.js';
 import { headerParamsOf } from './header-params.js';
 
 /** Methods whose results require `ttlMs` and `cacheScope`. */
@@ -25,8 +26,8 @@ const cacheable: ReadonlySet<string> = new Set([
   'resources/read',
 ]);
 
-/** A result with the members that the revision requires. `ttlMs` is 0, since changes upstream are not known here. */
-export function modernResult(method: string, result: string): string {
+/** A result with the members that the revision requires, of an upstream of `era`. */
+export function modernResult(method: string, result: string, era: Era): string {
   if (!result.startsWith('{')) return result;
   const hasOldParts = method === 'tools/list' && (result.includes('"execution"') || result.includes('"x-mcp-header"'));
   // The revision has no `execution`, and a tool whose header marks are invalid cannot be called.
@@ -36,21 +37,40 @@ export function modernResult(method: string, result: string): string {
         return headerParamsOf(tool) && withoutMembers(tool, (name) => name === 'execution');
       })
     : result;
-  const lacking = [
-    ...(lacks(converted, 'resultType') ? ['"resultType":"complete"'] : []),
-    ...(cacheable.has(method) && lacks(converted, 'ttlMs') ? ['"ttlMs":0'] : []),
-    ...(cacheable.has(method) && lacks(converted, 'cacheScope') ? ['"cacheScope":"private"'] : []),
-  ];
-  return lacking.length === 0 ? converted : withFirst(converted, lacking.join(','));
+  const parts = members(converted);
+  const textOf = (name: string) => {
+    const span = parts.get(name);
+    return span && slice(converted, span);
+  };
+  // A legacy server's own member of the name means something else.
+  const resultType = (era === 'modern' && textOf('resultType')) || '"complete"';
+  const required = new Map([['resultType', resultType]]);
+  if (cacheable.has(method)) {
+    required.set('ttlMs', era === 'modern' ? ttlText(textOf('ttlMs')) : '0').set('cacheScope', '"private"');
+  }
+  const content = textOf('content');
+  if (method === 'tools/call' && resultType === '"complete"' && (content === undefined || content === 'null')) {
+    const structured = textOf('structuredContent');
+    required.set('content', `[${structured === undefined ? '' : JSON.stringify({ type: 'text', text: structured })}]`);
+  }
+  const lacking = [...required].filter(([name]) => !parts.has(name)).map(([name, value]) => `"${name}":${value}`);
+  const corrected = rewriteMembers(converted, (name, value) => required.get(name) ?? value);
+  return lacking.length === 0 ? corrected : withFirst(corrected, lacking.join(','));
+}
+
+/** A `ttlMs` that clients accept: a whole number from 0 on. 0 for anything else than a number. */
+function ttlText(text: string | undefined): string {
+  const value = text === undefined ? 0 : Number(text);
+  return Number.isFinite(value) && !text?.startsWith('"') ? String(Math.max(0, Math.trunc(value))) : '0';
 }
 
 /**
- * True if a modern upstream's answer contains the required members, so that it is forwarded unchanged. Some servers
- * omit them, and official clients then reject the whole result. Searches the text for the names instead of parsing it.
+ * True if a modern upstream's answer, to a method whose results have no `cacheScope`, contains the required members and is
+ * forwarded unchanged. Searches the text for the names instead of parsing it.
  */
 export function namesDemanded(method: string, answer: string): boolean {
-  if (!answer.includes('"resultType"')) return false;
-  return !cacheable.has(method) || (answer.includes('"ttlMs"') && answer.includes('"cacheScope"'));
+  if (cacheable.has(method) || !answer.includes('"resultType"')) return false;
+  return method !== 'tools/call' || answer.includes('"content"');
 }
 
 /**
@@ -80,8 +100,4 @@ const ofSubscriptions: ReadonlySet<string> = new Set([
 /** True if a notification may precede the answer on its stream. */
 export function isOfRequest(method: string): boolean {
   return !ofSubscriptions.has(method);
-}
-
-function lacks(object: string, name: string): boolean {
-  return !object.includes(`"${name}"`) || !members(object).has(name);
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
 import { SessionMark } from './session-mark.entity.js';
+import { deletionTime } from '../../../platform/database/deletion-time.js';
 
 /** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
@@ -33,6 +34,7 @@ export class SessionMarkRepository {
     );
     if (Date.now() - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = Date.now();
-    await this.marks.delete({ expiresAt: LessThan(new Date()) });
+    const now = await deletionTime(this.marks);
+    if (now) await this.marks.delete({ expiresAt: LessThan(now) });
   }
 }

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { Vault } from '../../../platform/vault/vault.js';
+import { namesType } from '../../../platform/text/media-type.js';
 import { Cancellation } from '../../protocol/cancellation.js';
 import { parseMessage } from '../../protocol/messages.js';
 import { type CallObserver, type McpResponseSink, silentSink } from '../mcp-request.js';
@@ -162,5 +163,5 @@ export function sseStreamOf({ url = '' }: IncomingMessage): string | null {
 /** True for a GET that opens a stream of HTTP+SSE: clients of newer revisions send a session id or their revision. */
 export function opensSseStream({ method, headers }: IncomingMessage): boolean {
   const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
-  return method === 'GET' && isPlain && (headers.accept?.includes('text/event-stream') ?? false);
+  return method === 'GET' && isPlain && namesType(headers.accept, 'text/event-stream');
 }

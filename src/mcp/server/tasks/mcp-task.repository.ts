@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
 import { McpTask } from './mcp-task.entity.js';
+import { deletionTime } from '../../../platform/database/deletion-time.js';
 
 /** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
@@ -24,7 +25,8 @@ export class McpTaskRepository {
     if (surplus.length > 0) await this.tasks.remove(surplus);
     if (now - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = now;
-    await this.tasks.delete({ expiresAt: LessThan(new Date(now)) });
+    const old = await deletionTime(this.tasks);
+    if (old) await this.tasks.delete({ expiresAt: LessThan(old) });
   }
 
   /** Ids of an owner's tasks that have not expired, newest first; at most 50. */

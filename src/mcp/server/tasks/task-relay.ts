@@ -11,14 +11,14 @@
  * any more are left out of the list.
  */
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { someAtOnce } from '../../../platform/limits/some-at-once.js';
 import { isObject } from '../../../platform/text/json.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
 import { offersTasks } from '../../client/legacy-tasks.js';
 import { CALL_MS_MAX } from '../../client/silence-timer.js';
 import type { Channel, McpReply } from '../../protocol/channel.js';
-import { memberText, withMember } from '../../protocol/json-edit.js';
+import { memberText, withMember, withoutMembers } from '../../protocol/json-edit.js';
 import { slice } from '../../protocol/json-text.js';
 import { resultOf } from '../../protocol/messages.js';
 import { PARALLEL, rpcCode } from '../../protocol/protocol.js';
@@ -44,12 +44,12 @@ export class TaskRelay {
     private readonly vault: Vault,
     private readonly tasks: McpTaskRepository,
     private readonly calls: UpstreamCalls,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /** True if tool calls can run as tasks. */
   async isOffered(channel: Channel): Promise<boolean> {
-    const identity = await channel.open(this.env.upstreamCallTimeoutMs, 'legacy');
+    const identity = await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy');
     return identity.era === 'legacy' && offersTasks(identity);
   }
 
@@ -144,6 +144,13 @@ export class TaskRelay {
  */
 export function wantsTask({ method, params }: McpRequest): boolean {
   return method === 'tools/call' && isObject(params) && params.task !== undefined;
+}
+
+/** The same call without `params.task`. */
+export function withoutTask(incoming: McpRequest): McpRequest {
+  const { task: _task, ...params } = incoming.params as Record<string, unknown>;
+  const paramsText = withoutMembers(incoming.paramsText ?? '{}', (name) => name === 'task');
+  return { ...incoming, params, paramsText };
 }
 
 function ownerOf({ request: { account, target } }: McpRequest): string {

@@ -5,6 +5,7 @@ import { AuthModule } from '../../auth/auth.module.js';
 import { NamespacesModule } from '../../namespaces/namespaces.module.js';
 import { OAuthModule } from '../../oauth/oauth.module.js';
 import { RunModule } from '../../run/run.module.js';
+import { serverHolders } from '../../servers/server.types.js';
 import { ServersModule } from '../../servers/servers.module.js';
 import { ConnectionHandles } from './connection-handles.js';
 import { ConnectionReader } from './connection-reader.js';
@@ -33,7 +34,7 @@ const providers = [
   TargetResolver,
 ];
 
-/** Connections, their status, and the registry of transports. Every other folder of connections stands on this module. */
+/** Connections, their status, and the channels to their targets. Every other folder of connections stands on this module. */
 @Module({})
 export class ConnectionCoreModule {
   static readonly forRoles = roleModule((env) => ({
@@ -43,7 +44,7 @@ export class ConnectionCoreModule {
       imports: [AuthModule, NamespacesModule, ServersModule, OAuthModule, RunModule].map((module) =>
         module.forRoles(env),
       ),
-      providers,
+      providers: [...providers, { provide: serverHolders.connections, useExisting: ConnectionHandles }],
       exports: [ServersModule, OAuthModule, RunModule, ...providers],
     },
   }));

@@ -15,7 +15,11 @@ import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import { ChosenToolsChannel } from '../../../mcp/client/tool-choice.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
+import { SuspendedError } from '../../auth/auth.errors.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
+import { toSuspension } from '../../auth/suspension.types.js';
+import { STORABLE } from '../../../platform/http/input-values.js';
+import type { ServerHolder, ServerUse } from '../../servers/server.types.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { isConnectionId } from './connection-target.js';
 import { ConnectionTargets } from './connection-targets.js';
@@ -24,7 +28,7 @@ import { ConnectionUrls } from './connection-urls.js';
 import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
 import { ConnectionRepository } from './connection.repository.js';
-import { withSetupUrl } from './connections.errors.js';
+import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
 import { type HandleOwner, UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
@@ -59,6 +63,8 @@ class ConnectionOwner implements HandleOwner {
     private readonly observer: StatusObserver,
     private readonly events: ConnectionEvents,
     private readonly urls: ConnectionUrls,
+    /** Names of tools that the server listed last and that the choice of the owner keeps back. */
+    readonly withheld: ReadonlySet<string>,
   ) {}
 
   timeoutOf(call: McpCall): number {
@@ -91,7 +97,9 @@ class ConnectionOwner implements HandleOwner {
     if (this.target.kind === 'uplink') return error;
     // One slow tool does not change the status.
     const isSlowTool = error instanceof UpstreamTimeoutError && method === 'tools/call' && error.outcomeUnknown;
-    const status = isSlowTool ? null : statusAfter(error);
+    // A server that says when to come again works.
+    const isWait = error instanceof UpstreamError && error.retryAfterSeconds !== undefined;
+    const status = isSlowTool || isWait ? null : statusAfter(error);
     if (status) this.observer.failed(status);
     // A person authorizes the connection or enters missing values there.
     const { id, setupEpoch, ownerName } = this.target;
@@ -105,7 +113,7 @@ class ConnectionOwner implements HandleOwner {
 
 /** The handles of this process, by connection. */
 @Injectable()
-export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
+export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('connections');
   private readonly handles = new HandlePool<ConnectionHandle>('connections', HANDLES_MAX);
   private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key));
@@ -128,21 +136,16 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     this.servers.onOffersChanged((id) =>
-      this.handles.forgetListsWhere(({ owner: { target } }) => 'serverId' in target && target.serverId === id),
+      this.handles.forgetListsWhere(({ owner: { target } }) => serverOf(target) === id),
     );
-    this.servers.holds({
-      uses: () => this.uses(),
-      end: ({ serverId, accountId }) =>
-        this.handles.dropWhere(
-          ({ owner: { target } }) =>
-            // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
-            target.kind === 'server' && target.serverId === serverId && target.accountId === accountId,
-        ),
-    });
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
     // Without a new revision: the setup links of the connection have ended.
-    await this.pubSub.subscribe('grants.changed', (changed) => {
-      if ('connectionId' in changed) this.targets.dropWhere(({ id }) => id === changed.connectionId);
+    await this.pubSub.subscribe('grants.changed', ({ connectionId, namespaceId: granted }) =>
+      this.targets.dropWhere(({ id, namespaceId }) => id === connectionId || namespaceId === granted),
+    );
+    await this.pubSub.subscribe('namespaces.suspended', ({ name }) => {
+      this.targets.dropWhere(({ namespace }) => namespace === name);
+      this.handles.dropWhere(({ owner }) => owner.target.namespace === name);
     });
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
@@ -153,12 +156,18 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   /** The handle of a connection, if its row was read in the last 5 s: a call that finds it needs no promise. */
   peek({ id: namespaceId }: OwnedNamespace, connectionId: string): ConnectionHandle | null {
     const target = this.targets.peek(keyOf({ namespaceId, connectionId }));
-    return target && this.handleTo(target);
+    return target && target.suspended === null ? this.handleTo(target) : null;
   }
 
-  /** The handle of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
+  /**
+   * The handle of a connection. No query while the row was read in the last 5 s.
+   *
+   * @throws ResourceNotFoundError, SuspendedError
+   */
   async find(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionHandle> {
-    return this.handleTo(await this.target(namespace, connectionId));
+    const target = await this.target(namespace, connectionId);
+    if (target.suspended !== null) throw new SuspendedError('connection', target.suspended);
+    return this.handleTo(target);
   }
 
   /** The target of a connection, at most 5 s old. @throws ResourceNotFoundError */
@@ -210,6 +219,14 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     this.pubSub.publish('connections.changed', change);
   }
 
+  /** Suspends a connection or, with null, ends that: within 5 s in every process. @throws ResourceNotFoundError */
+  async suspend(namespace: string, connectionId: string, caller: Caller, reason: string | null): Promise<void> {
+    const isName = STORABLE.test(namespace) && isConnectionId(connectionId);
+    const row = isName ? await this.repository.suspend(namespace, connectionId, toSuspension(reason, caller)) : null;
+    if (!row) throw new ResourceNotFoundError();
+    this.announce(row);
+  }
+
   /** Ends the handle of a connection, with its upstream session. */
   end(id: string): Promise<void> {
     return this.handles.end(id);
@@ -231,21 +248,34 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   private handleTo(target: ConnectionTarget): ConnectionHandle {
     const open = this.handles.get(target.id);
     if (open && open.owner.target.revision >= target.revision) {
-      // The recording starts and stops without a new revision.
-      if (open.owner.target.revision === target.revision) open.owner.target = target;
+      // The recording starts and stops, and the server is deleted, without a new revision.
+      if (open.owner.target.revision === target.revision) {
+        if (serverOf(open.owner.target) !== serverOf(target)) open.forgetLists();
+        open.owner.target = target;
+      }
       return open;
     }
     const channel = this.transports.channelTo(target);
+    const chosen = target.tools && new ChosenToolsChannel(channel, target.tools);
+    const withheld = chosen?.withheld ?? new Set<string>();
     const handle = new UpstreamHandle(
-      target.tools ? new ChosenToolsChannel(channel, target.tools) : channel,
-      new ConnectionOwner(target, this.statuses.observer(target), this.events, this.urls),
+      chosen ?? channel,
+      new ConnectionOwner(target, this.statuses.observer(target), this.events, this.urls, withheld),
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;
   }
 
   /** The registry servers that open handles lead to. */
-  private *uses(): Iterable<{ serverId: string; accountId: string }> {
+  endUse({ serverId, accountId }: ServerUse): void {
+    this.handles.dropWhere(
+      ({ owner: { target } }) =>
+        // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
+        target.kind === 'server' && target.serverId === serverId && target.accountId === accountId,
+    );
+  }
+
+  *uses(): Iterable<ServerUse> {
     for (const { owner } of this.handles.values()) {
       const { target } = owner;
       if (target.kind === 'server' && target.serverId !== null) {
@@ -258,6 +288,11 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     const slash = key.indexOf('/');
     return this.rows.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
   }
+}
+
+/** The registry server of a connection; null for another target, and after its deletion. */
+function serverOf(target: ConnectionTarget): string | null {
+  return target.kind === 'server' ? target.serverId : null;
 }
 
 function keyOf({ namespaceId, connectionId }: { namespaceId: string; connectionId: string }): string {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
+import { shownSuspension } from '../../auth/suspension.types.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
 import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
@@ -11,7 +12,6 @@ import { ownerMust, ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 import { TargetResolver } from './target-resolver.js';
-import { statusReasons } from './connection-status.js';
 
 /** Reads connections as the API shows them. */
 @Injectable()
@@ -96,8 +96,8 @@ export class ConnectionReader {
 /** Lists every field of an answer, so that no other column leaves the service. */
 function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): ConnectionDto {
   const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
-  const { nextStep } = statusReasons[reason];
-  const isForPerson = state === 'auth_required' || state === 'input_required';
+  const nextStep = urls.nextStep(reason);
+  const isForPerson = state === 'auth_required' || state === 'input_required' || reason === 'authorization_unavailable';
   const setupUrl = isForPerson ? urls.setup(row.id, row.setupEpoch) : undefined;
   // By name: the database keeps no order.
   const sorted = <T>(fields: Record<string, T>) =>
@@ -117,9 +117,11 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): Connection
           },
         }),
     ...(row.callTimeoutMs === null ? {} : { callTimeoutMs: row.callTimeoutMs }),
+    ...(row.oauth && { oauth: { issuer: row.oauth.issuer, clientId: row.oauth.clientId, scopes: row.oauth.scopes } }),
     ...(row.mock === null ? {} : { mock: { enabled: true, ...row.mock } }),
     iconUrl: row.serverInfo?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null,
     createdAt: row.createdAt.toISOString(),
+    ...shownSuspension(row.suspended),
     status: {
       state,
       reason,

@@ -1,28 +1,9 @@
-import {
-  InputInvalidError,
-  InputRequiredError,
-  NotRunnableError,
-  ServerGoneError,
-  type RequiredInputs,
-} from '../../run/run.errors.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
-import {
-  CallerLeftError,
-  InputNeededError,
-  HostedAwayError,
-  NotHostedError,
-  UpstreamBusyError,
-  UplinkDisconnectedError,
-  UpstreamAuthRequiredError,
-  UpstreamError,
-  UpstreamFailure,
-  type UpstreamHint,
-  UpstreamTimeoutError,
-} from '../../../mcp/protocol/mcp-errors.js';
+import type { RequiredInputs } from '../../run/run.errors.js';
+import { type CallFailure, failureOf } from '../../../mcp/protocol/failures.js';
 import { bearerChallenge } from '../../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { visible } from '../../../platform/text/quoted.js';
-import { missingText, originalOf } from './connections.errors.js';
+import { originalOf } from './connections.errors.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'input_required', 'error'] as const;
@@ -34,6 +15,15 @@ export type ConnectionState = (typeof connectionStates)[number];
  */
 export type Pace = 'soon' | 'seldom' | 'never';
 
+const PAIR =
+  '`SMITHERY_BASE_URL={url} SMITHERY_CONNECT_BASE_URL={url} SMITHERY_UPLINK_BASE_URL={url} SMITHERY_URL={url} ' +
+  'smithery mcp add --id <connectionId> -- <command>`, with a key of this service in SMITHERY_API_KEY';
+
+const broken = { state: 'error', pace: 'soon' } as const;
+const ended = { state: 'error', pace: 'never' } as const;
+const login = { state: 'auth_required', pace: 'never' } as const;
+const values = { state: 'input_required', pace: 'never' } as const;
+
 /** The reasons of a status: the state of each, the advice for the user, and the time of the next recheck. */
 export const statusReasons = {
   ok: { state: 'connected', pace: 'seldom', nextStep: null },
@@ -41,106 +31,69 @@ export const statusReasons = {
   uplink_waiting: {
     state: 'disconnected',
     pace: 'never',
-    nextStep: 'Start the local server with `smithery mcp add --id <connectionId> -- <command>`: it pairs by itself.',
+    nextStep: `Start the local server with ${PAIR}: it pairs by itself.`,
   },
-  uplink_failed: {
-    state: 'error',
-    pace: 'never',
-    nextStep: 'Fix the local server, and start it with `smithery mcp add --id <connectionId> -- <command>`.',
-  },
+  uplink_failed: { ...ended, nextStep: `Fix the local server, and start it with ${PAIR}.` },
   unauthorized: {
-    state: 'auth_required',
-    pace: 'never',
+    ...login,
     nextStep: 'Open setupUrl in a browser, or PUT the connection with headers the server accepts.',
   },
-  insufficient_scope: {
-    state: 'auth_required',
-    pace: 'never',
-    nextStep: 'Open setupUrl in a browser and grant the requested scopes.',
-  },
-  authorization_ended: {
-    state: 'auth_required',
-    pace: 'never',
-    nextStep: 'Open setupUrl in a browser and authorize once more.',
-  },
+  insufficient_scope: { ...login, nextStep: 'Open setupUrl in a browser and grant the requested scopes.' },
+  authorization_ended: { ...login, nextStep: 'Open setupUrl in a browser and authorize once more.' },
   scopes_refused: {
-    state: 'error',
-    pace: 'never',
+    ...ended,
     nextStep: 'Ask the operator of the MCP server why it rejects the granted scopes. Other tools may still work.',
   },
   missing_values: {
-    state: 'input_required',
-    pace: 'never',
+    ...values,
     nextStep: 'Open setupUrl in a browser, or PUT the connection with the missing headers and query values.',
   },
-  invalid_values: {
-    state: 'input_required',
-    pace: 'never',
-    nextStep: 'Open setupUrl in a browser, or PUT the connection with other values.',
-  },
+  invalid_values: { ...values, nextStep: 'Open setupUrl in a browser, or PUT the connection with other values.' },
   authorization_unavailable: {
-    state: 'error',
-    pace: 'soon',
-    nextStep: 'Wait: Slipway retries automatically with the stored authorization.',
+    ...broken,
+    nextStep:
+      'Wait: Slipway retries automatically with the stored authorization. If the error persists, open setupUrl in a browser ' +
+      'and authorize once more.',
   },
-  not_mcp: {
-    state: 'error',
-    pace: 'soon',
-    nextStep: 'Check the path of mcpUrl, and create a new connection with the right one.',
-  },
+  not_mcp: { ...broken, nextStep: 'Check the path of mcpUrl, and create a new connection with the right one.' },
   loop: {
-    state: 'error',
-    pace: 'soon',
+    ...broken,
     nextStep:
       'The URL is an address of this service: create a new connection with the mcpUrl of the MCP server itself.',
   },
-  blocked: {
-    state: 'error',
-    pace: 'soon',
-    nextStep: 'Ask the operator of this service to add the address to EGRESS_ALLOW.',
-  },
-  forbidden: { state: 'error', pace: 'soon', nextStep: 'PUT the connection with headers that give access.' },
-  timeout: {
-    state: 'error',
-    pace: 'soon',
-    nextStep: 'Wait: Slipway rechecks automatically. Read the diagnosis if the error persists.',
-  },
+  blocked: { ...broken, nextStep: 'Ask the operator of this service to add the address to EGRESS_ALLOW.' },
+  forbidden: { ...broken, nextStep: 'PUT the connection with headers that give access.' },
+  timeout: { ...broken, nextStep: 'Wait: Slipway rechecks automatically. Read the diagnosis if the error persists.' },
   unreachable: {
-    state: 'error',
-    pace: 'soon',
+    ...broken,
     nextStep: 'Check the address. If it is right, wait: Slipway rechecks automatically. The diagnosis has the details.',
   },
   rate_limited: {
-    state: 'error',
-    pace: 'soon',
+    ...broken,
     nextStep:
       'Wait: Slipway rechecks automatically. If the error persists, call the MCP server less often, or ask its operator ' +
       'for a higher limit.',
   },
   server_error: {
-    state: 'error',
-    pace: 'soon',
+    ...broken,
     nextStep:
       'Wait: Slipway rechecks automatically. If the error persists, ask the operator of the MCP server: it is reached, ' +
       'and answers with an error.',
   },
   unreadable: {
-    state: 'error',
-    pace: 'soon',
+    ...broken,
     nextStep:
       'Check the path of mcpUrl. If it is right, ask the operator of the MCP server: its answers cannot be read.',
   },
-  not_runnable: { state: 'error', pace: 'soon', nextStep: 'Publish a release of the server that runs here.' },
-  server_deleted: { state: 'error', pace: 'never', nextStep: 'Delete the connection: its server is gone.' },
+  not_runnable: { ...broken, nextStep: 'Publish a release of the server that runs here.' },
+  server_deleted: { ...ended, nextStep: 'Delete the connection: its server is gone.' },
   internal: {
-    state: 'error',
-    pace: 'soon',
+    ...broken,
     nextStep:
       'Wait: Slipway rechecks automatically. If the error persists, PUT the connection with its headers once more.',
   },
   source_waiting: {
-    state: 'error',
-    pace: 'soon',
+    ...broken,
     nextStep: 'Ask the operator of this service to enable hosting. The connection then works without a change.',
   },
 } as const satisfies Record<string, { state: ConnectionState; pace: Pace; nextStep: string | null }>;
@@ -172,6 +125,16 @@ function status(
 
 /** The status of a connection before the first call. */
 export const neverCalled = status('never_called', 'Not called yet.');
+
+/**
+ * The advice for a reason; null for none. The command that pairs a local server names this service, since without its variables
+ * that program sends the key elsewhere.
+ *
+ * @param baseUrl address of this service
+ */
+export function nextStepOf(reason: StatusReason, baseUrl: string): string | null {
+  return statusReasons[reason].nextStep?.replaceAll('{url}', baseUrl) ?? null;
+}
 
 /** The status of an uplink without a tunnel. */
 export const uplinkWaiting = status('uplink_waiting', 'No local server is paired.');
@@ -209,40 +172,8 @@ export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatu
 /** The status after a failed call; null if the failure concerns only the call, such as a caller that left. */
 export function statusAfter(failure: unknown): ConnectionStatus | null {
   const error = originalOf(failure);
-  const kinds = [CallerLeftError, InputNeededError, UpstreamBusyError, HostedAwayError];
-  if (kinds.some((kind) => error instanceof kind)) return null;
-  if (error instanceof InputRequiredError) return status('missing_values', missingText(error), { inputs: error.data });
-  if (error instanceof InputInvalidError) return status('invalid_values', error.message, { inputs: error.inputs });
-  if (error instanceof UpstreamAuthRequiredError) {
-    const challenges = error.challenges.map(toStorableText);
-    return status(error.wantsMore ? 'insufficient_scope' : 'unauthorized', error.message, { challenges });
-  }
-  const reason = reasonOf(error);
-  return reason && status(reason, error instanceof UpstreamFailure ? error.aboutUpstream : (error as Error).message);
-}
-
-const reasonOfHint: Record<UpstreamHint, StatusReason> = {
-  blocked: 'blocked',
-  loop: 'loop',
-  'wrong path': 'not_mcp',
-  forbidden: 'forbidden',
-  unreadable: 'unreadable',
-  'not our MCP': 'server_error',
-  'broken list': 'server_error',
-  refused: 'server_error',
-};
-
-function reasonOf(error: unknown): StatusReason | null {
-  if (error instanceof AuthorizationRequiredError) return 'authorization_ended';
-  if (error instanceof CredentialUnavailableError) return 'authorization_unavailable';
-  if (error instanceof UplinkDisconnectedError) return 'uplink_waiting';
-  if (error instanceof NotHostedError) return 'source_waiting';
-  if (error instanceof NotRunnableError) return 'not_runnable';
-  if (error instanceof ServerGoneError) return 'server_deleted';
-  if (error instanceof UpstreamTimeoutError) return 'timeout';
-  if (error instanceof UpstreamError && error.hint !== null) return reasonOfHint[error.hint];
-  if (error instanceof UpstreamError && error.status !== null) {
-    return error.status === 429 ? 'rate_limited' : 'server_error';
-  }
-  return error instanceof UpstreamFailure ? 'unreachable' : null;
+  const { reason } = failureOf(error);
+  if (reason === null) return null;
+  const { aboutTarget, inputs, challenges } = error as CallFailure & Partial<ConnectionStatus>;
+  return status(reason, aboutTarget, { inputs, challenges: challenges?.map(toStorableText) });
 }

@@ -30,9 +30,9 @@ export class ConnectionTargets implements OnModuleInit {
     if (!row) return null;
     const { id, revision, namespaceId, namespace, accountId, ownerName, connectionId, setupEpoch, recordingUntil } =
       row;
-    const { serverId, mock, tools, callTimeoutMs } = row;
+    const { serverId, mock, tools, callTimeoutMs, suspended } = row;
     const owner = { namespaceId, namespace, accountId, ownerName };
-    const ref = { id, revision, ...owner, connectionId, setupEpoch, recordingUntil, tools, callTimeoutMs };
+    const ref = { id, revision, ...owner, connectionId, setupEpoch, recordingUntil, tools, callTimeoutMs, suspended };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };

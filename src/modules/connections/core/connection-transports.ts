@@ -1,8 +1,10 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { Env } from '../../../config/env.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
 import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
+import { partsOf } from '../../../platform/parts.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import { ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
@@ -17,30 +19,39 @@ export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
 /** Returns the bearer token for an upstream; `rejected` is the token that it just answered 401 to. */
 type Bearer = (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
 
-/** The transport of each kind of target. URLs and registry servers are built in; the other kinds are registered at start. */
+/** Tokens of the transports that other folders provide. */
+export const transports = {
+  mock: Symbol('ConnectionTransport of mocks'),
+  source: Symbol('ConnectionTransport of sources'),
+  uplink: Symbol('ConnectionTransport of uplinks'),
+};
+
+type Transports<Kinds extends ConnectionTarget['kind']> = { [Kind in Kinds]: ConnectionTransport<Kind> };
+
+/** The transport of each kind of target. URLs and registry servers are built in. */
 @Injectable()
-export class ConnectionTransports {
-  private readonly transports: { [Kind in ConnectionTarget['kind']]?: ConnectionTransport<Kind> } = {
-    url: { channelTo: (target) => this.channelToUrl(target) },
-    server: { channelTo: (target) => this.channelToServer(target) },
-  };
+export class ConnectionTransports implements OnModuleInit {
+  private transports!: Transports<ConnectionTarget['kind']>;
 
   constructor(
     private readonly servers: ServerChannelsService,
     private readonly credentials: CredentialsService,
     private readonly https: HttpChannels,
     private readonly env: Env,
+    private readonly modules: ModuleRef,
   ) {}
 
-  /** Adds the transport of a kind; called by its module at start. */
-  register<Kind extends ConnectionTarget['kind']>(kind: Kind, transport: ConnectionTransport<Kind>): void {
-    Object.assign(this.transports, { [kind]: transport });
+  onModuleInit(): void {
+    this.transports = {
+      url: { channelTo: (target) => this.channelToUrl(target) },
+      server: { channelTo: (target) => this.channelToServer(target) },
+      ...(partsOf(this.modules, transports) as Transports<keyof typeof transports>),
+    };
   }
 
   /** A new channel for calls of one connection. */
   channelTo(target: ConnectionTarget): Channel {
-    const transport = this.transports[target.kind] as ConnectionTransport<ConnectionTarget['kind']> | undefined;
-    if (!transport) throw new Error(`No transport is registered for targets of kind ${target.kind}`);
+    const transport = this.transports[target.kind] as ConnectionTransport<ConnectionTarget['kind']>;
     return transport.channelTo(target);
   }
 

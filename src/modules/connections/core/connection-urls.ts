@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
 import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
-
-/** The kind of setup links that lead to a connection. */
-export const CONNECTION_LINKS = 'connections';
+import { CONNECTION_LINKS } from './connections.access.js';
+import { nextStepOf, type StatusReason } from './connection-status.js';
 
 /** The absolute URLs in the answers about a connection. */
 @Injectable()
@@ -11,7 +11,13 @@ export class ConnectionUrls {
   constructor(
     private readonly servers: ServerUrlsService,
     private readonly links: SetupLinksService,
+    private readonly env: Env,
   ) {}
+
+  /** The advice for the reason of a status; null for none. */
+  nextStep(reason: StatusReason): string | null {
+    return nextStepOf(reason, this.env.baseUrl);
+  }
 
   /** The MCP address of a registry server. */
   run(slug: string): string {

@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Vault } from '../../../platform/vault/vault.js';
 import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import type { OAuthChoice } from '../../oauth/credentials.types.js';
+import type { SetOAuthDto } from './connection.dto.js';
 import type { Connection, QueryValues } from './connection.entity.js';
 
 /** The columns that hold the URL of a connection. */
@@ -40,6 +43,35 @@ export class ConnectionValues {
   /** The hashes under which rows of this URL are found; null for a URL without a query, which is stored in clear. */
   urlHashes(url: string): string[] | null {
     return hasQuery(url) ? this.vault.hashes(url) : null;
+  }
+
+  /**
+   * The owner's choices for the login, and the secret of their client in clear. A body without a secret leaves that of the same
+   * client and issuer.
+   *
+   * @throws InvalidInputError for a secret without a client
+   */
+  oauthOf(
+    { id, oauth: stored, sealedOauthSecret }: Pick<Connection, 'id' | 'oauth' | 'sealedOauthSecret'>,
+    sent: SetOAuthDto | null,
+  ): { oauth: OAuthChoice | null; secret: string | null } {
+    const { clientSecret, ...choice } = JSON.parse(JSON.stringify(sent ?? {})) as SetOAuthDto;
+    if (clientSecret && choice.clientId === undefined)
+      throw new InvalidInputError('oauth.clientSecret needs oauth.clientId');
+    const isSameClient = stored?.clientId !== undefined && stored.clientId === choice.clientId;
+    const isKept = clientSecret === undefined && isSameClient && stored.issuer === choice.issuer;
+    return {
+      oauth: Object.keys(choice).length === 0 ? null : choice,
+      secret: isKept ? this.openOauthSecret(id, sealedOauthSecret) : (clientSecret ?? null),
+    };
+  }
+
+  sealOauthSecret(id: string, secret: string | null): string | null {
+    return secret === null ? null : this.vault.seal(secret, id);
+  }
+
+  openOauthSecret(id: string, sealed: string | null): string | null {
+    return sealed === null ? null : this.vault.open(sealed, id);
   }
 
   openQuery(id: string, sealed: string | null): QueryValues {

@@ -17,10 +17,20 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
+import { SuspendedDto } from '../../auth/suspension.types.js';
 import { connectionStates, statusReasons, type ConnectionState } from './connection-status.js';
-import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, IsToolPatterns } from './connection.validators.js';
+import {
+  AsGiven,
+  IsHeaders,
+  IsMcpUrl,
+  IsMetadata,
+  IsScopes,
+  IsStorableText,
+  IsToolPatterns,
+} from './connection.validators.js';
 
-const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
+/** Qualified name of a registry server, with or without `@`. */
+export const SERVER_NAME = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
 
 const transports = ['http', 'uplink'] as const;
 
@@ -33,8 +43,9 @@ export class MockDto {
   enabled: boolean;
 
   /**
-   * The answers of the tools. A JSON object with `tools` is a fixture; `replay:{connectionId}` replays a recording; any
-   * other text is read by the language model, if the service has one.
+   * The answers of the tools. A JSON object with `tools` is a fixture; `replay:{connectionId}` replays a recording;
+   * `fail:{state}` fails like a connection in the state `auth_required`, `input_required`, `429` or `502`; any other text is
+   * read by the language model, if the service has one.
    */
   @Omittable()
   @IsString()
@@ -61,6 +72,43 @@ export class ToolsDto {
   @Omittable()
   @IsToolPatterns()
   deny?: string[];
+}
+
+/** The owner's choices for the login of a connection at an authorization server. */
+@ApiAdditionalProperties(false)
+export class OAuthChoiceDto {
+  /**
+   * The authorization server, also if the MCP server names another one, or its metadata name another issuer. Absent: the
+   * one that the MCP server names.
+   * @example 'https://login.example.com/tenant'
+   */
+  @Omittable()
+  @IsMcpUrl()
+  issuer?: string;
+
+  /** A client that was registered there by hand. Absent: Slipway registers, or the setup page asks for one. */
+  @Omittable()
+  @Matches(/^[\x20-\x7e]{1,2000}$/, { message: 'clientId must be 1 to 2000 visible ASCII characters' })
+  clientId?: string;
+
+  /** The scopes that are asked for. Absent: those that the MCP server names. */
+  @ApiProperty({ type: [String], example: ['tools:read'] })
+  @Omittable()
+  @IsScopes()
+  scopes?: string[];
+}
+
+/** {@link OAuthChoiceDto} with the secret of the client. */
+@ApiAdditionalProperties(false)
+export class SetOAuthDto extends OAuthChoiceDto {
+  /**
+   * The secret of `clientId`. Stored encrypted, never returned, and sent to the token endpoint only. Absent: that of the same
+   * client and issuer stays. Null: none.
+   */
+  @ApiProperty({ type: String, nullable: true })
+  @IsOptional()
+  @Matches(/^[\x20-\x7e]{1,2000}$/, { message: 'clientSecret must be 1 to 2000 visible ASCII characters' })
+  clientSecret?: string | null;
 }
 
 /** The simplest body. */
@@ -115,7 +163,7 @@ export class SetConnectionDto {
   @Omittable()
   @IsString()
   @Length(1, 255)
-  @Matches(SERVER, { message: 'server must be a qualified name such as acme/weather' })
+  @Matches(SERVER_NAME, { message: 'server must be a qualified name such as acme/weather' })
   server?: string;
 
   /**
@@ -156,7 +204,8 @@ export class SetConnectionDto {
 
   /**
    * The tools that the connection offers. A tool that is not offered is not listed, and calls of it are answered as of an
-   * unknown one. `{}` offers all again. An extension of Slipway.
+   * unknown one. `{}` offers all again. The choice binds this connection only: while its server is public, or granted to an
+   * account, the server's run endpoint offers all tools. An extension of Slipway.
    */
   @Omittable()
   @IsObject()
@@ -176,6 +225,17 @@ export class SetConnectionDto {
   @Min(100)
   @Max(3_600_000)
   callTimeoutMs?: number | null;
+
+  /**
+   * The login at an authorization server, where its metadata do not suffice. Null for none of these. Only the owner of the
+   * namespace may send it, whatever was granted. An extension of Slipway.
+   */
+  @ApiProperty({ type: SetOAuthDto, nullable: true })
+  @IsOptional()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => SetOAuthDto)
+  oauth?: SetOAuthDto | null;
 
   /**
    * Simulate the server: calls are answered here and never reach it. Registry servers only. Fixed at creation: a later PUT
@@ -293,11 +353,15 @@ export class ConnectionDto {
   tools?: ToolsDto;
   /** Milliseconds. Absent while the default of the service applies. */
   callTimeoutMs?: number;
+  /** The owner's choices for the login, without the secret. Absent without any. */
+  oauth?: OAuthChoiceDto;
   /** Absent unless the connection is simulated. */
   mock?: MockDto;
   iconUrl: string | null;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
+  /** Absent unless the operator suspended it, or its namespace: calls are refused. */
+  suspended?: SuspendedDto;
   status: ConnectionStatusDto;
   /** Absent before the first round trip. */
   serverInfo?: ServerInfoDto;

@@ -12,9 +12,11 @@ import {
 import type { ToolChoice } from '../../../mcp/client/tool-choice.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { Namespace } from '../../namespaces/namespace.entity.js';
+import type { OAuthChoice } from '../../oauth/credentials.types.js';
 import { Server } from '../../servers/server.entity.js';
 import { connectionStates, type ConnectionState, type StatusReason } from './connection-status.js';
 import type { RequiredInputs } from '../../run/run.errors.js';
+import type { Suspension } from '../../auth/suspension.types.js';
 
 /** The kinds of targets. */
 const targetKinds = ['url', 'server', 'source', 'uplink'] as const;
@@ -42,6 +44,8 @@ interface ConnectionRef {
   tools: ToolChoice | null;
   /** Silence after which its calls at MCP endpoints fail; null for `MCP_CALL_TIMEOUT_MS`. */
   callTimeoutMs: number | null;
+  /** Why the operator suspended it, or its namespace; null for one in use. */
+  suspended: string | null;
 }
 
 /** An authorization that granted more scopes. */
@@ -197,12 +201,20 @@ export class Connection {
   @Column('text', { name: 'sealed_query', nullable: true, select: false })
   sealedQuery: string | null;
 
+  /** The owner's choices for the login at an authorization server; null without any. */
+  @Column('jsonb', { nullable: true })
+  oauth: OAuthChoice | null;
+
+  /** The secret of the client in `oauth`, sealed likewise; null without one. */
+  @Column('text', { name: 'sealed_oauth_secret', nullable: true, select: false })
+  sealedOauthSecret: string | null;
+
   /** Counted up when a setup link was used or values changed, which ends the links handed out before. */
   @Column('integer', { name: 'setup_epoch', default: 1 })
   setupEpoch: number;
 
   /**
-   * Counted up with every change of target, headers, query, tools, timeout or tunnel, so that no process continues with an
+   * Counted up with every change of target, headers, query, oauth, tools, timeout or tunnel, so that no process continues with an
    * older channel. Name, metadata and recording leave it.
    */
   @Column('integer', { default: 1 })
@@ -255,4 +267,8 @@ export class Connection {
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
+
+  /** While the operator suspends it: calls are refused. */
+  @Column('jsonb', { nullable: true })
+  suspended: Suspension | null;
 }

@@ -1,3 +1,4 @@
+import type { Suspension } from '../../auth/suspension.types.js';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import {
@@ -12,7 +13,7 @@ import { PreparedStatement } from '../../../platform/database/prepared-statement
 import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import { visibleToAccount } from '../../auth/visible-servers.access.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionState } from './connection-status.js';
+import { neverCalled, type ConnectionState } from './connection-status.js';
 import { Connection, type TargetKind } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
@@ -27,6 +28,7 @@ export const shownColumns = [
   'metadata',
   'tools',
   'callTimeoutMs',
+  'oauth',
   'mock',
   'setupEpoch',
   'statusState',
@@ -39,11 +41,17 @@ export const shownColumns = [
   'createdAt',
 ] as const satisfies (keyof Connection)[];
 
-/** `slug` is that of the registry server; null for other targets. */
-export type ShownConnection = Pick<Connection, (typeof shownColumns)[number]> & { slug: string | null };
+/** `slug` is that of the registry server; null for other targets. `suspended` is that of the namespace, too. */
+export type ShownConnection = Pick<Connection, (typeof shownColumns)[number] | 'suspended'> & { slug: string | null };
 
 /** The columns that a target is made from, some of them sealed, and the owner of the connection. */
-export type TargetRow = { namespace: string; accountId: string; ownerName: string } & Pick<
+export type TargetRow = {
+  namespace: string;
+  accountId: string;
+  ownerName: string;
+  /** Why the operator suspended it, or its namespace; null for one in use. */
+  suspended: string | null;
+} & Pick<
   Connection,
   | 'id'
   | 'revision'
@@ -70,7 +78,8 @@ const targetWhere = (condition: string) =>
             a.name AS "ownerName", c.connection_id AS "connectionId", c.setup_epoch AS "setupEpoch", c.target_kind AS "targetKind",
             c.is_stateful AS "isStateful", c.mcp_url AS "mcpUrl", c.server_id AS "serverId", c.server_name AS "serverName",
             c.mock, c.sealed_url AS "sealedUrl", c.sealed_headers AS "sealedHeaders", c.sealed_query AS "sealedQuery",
-            c.recording_until AS "recordingUntil", c.tools, c.call_timeout_ms AS "callTimeoutMs"
+            c.recording_until AS "recordingUntil", c.tools, c.call_timeout_ms AS "callTimeoutMs",
+            coalesce(c.suspended, n.suspended) ->> 'reason' AS suspended
        FROM connections c JOIN namespaces n ON n.id = c.namespace_id JOIN accounts a ON a.id = n.account_id
       WHERE ${condition}`,
   );
@@ -104,6 +113,9 @@ export type ByIds = { id: string } | { namespaceId: string; connectionId: string
 
 /** The account that a connection belongs to. */
 const OWNER = '(SELECT own.account_id FROM namespaces own WHERE own.id = connection.namespace_id)';
+
+/** The first recheck of a connection whose first check broke off. */
+export const FIRST_CHECK = "now() + interval '1 minute'";
 
 /** Connection ids that a misspelt one is compared with. */
 const NAMES_MAX = 1_000;
@@ -205,6 +217,7 @@ export class ConnectionRepository {
         'connection.sealedUrl',
         'connection.sealedHeaders',
         'connection.sealedQuery',
+        'connection.sealedOauthSecret',
         'connection.statusChallenges',
       ])
       .where('connection.id = :id', { id })
@@ -220,6 +233,29 @@ export class ConnectionRepository {
       [namespaceId],
     );
     return rows.map(({ id }) => id);
+  }
+
+  /** Ends setup links and pending authorizations of namespaces, and the OAuth logins to what they hold that is not public. */
+  async endLogins(namespaceIds: string[], tx: EntityManager): Promise<void> {
+    await tx.query(
+      `UPDATE connections SET setup_epoch = setup_epoch + 1, revision = revision + 1 WHERE id IN (
+         SELECT id FROM connections WHERE namespace_id = ANY($1::uuid[]) ORDER BY id FOR UPDATE)`,
+      [namespaceIds],
+    );
+    await tx.query(
+      `UPDATE pending_authorizations SET completed_at = now(), state_hash = NULL, sealed_verifier = NULL WHERE id IN (
+         SELECT id FROM pending_authorizations WHERE completed_at IS NULL AND owner_id IN (
+           SELECT id FROM connections WHERE namespace_id = ANY($1::uuid[])
+           UNION ALL SELECT id FROM servers WHERE namespace_id = ANY($1::uuid[])) ORDER BY id FOR UPDATE)`,
+      [namespaceIds],
+    );
+    await tx.query(
+      `DELETE FROM as_grants g WHERE g.right_id IS NULL AND (
+         g.namespace_id = ANY($1::uuid[])
+         OR g.connection_id IN (SELECT id FROM connections WHERE namespace_id = ANY($1::uuid[]))
+         OR g.server_id IN (SELECT id FROM servers WHERE namespace_id = ANY($1::uuid[]) AND visibility <> 'public'))`,
+      [namespaceIds],
+    );
   }
 
   /** @returns false if the namespace has a connection of this id */
@@ -240,7 +276,7 @@ export class ConnectionRepository {
   lock(id: string, tx: EntityManager): Promise<Connection | null> {
     return tx
       .createQueryBuilder(Connection, 'connection')
-      .addSelect(['connection.sealedUrl', 'connection.sealedHeaders', 'connection.sealedQuery'])
+      .addSelect(['sealedUrl', 'sealedHeaders', 'sealedQuery', 'sealedOauthSecret'].map((name) => `connection.${name}`))
       .where({ id })
       .setLock('pessimistic_write')
       .getOne();
@@ -275,6 +311,37 @@ export class ConnectionRepository {
     return affected === 1;
   }
 
+  /**
+   * Columns of the row that depend on the address and that no PUT sends, as a new connection has them. Deletes the recorded
+   * calls.
+   */
+  async forgetAddress(id: string, tx: EntityManager): Promise<QueryDeepPartialEntity<Connection>> {
+    await tx.query('DELETE FROM recorded_calls WHERE connection_id = $1', [id]);
+    const { state: statusState, reason: statusReason, message: statusMessage } = neverCalled;
+    return {
+      ...{ statusState, statusReason, statusMessage, statusInputs: null, statusSince: () => 'now()' },
+      ...{ statusChallenges: null, stepUps: [], serverInfo: null, recordingUntil: null },
+      nextCheckAt: () => FIRST_CHECK,
+    };
+  }
+
+  /** Sets or ends the suspension of a connection, with a new revision. @returns null when there is none */
+  async suspend(
+    namespace: string,
+    connectionId: string,
+    suspended: Suspension | null,
+  ): Promise<Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'revision'> | null> {
+    const [[row]] = await this.connections.query<
+      [Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'revision'>[]]
+    >(
+      `UPDATE connections c SET suspended = $3::jsonb, revision = c.revision + 1 FROM namespaces n
+        WHERE n.id = c.namespace_id AND n.name = $1 AND c.connection_id = $2
+       RETURNING c.id, c.namespace_id AS "namespaceId", c.connection_id AS "connectionId", c.revision`,
+      [namespace, connectionId, suspended && JSON.stringify(suspended)],
+    );
+    return row ?? null;
+  }
+
   /** @returns null if there was no such row */
   async delete(id: string): Promise<DeletedConnection | null> {
     const [[deleted]] = await this.connections.query<[DeletedConnection[]]>(
@@ -291,7 +358,11 @@ export class ConnectionRepository {
       .createQueryBuilder('connection')
       .leftJoin('connection.server', 'server')
       // The name that a server has now is that of a missing one where the owner of the connection may not find it.
-      .select(`CASE WHEN ${visibleToAccount('server', OWNER)} THEN server.slug END`, 'slug');
+      .select(`CASE WHEN ${visibleToAccount('server', OWNER)} THEN server.slug END`, 'slug')
+      .addSelect(
+        'coalesce(connection.suspended, (SELECT n.suspended FROM namespaces n WHERE n.id = connection.namespace_id))',
+        'suspended',
+      );
     for (const column of shownColumns) rows.addSelect(`connection.${column}`, column);
     return rows;
   }

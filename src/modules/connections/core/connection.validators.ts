@@ -17,6 +17,9 @@ const VALUES_BYTES_MAX = 8 * 1024;
 /** RFC 9110 token. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
 
+/** RFC 6749 appendix A.4. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
+
 /** Headers that MCP or Slipway sets, or that change the framing or routing of the request. */
 const OWN_HEADERS =
   /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id)$/i;
@@ -85,6 +88,14 @@ function toolPatternsFault(value: unknown): Fault {
   return bytes > DETAIL_BYTES_MAX ? `must be at most ${DETAIL_BYTES_MAX} bytes of JSON` : null;
 }
 
+function scopesFault(value: unknown): Fault {
+  const isList = Array.isArray(value) && value.length > 0 && value.length <= 100;
+  if (!isList || !value.every((scope) => typeof scope === 'string' && SCOPE.test(scope))) {
+    return 'must be a list of 1 to 100 scopes such as "tools:read"';
+  }
+  return null;
+}
+
 /** An http or https URL of an MCP server, without credentials and fragment. */
 export const IsMcpUrl = checked('isMcpUrl', urlFault);
 
@@ -96,6 +107,9 @@ export const IsHeaders = checked('isHeaders', headersFault);
 
 /** Names of tools, or beginnings of names with `*`. */
 export const IsToolPatterns = checked('isToolPatterns', toolPatternsFault);
+
+/** Scopes to ask an authorization server for. */
+export const IsScopes = checked('isScopes', scopesFault);
 
 /** Text that can be compared with a stored one. */
 export const IsStorableText = checked('isStorableText', storableFault);

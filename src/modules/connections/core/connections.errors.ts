@@ -3,7 +3,7 @@ import { SETUP_PAGE, UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp
 import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
 import { McpRefusal } from '../../../mcp/server/mcp-server.errors.js';
 import { didYouMean } from '../../../platform/text/nearest.js';
-import { rpcCode } from '../../../mcp/protocol/protocol.js';
+import { CallFailure } from '../../../mcp/protocol/failures.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../../run/run.errors.js';
 
 /** Where the person can settle a failure who may set a connection up, and the name of that person for all others. */
@@ -30,11 +30,10 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
     private readonly ways: SetupWays,
     setupUrl = ways.url(),
   ) {
-    const isUpstream = original instanceof UpstreamAuthRequiredError;
     const message = original.message.includes(SETUP_PAGE)
       ? original.message.replace(SETUP_PAGE, () => setupUrl)
       : `${original.message} Or open ${setupUrl} in a browser.`;
-    super(message, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
+    super(message, 'challenges' in original ? original.challenges : [], original.failure, setupUrl);
   }
 
   override async boundTo(accountId: string): Promise<UpstreamAuthRequiredError> {
@@ -48,9 +47,7 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
 
 /** Values are missing or invalid. Published clients know the text for missing ones. */
 export class ConnectionInputError extends McpRefusal {
-  readonly kind = 'conflict';
-  readonly code = 'input_required';
-  readonly rpcCode = rpcCode.inputRequired;
+  readonly failure = 'missing values';
   override readonly data: RequiredInputs & { setupUrl: string };
 
   constructor(
@@ -58,8 +55,7 @@ export class ConnectionInputError extends McpRefusal {
     private readonly ways: SetupWays,
   ) {
     super(original.message);
-    const inputs = original instanceof InputRequiredError ? original.data : original.inputs;
-    this.data = { ...inputs, setupUrl: ways.url() };
+    this.data = { ...original.inputs, setupUrl: ways.url() };
   }
 
   override forGuest(): DomainError {
@@ -68,23 +64,18 @@ export class ConnectionInputError extends McpRefusal {
 
   /** The message with the content of `data`, for clients that do not read it. */
   get sentence(): string {
-    const what = this.original instanceof InputRequiredError ? missingText(this.original) : this.message;
-    const { setupUrl } = this.data;
-    return `${what} PUT the connection with them, or open ${setupUrl} in a browser.`;
+    return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl} in a browser.`;
   }
 }
 
 /** Values are missing or invalid that only others may enter. */
 class GuestInputError extends McpRefusal {
-  readonly kind = 'conflict';
-  readonly code = 'input_required';
-  readonly rpcCode = rpcCode.inputRequired;
+  readonly failure = 'missing values';
 }
 
 /** {@link ConnectionInputError} for clients that do not read `data`: the message names the values and the setup page. */
-export class ConnectionInputRequiredError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'input_required';
+export class ConnectionInputRequiredError extends CallFailure {
+  readonly failure = 'missing values';
   readonly original: Error;
 
   constructor(private readonly full: ConnectionInputError) {
@@ -163,15 +154,6 @@ export class InvalidSourceError extends DomainError {
   }
 }
 
-/** The names of the missing values, in a sentence. */
-export function missingText({ data: { missing } }: InputRequiredError): string {
-  const names = [
-    ...missing.headers.map((name) => `header "${name}"`),
-    ...missing.query.map((name) => `query "${name}"`),
-  ];
-  return `Input required: ${names.join(', ')}.`;
-}
-
 /** Adds the setup page to a failure that a person can end there. */
 export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
@@ -185,9 +167,5 @@ export function withSetupUrl(failure: Error, ways: SetupWays): Error {
 
 /** The failure before {@link withSetupUrl}. Its link must not be stored. */
 export function originalOf<T>(failure: T): T | Error {
-  const isOurs =
-    failure instanceof ConnectionAuthRequiredError ||
-    failure instanceof ConnectionInputError ||
-    failure instanceof ConnectionInputRequiredError;
-  return isOurs ? failure.original : failure;
+  return (failure as { original?: Error } | null)?.original ?? failure;
 }

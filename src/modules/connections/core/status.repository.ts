@@ -30,6 +30,8 @@ export interface Observation {
   /** The revision of the row that was used. The observation does not count for a later one. */
   revision: number;
   status: ConnectionStatus;
+  /** True if the upstream said when to come again: a connection that is connected stays so. */
+  isWait?: boolean;
   at: Date;
   /** The last good round trip; null if there was none. */
   okAt: Date | null;
@@ -58,7 +60,7 @@ export class StatusRepository {
       const rows = await this.withStepUpLimit(observations.slice(from, from + ROWS_MAX));
       // Each once: connections that shared a check share its server info, which may have 260 KB.
       const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
-      const records = rows.map(({ id, revision, status, at, okAt, serverInfo }) => {
+      const records = rows.map(({ id, revision, status, isWait, at, okAt, serverInfo }) => {
         const { pace } = statusReasons[status.reason];
         // An eighth more or less, so that connections that broke together are not rechecked together.
         const jitter = 0.875 + Math.random() / 4;
@@ -66,6 +68,7 @@ export class StatusRepository {
           ...status,
           id,
           revision,
+          isWait,
           at,
           ok_at: okAt,
           info: serverInfo && infos.indexOf(serverInfo),
@@ -86,8 +89,9 @@ export class StatusRepository {
                 WHEN o.pace = 'seldom' THEN now() + $3 * o.jitter * interval '1 second'
                 ELSE now() + LEAST($5, $4 * 2 ^ LEAST(c.check_failures, 16)) * o.jitter * interval '1 second' END
          FROM jsonb_to_recordset($1::jsonb) AS o(id uuid, revision int, state text, reason text, message text, inputs jsonb,
-              challenges jsonb, at timestamptz, ok_at timestamptz, info int, pace text, jitter float8)
+              "isWait" boolean, challenges jsonb, at timestamptz, ok_at timestamptz, info int, pace text, jitter float8)
         WHERE c.id = o.id AND c.revision = o.revision AND COALESCE(c.status_seen_at <= o.at, true)
+          AND (o."isWait" IS NOT TRUE OR c.status_state <> 'connected')
         RETURNING c.id`,
         [
           JSON.stringify(records),

@@ -26,6 +26,13 @@ import { targetConflict } from './connections.errors.js';
 
 const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
 
+/** The new target of a connection; members that do not change are absent. */
+export interface TargetChange {
+  mcpUrl?: string;
+  query?: QueryValues;
+  isMove?: boolean;
+}
+
 /** The part of an address that identifies a server of this registry. */
 type RegistryAddress = { name: string } | { slug: string };
 
@@ -47,16 +54,17 @@ export class TargetResolver {
   /**
    * The target of a new connection in this namespace.
    *
-   * @param caller whose key must cover calls of a private server: connections call it with all rights of their owner
+   * @param caller whose key must cover calls of a server that is not public: connections call it with all rights of their owner
    * @throws InvalidInputError, also for a server that does not exist, or that the owner of the namespace may not find;
-   * KeyScopeError
+   * AccessRequiredError for one that it may only find; KeyScopeError
    */
   async resolve(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<NewTarget> {
     const requested = requireNewTarget(body);
     if (requested.kind === 'uplink') return { ...NOWHERE, targetKind: 'uplink' };
     if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
     const server = await this.serverOf(requested, namespace);
-    if (server && !server.isPublic) this.access.requireScope(caller, 'call', server.namespace);
+    if (server) await this.servers.requireCall(await this.ownerOf(namespace), server);
+    if (server && server.visibility !== 'public') this.access.requireScope(caller, 'call', server.namespace);
     if (server) {
       const serverName = formatQualifiedName(server);
       const query = requested.kind === 'url' ? queryOf(requested.url) : [];
@@ -64,26 +72,25 @@ export class TargetResolver {
       return { ...NOWHERE, targetKind: 'server', mcpUrl, serverId: server.id, serverName, query };
     }
     if (requested.kind === 'server') throw unknownServer(requested.name);
-    if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
-      throw new InvalidInputError(
-        'mcpUrl is an address of this service, which would call itself: for a registry server send server.',
-      );
-    }
+    this.requireElsewhere(requested.url);
     requireNoMock(body, 'a custom mcpUrl');
     return { ...NOWHERE, targetKind: 'url', mcpUrl: requested.url };
   }
 
   /**
-   * The change of the target: at most another query of its address, which holds values.
+   * The change of the target: another query of its address, which holds values, or for its owner another address while the
+   * connection has never worked.
    *
    * @param existing with its `source` and sealed URL
+   * @returns `isMove`: the address is another one, and counts only if the connection has not worked meanwhile
    * @throws ConflictError for another target, InvalidInputError
    */
   async change(
     namespace: OwnedNamespace,
     existing: Connection,
     body: SetConnectionDto,
-  ): Promise<{ mcpUrl?: string; query?: QueryValues }> {
+    { grant }: Caller,
+  ): Promise<TargetChange> {
     const requested = requireSameTarget(existing, body);
     if (requested === null) return {};
     if (requested.kind === 'uplink') throw targetConflict('transport');
@@ -101,10 +108,20 @@ export class TargetResolver {
     if (server || existing.mcpUrl === null) throw targetConflict('mcpUrl');
     // Clients also send back what they read, which is masked.
     if (requested.url === existing.mcpUrl || requested.url === this.values.openUrl(existing)) return {};
-    if (existing.statusState !== 'input_required' || !isSamePlace(requested.url, existing.mcpUrl)) {
-      throw targetConflict('mcpUrl');
+    if (existing.statusState === 'input_required' && isSamePlace(requested.url, existing.mcpUrl)) {
+      return { mcpUrl: requested.url };
     }
-    return { mcpUrl: requested.url };
+    if (existing.lastOkAt !== null || grant) throw targetConflict('mcpUrl');
+    this.requireElsewhere(requested.url);
+    return { mcpUrl: requested.url, isMove: true };
+  }
+
+  /** @throws InvalidInputError for an address of this service */
+  private requireElsewhere(url: string): void {
+    if (parseUrl(url)?.origin !== new URL(this.env.baseUrl).origin) return;
+    throw new InvalidInputError(
+      'mcpUrl is an address of this service, which would call itself: for a registry server send server.',
+    );
   }
 
   /** The registry server that an address leads to, if the owner of the namespace may find it; otherwise null. */
@@ -154,7 +171,10 @@ function unknownServer(name: string): InvalidInputError {
  * those on the hosts of the setting (`https://server.smithery.ai/acme/weather[/mcp]`, `https://acme--weather.run.tools`).
  * Null for any other address.
  */
-function registryAddressOf(address: string, { baseUrl, registryHosts }: Env): RegistryAddress | null {
+export function registryAddressOf(
+  address: string,
+  { baseUrl, registryHosts }: Pick<Env, 'baseUrl' | 'registryHosts'>,
+): RegistryAddress | null {
   const url = parseUrl(address);
   if (!url) return null;
   const segments = segmentsOf(url);

@@ -12,6 +12,9 @@ export const diagnosisSteps = [
   'tunnel',
   'era',
   'authorization',
+  'discovery',
+  'client',
+  'token',
   'list',
 ] as const;
 export type DiagnosisStepName = (typeof diagnosisSteps)[number];
@@ -21,7 +24,8 @@ export class DiagnosisStepDto {
   /**
    * `target` the target of the connection exists; `dns` its host has addresses; `guard` egress rules allow one of them;
    * `connect` a socket opens; `tls` its certificate is valid; `http` it answers requests; `tunnel` a local server is paired;
-   * `era` it speaks MCP; `authorization` it accepts the credentials; `list` it lists its tools.
+   * `era` it speaks MCP; `authorization` it accepts the credentials; where it does not, the login: `discovery` an authorization server
+   * is found, `client` it knows Slipway, `token` a token can be had; `list` it lists its tools.
    */
   @ApiProperty({ enum: diagnosisSteps })
   step: string;

@@ -6,21 +6,30 @@
  * and the list is read in the session that calls use, because a server that opens a new one may have lost that. The
  * outcome becomes the connection's status, and the verdict says what to do next.
  *
+ * Where the server requires a login, `discovery`, `client` and `token` say how far it gets without a person. `client`
+ * registers Slipway where the login itself would. A login that cannot begin is the verdict, and not the page that begins it.
+ *
  * At most 20 s, 8 at once, half of them for one account (503 beyond). Evidence never has the secrets that the
  * connection sends, nor the address of a registry server, which is its publisher's.
  */
 import { Injectable } from '@nestjs/common';
-import { deadlineIn } from '../../../mcp/protocol/deadline.js';
+import { UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
+import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
+import { AuthorizationsService } from '../../oauth/authorizations.service.js';
+import { NoAuthorizationServerError, OAuthClientNeededError, OAuthSetupError } from '../../oauth/credentials.errors.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { ServerGoneError } from '../../run/run.errors.js';
 import { ConnectionTransports } from '../core/connection-transports.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
+import { ConnectionUrls } from '../core/connection-urls.js';
 import { ConnectionReader } from '../core/connection-reader.js';
-import { statusAfter, statusReasons } from '../core/connection-status.js';
+import { statusAfter, type StatusReason } from '../core/connection-status.js';
 import type { ConnectionTarget } from '../core/connection.entity.js';
+import { ConnectionSetupService } from '../setup/connection-setup.service.js';
 import { StatusRecorder } from '../core/status-recorder.js';
 import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
@@ -60,6 +69,10 @@ export class DiagnosisService {
     private readonly reader: ConnectionReader,
     private readonly runs: ServerChannelsService,
     private readonly egress: Egress,
+    private readonly urls: ConnectionUrls,
+    private readonly setup: ConnectionSetupService,
+    private readonly authorizations: AuthorizationsService,
+    private readonly credentials: CredentialsService,
   ) {}
 
   /**
@@ -81,9 +94,9 @@ export class DiagnosisService {
   private async run(namespace: OwnedNamespace, target: ConnectionTarget): Promise<DiagnosisDto> {
     const log = new DiagnosisLog(target);
     const observer = this.statuses.observer(target);
+    const left = deadlineIn(DIAGNOSIS_MS_MAX);
     let failed: StepFailedError | null = null;
     try {
-      const left = deadlineIn(DIAGNOSIS_MS_MAX);
       const isInNetwork = target.kind === 'url' || target.kind === 'server';
       switch (target.kind) {
         case 'url':
@@ -116,10 +129,80 @@ export class DiagnosisService {
       const status = statusAfter(error.reason);
       if (status) observer.failed(status);
     }
-    log.skipRest(planned[target.kind]);
     const { status } = await this.reader.get(namespace, target.connectionId);
     const { connectionId, kind } = target;
-    return { connectionId, target: kind, steps: log.steps, verdict: verdictOf(target, failed, log), status };
+    const obstacle = failed && (await this.probeLogin(target, failed.reason, log, left));
+    log.skipRest(planned[kind]);
+    if (!obstacle) {
+      return {
+        connectionId,
+        target: kind,
+        steps: log.steps,
+        verdict: verdictOf(target, failed, log, this.urls),
+        status,
+      };
+    }
+    const verdict = `It stops at ${obstacle.step}: ${lowered(obstacle.nextStep)}`;
+    return {
+      connectionId,
+      target: kind,
+      steps: log.steps,
+      verdict,
+      status: { ...status, nextStep: obstacle.nextStep },
+    };
+  }
+
+  /** The steps of the login that a connection needs. @returns the step at which a login would stop; null where it may begin */
+  private async probeLogin(
+    target: ConnectionTarget,
+    reason: Error,
+    log: DiagnosisLog,
+    left: () => number,
+  ): Promise<{ step: DiagnosisStepName; nextStep: string } | null> {
+    const known = statusAfter(reason)?.reason;
+    const login = known && LOGINS.has(known) ? await this.setup.loginOf(target.id) : null;
+    if (!login) return null;
+    const { owner, request } = login;
+    // The address of a registry server is its publisher's.
+    const shown = (text: string) =>
+      target.kind === 'server' ? text.replaceAll(new URL(request.upstreamUrl).host, target.serverName) : text;
+    const probe = async (work: Promise<string>) =>
+      shown(await withinDeadline(work, left(), 'The authorization server did not answer in time.'));
+    const toFailure = (error: unknown) => {
+      if (!(error instanceof OAuthSetupError || error instanceof UpstreamTimeoutError)) throw error;
+      return new OAuthSetupError(shown(error.message), error);
+    };
+    const discover = async () => {
+      const { server, scopes } = await this.authorizations.preview(owner, request);
+      return `The authorization server is ${server.adapter ?? server.issuer}, asked for ${scopes ?? 'no certain scopes'}.`;
+    };
+    try {
+      const startedAt = performance.now();
+      const found = await probe(discover()).catch(toFailure);
+      const ms = performance.now() - startedAt;
+      if (typeof found === 'string') log.ok('discovery', found, ms);
+      else if (!(found.detail instanceof NoAuthorizationServerError)) log.fail('discovery', found, ms);
+      else {
+        // The page of the connection takes a key.
+        log.skip('discovery', found.message);
+        log.skipRest(LOGIN_STEPS);
+        return null;
+      }
+      await log.run('client', () => probe(this.authorizations.clientFor(owner, request)), toFailure);
+      if (known === 'authorization_ended' || known === 'authorization_unavailable') log.fail('token', reason);
+      const token = this.credentials.cachedToken(owner, request.upstreamUrl);
+      if (!token) log.skip('token', 'Nobody has logged in yet.');
+      else log.fail('token', new OAuthSetupError('A token is stored, and the MCP server does not accept it.'));
+      return null;
+    } catch (error) {
+      if (!(error instanceof StepFailedError)) throw error;
+      const { step } = error;
+      const cause = (error.reason as OAuthSetupError).detail;
+      log.skipRest(LOGIN_STEPS);
+      // The page of the connection asks for a client.
+      const isOpen = step === 'token' || cause instanceof OAuthClientNeededError;
+      return isOpen ? null : { step, nextStep: loginAdvice[step] ?? '' };
+    }
   }
 
   /** Null for a hosted server. */
@@ -172,12 +255,37 @@ const advice: Partial<Record<DiagnosisStepName, string>> = {
   list: 'read the log of the MCP server: it does not answer the list of tools.',
 };
 
+const LOGIN_STEPS = ['discovery', 'client', 'token'] as const;
+
+/** The reasons of a status that a login ends. */
+const LOGINS: ReadonlySet<StatusReason> = new Set([
+  'unauthorized',
+  'insufficient_scope',
+  'authorization_ended',
+  'authorization_unavailable',
+]);
+
+/** The advice for a login that cannot begin. */
+const loginAdvice: Partial<Record<DiagnosisStepName, string>> = {
+  discovery:
+    'Ask the operator of the MCP server to mend its metadata. The owner of the connection can PUT it with ' +
+    '"oauth": {"issuer": …}, or with headers that the server accepts.',
+  client:
+    'Wait, and ask the operator of the authorization server. The owner of the connection can PUT it with ' +
+    '"oauth": {"clientId": …, "clientSecret": …} of a client that is registered there.',
+};
+
 /** The advice where the address belongs to a publisher. */
 const PUBLISHER = 'ask the publisher of the server: the address is theirs.';
 const ofAddress: ReadonlySet<DiagnosisStepName> = new Set(['dns', 'guard', 'connect', 'tls', 'http', 'era']);
 
 /** The result of a diagnosis, in one sentence that says what to do. */
-function verdictOf(target: ConnectionTarget, failed: StepFailedError | null, { steps }: DiagnosisLog): string {
+function verdictOf(
+  target: ConnectionTarget,
+  failed: StepFailedError | null,
+  { steps }: DiagnosisLog,
+  urls: ConnectionUrls,
+): string {
   if (!failed) {
     const evidence = steps.find(({ step }) => step === 'list')?.evidence ?? '';
     return `Everything works: ${lowered(evidence)}`;
@@ -185,7 +293,7 @@ function verdictOf(target: ConnectionTarget, failed: StepFailedError | null, { s
   const { step, reason } = failed;
   if (target.kind === 'server' && ofAddress.has(step)) return `It stops at ${step}: ${PUBLISHER}`;
   const known = statusAfter(reason);
-  const next = known ? statusReasons[known.reason].nextStep : null;
+  const next = known ? urls.nextStep(known.reason) : null;
   const isKnownBetter = advice[step] === undefined || (known !== null && !vague.has(known.reason));
   const act = isKnownBetter && next !== null ? lowered(next) : (advice[step] ?? 'read the evidence of the step.');
   return `It stops at ${step}: ${act}`;

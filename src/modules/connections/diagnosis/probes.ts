@@ -1,12 +1,7 @@
 import { isIP } from 'node:net';
 import { withinDeadline } from '../../../mcp/protocol/deadline.js';
-import {
-  fromSocketError,
-  UpstreamError,
-  type UpstreamFailure,
-  UpstreamAuthRequiredError,
-  UpstreamTimeoutError,
-} from '../../../mcp/protocol/mcp-errors.js';
+import { failureOf } from '../../../mcp/protocol/failures.js';
+import { fromSocketError, UpstreamError, type UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import type { DiagnosisLog } from './diagnosis-log.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
@@ -96,11 +91,11 @@ export class NetworkProbe {
   }
 
   /** An error whose message may be shown. @param hidden the message for readers who may not see the address */
-  private failure(error: unknown, hidden: string, hint: 'blocked' | null = null): UpstreamFailure {
+  private failure(error: unknown, hidden: string, failure?: 'blocked'): UpstreamFailure {
     const { url, alias } = this.place;
     return alias === null
       ? fromSocketError(error, url, false)
-      : new UpstreamError(`${this.host} ${hidden}`, undefined, false, hint);
+      : new UpstreamError(`${this.host} ${hidden}`, undefined, false, failure);
   }
 }
 
@@ -139,15 +134,12 @@ export async function probeTools(channel: Channel, log: DiagnosisLog, left: () =
 
 /** The step at which a failure to open the session happened. */
 function stepOf(failure: Error): 'http' | 'era' | 'authorization' {
-  const state = statusAfter(failure)?.state;
-  if (state === 'auth_required' || state === 'input_required') return 'authorization';
-  const cause = (failure as DomainError).detail instanceof UpstreamError ? (failure as DomainError).detail : failure;
-  if (!(cause instanceof UpstreamError)) return failure instanceof UpstreamAuthRequiredError ? 'authorization' : 'http';
-  return cause.hint === 'forbidden' ? 'authorization' : cause.hint === 'not our MCP' ? 'era' : 'http';
+  const { detail } = failure as DomainError;
+  return failureOf(detail instanceof UpstreamError ? detail : failure).step;
 }
 
 /** Rethrows an error that is not a failure of the upstream. */
-function requireFailure(error: unknown): UpstreamFailure | UpstreamTimeoutError {
+function requireFailure(error: unknown): UpstreamFailure {
   if (error instanceof DomainError && statusAfter(error)) return error as UpstreamFailure;
   throw error;
 }

@@ -69,12 +69,22 @@ export class LoggedDurationDto {
 
 export class LoggedLineDto {
   timestamp: string;
+  /**
+   * The same time with its zone and milliseconds.
+   * @example '2026-11-20T10:15:00.123Z'
+   */
+  at: string;
   level: string;
   message: string;
 }
 
 export class LoggedExceptionDto {
   timestamp: string;
+  /**
+   * The same time with its zone and milliseconds.
+   * @example '2026-11-20T10:15:00.123Z'
+   */
+  at: string;
   name: string;
   message: string;
 }
@@ -97,6 +107,11 @@ export class ConnectionInvocationDto {
   id: string;
   /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
+  /**
+   * The same time with its zone and milliseconds.
+   * @example '2026-11-20T10:15:00.123Z'
+   */
+  at: string;
   request: LoggedRequestDto;
   response: LoggedResponseDto;
   duration: LoggedDurationDto;
@@ -126,6 +141,7 @@ export const connectionLogExample = {
     {
       id: '0b6f2c1e-7d0f-4d8e-9a57-4f8f3f1f6a10',
       timestamp: '2026-11-20 10:15:00',
+      at: '2026-11-20T10:15:00.123Z',
       request: { method: 'POST', url: '/connect/acme/my-first/.tools/echo' },
       response: { status: 502, outcome: 'exception' },
       duration: { cpuMs: 0, wallMs: 3 },
@@ -133,6 +149,7 @@ export const connectionLogExample = {
       exceptions: [
         {
           timestamp: '2026-11-20 10:15:00',
+          at: '2026-11-20T10:15:00.123Z',
           name: 'UpstreamError',
           message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
         },

@@ -1,15 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 import type { ConnectionLogDto, ConnectionLogQueryDto, ConnectionInvocationDto } from './connection-log.dto.js';
-import { toTimeText } from '../../../platform/http/time-text.js';
+import { isGuest } from '../../../platform/http/held-by-keys.js';
+import { timesOf } from '../../../platform/http/time-text.js';
 import { toCallerDto } from '../../logs/caller.types.js';
 import type { FoundCall } from '../../logs/invocation.types.js';
 
 const UNKNOWN = { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: 0 };
-
-const textOf = (at: number): string => toTimeText(new Date(at));
 
 /** Reads the logs of connections. */
 @Injectable()
@@ -19,13 +18,24 @@ export class ConnectionLogService {
     private readonly calls: ConnectionCallsService,
   ) {}
 
-  /** The newest matching calls. @throws ResourceNotFoundError, and the errors of `ConnectionCallsService.find` */
+  /**
+   * The newest matching calls. A guest reads its own, over all its keys, apps and browsers, without console output and
+   * reasons of failures: these may have words and addresses of the MCP server.
+   *
+   * @throws ResourceNotFoundError, and the errors of `ConnectionCallsService.find`
+   */
   async list(
     namespace: OwnedNamespace,
     connectionId: string,
     { limit = 20, ...query }: ConnectionLogQueryDto,
+    { accountId, grant }: Caller,
   ): Promise<ConnectionLogDto> {
     const { id } = await this.connections.find(namespace, connectionId);
+    if (isGuest(grant)) {
+      const { calls, total } = await this.calls.find(id, { ...query, account: accountId }, limit);
+      const own = calls.map((call) => ({ ...call, lines: [], exceptions: [] }));
+      return { invocations: own.map(toConnectionInvocationDto), total, leftOut: 0 };
+    }
     const { calls, total, leftOut } = await this.calls.find(id, query, limit);
     return { invocations: calls.map(toConnectionInvocationDto), total, leftOut };
   }
@@ -36,12 +46,12 @@ function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
   const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call.timing ?? UNKNOWN;
   return {
     id: call.id,
-    timestamp: textOf(call.at ?? 0),
+    ...timesOf(call.at ?? 0),
     request: { method: call.method ?? '', url: call.url ?? '' },
     response: { status: call.status ?? 0, outcome: call.outcome ?? 'unknown' },
     duration: { cpuMs: 0, wallMs: Math.round(totalMs) },
-    logs: call.lines.map(({ at, level, message }) => ({ timestamp: textOf(at), level, message })),
-    exceptions: call.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
+    logs: call.lines.map(({ at, level, message }) => ({ ...timesOf(at), level, message })),
+    exceptions: call.exceptions.map(({ at, name, message }) => ({ ...timesOf(at), name, message })),
     rpcMethod: call.rpcMethod ?? null,
     tool: call.toolName ?? null,
     caller: toCallerDto(call.caller),

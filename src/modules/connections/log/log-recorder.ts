@@ -1,16 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import { CallEvents } from '../../logs/call.events.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { CallOrigin, CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
-import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { failureOf } from '../../../mcp/protocol/failures.js';
 import { isErrorResult } from '../../../mcp/protocol/messages.js';
 import { traceHeaders, type TraceHeaders } from '../../../mcp/protocol/trace-context.js';
 import { RequestRecord } from '../../../mcp/server/mcp-request.js';
-import { DomainError } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';
 import { originalOf, ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
-import { statusAfter } from '../core/connection-status.js';
 
 /** Maximum length of the message of a failure. */
 const MESSAGE_CHARS_MAX = 1_000;
@@ -23,6 +22,8 @@ export class CallRecord extends RequestRecord {
   /** The row id of the connection that was called; null while it is unknown, and if there is none. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};
+  /** Receives the call as it is recorded. */
+  onRecorded: (call: ConnectionCall) => void = () => undefined;
   /** Request id and trace context, which go upstream. */
   readonly trace: TraceHeaders;
   /** The code of a JSON-RPC error of the upstream. */
@@ -86,13 +87,7 @@ export class CallRecord extends RequestRecord {
 
   private outcome(): InvocationOutcome {
     const { failure } = this;
-    if (failure instanceof CallerLeftError) return 'canceled';
-    if (failure && !(failure instanceof ToolError)) {
-      // Denied: refused here, or in need of what the status of the connection names.
-      const state = statusAfter(failure)?.state;
-      if (state !== undefined && state !== 'error') return 'denied';
-      return failure instanceof DomainError && !(failure instanceof UpstreamFailure) ? 'denied' : 'exception';
-    }
+    if (failure && !(failure instanceof ToolError)) return failureOf(originalOf(failure)).outcome;
     if (this.rpcMethod === null) return 'denied';
     if (this.errorCode !== null) return 'rpcError';
     return this.isToolError ? 'toolError' : 'ok';
@@ -102,7 +97,10 @@ export class CallRecord extends RequestRecord {
 /** Records requests to connections. */
 @Injectable()
 export class LogRecorder {
-  constructor(private readonly calls: ConnectionCallsService) {}
+  constructor(
+    private readonly calls: ConnectionCallsService,
+    private readonly events: CallEvents,
+  ) {}
 
   /** Runs the work of one request and records it when it ends. @throws the error of `work` */
   async record<T>(
@@ -120,7 +118,12 @@ export class LogRecorder {
       throw error;
     } finally {
       const call = record.finish({ method, url, status: response.statusCode });
-      if (call) this.calls.record(call);
+      if (call) {
+        this.calls.record(call);
+        record.onRecorded(call);
+        const isCalled = origin !== null && call.outcome !== 'denied';
+        if (isCalled) this.events.emit('ended', { kind: 'connection', id: call.connectionId }, origin);
+      }
     }
   }
 }

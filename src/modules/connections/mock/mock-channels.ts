@@ -3,24 +3,29 @@
  *
  * A mock has the server as it was when the mock was created, in `connection_mocks`, and one simulator by its scenario:
  * a fixture (JSON with `tools`), a recording (`replay:<connectionId>`), prose for the operator's language model
- * (`SIMULATOR_URL`), or none: values made from the schemas. Calls of all processes have one order, by a lock on the
- * mock's row, so that a fixture or recording advances alike for everybody.
+ * (`SIMULATOR_URL`), a state (`fail:<state>`), in which every request fails as one of a real connection does, or none: values
+ * made from the schemas. Calls of all processes have one order, by a lock on the mock's row, so that a fixture or recording
+ * advances alike for everybody.
  *
  * A mock never changes, so it is cached without expiry: 64 MB of JSON. Answers that are no real ones say
  * so in `_meta`, as do patterns of schemas that are not checked.
  */
-import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Optional } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
+import { withHiddenAddress } from '../../../mcp/client/http/hidden-address.js';
+import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
+import { fromHttpStatus } from '../../../mcp/protocol/mcp-errors.js';
 import { Vault } from '../../../platform/vault/vault.js';
-import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
+import { InputRequiredError, ServerAuthRequiredError } from '../../run/run.errors.js';
+import type { ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionMock, MockReply } from './mock.entity.js';
 import { MockModel } from './mock-model.js';
 import { MockRepository } from './mock.repository.js';
-import { readScenario, FixtureSimulator } from './simulator/fixture.js';
+import { readScenario, FixtureSimulator, type MockState } from './simulator/fixture.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';
 import {
@@ -31,6 +36,7 @@ import {
   simulatorMark,
   type Answerer,
   type SimulatedCall,
+  type RecordedCall,
   type ToolCall,
   type ToolResult,
 } from './simulator/simulator.js';
@@ -43,11 +49,6 @@ const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
 const NOT_INTERPRETED =
   'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
-
-/** A real call as it was recorded; `result` as JSON text. */
-interface RecordedCall extends ToolCall {
-  result: string;
-}
 
 /** Answers with recorded results of the same tool and equal arguments, in order; the last one repeats. */
 class ReplaySimulator implements Simulator {
@@ -75,16 +76,26 @@ class ReplaySimulator implements Simulator {
   }
 }
 
+/** The value that a mock in the state `input_required` misses. */
+const MISSING_HEADER = 'X-Api-Key';
+
+/** `Retry-After` of a mock that answers 429. */
+const RETRY_AFTER_SECONDS = '5';
+
+/** In place of the address of the server, which the failures of connections do not name. */
+const NOWHERE = new URL('http://simulated.invalid/mcp');
+
 /** A simulated connection. */
 export interface MockTarget {
   id: string;
   namespaceId: string;
+  serverName: string;
   scenario: string | null;
 }
 
 /** Creates the channels of simulated connections. */
 @Injectable()
-export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
+export class MockChannels implements ConnectionTransport<'mock'> {
   private readonly cache = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
     maxSize: CACHED_CHARS_MAX,
     // A mock takes some memory besides its JSON.
@@ -95,16 +106,13 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
     @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
     private readonly repository: MockRepository,
-    private readonly transports: ConnectionTransports,
     private readonly vault: Vault,
     @Optional() private readonly model?: MockModel,
   ) {}
 
-  onModuleInit(): void {
-    this.transports.register('mock', this);
-  }
-
   channelTo(target: MockTarget): Channel {
+    const scenario = readScenario(target.scenario);
+    if (scenario.kind === 'failure') return new RefusingChannel(() => failureIn(scenario.state, target.serverName));
     return new SimulatedChannel(() => this.find(target));
   }
 
@@ -169,6 +177,17 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
       chars: texts.reduce((sum, { length }) => sum + length, 0),
     };
   }
+}
+
+/** The failure of a request of a connection to this server that is in this state. */
+function failureIn(state: MockState, serverName: string): Error {
+  if (state === 'auth_required') return new ServerAuthRequiredError(serverName, '', ['Bearer']);
+  if (state === 'input_required') {
+    const headers = { [MISSING_HEADER]: { label: MISSING_HEADER, required: true } };
+    return new InputRequiredError({ http: { headers }, missing: { headers: [MISSING_HEADER], query: [] } });
+  }
+  const retryAfter = state === '429' ? RETRY_AFTER_SECONDS : undefined;
+  return withHiddenAddress(fromHttpStatus(+state, NOWHERE, undefined, '', retryAfter), NOWHERE, `"${serverName}"`);
 }
 
 function keyOf({ tool, arguments: args }: ToolCall): string {

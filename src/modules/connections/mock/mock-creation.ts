@@ -77,10 +77,10 @@ export class MockCreation {
     return { server, replies };
   }
 
-  /** Part of the transaction that creates the connection. @param id of its row @param connectionId seeds the mock */
-  async insert(id: string, connectionId: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
+  /** Part of the transaction that creates the connection. @param id of its row */
+  async insert(id: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
     const sealed = replies.map((text) => this.vault.seal(text, id));
-    await this.mocks.insert({ id, seed: connectionId, server, replies: sealed }, tx);
+    await this.mocks.insert({ id, server, replies: sealed }, tx);
   }
 
   /** The recorded calls of a connection of this namespace, as JSON texts in their order. */

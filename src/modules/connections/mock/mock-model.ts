@@ -1,5 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { egressTo } from '../../../platform/egress/egress.module.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
@@ -24,6 +25,7 @@ export class MockModel implements OnApplicationShutdown {
   constructor(
     private readonly mocks: MockRepository,
     private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {
     const url = env.simulatorUrl ?? '';
     this.egress = egressTo(new URL(url).hostname, env);
@@ -41,7 +43,7 @@ export class MockModel implements OnApplicationShutdown {
   ): ModelSimulator {
     const { client } = this;
     const spend = <T>(request: () => Promise<T>) => this.spend(namespaceId, request);
-    return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
+    return new ModelSimulator(schema, { client, scenario, timeoutMs: this.tuning.simulatorTimeoutMs, spend });
   }
 
   private async spend<T>(namespaceId: string, request: () => Promise<T>): Promise<T> {

@@ -96,10 +96,6 @@ export class ConnectionMock {
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
 
-  /** The connection id. Read by earlier versions only, which run beside this one during an update. */
-  @Column('text')
-  seed: string;
-
   @Column('jsonb')
   server: FrozenServer;
 

@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../../config/role-module.js';
 import { ToolSchemasModule } from '../../tool-schemas/tool-schemas.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
+import { transports } from '../core/connection-transports.js';
 import { CallRecorder } from './call-recorder.js';
 import { ConnectionMock, MockCall, MockReply, SimulatorUsage, RecordedCallRow } from './mock.entity.js';
 import { MockChannels } from './mock-channels.js';
@@ -28,13 +29,14 @@ export class MockModule {
       providers: [
         CallRecorder,
         MockChannels,
+        { provide: transports.mock, useExisting: MockChannels },
         MockCreation,
         MockRepository,
         RecordingsRepository,
         RecordingsService,
         ...(env.simulatorUrl === null ? [] : [MockModel]),
       ],
-      exports: [MockCreation],
+      exports: [MockCreation, RecordingsService],
     },
   }));
 }

@@ -4,6 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { Answer, Answerer, FrozenServer, PastCall, ToolCall, UseCounts } from './simulator/simulator.js';
+import { deletionTime } from '../../../platform/database/deletion-time.js';
 
 /** Newest calls of one mock that are stored. */
 const CALLS_MAX = 1_000;
@@ -21,12 +22,11 @@ export class MockRepository {
 
   /** @param id of the connection's row @param replies recorded calls to replay, sealed, in order */
   async insert(
-    { id, seed, server, replies }: { id: string; seed: string; server: FrozenServer; replies: readonly string[] },
+    { id, server, replies }: { id: string; server: FrozenServer; replies: readonly string[] },
     tx: EntityManager,
   ): Promise<void> {
-    await tx.query('INSERT INTO connection_mocks (connection_id, seed, server) VALUES ($1, $2, $3::jsonb)', [
+    await tx.query('INSERT INTO connection_mocks (connection_id, server) VALUES ($1, $2::jsonb)', [
       id,
-      seed,
       JSON.stringify(server),
     ]);
     if (replies.length === 0) return;
@@ -90,7 +90,8 @@ export class MockRepository {
        RETURNING calls`,
       [namespaceId, quota.total, quota.namespace],
     );
-    if (rows[0]?.calls === 1) await this.database.query('DELETE FROM simulator_days WHERE day < current_date');
+    const now = rows[0]?.calls === 1 && (await deletionTime(this.database));
+    if (now) await this.database.query('DELETE FROM simulator_days WHERE day < $1::timestamptz::date', [now]);
     return rows.length > 0;
   }
 }

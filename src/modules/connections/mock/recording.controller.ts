@@ -1,11 +1,17 @@
-import { Body, Delete, Get, Param, Put } from '@nestjs/common';
+import { Body, Delete, Get, Param, Put, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ConnectionController, ownConnections } from '../core/connections.access.js';
-import { RecordingDto, SetRecordingDto } from './recording.dto.js';
+import { ConnectionController, ownConnections, ownConnectionsOnly } from '../core/connections.access.js';
+import {
+  RecordedCallsDto,
+  RecordedCallsQueryDto,
+  RecordedFixtureDto,
+  RecordingDto,
+  SetRecordingDto,
+} from './recording.dto.js';
 import { RecordingsService } from './recordings.service.js';
 
 @ApiTags('Connections')
@@ -36,6 +42,34 @@ export class RecordingController {
   @ApiErrors(404)
   get(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<RecordingDto> {
     return this.recordings.get(namespace, id);
+  }
+
+  /** List the recorded calls with arguments and results. For the owner only, also where others called. */
+  @Get('calls')
+  @Access('connections:read', ownConnectionsOnly)
+  @ApiOkResponse({ type: RecordedCallsDto })
+  @ApiErrors(400, 404)
+  calls(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+    @Query() query: RecordedCallsQueryDto,
+  ): Promise<RecordedCallsDto> {
+    return this.recordings.callsOf(namespace, id, query);
+  }
+
+  /**
+   * Export the recording as a fixture. A mock takes it as its scenario while it has at most 10,000 characters; a longer one is
+   * replayed with `replay:{connectionId}`. For the owner only.
+   */
+  @Get('fixture')
+  @Access('connections:read', ownConnectionsOnly)
+  @ApiOkResponse({ type: RecordedFixtureDto })
+  @ApiErrors(404)
+  fixture(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+  ): Promise<RecordedFixtureDto> {
+    return this.recordings.fixture(namespace, id);
   }
 
   /** Stop recording and delete the recorded calls. Mocks made from them stay. */

@@ -1,5 +1,7 @@
-import { IsBoolean } from 'class-validator';
+import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
+import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
+import { IsWhole } from '../../../platform/http/input-values.js';
 
 @ClosedBody()
 export class SetRecordingDto {
@@ -15,7 +17,7 @@ export class RecordedToolDto {
   calls: number;
 }
 
-/** A recording of a connection. Arguments and results are never shown: a mock replays them. */
+/** The state and size of a recording. Arguments and results are shown to the owner only, by `calls` and `fixture` below it. */
 export class RecordingDto {
   enabled: boolean;
   /**
@@ -29,4 +31,56 @@ export class RecordingDto {
   bytes: number;
   /** By name. */
   tools: RecordedToolDto[];
+}
+
+export class RecordedCallsQueryDto {
+  /** Calls per page. */
+  @IsWhole(1, 100)
+  limit?: number = 20;
+
+  /** The `nextCursor` of the previous page. */
+  @IsOptional()
+  @IsString()
+  cursor?: string;
+}
+
+/** A recorded call. */
+export class RecordedCallDto {
+  /**
+   * When it was recorded.
+   * @example '2026-11-20T10:15:00.123Z'
+   */
+  at: string;
+  /** @example 'create_issue' */
+  tool: string;
+  arguments: Record<string, unknown>;
+  /** As the MCP server sent it. */
+  result: Record<string, unknown>;
+}
+
+/** A page, in the order of recording. */
+export class RecordedCallsDto {
+  calls: RecordedCallDto[];
+  /** The `cursor` of the next page; null on the last one. */
+  nextCursor: string | null;
+}
+
+/** A rule of a fixture. */
+export class RecordedRuleDto {
+  arguments: Record<string, unknown>;
+  /** With the members that a fixture takes: `content`, `structuredContent`, `isError` and `_meta`. */
+  result: Record<string, unknown>;
+  /** Absent for the last result of these arguments, which repeats. */
+  times?: number;
+}
+
+/** A recording as a fixture, for `mock.scenario`. */
+@ApiExtraModels(RecordedRuleDto)
+export class RecordedFixtureDto {
+  /** The rules of each tool. */
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: { type: 'array', items: { $ref: getSchemaPath(RecordedRuleDto) } },
+  })
+  tools: Record<string, RecordedRuleDto[]>;
 }

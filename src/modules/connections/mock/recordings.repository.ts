@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { ChangedConnection } from '../core/connection-handles.js';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { deletionTime } from '../../../platform/database/deletion-time.js';
 
 /** Duration of a recording, and retention of a recorded call. */
 const RETENTION = `interval '7 days'`;
@@ -47,8 +48,19 @@ export class RecordingsRepository {
     );
   }
 
+  /** The recorded calls of a connection after the one with this `seq`, in their order. @param id of its row */
+  recordedAfter(id: string, seq: string, limit: number): Promise<{ seq: string; at: Date; sealed: string }[]> {
+    return this.database.query(
+      `SELECT seq, recorded_at AS at, sealed FROM recorded_calls
+        WHERE connection_id = $1 AND seq > $2 AND recorded_at > now() - ${RETENTION} ORDER BY seq LIMIT $3`,
+      [id, seq, limit],
+    );
+  }
+
   async deleteExpired(): Promise<void> {
-    await this.database.query(`DELETE FROM recorded_calls WHERE recorded_at < now() - ${RETENTION}`);
+    const now = await deletionTime(this.database);
+    if (!now) return;
+    await this.database.query(`DELETE FROM recorded_calls WHERE recorded_at < $1::timestamptz - ${RETENTION}`, [now]);
   }
 
   /** Size of a recording; null while the connection is not recorded. Locks its row for the transaction. */

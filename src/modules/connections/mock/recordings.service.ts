@@ -2,15 +2,27 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
+import { Vault } from '../../../platform/vault/vault.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
+import { groupBy } from '../../../platform/group-by.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
 import { ConnectionReader } from '../core/connection-reader.js';
+import { isConnectionId } from '../core/connection-target.js';
 import { CallRecorder } from './call-recorder.js';
 import { RecordedCallRow } from './mock.entity.js';
-import type { RecordingDto } from './recording.dto.js';
+import type {
+  RecordedCallsDto,
+  RecordedCallsQueryDto,
+  RecordedFixtureDto,
+  RecordedRuleDto,
+  RecordingDto,
+} from './recording.dto.js';
 import { RecordingsRepository } from './recordings.repository.js';
+import type { RecordedCall } from './simulator/simulator.js';
 
 /** Interval of the deletion of expired calls. */
 const SWEEP_MS = 60 * 60_000;
@@ -25,6 +37,7 @@ export class RecordingsService implements OnApplicationBootstrap {
     private readonly reader: ConnectionReader,
     private readonly handles: ConnectionHandles,
     private readonly schedule: Schedule,
+    private readonly vault: Vault,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -36,7 +49,8 @@ export class RecordingsService implements OnApplicationBootstrap {
   /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
   async set(namespace: OwnedNamespace, connectionId: string, enabled: boolean): Promise<RecordingDto> {
     await this.recorder.settle();
-    const changed = await this.recordings.setEnabled(namespace.id, connectionId, enabled);
+    const changed =
+      isConnectionId(connectionId) && (await this.recordings.setEnabled(namespace.id, connectionId, enabled));
     if (!changed) {
       await this.reader.find(namespace, connectionId);
       throw new InvalidInputError('A simulated connection cannot be recorded: it makes no real calls.');
@@ -60,6 +74,48 @@ export class RecordingsService implements OnApplicationBootstrap {
     };
   }
 
+  /** A page of the recorded calls, in their order. @throws ResourceNotFoundError, InvalidInputError for a foreign cursor */
+  async callsOf(
+    namespace: OwnedNamespace,
+    connectionId: string,
+    { limit = 20, cursor }: RecordedCallsQueryDto,
+  ): Promise<RecordedCallsDto> {
+    await this.recorder.settle();
+    const { id } = await this.reader.find(namespace, connectionId);
+    const after = cursor === undefined ? '0' : decodeCursor(cursor, id);
+    const rows = await this.recordings.recordedAfter(id, after, limit + 1);
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      calls: page.map(({ at, sealed }) => {
+        const { tool, arguments: args, result } = JSON.parse(this.vault.open(sealed, id)) as RecordedCall;
+        return { at: at.toISOString(), tool, arguments: args, result: JSON.parse(result) as JsonObject };
+      }),
+      nextCursor: rows.length > limit && last ? encodeCursor(last.seq, id) : null,
+    };
+  }
+
+  /**
+   * The recording as a fixture, which answers each recorded call as a replay does: with the results of equal arguments in their
+   * order, of which the last one repeats. A rule also matches calls with more arguments, so those with more stand before.
+   *
+   * @throws ResourceNotFoundError
+   */
+  async fixture(namespace: OwnedNamespace, connectionId: string): Promise<RecordedFixtureDto> {
+    await this.recorder.settle();
+    await this.reader.find(namespace, connectionId);
+    const rows = await this.recordings.recorded(namespace.id, connectionId);
+    const calls = rows.map(({ id, sealed }) => JSON.parse(this.vault.open(sealed, id)) as RecordedCall);
+    const tools = [...groupBy(calls, ({ tool }) => tool)].map(([tool, ofTool]): [string, RecordedRuleDto[]] => {
+      // Arguments that match others are a part of them, and their text is shorter.
+      const groups = [...groupBy(ofTool, (call) => canonicalJson(call.arguments))].toSorted(
+        ([a], [b]) => b.length - a.length,
+      );
+      return [tool, groups.flatMap(([, equal]) => rulesOf(equal))];
+    });
+    return { tools: Object.fromEntries(tools) };
+  }
+
   /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
   async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     await this.set(namespace, connectionId, false);
@@ -67,4 +123,30 @@ export class RecordingsService implements OnApplicationBootstrap {
     await this.calls.delete({ connectionId: id });
     return { success: true };
   }
+}
+
+/** The rules of recorded calls with equal arguments, in their order. */
+function rulesOf(calls: readonly RecordedCall[]): RecordedRuleDto[] {
+  const runs: { call: RecordedCall; times: number }[] = [];
+  for (const call of calls) {
+    const last = runs.at(-1);
+    if (last?.call.result === call.result) last.times += 1;
+    else runs.push({ call, times: 1 });
+  }
+  return runs.map(({ call, times }, at) => ({
+    arguments: call.arguments,
+    result: fixtureResult(JSON.parse(call.result) as JsonObject),
+    ...(at < runs.length - 1 && { times }),
+  }));
+}
+
+/** A result with the members that fixtures have, in the form that they take. */
+function fixtureResult({ content, structuredContent, isError, _meta }: JsonObject): JsonObject {
+  const blocks = Array.isArray(content) ? content : [];
+  return {
+    content: blocks.filter((block) => isObject(block) && typeof block.type === 'string'),
+    ...(structuredContent !== undefined && { structuredContent }),
+    ...(typeof isError === 'boolean' && { isError }),
+    ...(isObject(_meta) && { _meta }),
+  };
 }

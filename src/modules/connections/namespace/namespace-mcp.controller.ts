@@ -4,12 +4,13 @@ import { ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
 import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
 import type { AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
+import { GrantedToolsChannel } from '../../../mcp/client/tool-choice.js';
 import { separators } from '../../../mcp/aggregate/member-names.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { McpSessionRoute, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { McpSessionRoute, namespaceParam, toolsOfConnections } from '../core/connections.access.js';
 import { NamespaceServers } from './namespace-servers.js';
 
 const listed = {
@@ -47,12 +48,13 @@ export class NamespaceMcpController {
    * `connection://connectionId/`, also in results. The instructions of the servers are joined: 4 KB of each, 16 KB in all.
    * An ambiguous name belongs to the connection with the longer id; with `separator=.` lists leave out the other one and name
    * it in `_meta["slipway/shadowed"]`. The newest 1,000 connections take part, up to 100 on each page of a list. A connection
-   * that fails or waits for its user does not fail the list, which names it in `_meta["slipway/failed"]`. A method that names
-   * no connection is answered by the newest connection that knows it.
+   * that fails or waits for its user does not fail the list, which names it in `_meta["slipway/failed"]`. Items that
+   * clients would refuse are repaired, or left out and named in `_meta["slipway/left-out"]`. A method that names no connection
+   * is answered by the newest connection that knows it, skills and tasks by the one that has them.
    */
   @Post()
   @FastPath()
-  @Access('connections:execute', ownConnections)
+  @Access('connections:execute', toolsOfConnections)
   @ApiQuery({
     name: 'separator',
     required: false,
@@ -81,24 +83,30 @@ export class NamespaceMcpController {
     if (separator === undefined) throw new InvalidInputError(`separator must be one of: ${separators.join(' ')}`);
     const mode = query.get('mode') ?? 'all';
     if (mode !== 'all' && mode !== 'search') throw new InvalidInputError('mode must be all or search');
-    const form: AggregateForm = { separator, isSearched: mode === 'search' };
+    const tools = grant.caller.grant?.tools ?? undefined;
+    const form: AggregateForm = { separator, isSearched: mode === 'search', tools };
+    const find = () => {
+      const channel = this.servers.find(namespace, form);
+      return tools ? new GrantedToolsChannel(channel, {}) : channel;
+    };
     await this.server.serve(request, response, async () => ({
-      channel: this.servers.find(namespace, form),
+      channel: find(),
       account: grant.caller.accountId,
       principal: grant.caller.keyId,
       endpoint: grant.caller.endpoint,
+      grant: grant.caller.grant,
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */
-  @McpSessionRoute(Get)
+  @McpSessionRoute(Get, toolsOfConnections)
   stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** Ends a client's session. */
-  @McpSessionRoute(Delete)
+  @McpSessionRoute(Delete, toolsOfConnections)
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }

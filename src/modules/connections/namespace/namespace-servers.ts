@@ -98,7 +98,7 @@ export class NamespaceServers implements OnApplicationShutdown {
 
   /** The channel to all connections of a namespace. */
   find(namespace: OwnedNamespace, form: AggregateForm): AggregateChannel {
-    const key = `${namespace.id} ${form.separator} ${form.isSearched}`;
+    const key = `${namespace.id} ${JSON.stringify(form)}`;
     const held = this.aggregates.get(key);
     if (held) return held;
     const aggregate = new AggregateChannel(

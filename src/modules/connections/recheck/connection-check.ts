@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
+import { UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
 import { connected, statusAfter, type ConnectionStatus } from '../core/connection-status.js';
@@ -83,15 +84,17 @@ export class ConnectionCheck {
     let serverInfo: ServerInfo | null = null;
     let status: ConnectionStatus = connected;
     let failure: Error | null = null;
+    let isWait = false;
     try {
       serverInfo = toStoredServerInfo((await channel.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
     } catch (error) {
       const observed = statusAfter(error);
       if (!observed) throw error;
       status = observed;
+      isWait = error instanceof UpstreamError && error.retryAfterSeconds !== undefined;
       failure = error as Error;
     }
     const at = new Date();
-    return { status, at, okAt: status === connected ? at : null, serverInfo, failure };
+    return { status, isWait, at, okAt: status === connected ? at : null, serverInfo, failure };
   }
 }

@@ -24,7 +24,6 @@ import {
   REFRESH_BATCH,
   type DueToken,
 } from './recheck.repository.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 
 /** Concurrent checks of this process; half of them at one host, and half for one account. */
@@ -158,8 +157,7 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
     try {
       await this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl);
     } catch (error) {
-      const isKnown = error instanceof AuthorizationRequiredError || error instanceof CredentialUnavailableError;
-      const status = isKnown ? statusAfter(error) : null;
+      const status = statusAfter(error);
       if (!status) throw error;
       await this.checks.record([{ id, revision }], status);
     }

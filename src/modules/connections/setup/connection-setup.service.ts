@@ -1,12 +1,11 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { withoutWords } from '../../../mcp/protocol/mcp-errors.js';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { AccessService } from '../../auth/access.service.js';
 import type { Person } from '../../auth/access.types.js';
-import { CredentialsService } from '../../oauth/credentials.service.js';
 import { SetupPageError } from '../../oauth/credentials.errors.js';
-import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
+import type { BeginAuthorization, CredentialOwner, CredentialOwners } from '../../oauth/credentials.types.js';
 import { SetupPageService, type AuthorizationOffer } from '../../oauth/setup/setup-page.service.js';
 import {
   knownName,
@@ -21,9 +20,9 @@ import {
 } from '../../oauth/setup/setup.types.js';
 import type { RunFormField, StoredValues } from '../../releases/releases.types.js';
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
+import { AccessRequiredError } from '../../servers/servers.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { requestedScopes } from '../core/connection-status.js';
-import { CONNECTION_LINKS } from '../core/connection-urls.js';
 import { ConnectionValues } from '../core/connection-values.js';
 import { Connection } from '../core/connection.entity.js';
 import { ConnectionRepository } from '../core/connection.repository.js';
@@ -56,32 +55,32 @@ interface SetupTarget extends PageServer {
 
 /** The setup page of a connection: authorization, or a form for missing values. A link ends when either was stored. */
 @Injectable()
-export class ConnectionSetupService implements SetupPageOwner<Connection>, OnModuleInit {
+export class ConnectionSetupService implements SetupPageOwner<Connection>, CredentialOwners {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly repository: ConnectionRepository,
     private readonly checks: ConnectionCheck,
     private readonly values: ConnectionValues,
     private readonly servers: ServerChannelsService,
-    private readonly credentials: CredentialsService,
-    private readonly links: SetupLinksService,
     private readonly pages: SetupPageService,
     private readonly access: AccessService,
   ) {}
 
-  onModuleInit(): void {
-    this.links.register(CONNECTION_LINKS, this);
-    this.credentials.registerDescription('connection', async (id) => {
-      const row = await this.repository.findForSetup(id);
-      if (!row) return {};
-      const { name, title, description, iconUrl } = (await this.targetOf(row)) ?? namesOf(row);
-      return { name, title, description, iconUrl };
-    });
-    this.credentials.registerRight('connection', async (id, person) => {
-      const row = await this.repository.findForSetup(id);
-      return row !== null && this.mayUse(row, person);
-    });
-    this.credentials.onAuthorized('connection', (id) => this.authorized(id));
+  /** A connection can be authorized at any time. */
+  isAuthorizationPending(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
+  async mayAuthorize(id: string, person: Person): Promise<boolean> {
+    const row = await this.repository.findForSetup(id);
+    return row !== null && this.mayUse(row, person);
+  }
+
+  async presentation(id: string): ReturnType<CredentialOwners['presentation']> {
+    const row = await this.repository.findForSetup(id);
+    if (!row) return {};
+    const { name, title, description, iconUrl } = (await this.targetOf(row)) ?? namesOf(row);
+    return { name, title, description, iconUrl };
   }
 
   async open({ id, epoch }: Pick<SetupLink, 'id' | 'epoch'>): Promise<Connection> {
@@ -100,7 +99,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     const target = await this.targetOf(row);
     const { statusState: state } = row;
     if (target && state === 'input_required') return this.valuesForm(row, target);
-    if (target && state === 'auth_required') return this.pages.view(this.authorization(row, target));
+    if (target && mayAuthorize(row)) return this.pages.view(this.authorization(row, target));
     if (state === 'connected') {
       return { kind: 'message', title: 'No action needed', text: 'Everything works. You can close this page.' };
     }
@@ -115,7 +114,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
 
   async submit(row: Connection, form: URLSearchParams, cookie: string, person?: LinkPerson): Promise<SetupAnswer> {
     const target = await this.targetOf(row);
-    const isOpen = row.statusState === 'auth_required' || row.statusState === 'input_required';
+    const isOpen = mayAuthorize(row) || row.statusState === 'input_required';
     if (!target || !isOpen) return { view: await this.view(row), status: 200 };
     leaveDefaults(target.fields, form);
     const isForValues =
@@ -127,8 +126,16 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     return answer;
   }
 
+  /** The login that a connection begins on its page; null where there is no authorization server to ask. */
+  async loginOf(id: string): Promise<{ owner: CredentialOwner; request: BeginAuthorization } | null> {
+    const row = await this.repository.findForSetup(id);
+    const target = row && (await this.targetOf(row));
+    const { owner, request } = target ? this.authorization(row, target) : { owner: null, request: null };
+    return owner && request && { owner, request };
+  }
+
   /** After an authorization was stored: ends older links and checks the connection. Does nothing for a deleted one. */
-  private async authorized(id: string): Promise<void> {
+  async authorized(id: string): Promise<void> {
     if (!(await this.connections.manager.transaction((tx) => this.useAuthorization(id, tx)))) return;
     try {
       await this.checks.run(id);
@@ -165,14 +172,16 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     const label = `${row.namespace.name}/${row.connectionId}`;
     const url = row.targetKind === 'url' ? this.values.openUrl(row) : null;
     if (url !== null) return { ...namesOf(row), ...targetAt(label, url, []) };
-    if (row.targetKind !== 'server' || row.serverId === null) return null;
+    // The server of a mock is never asked, also not for a login.
+    if (row.targetKind !== 'server' || row.serverId === null || row.mock !== null) return null;
     try {
       const { accountId } = row.namespace;
       const connection = { accountId, serverName: row.serverName ?? '', ...values };
       const { upstream, fields, adapter, presentation } = await this.servers.formOf(row.serverId, connection);
       return { name: namesOf(row).name, ...presentation, ...targetAt(label, upstream, fields, adapter) };
     } catch (error) {
-      if (error instanceof NotRunnableError || error instanceof ServerGoneError) return null;
+      const isClosed = error instanceof ServerGoneError || error instanceof AccessRequiredError;
+      if (isClosed || error instanceof NotRunnableError) return null;
       throw error;
     }
   }
@@ -181,7 +190,16 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
     const { upstreamUrl, label, adapter } = target;
     return {
       owner: { kind: 'connection', id: row.id },
-      request: upstreamUrl === null ? null : { upstreamUrl, challenge: row.statusChallenges, label, adapter },
+      request:
+        upstreamUrl === null
+          ? null
+          : {
+              upstreamUrl,
+              challenge: row.statusChallenges,
+              label,
+              adapter,
+              ...(row.oauth && { oauth: { ...row.oauth, sealedSecret: row.sealedOauthSecret } }),
+            },
       form: this.formOf(row, target),
     };
   }
@@ -237,6 +255,11 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, OnMod
   private valuesOf({ id, sealedHeaders, sealedQuery }: Connection): StoredValues {
     return { headers: this.values.openHeaders(id, sealedHeaders), query: this.values.openQuery(id, sealedQuery) };
   }
+}
+
+/** True for a connection that waits for its user to log in, or whose stored authorization gives no token at the moment. */
+function mayAuthorize({ statusState, statusReason }: Connection): boolean {
+  return statusState === 'auth_required' || statusReason === 'authorization_unavailable';
 }
 
 function targetAt(label: string, upstreamUrl: string | null, fields: RunFormField[], adapter?: string): SetupTarget {

@@ -1,11 +1,11 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { AccountQuotas } from '../../auth/account-quota.decorator.js';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import type { Program, ProgramQuota, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
-import { ProgramOwners, type ProgramOwner } from '../../../hosting/hosting.js';
+import type { ProgramOwner } from '../../../hosting/hosting.js';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { ConnectionCall } from '../../logs/invocation.types.js';
@@ -24,21 +24,16 @@ const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
   },
 })
 @Injectable()
-export class SourcePrograms implements ProgramOwner, OnModuleInit {
+export class SourcePrograms implements ProgramOwner {
   /** Requests whose lines or whose end may still arrive. */
   private readonly unrecorded = growingLru<{ end: Trace | null; hasLines: boolean }>();
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly compiler: SourceCompiler,
-    private readonly programs: ProgramOwners,
     private readonly calls: ConnectionCallsService,
     private readonly limits: AccountLimitsService,
   ) {}
-
-  onModuleInit(): void {
-    this.programs.register('source', this);
-  }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const row = await this.connections.findOne({

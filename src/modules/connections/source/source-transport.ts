@@ -1,21 +1,14 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import type { ProgramRef } from '../../../hosting/hosting.types.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
-import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
+import type { ConnectionTransport } from '../core/connection-transports.js';
 import type { TargetOf } from '../core/connection.entity.js';
 
 /** Calls the modules of connections, which run in a sandbox. */
 @Injectable()
-export class SourceTransport implements ConnectionTransport<'source'>, OnModuleInit {
-  constructor(
-    private readonly transports: ConnectionTransports,
-    private readonly hosted: HostedChannelsService,
-  ) {}
-
-  onModuleInit(): void {
-    this.transports.register('source', this);
-  }
+export class SourceTransport implements ConnectionTransport<'source'> {
+  constructor(private readonly hosted: HostedChannelsService) {}
 
   channelTo({ id, isStateful }: TargetOf<'source'>): Channel {
     // A connection's module never changes, so its program has one version.

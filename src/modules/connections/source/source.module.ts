@@ -1,9 +1,11 @@
 import { Module } from '@nestjs/common';
+import { programOwners } from '../../../hosting/hosting.js';
 import { roleModule } from '../../../config/role-module.js';
 import { AuthModule } from '../../auth/auth.module.js';
 import { LogsModule } from '../../logs/logs.module.js';
 import { ReleasesModule } from '../../releases/releases.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
+import { transports } from '../core/connection-transports.js';
 import { SourceCompiler } from './source-compiler.js';
 import { SourcePrograms } from './source-programs.js';
 import { SourceTransport } from './source-transport.js';
@@ -18,7 +20,13 @@ export class SourceModule {
       providers: [SourceCompiler],
       exports: [SourceCompiler],
     },
-    api: { imports: [ReleasesModule.forRoles(env)], providers: [SourceTransport] },
-    host: { imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)], providers: [SourcePrograms] },
+    api: {
+      imports: [ReleasesModule.forRoles(env)],
+      providers: [SourceTransport, { provide: transports.source, useExisting: SourceTransport }],
+    },
+    host: {
+      imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)],
+      providers: [SourcePrograms, { provide: programOwners.source, useExisting: SourcePrograms }],
+    },
   }));
 }

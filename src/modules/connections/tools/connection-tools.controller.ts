@@ -6,9 +6,21 @@ import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPat
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { answerJson, JSON_TYPE } from '../../../platform/http/json-answer.js';
 import { readBody } from '../../../platform/http/body/request-body.js';
-import { Access, CurrentNamespace, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
-import { callableConnections, connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import {
+  Access,
+  CurrentCaller,
+  CurrentNamespace,
+  FastPath,
+  type FastPathRequest,
+} from '../../auth/access.decorator.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
+import {
+  listedTools,
+  connectionIdParam,
+  namespaceParam,
+  ownConnections,
+  toolsOfConnections,
+} from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
 import { DisconnectCancellation } from '../../../mcp/server/response-sink.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
@@ -64,11 +76,15 @@ export class ConnectionToolsController {
   @Get(':connectionId/.tools')
   @Header('content-type', JSON_TYPE)
   @ApiParam(connectionIdParam)
-  @Access('connections:read', callableConnections)
+  @Access('connections:read', listedTools)
   @ApiOkResponse({ type: ToolListDto, example: { tools: [toolExample] } })
   @ApiErrors(...failures.slice(1))
-  list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<string> {
-    return this.tools.list(namespace, id);
+  list(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+    @CurrentCaller() { grant }: Caller,
+  ): Promise<string> {
+    return this.tools.list(namespace, id, grant?.tools);
   }
 
   /** Get one tool, or list the tools of a category. `repo` lists `repo.search` and `repo.issues.create`. Spec 4.5. */
@@ -76,7 +92,7 @@ export class ConnectionToolsController {
   @Header('content-type', JSON_TYPE)
   @ApiParam(connectionIdParam)
   @ApiParam(toolPathParam)
-  @Access('connections:read', callableConnections)
+  @Access('connections:read', listedTools)
   @ApiOkResponse({
     description: 'The tool, or `{tools: […]}` for a category.',
     schema: { oneOf: [{ $ref: getSchemaPath(ToolDto) }, { $ref: getSchemaPath(ToolListDto) }], example: toolExample },
@@ -86,8 +102,9 @@ export class ConnectionToolsController {
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,
     @Param('toolPath') path: string[],
+    @CurrentCaller() { grant }: Caller,
   ): Promise<string> {
-    return this.tools.get(namespace, id, path.join('/'));
+    return this.tools.get(namespace, id, path.join('/'), grant?.tools);
   }
 
   /**
@@ -100,7 +117,7 @@ export class ConnectionToolsController {
   @ApiParam(connectionIdParam)
   @ApiParam(toolPathParam)
   @ApiBody({ schema: { type: 'object', additionalProperties: true, example: { message: 'Hello' } } })
-  @Access('connections:execute', ownConnections)
+  @Access('connections:execute', toolsOfConnections)
   @ApiOkResponse({
     type: CallToolResultDto,
     description: "The tool's result.",
@@ -114,11 +131,12 @@ export class ConnectionToolsController {
   async call(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
     const body = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
+    const { caller } = request.grant;
     const namespace = request.grant.namespace as OwnedNamespace;
     const cancellation = new DisconnectCancellation(response);
     try {
-      const result = await this.recorder.record(request, originOf(request.grant.caller), response, (record) =>
-        this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
+      const result = await this.recorder.record(request, originOf(caller), response, (record) =>
+        this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record, caller.grant?.tools),
       );
       answerJson(response, result);
     } finally {

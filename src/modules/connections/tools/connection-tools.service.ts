@@ -2,16 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
-import { UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
+import { UpstreamFailure, UpstreamTimeoutError, withPages } from '../../../mcp/protocol/mcp-errors.js';
 import type { McpReply } from '../../../mcp/protocol/channel.js';
+import { memberText, withMember } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse, isErrorResult } from '../../../mcp/protocol/messages.js';
-import type { ToolText } from '../../../mcp/client/tool-catalog.js';
-import { isObject } from '../../../platform/text/json.js';
+import type { ListItem } from '../../../mcp/protocol/list-pages.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { parseBody } from '../../../platform/http/body/request-body.js';
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionHandles, type ConnectionHandle } from '../core/connection-handles.js';
 import {
@@ -31,6 +33,9 @@ const NAMESPACE_PARALLEL = 8;
 /** Timeout of each of these requests. */
 const NAMESPACE_WAIT_MS = 5_000;
 
+/** The only tools that were granted to the caller; none or null: all. */
+type GrantedTools = readonly string[] | null | undefined;
+
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
 /** The tools of connections. The JSON text of upstreams passes unchanged. */
@@ -40,20 +45,52 @@ export class ConnectionToolsService {
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly handles: ConnectionHandles,
     private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
-  /** `{"tools": […]}` as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
-  async list(namespace: OwnedNamespace, connectionId: string): Promise<string> {
+  /** `{"tools": […]}` as JSON text. @param granted the only tools of the caller @throws ResourceNotFoundError, UpstreamFailure */
+  async list(namespace: OwnedNamespace, connectionId: string, granted: GrantedTools): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);
-    return toolsText(await withFullMessage(handle.catalog.list(this.env.upstreamCallTimeoutMs)));
+    return toolsText(
+      withinGrant(await withFullMessage(handle.catalog.list(this.tuning.upstreamCallTimeoutMs)), granted),
+    );
   }
 
   /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
-  async get(namespace: OwnedNamespace, connectionId: string, path: string): Promise<string> {
+  async get(namespace: OwnedNamespace, connectionId: string, path: string, granted: GrantedTools): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);
-    const match = await withFullMessage(handle.catalog.find(path, this.env.upstreamCallTimeoutMs));
-    if (!match) throw unknownTool(handle, path);
-    return 'tool' in match ? match.tool.text : toolsText(match.category);
+    const match = await withFullMessage(handle.catalog.find(path, this.tuning.upstreamCallTimeoutMs));
+    const found = match && withinGrant('tool' in match ? [match.tool] : match.category, granted);
+    if (!found || found.length === 0) throw unknownTool(handle, path, granted);
+    return 'tool' in match ? withInputSchema(match.tool) : toolsText(found);
+  }
+
+  /**
+   * The tools of a page, which shows those that were listed last where the server does not answer in 5 s.
+   *
+   * @param ask the server, if its list is older than it allows
+   * @param capabilities of the client: some servers list a tool only to clients that they can ask
+   * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice keeps back
+   * @throws ResourceNotFoundError
+   */
+  async known(
+    namespace: OwnedNamespace,
+    connectionId: string,
+    granted: GrantedTools,
+    { ask, capabilities }: { ask: boolean; capabilities: JsonObject },
+  ): Promise<{ tools: ListItem[] | null; withheld: string[] }> {
+    await this.handles.target(namespace, connectionId);
+    let handle: ConnectionHandle | undefined;
+    let last: ListItem[] | null = null;
+    try {
+      handle = await this.handles.find(namespace, connectionId);
+      const catalog = handle.catalogFor(capabilities);
+      last = catalog.last ?? handle.catalog.last;
+      if (ask) last = await catalog.list(NAMESPACE_WAIT_MS);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+    }
+    return { tools: last && withinGrant(last, granted), withheld: [...(handle?.owner.withheld ?? [])] };
   }
 
   /**
@@ -70,6 +107,7 @@ export class ConnectionToolsService {
     body: string,
     cancellation: Cancellation,
     record: CallRecord,
+    granted: GrantedTools,
   ): Promise<string> {
     const handle = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
     record.connectionId = handle.owner.target.id;
@@ -78,10 +116,11 @@ export class ConnectionToolsService {
     if (!isObject(parseBody(args))) {
       throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
     }
-    const left = deadlineIn(this.env.upstreamCallTimeoutMs);
+    const left = deadlineIn(this.tuning.upstreamCallTimeoutMs);
     // A name without separators needs no list. After a failure the list says if the tool exists.
-    const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
+    const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left(), granted)) : path;
     if (name !== path) record.received('tools/call', { name });
+    if (granted && !granted.includes(name)) throw unknownTool(handle, path, granted);
     let reply: McpReply;
     try {
       reply = await handle.request({
@@ -106,8 +145,11 @@ export class ConnectionToolsService {
     completeOrRefuse(reply);
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
     if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, left())))
-      throw unknownTool(handle, path);
-    if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
+      throw unknownTool(handle, path, granted);
+    if (reply.error) {
+      const { code, message, data } = reply.error;
+      throw new ToolError(withPages(message, isObject(data) ? data.elicitations : null), { code });
+    }
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
 
@@ -122,7 +164,7 @@ export class ConnectionToolsService {
       order: { seq: 'DESC' },
       take: NAMESPACE_CONNECTIONS_MAX,
     });
-    const left = deadlineIn(this.env.upstreamCallTimeoutMs);
+    const left = deadlineIn(this.tuning.upstreamCallTimeoutMs);
     const entries: string[] = [];
     const queue = rows.entries();
     const worker = async () => {
@@ -168,15 +210,28 @@ function fullMessage(error: unknown): unknown {
 }
 
 /** The name of the tool of a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
-async function nameOf(handle: ConnectionHandle, path: string, timeoutMs: number): Promise<string> {
+async function nameOf(
+  handle: ConnectionHandle,
+  path: string,
+  timeoutMs: number,
+  granted: GrantedTools,
+): Promise<string> {
   const match = await handle.catalog.find(path, timeoutMs);
-  if (!match || !('tool' in match)) throw unknownTool(handle, path);
+  if (!match || !('tool' in match)) throw unknownTool(handle, path, granted);
   return match.tool.name;
 }
 
-/** The error for a tool that the upstream did not list, with the nearest name. */
-function unknownTool({ catalog, owner: { target } }: ConnectionHandle, path: string): ResourceNotFoundError {
-  return ResourceNotFoundError.ofItem('tool', target.connectionId, path, catalog.names);
+/** The error for a tool that the upstream did not list, or that the caller has no grant of, with the nearest name. */
+function unknownTool(
+  { catalog, owner: { target } }: ConnectionHandle,
+  path: string,
+  granted: GrantedTools,
+): ResourceNotFoundError {
+  return ResourceNotFoundError.ofItem('tool', target.connectionId, path, granted ? [...granted] : catalog.names);
+}
+
+function withinGrant(tools: ListItem[], granted: GrantedTools): ListItem[] {
+  return granted ? tools.filter(({ name }) => granted.includes(name)) : tools;
 }
 
 /** True if the upstream lists no such tool; false also if it does not answer the list. */
@@ -190,6 +245,13 @@ async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: numb
   }
 }
 
-function toolsText(tools: ToolText[]): string {
-  return `{"tools":[${tools.map(({ text }) => text).join(',')}]}`;
+function toolsText(tools: ListItem[]): string {
+  return `{"tools":[${tools.map(withInputSchema).join(',')}]}`;
+}
+
+/** A tool's JSON text with the `inputSchema` that each tool has (Spec 2.4), also where its server sends none. */
+function withInputSchema({ text }: ListItem): string {
+  return (memberText(text, 'inputSchema') ?? 'null') === 'null'
+    ? withMember(text, 'inputSchema', '{"type":"object"}')
+    : text;
 }

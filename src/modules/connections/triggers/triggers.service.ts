@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
 import { listPages } from '../../../mcp/protocol/list-pages.js';
@@ -48,13 +48,13 @@ export class TriggersService {
   constructor(
     private readonly handles: ConnectionHandles,
     private readonly egress: Egress,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /** Empty for a server without triggers. @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string): Promise<TriggerDto[]> {
     const handle = await this.handles.find(namespace, connectionId);
-    return (await triggersOf(handle, this.env.upstreamCallTimeoutMs)) ?? [];
+    return (await triggersOf(handle, this.tuning.upstreamCallTimeoutMs)) ?? [];
   }
 
   /** @throws ResourceNotFoundError, UpstreamFailure */
@@ -85,7 +85,7 @@ export class TriggersService {
     const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
     if (refusal) throw refusal;
     const handle = await this.handles.find(namespace, connectionId);
-    const left = deadlineIn(this.env.upstreamCallTimeoutMs);
+    const left = deadlineIn(this.tuning.upstreamCallTimeoutMs);
     const triggers = (await triggersOf(handle, left())) ?? [];
     if (!triggers.some((one) => one.name === name)) throw unknownTrigger(connectionId, name, triggers);
     const id = subscriptionId(namespace.name, connectionId, name, params, url);
@@ -109,7 +109,7 @@ export class TriggersService {
     const handle = await this.handles.find(namespace, connectionId);
     const id = subscriptionId(namespace.name, connectionId, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url } };
-    requireAccepted(await send(handle, 'unsubscribe', request, this.env.upstreamCallTimeoutMs));
+    requireAccepted(await send(handle, 'unsubscribe', request, this.tuning.upstreamCallTimeoutMs));
     return { success: true };
   }
 }

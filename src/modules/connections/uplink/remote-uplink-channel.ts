@@ -16,7 +16,7 @@ import {
   UpstreamTimeoutError,
 } from '../../../mcp/protocol/mcp-errors.js';
 import { SilenceTimer } from '../../../mcp/client/silence-timer.js';
-import { parseMessage, replyTo } from '../../../mcp/protocol/messages.js';
+import { numericId, parseMessage, replyTo } from '../../../mcp/protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { OutcomeUnknownError } from '../../../platform/internal-http/error-codec.js';
 import {
@@ -109,7 +109,7 @@ export class RemoteUplinkChannel implements Channel {
         if (message.type !== 'reply') return undefined;
         // Parsed again: its spans are not sent.
         const head = parseMessage(message.text);
-        const reply = head && replyTo(head.id as number, message.text, head, 'legacy');
+        const reply = head && replyTo(numericId(head.id) as number, message.text, head, 'legacy');
         if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
         return reply;
       },

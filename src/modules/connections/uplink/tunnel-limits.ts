@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { shareOf } from '../../../config/workers.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
 import { ConflictError, TooManyError, UnavailableError } from '../../../platform/errors/domain-error.js';
@@ -23,18 +24,21 @@ export class TunnelLimits {
   enter(accountId: string): () => void {
     const leave = this.limiter.enter(accountId);
     if (leave) return leave;
-    if (this.limiter.size < TUNNELS_MAX) {
+    if (!this.limiter.isFull) {
       throw new TooManyError(
-        `This account holds ${TUNNELS_EACH_MAX} tunnels of this process, as many as one may: end some of them first`,
+        `This account holds ${shareOf(TUNNELS_EACH_MAX)} tunnels of this process, as many as one may: end some of them first`,
         60,
       );
     }
-    throw new UnavailableError(`This process holds ${TUNNELS_MAX} tunnels already: try again in a few seconds`, 5);
+    throw new UnavailableError(
+      `This process holds ${shareOf(TUNNELS_MAX)} tunnels already: try again in a few seconds`,
+      5,
+    );
   }
 
   /** Counts a refused tunnel by its reason. */
   refuse(error: unknown): void {
-    let reason = this.limiter.size < TUNNELS_MAX ? 'other' : 'process_full';
+    let reason = this.limiter.isFull ? 'process_full' : 'other';
     if (error instanceof TooManyError) reason = 'account_share';
     else if (error instanceof ConflictError) reason = 'paired';
     this.refused.inc({ reason });

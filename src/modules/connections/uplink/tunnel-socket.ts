@@ -5,7 +5,7 @@ import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/cl
 import { boundExceeded } from '../../../platform/text/json-bounds.js';
 
 /** Close codes of RFC 6455 section 7.4.1 that this service sends. */
-type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
+type CloseCode = 1001 | 1008 | 1011 | 1013;
 
 /** Time for the peer to answer a close frame; then the socket is terminated. */
 const CLOSE_MS = 2_000;
@@ -56,9 +56,9 @@ export class TunnelSocket implements FramePort {
     if (this.socket.readyState === this.socket.OPEN) this.socket.send(text);
   }
 
-  refuse(code: 1007 | 1008, reason: string): void {
+  refuse(reason: string): void {
     this.recordFault(reason);
-    this.shut(code, reason);
+    this.shut(1008, reason);
   }
 
   close(): void {
@@ -92,9 +92,9 @@ export class TunnelSocket implements FramePort {
 
   private onFrame(data: Buffer, isBinary: boolean): void {
     this.seen();
-    if (isBinary && !isUtf8(data)) return this.refuse(1007, 'a frame must be UTF-8');
+    if (isBinary && !isUtf8(data)) return this.logger.debug('a binary frame that is no text was passed over');
     const exceeded = boundExceeded(data);
-    if (exceeded !== null) return this.refuse(1008, `a frame has ${exceeded}`);
+    if (exceeded !== null) return this.refuse(`a frame has ${exceeded}`);
     try {
       this.channel.receive(data.toString('utf8'));
     } catch (error) {
@@ -107,7 +107,7 @@ export class TunnelSocket implements FramePort {
   /** Answers a ping instead of ws: the pongs for a peer that does not read would fill the memory. */
   private onPing(data: Buffer): void {
     this.seen();
-    if (this.bufferedBytes > UNREAD_BYTES_MAX) this.refuse(1008, 'answers are not read');
+    if (this.bufferedBytes > UNREAD_BYTES_MAX) this.refuse('answers are not read');
     else this.socket.pong(data);
   }
 

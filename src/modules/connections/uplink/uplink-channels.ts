@@ -8,7 +8,7 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ProcessRegistry } from '../../../platform/processes/process-registry.js';
 import { RemoteUplinkChannel } from './remote-uplink-channel.js';
 import { UplinkTunnelsRepository, type TunnelOwner } from './uplink-tunnels.repository.js';
-import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
+import type { ConnectionTransport } from '../core/connection-transports.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
@@ -26,7 +26,6 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
 
   constructor(
     private readonly tunnels: UplinkTunnels,
-    private readonly transports: ConnectionTransports,
     private readonly repository: UplinkTunnelsRepository,
     private readonly registry: ProcessRegistry,
     private readonly client: InternalClient,
@@ -34,7 +33,6 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.transports.register('uplink', this);
     await this.pubSub.subscribe('uplinks.paired', ({ id }) => this.owners.drop(id));
     await this.pubSub.subscribe('uplinks.moving', ({ from }) => {
       this.movingUntil = performance.now() + MOVING_MS;

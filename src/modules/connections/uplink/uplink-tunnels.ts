@@ -22,6 +22,7 @@ import {
 } from '@nestjs/common';
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { HeldByKeys, type HoldingGrant } from '../../../platform/http/held-by-keys.js';
 import { UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
@@ -98,6 +99,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /** Tunnels that are open. */
@@ -215,7 +217,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     const held: HeldTunnel = {
       ...pairing,
       socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
-      pings: repeat(this.env.uplinkPingMs, () => held.socket.ping()),
+      pings: repeat(this.tuning.uplinkPingMs, () => held.socket.ping()),
       release: this.keys.add(
         pairing.keyId,
         () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was withdrawn'),

@@ -5,11 +5,11 @@ import { Injectable, Logger } from '@nestjs/common';
 import type * as Ws from 'ws';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { errorAnswer } from '../../../platform/errors/error-body.js';
-import { logFailure } from '../../../platform/errors/error.filter.js';
+import { logFailure } from '../../../platform/errors/log-failure.js';
 import { JSON_TYPE } from '../../../platform/http/json-answer.js';
 import { lazyRequire } from '../../../platform/lazy-require.js';
-import { AccessService } from '../../auth/access.service.js';
-import { RequestLimits } from '../../auth/request-limits.service.js';
+import { matchPath } from '../../../platform/http/route-table.js';
+import { Admission } from '../../auth/admission.service.js';
 import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
 import { ownConnections } from '../core/connections.access.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
@@ -20,10 +20,14 @@ import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
 
-/** `/connect/{namespace}/{connectionId}`, and the form with `/uplink` of older clients. */
-const UPLINK_PATH = /^\/connect\/([^/]+)\/([^/]+?)(?:\/uplink)?$/;
+/** The path of a connection, and the form of older clients. */
+const PATH = ['', 'connect', ':namespace', ':connectionId'];
+const OLDER_PATH = [...PATH, 'uplink'];
 
 const rule: AccessRule = { scope: 'connections:write', ...ownConnections };
+
+/** For other paths, which are missing for every valid key. */
+const missingRule: AccessRule = { scope: 'connections:read' };
 
 /**
  * Accepts the WebSocket handshakes of local servers, which Express routes cannot serve. Refusals are plain HTTP responses;
@@ -36,10 +40,9 @@ export class UplinkGateway {
 
   constructor(
     private readonly connections: ConnectionReader,
-    private readonly access: AccessService,
+    private readonly admission: Admission,
     private readonly tunnels: UplinkTunnels,
     private readonly limits: TunnelLimits,
-    private readonly requests: RequestLimits,
   ) {}
 
   /** Answers one handshake. `request.url` is canonical. Never rejects. */
@@ -51,8 +54,7 @@ export class UplinkGateway {
         socket.off('error', onError);
         return this.accept(request, socket, head);
       });
-    } catch (thrown) {
-      const error = await this.requests.refusal(thrown, request);
+    } catch (error) {
       this.limits.refuse(error);
       logFailure(this.logger, error, request);
       refuse(socket, error);
@@ -61,13 +63,12 @@ export class UplinkGateway {
 
   private async pair(request: IncomingMessage, accept: () => WebSocket | null): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
-    const caller = await this.access.authenticate(request);
-    this.requests.admit(request, caller);
-    const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
-    if (namespace === undefined || connectionId === undefined) throw new ResourceNotFoundError();
-    const grant = await this.access.authorize(caller, rule, { owner: namespace, connectionId });
+    const segments = pathname.split('/');
+    const params = matchPath(PATH, segments) ?? matchPath(OLDER_PATH, segments) ?? undefined;
+    const grant = await this.admission.admit(Object.assign(request, { params }), null, params ? rule : missingRule);
+    if (!params) throw new ResourceNotFoundError();
     const owned = grant.namespace as OwnedNamespace;
-    const { id } = await this.connections.find(owned, connectionId, 'uplink');
+    const { id } = await this.connections.find(owned, String(params.connectionId), 'uplink');
     // Validated before the tunnel is claimed; ws would refuse it only afterwards.
     const { method, headers } = request;
     const key = headers['sec-websocket-key'];
@@ -100,14 +101,6 @@ export class UplinkGateway {
     });
     this.server.handleUpgrade(request, socket, head, (webSocket) => (opened = webSocket));
     return opened;
-  }
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    throw new ResourceNotFoundError();
   }
 }
 

@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../../config/role-module.js';
 import { AuthModule } from '../../auth/auth.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
+import { transports } from '../core/connection-transports.js';
 import { InternalUplinkController } from './internal-uplink.controller.js';
 import { TunnelLimits } from './tunnel-limits.js';
 import { UplinkChannels } from './uplink-channels.js';
@@ -20,7 +21,14 @@ export class UplinkModule {
     api: {
       imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule.forRoles(env), ConnectionCoreModule.forRoles(env)],
       controllers: [UplinkController, InternalUplinkController],
-      providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits],
+      providers: [
+        { provide: transports.uplink, useExisting: UplinkChannels },
+        UplinkChannels,
+        UplinkGateway,
+        UplinkTunnelsRepository,
+        UplinkTunnels,
+        TunnelLimits,
+      ],
       exports: [UplinkTunnels, TunnelLimits],
     },
   }));

@@ -6,6 +6,9 @@ export type LogPart = Invocation | ConnectionCall;
 /** Size of what waits for the database, in characters; one owner may have a quarter. More is dropped and counted. */
 export const WAITING_CHARS_MAX = 64 * 1024 * 1024;
 
+/** Characters that are merged in one turn of the event loop: about 1 ms of work. */
+export const CHARS_AT_ONCE = 32 * 1024;
+
 /** Memory of a part, and of a line and an exception, besides their texts, as characters. */
 const BARE_CHARS = 400;
 const BARE_ENTRY_CHARS = 40;
@@ -31,42 +34,33 @@ export class InvocationBuffer {
     return this.waiting.size;
   }
 
-  /** True if `add` would drop none of these parts of one owner. */
-  hasRoomFor(owner: string, parts: readonly LogPart[]): boolean {
-    let chars = 0;
-    for (const part of parts) {
-      const pending = this.waiting.get(keyOf(part));
-      if (pending && pending.owner !== owner) return false;
-      chars += charsOf(part);
-    }
-    return this.fits(owner, chars);
-  }
-
   /** Adds a part, or drops and counts it. A part of another owner's invocation is dropped. */
   add(part: LogPart): void {
     const key = keyOf(part);
     const owner = 'serverId' in part ? part.serverId : part.connectionId;
     const chars = charsOf(part);
     const pending = this.waiting.get(key) ?? { key, owner, parts: [], chars: 0 };
-    if (pending.owner !== owner || !this.fits(owner, chars)) {
+    const ofOwner = (this.charsOfOwners.get(owner) ?? 0) + chars;
+    const isTooMuch = this.chars + chars > WAITING_CHARS_MAX || ofOwner > WAITING_CHARS_MAX / 4;
+    if (pending.owner !== owner || isTooMuch) {
       this.dropped += 1;
       return;
     }
     if (pending.parts.length === 0) this.waiting.set(key, pending);
-    this.charsOfOwners.set(owner, (this.charsOfOwners.get(owner) ?? 0) + chars);
+    this.charsOfOwners.set(owner, ofOwner);
     pending.chars += chars;
     this.chars += chars;
     pending.parts.push(part);
   }
 
-  /** Removes and returns the oldest: at most about `charsMax` characters unless the first is longer. */
-  take(charsMax: number): PendingInvocation[] {
+  /** Removes and returns the oldest: at most `sizeMax`, and about `charsMax` characters unless the first is longer. */
+  take(charsMax: number, sizeMax: number): PendingInvocation[] {
     const taken: PendingInvocation[] = [];
     let total = 0;
     for (const pending of this.waiting.values()) {
       const { key, owner, chars } = pending;
       total += chars;
-      if (taken.length > 0 && total > charsMax) break;
+      if (taken.length === sizeMax || (taken.length > 0 && total > charsMax)) break;
       taken.push(pending);
       this.waiting.delete(key);
       this.chars -= chars;
@@ -75,11 +69,6 @@ export class InvocationBuffer {
       else this.charsOfOwners.delete(owner);
     }
     return taken;
-  }
-
-  private fits(owner: string, chars: number): boolean {
-    const ofOwner = (this.charsOfOwners.get(owner) ?? 0) + chars;
-    return this.chars + chars <= WAITING_CHARS_MAX && ofOwner <= WAITING_CHARS_MAX / 4;
   }
 }
 

@@ -1,9 +1,11 @@
 /**
- * The one way of records into the table `invocations`, for both views of a call: the server's and the connection's.
+ * The way of records of own calls into the table `invocations`, for both views of a call: the server's and the connection's.
+ * Records that servers elsewhere send wait in the database (`batches/log-batches.service.ts`).
  *
  * `record` puts a part into memory and returns. Half a second later all that waits goes to the database, in batches of up to
- * 512 Ki characters with one statement for each view; parts of one invocation become one row. A batch that the database does
- * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is away parts
+ * 512 Ki characters with one statement for each view; parts of one invocation become one row. What comes during the write
+ * waits for the next flush, half a second later: small batches cost the database five times as much a row. A batch that the database does
+ * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is away, or its disk has no room, parts
  * wait, up to a bound in all and for each server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
  * what it recorded. A process that is killed loses its last half second.
  *
@@ -16,16 +18,11 @@ import { withTimeout } from '../../../platform/limits/with-timeout.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
+import { publishIngested } from '../store/ingested.js';
 import { InvocationStore } from '../store/invocation-store.js';
 import { mergeCall, mergeInvocation } from './invocation-bounds.js';
-import { InvocationBuffer } from './invocation-buffer.js';
-
-declare module '../../../platform/queue/pub-sub.js' {
-  interface Topics {
-    /** Published after each batch of invocations of servers was stored, at most 100 servers per message. */
-    'logs.ingested': { serverIds: string[] };
-  }
-}
+import { CHARS_AT_ONCE, InvocationBuffer, type PendingInvocation } from './invocation-buffer.js';
+import { StorageSpace } from '../../../platform/blobs/storage-space.js';
 
 /** Delay before a flush: parts of one invocation and other invocations are written together. */
 const FLUSH_AFTER_MS = 500;
@@ -36,14 +33,8 @@ const RETRY_AFTER_MS = 1_000;
 /** Characters of the rows of one batch, unless a single row has more. */
 const BATCH_CHARS_MAX = 512 * 1024;
 
-/** Characters merged in one turn of the event loop: about 1 ms of work. */
-const CHARS_AT_ONCE = 32 * 1024;
-
 /** Time limit of the flush at shutdown. */
 const LAST_FLUSH_MS_MAX = 5_000;
-
-/** Servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
-const SERVERS_MAX = 100;
 
 /** Rows that are written together. */
 interface Batch {
@@ -63,10 +54,13 @@ export class InvocationsService implements OnApplicationShutdown {
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> | null = null;
   private reported = 0;
+  /** Servers of stored invocations that are not announced yet. */
+  private readonly stored = new Set<string>();
 
   constructor(
     private readonly store: InvocationStore,
     private readonly pubSub: PubSub,
+    private readonly space: StorageSpace,
     metrics: Metrics,
   ) {
     metrics.gauge(
@@ -79,11 +73,6 @@ export class InvocationsService implements OnApplicationShutdown {
       'Rows of logs, or parts of them, that were dropped because too many waited, or that could not be read.',
       () => this.buffer.dropped,
     );
-  }
-
-  /** True if `record` would drop none of these parts of one server now. */
-  hasRoomFor(serverId: string, parts: readonly Invocation[]): boolean {
-    return this.buffer.hasRoomFor(serverId, parts);
   }
 
   /** Records a request or a part of it in the view of its server. The caller must not change it later. */
@@ -128,29 +117,41 @@ export class InvocationsService implements OnApplicationShutdown {
     this.timer = null;
   }
 
-  /** Writes all that waits. Never rejects. */
+  /** Writes what waits at its beginning. Never rejects. */
   private flush(): Promise<void> {
-    this.flushing ??= this.write().finally(() => {
+    this.flushing ??= this.write().then((isWritten) => {
       this.flushing = null;
       this.cancelTimer();
-      if (this.stats().waiting > 0) this.flushIn(RETRY_AFTER_MS);
+      if (this.stats().waiting > 0) this.flushIn(isWritten ? FLUSH_AFTER_MS : RETRY_AFTER_MS);
     });
     return this.flushing;
   }
 
-  private async write(): Promise<void> {
+  /** @returns false if the database did not take all of it */
+  private async write(): Promise<boolean> {
     const dropped = this.buffer.dropped - this.reported;
     this.reported = this.buffer.dropped;
     if (dropped > 0) this.logger.warn(`${dropped} rows of logs or parts of them were dropped`);
+    let left = this.buffer.size;
+    let isWritten = true;
     try {
-      while (this.unconfirmed || this.buffer.size > 0) {
-        this.unconfirmed ??= await this.nextBatch();
+      while (this.unconfirmed || left > 0) {
+        await this.space.requireLogRoom();
+        if (this.unconfirmed === null) {
+          const pending = this.buffer.take(BATCH_CHARS_MAX, left);
+          left -= pending.length;
+          this.unconfirmed = await this.batchOf(pending);
+        }
         await this.keep(this.unconfirmed);
         this.unconfirmed = null;
       }
     } catch (error) {
+      isWritten = false;
       this.logger.warn({ msg: `${this.stats().waiting} rows of logs wait for the database`, err: error });
     }
+    publishIngested(this.pubSub, this.stored);
+    this.stored.clear();
+    return isWritten;
   }
 
   private async keep(batch: Batch): Promise<void> {
@@ -158,18 +159,15 @@ export class InvocationsService implements OnApplicationShutdown {
     if (invocations.length > 0) {
       await this.store.keep(invocations, job);
       batch.invocations = [];
-      const serverIds = [...new Set(invocations.map(({ serverId }) => serverId))];
-      for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
-        this.pubSub.publish('logs.ingested', { serverIds: serverIds.slice(first, first + SERVERS_MAX) });
-      }
+      for (const { serverId } of invocations) this.stored.add(serverId);
     }
     if (calls.length > 0) await this.store.keepCalls(calls);
   }
 
-  private async nextBatch(): Promise<Batch> {
+  private async batchOf(pending: PendingInvocation[]): Promise<Batch> {
     const batch: Batch = { job: randomInt(2 ** 31), invocations: [], calls: [] };
     let chars = 0;
-    for (const { key, parts, chars: added } of this.buffer.take(BATCH_CHARS_MAX)) {
+    for (const { key, parts, chars: added } of pending) {
       chars += added;
       if (chars > CHARS_AT_ONCE) {
         await nextTurn();

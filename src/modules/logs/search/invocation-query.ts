@@ -1,7 +1,13 @@
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
-import { DAY_MS, dayOf, HOUR_MS, leastIdAt } from '../store/invocation-days.js';
+import { DAY_MS, dayOf, DURATION_POWER, HOUR_MS, leastIdAt } from '../store/invocation-days.js';
 import type { InvocationOutcome } from '../invocation.types.js';
 import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
+
+/** Form of an id. */
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+
+/** Powers of two of durations: more than a year. */
+const DURATION_POWERS = 40;
 
 /** Which invocations of a server to find. All conditions must hold. */
 export interface InvocationQuery {
@@ -45,17 +51,16 @@ export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): 
 }
 
 /**
- * The hours of ids in a range whose invocations all match; an empty range at the end if the query selects by more than time.
+ * The hours of ids in a range whose invocations all match; an empty range at the end for a later page.
  * The times of records differ from those of their ids by up to a minute, so hours at the ends of a range are left out.
  */
-export function wholeHoursOf({ from, to, ...others }: InvocationQuery, range: TimeRange): TimeRange {
+export function wholeHoursOf({ from, to, before }: InvocationQuery, range: TimeRange): TimeRange {
   const { from: start, to: end } = range;
   const least = from === undefined ? start.getTime() : Math.max(start.getTime(), from.getTime() + ID_SLACK_MS);
   const most = to === undefined ? end.getTime() : Math.min(end.getTime(), to.getTime() - ID_SLACK_MS);
   const first = Math.ceil(least / HOUR_MS) * HOUR_MS;
   const last = Math.floor(most / HOUR_MS) * HOUR_MS;
-  const isByTime = Object.values(others).every((value) => value === undefined);
-  return isByTime && first < last ? { from: new Date(first), to: new Date(last) } : { from: end, to: end };
+  return before === undefined && first < last ? { from: new Date(first), to: new Date(last) } : { from: end, to: end };
 }
 
 /** The condition on the columns. Its times are those of the records; the times of ids differ by up to a minute. */
@@ -74,15 +79,20 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   add('tool_name =', query.tool);
   add('rpc_method =', query.method);
   add('wall_ms >=', query.minDurationMs);
+  if (query.minDurationMs !== undefined && query.minDurationMs > 1) {
+    // One less: the column has fewer digits than the number.
+    const least = Math.max(0, Math.floor(Math.log2(query.minDurationMs)) - 1);
+    const powers = Array.from({ length: Math.max(0, DURATION_POWERS - least) }, (_, n) => least + n);
+    parts.push(`${DURATION_POWER} = ANY ('{${powers.join(',')}}'::int[])`);
+  }
   // Every character of the word is literal.
   const word = query.search?.toLowerCase().replace(/[\\%_]/g, '\\$&');
   add('search_text LIKE', word === undefined ? undefined : `%${word}%`);
   if (query.caller !== undefined) {
     values.push(query.caller);
     const value = `$${values.length}::text`;
-    parts.push(
-      `(${value} IN (caller_account::text, caller_id::text) OR caller_account = (SELECT id FROM accounts WHERE name = ${value}))`,
-    );
+    const isId = UUID.test(query.caller) ? `caller_account = ${value}::uuid OR caller_id = ${value}::uuid OR ` : '';
+    parts.push(`(${isId}caller_account = (SELECT id FROM accounts WHERE name = ${value}))`);
   }
   return { sql: parts.join(' AND '), values };
 }

@@ -1,12 +1,12 @@
 /**
  * Finds invocations of one server, or of one connection; each view reads its own columns only.
  *
- * For a word the newest 4,000 invocations of the server are read along `(server_id, id)` first: a common word is found
- * there at once, whatever the planner estimates. Older ones are read range by range (`searchRanges`), because Postgres
- * uses a search index only for a condition within its range, and newest first, which ends the search once enough are
- * found. Without a word, whole hours are counted from `invocation_hours`.
+ * For a word or another filter than time the newest 4,000 invocations of the server are read along `(server_id, id)` first:
+ * a common word is found there at once, whatever the planner estimates. Older ones are read range by range (`searchRanges`),
+ * because Postgres uses a search index only for a condition within its range, and newest first, which ends the search once
+ * enough are found. Without a filter, whole hours are counted from `invocation_hours`.
  *
- * Totals are exact up to 10,000 matches of a word (`totalIsExact`). A search runs on one core for at most 10 s (504) and
+ * Totals are exact up to 10,000 matches of a filter (`totalIsExact`). A search runs on one core for at most 10 s (504) and
  * waits 10 s for others (NoSlotError, 503); one server or connection has at most half of the slots.
  */
 import { Inject, Injectable } from '@nestjs/common';
@@ -22,7 +22,7 @@ import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, wholeHoursOf, type InvocationQuery } from './invocation-query.js';
 
-/** Matches of a word that are counted at most; `totalIsExact` is false beyond. */
+/** Matches of a filter that are counted at most; `totalIsExact` is false beyond. */
 const TOTAL_MAX = 10_000;
 
 /** The newest invocations, read without the search index first: enough to count 1,000 if every fourth has the word. */
@@ -48,9 +48,11 @@ export interface InvocationVersion {
   version: number;
 }
 
-/** The name of an API key, or of the app that a person let in by OAuth. */
+/** The name of an API key, of the app that a person let in by OAuth, or of the system that a browser says it runs on. */
 const credentialName = (id: string) => `coalesce((SELECT name FROM api_keys WHERE id = ${id}),
-    (SELECT client_name FROM as_grants WHERE id = ${id}))`;
+    (SELECT client_name FROM as_grants WHERE id = ${id}),
+    (SELECT concat_ws(' on ', 'browser', substring(agent FROM '(?:Windows|Android|iPhone|iPad|Mac OS|CrOS|Linux(?!; Android))'))
+       FROM sessions WHERE id = ${id}))`;
 
 const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName",
   status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut",
@@ -59,10 +61,14 @@ const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "
     'accountName', (SELECT name FROM accounts WHERE id = caller_account),
     'credentialName', ${credentialName('caller_id')}) END AS caller`;
 
-/** The newest 1,000 requests of a connection, filtered. One row at least: without an id when nothing matches. */
+/**
+ * The newest 1,000 requests of a connection, or those of one account ($9), filtered. One row at least: without an id when
+ * nothing matches. Postgres reads the requests of all callers along `(connection_id, id)` until it has those of the account.
+ */
 const CALLS = `
   WITH newest AS (
     SELECT id, call FROM invocations WHERE connection_id = $1 AND call -> 'status' IS NOT NULL
+       AND ($9::text IS NULL OR call #>> '{caller,account}' = $9)
      ORDER BY id DESC LIMIT ${CALLS_MAX}),
   ranged AS (
     SELECT id, call FROM newest
@@ -73,7 +79,7 @@ const CALLS = `
        AND ($8::text IS NULL OR $8 IN (call #>> '{caller,account}', call #>> '{caller,credential}')
             OR call #>> '{caller,account}' = (SELECT id::text FROM accounts WHERE name = $8))
        AND ($6::text IS NULL OR position(lower($6) IN lower(call ->> 'toolName')) > 0
-            OR EXISTS (SELECT FROM jsonb_array_elements((call -> 'exceptions') || (call -> 'lines')) AS entry
+            OR $9 IS NULL AND EXISTS (SELECT FROM jsonb_array_elements((call -> 'exceptions') || (call -> 'lines')) AS entry
                         WHERE position(lower($6) IN lower(concat_ws(chr(10), entry ->> 'name', entry ->> 'message'))) > 0))
      ORDER BY id DESC LIMIT $7)
   SELECT id, call, total, left_out AS "leftOut",
@@ -124,7 +130,7 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * The newest matches, newest first, and their number: exact without a word, and up to 10,000 with one. `leftOut` is the
+   * The newest matches, newest first, and their number: exact without a filter, and up to 10,000 with one. `leftOut` is the
    * number of invocations in the hours of the range that were not stored, whatever else the query selects by.
    *
    * @throws SearchTooLongError (504) after 10 s, NoSlotError after 10 s of waiting for other searches
@@ -136,10 +142,10 @@ export class InvocationSearchRepository {
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean; leftOut: number }> {
     const { oldest, indexed } = (await this.cache.get('all')) ?? { oldest: yesterday(), indexed: [] };
     return this.bounded(serverId, async (tx) => {
-      const { total, ids, isExact } =
-        query.search === undefined
-          ? await listed(tx, serverId, query, { limit, oldest })
-          : await searched(tx, serverId, query, { limit, oldest, indexed });
+      const { from: _from, to: _to, before: _before, ...filters } = query;
+      const { total, ids, isExact } = Object.values(filters).every((value) => value === undefined)
+        ? await listed(tx, serverId, query, { limit, oldest })
+        : await searched(tx, serverId, query, { limit, oldest, indexed });
       const { from, to } = rangeOf(query, oldest);
       const [{ leftOut }] = await tx.query<[{ leftOut: number }]>(
         `SELECT coalesce(sum(left_out), 0)::int AS "leftOut" FROM invocation_hours
@@ -151,17 +157,18 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000. `leftOut` is the
+   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000 (or of those of the
+   * account). `leftOut` is the
    * number of those that were not recorded in the range, whatever else the query selects by.
    *
    * @throws as `find`
    */
   async findCalls(
     connectionId: string,
-    { from, to, outcome, tool, search, caller }: ConnectionCallQuery,
+    { account, from, to, outcome, tool, search, caller }: ConnectionCallQuery,
     limit: number,
   ): Promise<{ calls: FoundCall[]; total: number; leftOut: number }> {
-    const rows = await this.bounded(connectionId, (tx) =>
+    const rows = await this.bounded(account ?? connectionId, (tx) =>
       tx.query<CallRow[]>(CALLS, [
         connectionId,
         from?.getTime() ?? null,
@@ -171,6 +178,7 @@ export class InvocationSearchRepository {
         search ?? null,
         limit,
         caller ?? null,
+        account ?? null,
       ]),
     );
     const [{ total, leftOut }] = rows;
@@ -232,8 +240,8 @@ function yesterday(): number {
 type Found = Counted & { isExact: boolean };
 
 /**
- * All matches without a word. Those of whole hours are counted while they are stored; what is left of the range, and all of
- * it if the query selects by more than time, is counted along the index of the server. One statement sees both alike.
+ * All invocations of a range of time. Those of whole hours are counted while they are stored; what is left of the range, and
+ * all of it on a later page, is counted along the index of the server. One statement sees both alike.
  */
 async function listed(
   tx: EntityManager,
@@ -260,8 +268,8 @@ async function listed(
 }
 
 /**
- * Matches of a word: among the newest of the server, then among the rest, in branches that follow each other in time, newest
- * first. The limit of each branch makes Postgres use the search index for a rare word, and the outer limit keeps it from
+ * Matches of filters: among the newest of the server, then among the rest, in branches that follow each other in time, newest
+ * first. The limit of each branch makes Postgres use the search index for a rare match, and the outer limit keeps it from
  * reading branches that are not needed: a plan that is not parallel runs them in this order.
  */
 async function searched(

@@ -89,6 +89,11 @@ export class InvocationDurationDto {
 export class InvocationLineDto {
   /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
+  /**
+   * The same time with its zone and milliseconds.
+   * @example '2026-11-20T10:15:00.123Z'
+   */
+  at: string;
   /** `debug`, `info`, `log`, `warn` or `error`; servers that run elsewhere may send others. */
   level: string;
   message: string;
@@ -97,6 +102,11 @@ export class InvocationLineDto {
 export class InvocationExceptionDto {
   /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
+  /**
+   * The same time with its zone and milliseconds.
+   * @example '2026-11-20T10:15:00.123Z'
+   */
+  at: string;
   name: string;
   message: string;
 }
@@ -112,6 +122,11 @@ export class InvocationDto {
   id: string;
   /** When the request came: `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
+  /**
+   * The same time with its zone and milliseconds.
+   * @example '2026-11-20T10:15:00.123Z'
+   */
+  at: string;
   request: InvocationRequestDto;
   response: InvocationResponseDto;
   duration: InvocationDurationDto;
@@ -135,7 +150,7 @@ export class InvocationDto {
 /** Newest first. */
 export class RuntimeLogDto {
   invocations: InvocationDto[];
-  /** Number of matches. With `search` counted up to 10,000. */
+  /** Number of matches. With a filter other than time counted up to 10,000. */
   @ApiProperty({ type: 'integer' })
   total: number;
   /** False if there are more matches. */

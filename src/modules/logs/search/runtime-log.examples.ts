@@ -7,11 +7,21 @@ type SchemaObject = NonNullable<NonNullable<OpenAPIObject['components']>['schema
 const failed = {
   id: '019c0a5e-7d20-7c3e-9a57-4f8f3f1f6a10',
   timestamp: '2026-11-20 10:15:00',
+  at: '2026-11-20T10:15:00.123Z',
   request: { method: 'POST', url: '/run/acme--everything' },
   response: { status: 200, outcome: 'exception' },
   duration: { cpuMs: 4, wallMs: 31 },
-  logs: [{ timestamp: '2026-11-20 10:15:00', level: 'info', message: 'Looking up the weather in Ulm' }],
-  exceptions: [{ timestamp: '2026-11-20 10:15:00', name: 'RangeError', message: 'No such day' }],
+  logs: [
+    {
+      timestamp: '2026-11-20 10:15:00',
+      at: '2026-11-20T10:15:00.123Z',
+      level: 'info',
+      message: 'Looking up the weather in Ulm',
+    },
+  ],
+  exceptions: [
+    { timestamp: '2026-11-20 10:15:00', at: '2026-11-20T10:15:00.123Z', name: 'RangeError', message: 'No such day' },
+  ],
   rpcMethod: 'tools/call',
   tool: 'forecast',
   caller: callerExample,

@@ -1,20 +1,18 @@
-import { UnavailableError } from '../../../platform/errors/domain-error.js';
 import { Injectable } from '@nestjs/common';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { InvocationSearchRepository, type FoundInvocation } from './invocation-search.repository.js';
 import { toCallerDto } from '../caller.types.js';
 import type { Invocation } from '../invocation.types.js';
+import { LogBatchesService } from '../batches/log-batches.service.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
 import { recordsOf, type ExportAnswer } from '../otlp/otlp-records.js';
 import { groupRecords, TraceStartCache } from '../otlp/otlp-invocations.js';
 import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto, InvocationDto } from './runtime-log.dto.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
-import { toTimeText } from '../../../platform/http/time-text.js';
+import { timesOf } from '../../../platform/http/time-text.js';
 
-const textOf = (at: number): string => toTimeText(new Date(at));
-
-/** The runtime logs of servers: reads them, and records what servers that run elsewhere send. */
+/** The runtime logs of servers: reads them, and accepts what servers that run elsewhere send. */
 @Injectable()
 export class RuntimeLogsService {
   private readonly traceStarts = new TraceStartCache();
@@ -22,6 +20,7 @@ export class RuntimeLogsService {
   constructor(
     private readonly search: InvocationSearchRepository,
     private readonly invocations: InvocationsService,
+    private readonly batches: LogBatchesService,
     private readonly limits: AccountLimitsService,
   ) {}
 
@@ -33,9 +32,9 @@ export class RuntimeLogsService {
   }
 
   /**
-   * Records invocations of a server that runs elsewhere, all of a body or none.
+   * Accepts invocations of a server that runs elsewhere, all of a body or none.
    *
-   * @throws InvalidInputError; QuotaExceededError; UnavailableError if the buffer has no room for all: they may be sent again
+   * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
    */
   async take(server: ServerRef, body: unknown): Promise<AcceptedInvocationsDto> {
     const sent = readIngestRequest(server.id, body, new Date());
@@ -44,11 +43,10 @@ export class RuntimeLogsService {
   }
 
   /**
-   * Records an OTLP export, but for the records that cannot be stored.
+   * Accepts an OTLP export, but for the records that cannot be stored.
    *
    * @param request an ExportLogsServiceRequest, decoded
-   * @throws InvalidInputError; QuotaExceededError; UnavailableError if the buffer has no room for all others: it may be sent
-   * again
+   * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
    */
   async takeExport(server: ServerRef, request: unknown): Promise<ExportAnswer> {
     const records = recordsOf(request);
@@ -67,11 +65,7 @@ export class RuntimeLogsService {
 
   private async record({ id, namespaceId }: ServerRef, parts: Invocation[]): Promise<void> {
     await this.limits.require({ namespaceId }, { logBytesPerDay: 0 });
-    if (!this.invocations.hasRoomFor(id, parts)) {
-      const advice = 'send the same again in a few seconds';
-      throw new UnavailableError(`Too many log records are waiting to be written: ${advice}`, 5);
-    }
-    for (const part of parts) this.invocations.record(part);
+    await this.batches.add(id, parts);
   }
 }
 
@@ -80,12 +74,12 @@ export function toInvocationDto(invocation: FoundInvocation): InvocationDto {
   const { payload } = invocation;
   return {
     id: invocation.id,
-    timestamp: toTimeText(invocation.at),
+    ...timesOf(invocation.at),
     request: { method: invocation.method ?? '', url: invocation.url ?? '' },
     response: { status: invocation.status ?? 0, outcome: invocation.outcome ?? 'unknown' },
     duration: { cpuMs: Math.round(invocation.cpuMs ?? 0), wallMs: Math.round(invocation.wallMs ?? 0) },
-    logs: invocation.lines.map(({ at, level, message }) => ({ timestamp: textOf(at), level, message })),
-    exceptions: invocation.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
+    logs: invocation.lines.map(({ at, level, message }) => ({ ...timesOf(at), level, message })),
+    exceptions: invocation.exceptions.map(({ at, name, message }) => ({ ...timesOf(at), name, message })),
     rpcMethod: invocation.rpcMethod ?? null,
     tool: invocation.toolName ?? null,
     caller: toCallerDto(invocation.caller),

@@ -16,6 +16,9 @@ interface SearchRange {
   toId: string;
 }
 
+/** SQL of the power of two of a duration in milliseconds, from 0 on: a search index finds long ones by it. */
+export const DURATION_POWER = `floor(ln(greatest(wall_ms, 1)::float8) / ln(2))::int`;
+
 /** The day that {@link dayOf} was last asked for: most rows of a batch are of one day, and formatting it takes 1.3 µs. */
 let lastDay = { number: NaN, text: '' };
 

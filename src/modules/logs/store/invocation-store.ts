@@ -1,4 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
@@ -26,6 +27,18 @@ const CALL_BYTES = 700;
 
 /** Size of a line or an exception in it without its message. */
 const ENTRY_BYTES = 60;
+
+/** Result of a write. */
+export interface WriteResult {
+  view: 'server' | 'connection';
+  /** Number of the parts, and of those whose id and owner can be stored. */
+  all: number;
+  storable: number;
+  /** The storable parts of accounts that may write more today. */
+  valid: (Invocation | ConnectionCall)[];
+  /** Number of these that Postgres rejected. */
+  rejected: number;
+}
 
 /** Writes invocations in batches. Rows that cannot be stored are skipped, counted and logged; the others are written. */
 @Injectable()
@@ -67,23 +80,45 @@ export class InvocationStore {
    * @throws the error of Postgres if no row is to blame for it
    */
   async keep(parts: Invocation[], job: number): Promise<void> {
+    await this.conclude(await this.write(parts, job));
+  }
+
+  /**
+   * Writes parts of servers' views as `keep` does, in a transaction of the caller, who calls `conclude` once it is committed.
+   */
+  async write(parts: Invocation[], job: number, tx?: EntityManager): Promise<WriteResult> {
     const ownerOf = ({ serverId }: Invocation) => serverId;
     const storable = this.storable(parts, ownerOf);
-    const valid = await this.withinShare('servers', storable, ownerOf);
-    await this.write(valid, (rows) => this.rows.insert(rows, job));
+    const valid = await this.withinShare('servers', storable, ownerOf, tx);
+    // In a transaction a savepoint keeps the rows before one that is rejected.
+    const insert = (rows: Invocation[]) =>
+      tx ? tx.transaction((savepoint) => this.rows.insert(rows, job, savepoint)) : this.rows.insert(rows, job);
+    const rejected = await this.insertValid(valid, insert, tx);
     if (valid.length < storable.length) {
       const kept = new Set(valid);
-      await this.rows.countLeftOut(storable.filter((part) => part.method != null && !kept.has(part)));
+      const leftOut = storable.filter((part) => part.method != null && !kept.has(part));
+      await this.rows.countLeftOut(leftOut, tx);
     }
-    await this.logExport?.add('server', valid);
+    return { view: 'server', all: parts.length, storable: storable.length, valid, rejected };
   }
 
   /** Writes parts of connections' views in one statement. May run again. @throws as `keep` */
   async keepCalls(calls: ConnectionCall[]): Promise<void> {
     const ownerOf = ({ connectionId }: ConnectionCall) => connectionId;
-    const valid = await this.withinShare('connections', this.storable(calls, ownerOf), ownerOf);
-    await this.write(valid, (rows) => this.rows.insertCalls(rows));
-    await this.logExport?.add('connection', valid);
+    const storable = this.storable(calls, ownerOf);
+    const valid = await this.withinShare('connections', storable, ownerOf);
+    const rejected = await this.insertValid(valid, (rows) => this.rows.insertCalls(rows));
+    await this.conclude({ view: 'connection', all: calls.length, storable: storable.length, valid, rejected });
+  }
+
+  /** Counts what was written, and exports it. */
+  async conclude({ view, all, storable, valid, rejected }: WriteResult): Promise<void> {
+    this.written += valid.length - rejected;
+    this.overShare += storable - valid.length;
+    const refused = all - storable + rejected;
+    this.refused += refused;
+    if (refused > 0) this.logger.warn(`${refused} invocations cannot be stored`);
+    await this.logExport?.add(view, valid);
   }
 
   /** One row per id, sorted by id: two batches that change the same rows in another order would deadlock. */
@@ -99,7 +134,6 @@ export class InvocationStore {
     };
     const byId = new Map<string, Part>();
     for (const part of parts) if (isStorable(part)) byId.set(part.id, part);
-    this.refuse(parts.length - byId.size);
     return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
@@ -108,6 +142,7 @@ export class InvocationStore {
     table: 'servers' | 'connections',
     parts: Part[],
     ownerOf: (part: Part) => string,
+    tx?: EntityManager,
   ): Promise<Part[]> {
     if (parts.length === 0) return parts;
     const bytes = new Map<string, number>();
@@ -127,46 +162,40 @@ export class InvocationStore {
     }
     const { accountLimits, sharedLogBytesPerDay } = this.env;
     const limits = { share: accountLimits.logBytesPerDay, shared: sharedLogBytesPerDay };
-    const full = await this.rows.charge(table, bytes, limits);
-    if (full.size === 0) return parts;
-    const kept = parts.filter((part) => !full.has(ownerOf(part)));
-    this.overShare += parts.length - kept.length;
-    return kept;
+    const full = await this.rows.charge(table, bytes, limits, tx);
+    return full.size === 0 ? parts : parts.filter((part) => !full.has(ownerOf(part)));
   }
 
-  /** Halves a batch that fails until the rows to blame are alone. */
-  private async write<Part extends { id: string }>(
+  /** Halves a batch that fails until the rows to blame are alone. @returns the number of these */
+  private async insertValid<Part extends { id: string }>(
     parts: Part[],
     insert: (parts: Part[]) => Promise<void>,
-  ): Promise<void> {
-    if (parts.length === 0) return;
+    tx?: EntityManager,
+  ): Promise<number> {
+    if (parts.length === 0) return 0;
     try {
-      await this.insert(parts, insert);
-      this.written += parts.length;
+      await this.insert(parts, insert, tx);
+      return 0;
     } catch (error) {
       if (!BAD_VALUE.test(codeOf(error) ?? '')) throw error;
-      if (parts.length === 1) return this.refuse(1);
+      if (parts.length === 1) return 1;
       const middle = parts.length >> 1;
-      await this.write(parts.slice(0, middle), insert);
-      await this.write(parts.slice(middle), insert);
+      const rejected = await this.insertValid(parts.slice(0, middle), insert, tx);
+      return rejected + (await this.insertValid(parts.slice(middle), insert, tx));
     }
   }
 
   private async insert<Part extends { id: string }>(
     parts: Part[],
     insert: (parts: Part[]) => Promise<void>,
+    tx?: EntityManager,
   ): Promise<void> {
     try {
       await insert(parts);
     } catch (error) {
       if (codeOf(error) !== NO_PARTITION) throw error;
-      for (const day of new Set(parts.map(({ id }) => dayOfId(id)))) await this.partitions.make(day);
+      for (const day of new Set(parts.map(({ id }) => dayOfId(id)))) await this.partitions.make(day, tx);
       await insert(parts);
     }
-  }
-
-  private refuse(count: number): void {
-    this.refused += count;
-    if (count > 0) this.logger.warn(`${count} invocations cannot be stored`);
   }
 }

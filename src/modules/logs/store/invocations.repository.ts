@@ -13,7 +13,8 @@
  */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { PreparedStatement } from '../../../platform/database/prepared-statement.js';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { ENTRIES_MAX } from '../ingest/invocation-bounds.js';
 import { answeredErrors, type ConnectionCall, type Invocation } from '../invocation.types.js';
@@ -48,10 +49,14 @@ export interface DeletedOwner {
 /** Both rows have the part with `method`: servers elsewhere may send the same record again. */
 const IS_REPEATED = 'stored.method IS NOT NULL AND excluded.method IS NOT NULL';
 
-/** The new entries that are not among the old ones. */
+/** The new entries that are not among the old ones, in their order. Of equal ones those count that are more than the old ones. */
 const notIn = (stored: string, added: string): string => `
-  coalesce((SELECT jsonb_agg(entry) FROM (SELECT jsonb_array_elements(${added})
-                               EXCEPT ALL SELECT jsonb_array_elements(${stored})) AS news(entry)), '[]')`;
+  coalesce((SELECT jsonb_agg(entry ORDER BY place)
+              FROM (SELECT entry, place, row_number() OVER (PARTITION BY entry ORDER BY place) AS copy
+                      FROM jsonb_array_elements(${added}) WITH ORDINALITY AS numbered(entry, place)) AS news
+              LEFT JOIN (SELECT entry, count(*) AS copies FROM jsonb_array_elements(${stored}) AS old(entry) GROUP BY entry)
+                AS olds USING (entry)
+             WHERE copy > coalesce(copies, 0)), '[]')`;
 
 /** Both lists in the order of time, the earliest 1,000. */
 const merged = (stored: string, added: string, isRepeated: string): string => `
@@ -119,8 +124,8 @@ const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[
  * `jobs` lists those a row came from. Parts of deleted servers are skipped, and a part never changes the invocation of
  * another server. Outcome and CPU time of a part without `method` override those of the part with it, whichever came first;
  * its `ok` does not override an error that the server answered with.
- * The first part of a server, which makes `jobs` one long, counts the invocation in the hour of its id; hours are sorted,
- * against deadlocks.
+ * The first part of a server, which makes `jobs` one long, counts the invocation in the hour of its id; rows and hours are
+ * sorted, against deadlocks.
  */
 export const INSERT_INVOCATIONS = `
  WITH written AS (
@@ -128,6 +133,7 @@ export const INSERT_INVOCATIONS = `
   SELECT input.*, ARRAY[$${insertedColumns.length + 1}::integer]
     FROM unnest(${arrays}) AS input(${names})
    WHERE EXISTS (SELECT FROM servers WHERE servers.id = input.server_id)
+   ORDER BY id
   ON CONFLICT (id, day) DO UPDATE SET
     server_id = excluded.server_id,
     at = CASE WHEN excluded.method IS NULL THEN stored.at ELSE excluded.at END,
@@ -189,7 +195,7 @@ const INSERT_CALLS = `
   INSERT INTO invocations AS stored (id, day, at, connection_id, call, jobs)
   SELECT input.*, '{}'
     FROM unnest($1::uuid[], $2::date[], $3::timestamptz[], $4::uuid[], $5::jsonb[]) AS input(id, day, at, connection_id, call)
-    JOIN connections ON connections.id = input.connection_id FOR KEY SHARE OF connections
+    JOIN connections ON connections.id = input.connection_id ORDER BY input.id FOR KEY SHARE OF connections
   ON CONFLICT (id, day) DO UPDATE SET
     connection_id = excluded.connection_id,
     call = CASE WHEN stored.call IS NULL THEN excluded.call
@@ -217,6 +223,13 @@ const charge = (table: 'servers' | 'connections') => `
          RETURNING account_id)
   SELECT DISTINCT owner_id AS id FROM part
    WHERE account_id NOT IN (SELECT account_id FROM charged)`;
+
+const INSERT_INVOCATIONS_PREPARED = new PreparedStatement(INSERT_INVOCATIONS);
+const INSERT_CALLS_PREPARED = new PreparedStatement(INSERT_CALLS);
+const CHARGE = {
+  servers: new PreparedStatement<{ id: string }>(charge('servers')),
+  connections: new PreparedStatement<{ id: string }>(charge('connections')),
+};
 
 const COUNT_LEFT_OUT = `
   INSERT INTO invocation_hours AS stored (server_id, hour, invocations, left_out)
@@ -246,8 +259,9 @@ export class InvocationsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Writes server parts. Ids must be UUIDs of version 7 whose days have partitions, and sorted, against deadlocks. */
-  async insert(rows: Invocation[], job: number): Promise<void> {
-    await this.database.query(INSERT_INVOCATIONS, insertValues(rows, job));
+  async insert(rows: Invocation[], job: number, tx?: EntityManager): Promise<void> {
+    const values = insertValues(rows, job);
+    await (tx ? tx.query(INSERT_INVOCATIONS, values) : INSERT_INVOCATIONS_PREPARED.run(this.database, values));
   }
 
   /** Writes connection parts, under the same conditions. */
@@ -259,7 +273,7 @@ export class InvocationsRepository {
       calls.map(({ connectionId }) => connectionId),
       calls.map(({ id: _id, connectionId: _connectionId, ...call }) => JSON.stringify(call)),
     ];
-    await this.database.query(INSERT_CALLS, columns.map(arrayLiteral));
+    await INSERT_CALLS_PREPARED.run(this.database, columns.map(arrayLiteral));
   }
 
   /**
@@ -272,21 +286,26 @@ export class InvocationsRepository {
     table: 'servers' | 'connections',
     bytes: Map<string, number>,
     { share, shared }: { share: number; shared: number },
+    tx?: EntityManager,
   ): Promise<Set<string>> {
     const values = [[...bytes.keys()], [...bytes.values()], share, shared];
-    const full = await this.database.query<{ id: string }[]>(charge(table), values);
+    const statement = CHARGE[table];
+    const full = await (tx ? tx.query<{ id: string }[]>(statement.text, values) : statement.run(this.database, values));
     return new Set(full.map(({ id }) => id));
   }
 
   /** Counts invocations that are not stored in the hours of their ids. */
-  async countLeftOut(rows: Invocation[]): Promise<void> {
+  async countLeftOut(rows: Invocation[], tx: EntityManager = this.database.manager): Promise<void> {
     const hours = rows.map(({ id }) => Math.floor(timeOfUuidV7(id).getTime() / HOUR_MS));
-    await this.database.query(COUNT_LEFT_OUT, [rows.map(({ serverId }) => serverId), hours]);
+    await tx.query(COUNT_LEFT_OUT, [rows.map(({ serverId }) => serverId), hours]);
   }
 
-  /** Deletes the counts of past days. */
-  async forgetCharges(): Promise<void> {
-    await this.database.query(`DELETE FROM account_log_days WHERE day < (now() AT TIME ZONE 'UTC')::date - 1`);
+  /** Deletes the counts of the days before yesterday. */
+  async forgetCharges(now: Date): Promise<void> {
+    await this.database.query(
+      `DELETE FROM account_log_days WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date - 1`,
+      [now],
+    );
   }
 
   /** Claims a deleted server or connection whose rows are due to be cleared; undefined without one. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { verifies } from '../../../../test/support/verifies.js';
 import { surplusOf } from './partition-maintenance.js';
 import type { LogPartition } from './partitions.repository.js';
+import { DAY_MS, dayOf } from './invocation-days.js';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 
@@ -10,7 +11,7 @@ function partition(day: string, bytes: number, more: Partial<LogPartition> = {})
 }
 
 const dropped = (partitions: LogPartition[], daysMax: number, bytesMax: number) =>
-  surplusOf(partitions, now, daysMax, bytesMax).map(({ day }) => day);
+  surplusOf(partitions, dayOf(now), dayOf(now - (daysMax - 1) * DAY_MS), bytesMax).map(({ day }) => day);
 
 describe('surplusOf', () => {
   const days = ['2026-11-17', '2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21'];

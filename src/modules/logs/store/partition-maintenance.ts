@@ -10,12 +10,16 @@
  * search without index is slower, never wrong.
  */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { Client } from 'pg';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { Client } from 'pg';
+import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { openClient, UNLIMITED } from '../../../platform/database/session.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { DAY_MS, dayOf, HOUR_MS } from './invocation-days.js';
 import { InvocationsRepository } from './invocations.repository.js';
 import { PartitionsRepository, type LogPartition, type SearchIndex } from './partitions.repository.js';
+import { deletionTime } from '../../../platform/database/deletion-time.js';
 
 /** Interval of the maintenance: a busy day gets its next index this soon. */
 const EVERY_MS = 60_000;
@@ -55,6 +59,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     private readonly partitions: PartitionsRepository,
     private readonly rows: InvocationsRepository,
     private readonly env: Env,
+    @InjectDataSource() private readonly database: DataSource,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -75,7 +80,8 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
   async run(now = Date.now()): Promise<void> {
     if (this.isStopping) return;
     for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1) await this.partitions.make(dayOf(now + ahead * DAY_MS));
-    await this.rows.forgetCharges();
+    const old = await deletionTime(this.database);
+    if (old) await this.rows.forgetCharges(old);
     await this.alone(async (client) => {
       await this.dropSurplus(now, client);
       await this.rows.forgetHours((await this.partitions.oldestDay()) ?? dayOf(now));
@@ -99,27 +105,19 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
    * @returns false when it did not run
    */
   private async alone(work: (client: Client) => Promise<void>): Promise<boolean> {
-    const client = new Client({
-      connectionString: this.env.databaseUrl ?? '',
-      application_name: 'slipway logs',
-      connectionTimeoutMillis: 5_000,
-      keepAlive: true,
-      lock_timeout: LOCK_TIMEOUT_MS,
-    });
-    // The statement that runs reports the same error.
-    client.on('error', (error) => this.logger.debug({ msg: 'a connection ended', err: error }));
+    const settings = { ...UNLIMITED, lock_timeout: LOCK_TIMEOUT_MS };
     try {
-      await client.connect();
-      this.client = client;
-      if (!(await this.partitions.tryLock(MAINTENANCE_LOCK, client))) return false;
-      await work(client);
+      this.client = await openClient(this.env.databaseUrl ?? '', 'slipway logs', settings);
+      if (!(await this.partitions.tryLock(MAINTENANCE_LOCK, this.client))) return false;
+      await work(this.client);
       return true;
     } catch (error) {
       if (!this.isStopping) throw error;
       return false;
     } finally {
+      const { client } = this;
       this.client = null;
-      await client.end();
+      await client?.end();
     }
   }
 
@@ -151,7 +149,9 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
   /** The days that go. */
   async surplus(now: number): Promise<LogPartition[]> {
     const { logRetentionDays, logRetentionGb } = this.env;
-    return surplusOf(await this.partitions.list(), now, logRetentionDays, logRetentionGb * GB);
+    const old = await deletionTime(this.database);
+    const oldest = old && dayOf(old.getTime() - (logRetentionDays - 1) * DAY_MS);
+    return surplusOf(await this.partitions.list(), dayOf(now), oldest, logRetentionGb * GB);
   }
 
   private async dropSurplus(now: number, client: Client): Promise<void> {
@@ -166,13 +166,18 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
 /**
  * The partitions to drop, the oldest first: those beyond the maximum age and those half dropped, then as many as make the
  * rest fit. Those of today and later stay whatever their size.
+ *
+ * @param oldest first day within the maximum age; null: none goes by age
  */
-export function surplusOf(partitions: LogPartition[], now: number, daysMax: number, bytesMax: number): LogPartition[] {
-  const today = dayOf(now);
-  const oldest = dayOf(now - (daysMax - 1) * DAY_MS);
+export function surplusOf(
+  partitions: LogPartition[],
+  today: string,
+  oldest: string | null,
+  bytesMax: number,
+): LogPartition[] {
   let bytes = partitions.reduce((sum, partition) => sum + partition.bytes, 0);
   return partitions.filter((partition) => {
-    const isDue = !partition.attached || partition.detaching || partition.day < oldest;
+    const isDue = !partition.attached || partition.detaching || (oldest !== null && partition.day < oldest);
     if (!isDue && (partition.day >= today || bytes <= bytesMax)) return false;
     bytes -= partition.bytes;
     return true;

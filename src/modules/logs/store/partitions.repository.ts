@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Client } from 'pg';
-import { DataSource } from 'typeorm';
-import { DAY_MS, dayOf, leastIdAt, partitionOf, type IndexedRange } from './invocation-days.js';
+import { DataSource, type EntityManager } from 'typeorm';
+import { DAY_MS, dayOf, DURATION_POWER, leastIdAt, partitionOf, type IndexedRange } from './invocation-days.js';
 
 /** The table of one day. */
 export interface LogPartition {
@@ -46,8 +46,12 @@ const SEARCH_INDEXES = `
    WHERE c.relname ~ '^invocations_[0-9]{8}_search_[0-9]+_[0-9]+$' AND pg_table_is_visible(c.oid)
    ORDER BY c.relname`;
 
-/** Trigrams of the texts; with the server, because a word common to many servers would have many hits to discard. */
-const INDEXED = 'gin (server_id, search_text gin_trgm_ops)';
+/**
+ * Trigrams of the texts, and what else a list is filtered by; with the server, because a word common to many servers would
+ * have many hits to discard.
+ */
+const INDEXED = `gin (server_id, search_text gin_trgm_ops, caller_account, caller_id, outcome, tool_name, rpc_method,
+                      (${DURATION_POWER}))`;
 
 /** A build uses one core and this memory. */
 const BUILD_SETTINGS = `SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 0`;
@@ -60,18 +64,22 @@ export class PartitionsRepository {
   /**
    * Creates the partition of a day unless it exists. Does not block inserts: the table is created separately and then
    * attached.
+   *
+   * @param tx the transaction that needs it; without one it has its own
    */
-  async make(day: string): Promise<void> {
+  async make(day: string, tx: EntityManager = this.database.manager): Promise<void> {
     const partition = partitionOf(day);
     const next = dayOf(Date.parse(day) + DAY_MS);
-    await this.database.transaction(async (tx) => {
-      await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [partition]);
-      const [row] = await tx.query<{ exists: boolean }[]>(`SELECT to_regclass($1) IS NOT NULL AS "exists"`, [
+    await tx.transaction(async (making) => {
+      await making.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [partition]);
+      const [row] = await making.query<{ exists: boolean }[]>(`SELECT to_regclass($1) IS NOT NULL AS "exists"`, [
         partition,
       ]);
       if (row.exists) return;
-      await tx.query(`CREATE TABLE ${partition} (LIKE invocations INCLUDING ALL)`);
-      await tx.query(`ALTER TABLE invocations ATTACH PARTITION ${partition} FOR VALUES FROM ('${day}') TO ('${next}')`);
+      await making.query(`CREATE TABLE ${partition} (LIKE invocations INCLUDING ALL)`);
+      await making.query(
+        `ALTER TABLE invocations ATTACH PARTITION ${partition} FOR VALUES FROM ('${day}') TO ('${next}')`,
+      );
     });
   }
 

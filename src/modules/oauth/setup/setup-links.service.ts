@@ -1,11 +1,14 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { ForbiddenError } from '../../../platform/errors/domain-error.js';
 import { SignedUrls } from '../../../platform/http/signed-urls.js';
-import { AccessService } from '../../auth/access.service.js';
 import type { Person } from '../../auth/access.types.js';
+import { ApiKeysService } from '../../auth/api-keys.service.js';
+import { partsOf } from '../../../platform/parts.js';
 import { SetupPageError } from '../credentials.errors.js';
-import type { LinkPerson, SetupLink, SetupPageOwner } from './setup.types.js';
+import { pageOwners, type LinkPerson, type SetupLink, type SetupPageOwner } from './setup.types.js';
 
 /**
  * Signed links of the setup page, and the owner of the page of each kind: `/setup/<kind>/<id>/<epoch>` for whoever has the link, and
@@ -13,30 +16,32 @@ import type { LinkPerson, SetupLink, SetupPageOwner } from './setup.types.js';
  * path. A link for an account ends with the account's logins, and with its right to set the thing up.
  */
 @Injectable()
-export class SetupLinksService {
-  private readonly pageOwners = new Map<string, SetupPageOwner<unknown>>();
+export class SetupLinksService implements OnModuleInit {
+  private pageOwners!: Partial<Record<string, SetupPageOwner<unknown>>>;
 
   constructor(
-    private readonly access: AccessService,
+    private readonly keys: ApiKeysService,
     private readonly signed: SignedUrls,
     private readonly env: Env,
+    private readonly tuning: Tuning,
+    private readonly modules: ModuleRef,
   ) {}
 
-  /** Adds the owner of a kind of links; called by its module at start. */
-  register<Row>(kind: string, pageOwner: SetupPageOwner<Row>): void {
-    this.pageOwners.set(kind, pageOwner);
+  onModuleInit(): void {
+    // Only the API has pages.
+    if (this.env.roles.includes('api')) this.pageOwners = partsOf(this.modules, pageOwners);
   }
 
-  /** A link that opens for OAUTH_SETUP_TTL_MINUTES at least. */
+  /** A link that opens for the time of an authorization at least. */
   url({ kind, id, epoch, person }: SetupLink): string {
     const until = person ? `${epoch}.${person.loginsEpoch}/${person.accountId}` : `${epoch}`;
-    return this.signed.sign(`/setup/${kind}/${id}/${until}`, 2 * 60 * this.env.oauthSetupTtlMinutes);
+    return this.signed.sign(`/setup/${kind}/${id}/${until}`, (2 * this.tuning.oauthSetupTtlMs) / 1000);
   }
 
   /** {@link url} for the person of an account. */
   async urlFor(link: Omit<SetupLink, 'person'>, accountId: string): Promise<string> {
     // A link for a disabled account opens nowhere, and its epoch is over when the account is enabled again.
-    const { loginsEpoch } = (await this.access.callerOf(accountId)) ?? { loginsEpoch: 0 };
+    const { loginsEpoch } = (await this.keys.callerOf(accountId)) ?? { loginsEpoch: 0 };
     return this.url({ ...link, person: { accountId, loginsEpoch } });
   }
 
@@ -49,7 +54,7 @@ export class SetupLinksService {
     { accountId, loginsEpoch }: LinkPerson,
     mayUse: (person: Person) => Promise<boolean>,
   ): Promise<boolean> {
-    const person = await this.access.callerOf(accountId);
+    const person = await this.keys.callerOf(accountId);
     // A smaller epoch of the account is one that was read before the link was made.
     return person !== null && person.loginsEpoch <= loginsEpoch && mayUse(person);
   }
@@ -69,7 +74,7 @@ export class SetupLinksService {
     }
     const [kind = '', id = '', epochs = '', accountId] = path.split('/');
     const [epoch, loginsEpoch = 0] = epochs.split('.').map(Number);
-    const pageOwner = this.pageOwners.get(kind);
+    const pageOwner = this.pageOwners[kind];
     if (!pageOwner) throw SetupPageError.unknownLink();
     const person = accountId === undefined ? undefined : { accountId, loginsEpoch };
     return [pageOwner, { kind, id, epoch: epoch ?? 0, person }];

@@ -41,7 +41,8 @@ export class SetupPageService {
       const title = form.title ?? target.resourceName ?? undefined;
       if (client.state !== 'unneeded') return this.clientForm({ ...form, title }, client);
       const { fields: _fields, ...page } = form;
-      return { ...authorizeView({ ...page, title }, request.upstreamUrl, target), epoch: form.epoch };
+      const { sealedSecret: _secret, scopes: _scopes, ...chosen } = request.oauth ?? {};
+      return { ...authorizeView({ ...page, title }, request.upstreamUrl, target), chosen, epoch: form.epoch };
     } catch (error) {
       return this.formAfter(offer, error);
     }
@@ -120,6 +121,7 @@ export class SetupPageService {
   private async clientRequest(owner: CredentialOwner, request: BeginAuthorization): Promise<ClientRequest> {
     const { server } = await this.authorizations.preview(owner, request);
     const clientRequest = await this.clientRequestAt(owner, server.issuer);
+    if (request.oauth?.clientId !== undefined) return { ...clientRequest, state: 'unneeded' };
     const isUnneeded = clientRequest.state === 'lacking' && (await this.clients.isObtainable(server));
     return isUnneeded ? { ...clientRequest, state: 'unneeded' } : clientRequest;
   }

@@ -29,7 +29,7 @@ type SubmittedClient = { client: PreregisteredClient | null } | { fault: string 
 export function setupPage(env: PageEnv, view: SetupView, token: () => Html, action?: string): Page {
   switch (view.kind) {
     case 'message':
-      return messagePage(env, view.title, view.text, view.note);
+      return messagePage(env, view.title, view.text, view);
     case 'authorized':
     case 'connected': {
       const name = html`<strong>${knownName(view)}</strong>`;
@@ -94,7 +94,7 @@ function openForm(token: Html, action: string | undefined): Html {
 
 function authorizePage(env: PageEnv, view: AuthorizeView, form: Html): Page {
   const { appName } = env;
-  const { upstreamHost, issuerHost, signInHost, scopes } = view;
+  const { upstreamHost, issuerHost, signInHost, scopes, chosen } = view;
   const name = knownName(view);
   const list = scopes.map((scope) => html`<li><code>${scope}</code></li>`);
   const row = (name: string, value: Html) => html`<div><dt>${name}</dt><dd>${value}</dd></div>\n`;
@@ -107,6 +107,8 @@ function authorizePage(env: PageEnv, view: AuthorizeView, form: Html): Page {
 ${row('The access is for', html`<code>${upstreamHost}</code>`)}
 ${row('You sign in at', html`<code>${signInHost}</code>`)}
 ${issuerHost !== signInHost && row('in the name of', html`<code>${issuerHost}</code>`)}
+${chosen?.issuer !== undefined && row('The owner chose', html`<code>${chosen.issuer}</code>`)}
+${chosen?.clientId !== undefined && row('as the client', html`<code>${chosen.clientId}</code>`)}
 ${row('It will be asked for', list.length === 0 ? html`what is given by default` : html`<ul>${list}</ul>`)}
 </dl>
 ${form}<button type="submit">Continue to ${signInHost}</button></form>

@@ -6,7 +6,8 @@
  * the sign-in otherwise. It ends with the account's logins and with its right to set the thing up, which GET, POST and the
  * callback ask for anew. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
  * the form token and our own page as its origin. `returnUrl` (origins of `SETUP_RETURN_ORIGINS`) leads back to an app
- * after success, and after a refusal at the authorization server; a second cookie keeps it on the way.
+ * after success, and after a refusal at the authorization server; a second cookie keeps it on the way. One that names a page of
+ * the console, `ui/…` below our own address, leads there after success alone: a refusal is a page of ours, with its reason.
  *
  * Faults are pages with 400, 403, 404, 410 or 502, never redirects to an unchecked address.
  */
@@ -110,7 +111,7 @@ export class SetupController {
     } catch (error) {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
       const returnUrl = refused === undefined ? null : readReturnUrl(this.env, request, refused);
-      if (returnUrl === null) throw error;
+      if (returnUrl === null || isOwnPage(this.env, returnUrl)) throw error;
       redirectTo(response, returnUrl);
     }
   }
@@ -174,10 +175,16 @@ type ShownAnswer = Extract<SetupAnswer, { view: SetupView }>;
 /** Cookies hold 4,096 bytes. */
 const RETURN_CHARS_MAX = 2_000;
 
-/** An address of an app that may be returned to; null for any other value. */
-function allowedReturn({ setupReturnOrigins }: Env, value: unknown): string | null {
-  const url = typeof value === 'string' && value.length <= RETURN_CHARS_MAX ? parseUrl(value) : null;
-  return url && setupReturnOrigins?.includes(url.origin) ? url.href : null;
+/** An address of an app, or of a page of ours, that may be returned to; null for any other value. */
+function allowedReturn(env: Env, value: unknown): string | null {
+  const isGiven = typeof value === 'string' && value !== '' && value.length <= RETURN_CHARS_MAX;
+  const url = isGiven ? parseUrl(value, `${env.baseUrl}/`) : null;
+  return url && (env.setupReturnOrigins?.includes(url.origin) || isOwnPage(env, url.href)) ? url.href : null;
+}
+
+/** @param url resolved: without dots, and with its host */
+function isOwnPage({ baseUrl }: Env, url: string): boolean {
+  return url.startsWith(new URL(`${baseUrl}/ui/`).href);
 }
 
 /** A cookie beside that of the link holds the address to return to: it survives the way over an authorization server. */

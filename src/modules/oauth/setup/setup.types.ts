@@ -35,6 +35,12 @@ export interface SetupPageOwner<Row> {
   submit(row: Row, form: URLSearchParams, cookie: string, person?: LinkPerson): Promise<SetupAnswer>;
 }
 
+/** Tokens of the owners of setup links, by the kind in the link. */
+export const pageOwners = {
+  authorizations: Symbol('SetupPageOwner of authorizations'),
+  connections: Symbol('SetupPageOwner of connections'),
+};
+
 /** The answer to a form: a page (422 where nothing was stored, for a fault of the form), or a redirect to an authorization server, whose answer needs the cookie for `linkId`. */
 export type SetupAnswer = { view: SetupView; status: 200 | 422 } | { redirect: string; linkId: string };
 
@@ -101,6 +107,8 @@ export interface AuthorizeView extends PageServer {
   /** Not always the issuer's own host. */
   signInHost: string;
   scopes: string[];
+  /** What the owner of the connection chose; absent for other owners. */
+  chosen?: { issuer?: string; clientId?: string };
   /** The epoch of the link that the button posts to; absent for the address of the page. */
   epoch?: number;
 }

@@ -53,6 +53,27 @@ async function faultOf(reading: Promise<BundleFacts>): Promise<string> {
 }
 
 describe('a bundle', () => {
+  it('of uv needs no command, and one that starts a program of its host no file', async () => {
+    const uv = { type: 'uv', entry_point: 'server/index.js', mcp_config: undefined };
+    expect(await readServer(uv)).toMatchObject({ runtime: 'python' });
+    expect(await readServer({ ...uv, mcp_config: null })).toMatchObject({ runtime: 'python' });
+    expect(await faultOf(readServer({ ...uv, type: 'node' }))).toContain('server.mcp_config must be an object');
+    const ofHost = { entry_point: '', mcp_config: { command: 'npx', args: ['-y', 'server'] } };
+    expect(await readServer(ofHost)).toMatchObject({ runtime: 'node' });
+    expect(await faultOf(readServer({ entry_point: '' }))).toContain('server.entry_point must be a string');
+  });
+
+  it('may spell its file with backslashes and as below its folder', async () => {
+    for (const path of [
+      'server\\index.js',
+      '.\\server\\index.js',
+      '${__dirname}\\server\\index.js',
+      './server/index.js',
+    ]) {
+      expect(await readServer({ entry_point: path })).toMatchObject({ runtime: 'node' });
+    }
+  });
+
   it('may have the required members only, any version, and unknown members', async () => {
     for (const more of [
       { dxt_version: '0.1', manifest_version: undefined },

@@ -1,12 +1,12 @@
 import { parseServerCard, type ServerCard } from '../../../mcp/client/server-card.js';
-import { MANIFEST_BYTES_MAX } from '../../../hosting/bundle/unpack-bundle.js';
+import { entryPointPath, MANIFEST_BYTES_MAX } from '../../../hosting/bundle/unpack-bundle.js';
 import { DEPTH_MAX, storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
 import type { ZipArchive } from '../../../platform/zip/zip-archive.js';
 import type { BundleRuntime } from '../../servers/server.types.js';
 import type { ConfigSchema } from '../config/config-fields.js';
-import { isObject } from '../../../platform/text/json.js';
+import { isObject, withoutBom } from '../../../platform/text/json.js';
 import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 const TYPES: Record<string, string> = {
@@ -32,6 +32,8 @@ interface Nested {
 export interface BundleFacts {
   serverInfo: ServerCard['serverInfo'];
   runtime: BundleRuntime;
+  /** True if `uv` of the host starts it. */
+  isOfUv: boolean;
   /** Tools in the manifest; often without `inputSchema`. */
   tools: Record<string, unknown>[];
   /** True if these are all tools and each has a schema. */
@@ -53,7 +55,8 @@ const MANIFEST = 'manifest.json';
 export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
   const manifest = await readManifest(zip);
   const server = requireObject(manifest.server, 'server');
-  const { command, args, env } = requireObject(server.mcp_config, 'server.mcp_config');
+  const start = server.type === 'uv' ? (server.mcp_config ?? { command: 'uv' }) : server.mcp_config;
+  const { command, args, env } = requireObject(start, 'server.mcp_config');
   const startCommand = requireText(command, 'server.mcp_config.command');
   if (args !== undefined && !(Array.isArray(args) && args.every((arg) => typeof arg === 'string'))) {
     throw fault('server.mcp_config.args must be an array of strings');
@@ -61,12 +64,15 @@ export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
   if (env !== undefined && !(isObject(env) && Object.values(env).every((value) => typeof value === 'string'))) {
     throw fault('server.mcp_config.env must be an object of strings');
   }
-  const path = requireText(server.entry_point, 'server.entry_point')
-    .replace(/^\$\{__dirname\}\//, '')
-    .replace(/^(?:\.\/)+/, '');
+  // A bundle that starts a program of its host has no file to start.
+  const isOfHost = ![startCommand, ...(args ?? [])].some((text) => text.includes('${__dirname}'));
+  const entryPoint =
+    isOfHost && server.entry_point === '' ? null : requireText(server.entry_point, 'server.entry_point');
+  const path = entryPoint === null ? '' : entryPointPath(entryPoint);
   // Binaries may be named without the `.exe` they have on Windows, as clients add it.
   const isThere = [path, `${path}.exe`].some((candidate) => zip.entries.get(candidate)?.isDirectory === false);
-  if (!isThere) throw fault(`server.entry_point names ${quoted(path, 120)}, and there is no such file in the bundle`);
+  if (entryPoint !== null && !isThere)
+    throw fault(`server.entry_point names ${quoted(path, 120)}, and there is no such file in the bundle`);
   // Names, tools and prompts follow the rules of server cards.
   const { name, version, display_name: title, description, homepage: websiteUrl, user_config: userConfig } = manifest;
   const optional = Object.entries({ title, description, websiteUrl }).filter(([, value]) => value);
@@ -76,6 +82,7 @@ export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
   const options = requireObject(userConfig ?? {}, 'user_config');
   return {
     serverInfo: card.serverInfo,
+    isOfUv: startCommand === 'uv',
     runtime: runtimeOf(zip, server.type, startCommand),
     tools,
     isComplete: tools.length > 0 && manifest.tools_generated !== true && tools.every(({ inputSchema }) => inputSchema),
@@ -93,7 +100,7 @@ async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
       `manifest.json is missing at the root of the bundle${hint}: build it with \`mcpb pack\`.`,
     );
   }
-  const text = (await zip.read(MANIFEST, MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
+  const text = withoutBom((await zip.read(MANIFEST, MANIFEST_BYTES_MAX)).toString('utf8'));
   let manifest: unknown;
   try {
     manifest = parseBounded(text);

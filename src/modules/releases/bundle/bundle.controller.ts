@@ -1,10 +1,11 @@
-import { Controller, Get, Headers, Res } from '@nestjs/common';
+import { Controller, Get, Headers, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { Access } from '../../auth/access.decorator.js';
+import { Access, type GrantedRequest } from '../../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
+import { ServersService } from '../../servers/servers.service.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import { ReleaseFiles } from '../release-files.js';
 
@@ -15,6 +16,7 @@ export class BundleController {
   constructor(
     private readonly releases: ReleasesRepository,
     private readonly files: ReleaseFiles,
+    private readonly servers: ServersService,
   ) {}
 
   /** Download the bundle of a server. Returns that of the current release, or else of the latest successful release with a bundle. */
@@ -29,8 +31,10 @@ export class BundleController {
   async download(
     @TargetServer() server: ServerRef,
     @Headers('if-none-match') etags: string | undefined,
+    @Req() { grant: { caller, isSigned } }: GrantedRequest,
     @Res() response: Response,
   ): Promise<void> {
+    if (!isSigned) await this.servers.requireCall(caller, server);
     const bundle = await this.releases.findBundle(server.id);
     const etag = `"${bundle.hash}"`;
     const validators = {

@@ -10,6 +10,7 @@ import { ReleaseSweeper } from './release-sweeper.js';
 import { ScanStage } from './scan-stage.js';
 import { RescanOutcomes, Rescanner } from '../rescan/rescanner.js';
 import { RescanScan } from '../rescan/rescan-scan.js';
+import { BundleScan } from '../scan/bundle-scan.js';
 import { ExternalScan } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
 
@@ -19,6 +20,7 @@ export const worker: ModuleMetadata = {
     DeployStage,
     ModuleChecks,
     ExternalScan,
+    BundleScan,
     HostedScan,
     ScanStage,
     MetadataStage,

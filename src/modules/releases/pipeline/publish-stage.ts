@@ -20,9 +20,8 @@ export class PublishStage implements ReleaseStage {
     const compared = await this.releaseSwitch.compare(serverId, snapshot);
     const { previousReleaseId: previous, changes } = compared;
     const names = await this.servers.namesOf(serverId);
-    // Bundles run at their clients, who download them.
-    const where =
-      snapshot.type === 'stdio' ? `download it from ${this.urls.record(names)}/download` : this.urls.run(names.slug);
+    const isRemote = this.urls.remoteTypes.includes(snapshot.type);
+    const where = isRemote ? this.urls.run(names.slug) : `download it from ${this.urls.record(names)}/download`;
     return {
       change: { status: 'SUCCESS' },
       lines: [

@@ -12,7 +12,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { SERVER_NAMES, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
 import type { RunReleaseJob } from '../releases.queue.js';
@@ -40,7 +40,7 @@ const IS_FREE = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
 export class ReleaseSlotsRepository {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /**
@@ -56,7 +56,7 @@ export class ReleaseSlotsRepository {
       if (!names) return null;
       await lock(names.account, tx);
       const [taken] = await tx.query<[unknown[]]>(
-        `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.env.releaseLeaseMs)},
+        `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.tuning.releaseLeaseMs)},
                 updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
           WHERE ${IS_FREE} AND ${freeSlots('$4')} > 0
           RETURNING id`,
@@ -74,7 +74,7 @@ export class ReleaseSlotsRepository {
     return this.database.transaction(async (tx) => {
       await lock(accountId, tx);
       const [rows] = await tx.query<[RunReleaseJob[]]>(
-        `UPDATE releases SET attempt = attempt + 1, lease_until = ${queueDeadlineSql(this.env.releaseLeaseMs)}
+        `UPDATE releases SET attempt = attempt + 1, lease_until = ${queueDeadlineSql(this.tuning.releaseLeaseMs)}
           WHERE id IN (SELECT r.id FROM ${WITH_ACCOUNT}
                         WHERE n.account_id = $1 AND r.status IN ('QUEUED', 'WORKING') AND r.lease_until = ${WAITS}
                         ORDER BY r.seq LIMIT ${freeSlots('$1')} FOR UPDATE OF r SKIP LOCKED)

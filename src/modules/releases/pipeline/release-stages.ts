@@ -16,9 +16,9 @@ export class MetadataStage implements ReleaseStage {
     private readonly icons: ServerIconsService,
   ) {}
 
-  async run({ serverId, snapshot }: Release): Promise<StageOutcome> {
+  async run({ serverId, snapshot, upstreamUrl }: Release): Promise<StageOutcome> {
     const info = snapshot?.serverInfo ?? {};
-    await this.icons.adopt(serverId, info.icons);
+    await this.icons.adopt(serverId, info.icons, upstreamUrl);
     const filled = await this.servers.emptyFields(serverId, info);
     const names = Object.keys(filled);
     const message = names.length === 0 ? 'Nothing to fill in' : `Filled in from the server: ${names.join(', ')}`;

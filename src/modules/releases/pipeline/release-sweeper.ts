@@ -2,6 +2,7 @@ import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common'
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
@@ -32,17 +33,17 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   onApplicationBootstrap(): void {
-    this.schedule.every('sweep of releases', this.env.releaseLeaseMs / 2, () => this.sweep(), { immediately: true });
+    this.schedule.every('sweep of releases', this.tuning.releaseLeaseMs / 2, () => this.sweep(), { immediately: true });
     this.schedule.every('removal of old releases', RETENTION_EVERY_MS, () => this.removeOld(), { immediately: true });
   }
 
   /** Deletes releases beyond the retention. Their files go with {@link BlobSweeper}. */
   async removeOld(): Promise<void> {
-    const { releaseKeep, releaseKeepDays } = this.env;
-    const deleted = await this.releases.deleteOld(releaseKeep, releaseKeepDays);
+    const deleted = await this.releases.deleteOld(this.tuning.releaseKeep, this.env.releaseKeepDays);
     if (deleted > 0) this.logger.log(`${deleted} old releases were deleted`);
   }
 

@@ -1,18 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import type { HostedFacts } from '../../servers/server.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
+import { BundleScan } from '../scan/bundle-scan.js';
 import { ExternalScan } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
-import { ReleaseFiles } from '../release-files.js';
 import type { ReleaseLease, ReleaseStage, StageOutcome } from '../release-lease.js';
 import type { Release } from '../release.entity.js';
+import { FINDINGS_MAX } from '../scan/security-check.js';
 import {
   findingsOf,
   report,
   snapshotOf,
   summary,
   warningLine,
-  factsOfBundle,
   type FactsSource,
   type ServerFacts,
 } from '../scan/server-facts.js';
@@ -23,7 +23,7 @@ export class ScanStage implements ReleaseStage {
   constructor(
     private readonly servers: ServerReleasesService,
     private readonly external: ExternalScan,
-    private readonly files: ReleaseFiles,
+    private readonly bundles: BundleScan,
     private readonly hosted: HostedScan,
   ) {}
 
@@ -33,12 +33,10 @@ export class ScanStage implements ReleaseStage {
         const result = await this.external.run(release, lease);
         return 'facts' in result ? this.evaluate(release, result.facts, result.source) : result.outcome;
       }
-      case 'stdio':
-        return this.evaluate(
-          release,
-          factsOfBundle(await this.files.readBundle(release.id), release.serverCard),
-          'files',
-        );
+      case 'stdio': {
+        const result = await this.bundles.run(release, lease, release.sealedScanCredentials);
+        return 'facts' in result ? this.evaluate(release, result.facts, result.source) : result.outcome;
+      }
       case 'hosted_shttp': {
         const result = await this.hosted.run(release, lease);
         if ('outcome' in result) return result.outcome;
@@ -61,11 +59,11 @@ export class ScanStage implements ReleaseStage {
     const findings = findingsOf(facts, source, snapshot);
     const hasPassed = findings.length === 0;
     const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
-      // A scan does not run a bundle: a sound manifest proves nothing about its code.
-      const scanPassed = hasPassed && release.type === 'stdio' ? null : hasPassed;
+      // A sound manifest proves nothing about the code of a bundle.
+      const scanPassed = hasPassed && source === 'files' ? null : hasPassed;
       if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, scanPassed, tx);
     };
-    const lines = [summary(facts, source, release.type), ...warnings.map(warningLine)];
+    const lines = [summary(facts, source), ...warnings.slice(0, FINDINGS_MAX).map(warningLine)];
     return hasPassed
       ? { change: { snapshot: snapshot as object }, lines, inTransaction }
       : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), inTransaction };

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
-import { Hosting, ProgramOwners, type ProgramOwner } from '../../../hosting/hosting.js';
+import { Hosting, type ProgramOwner } from '../../../hosting/hosting.js';
 import type { Program, ProgramQuota, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -37,8 +37,8 @@ const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
 @Injectable()
 export class ScanTraces {
   private readonly logger = new Logger('releases');
-  /** Lines that are still accepted, by release. */
-  private readonly left = growingLru<{ lines: number }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
+  /** The number of lines that are still accepted, and the messages so far, by release. */
+  private readonly left = growingLru<{ lines: number; seen: Set<string> }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
   private writing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -46,16 +46,21 @@ export class ScanTraces {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Appends the lines and exceptions of a trace to the release's log, in the background. */
+  /**
+   * Appends the lines and exceptions of a trace to the release's log, in the background. A message is written once, since a
+   * scan sends several requests. The exceptions of a bundle are errors of its calls, which the scan reports.
+   */
   take({ ref, lines, exceptions }: Trace): void {
-    const left = this.left.get(ref.id) ?? { lines: LINES_MAX };
+    const left = this.left.get(ref.id) ?? { lines: LINES_MAX, seen: new Set<string>() };
     this.left.set(ref.id, left);
     const written = [
       ...lines.map(({ level, message }): LogLine => ({ stage: 'scan', level: levels[level], message })),
-      ...exceptions.map(({ name, message }): LogLine => {
+      ...(ref.engine === 'bundle' ? [] : exceptions).map(({ name, message }): LogLine => {
         return { stage: 'scan', level: 'warning', message: `The module threw ${name}: ${message}` };
       }),
-    ].slice(0, left.lines);
+    ]
+      .filter(({ message }) => !left.seen.has(message) && left.seen.add(message))
+      .slice(0, left.lines);
     left.lines -= written.length;
     if (written.length === 0) return;
     this.writing = this.writing.then(async () => {
@@ -73,20 +78,15 @@ export class ScanTraces {
 
 /** Provides the modules and bundles of releases to the hosting runtime. */
 @Injectable()
-export class ReleasePrograms implements ProgramOwner, OnModuleInit {
+export class ReleasePrograms implements ProgramOwner {
   constructor(
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     private readonly files: ReleaseFiles,
     private readonly settings: ProgramSettingsService,
     private readonly invocations: InvocationsService,
     private readonly scans: ScanTraces,
-    private readonly programs: ProgramOwners,
     private readonly limits: AccountLimitsService,
   ) {}
-
-  onModuleInit(): void {
-    this.programs.register('release', this);
-  }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const release = await this.releaseOf(ref);

@@ -4,6 +4,7 @@ import { toStorableJson } from '../../../platform/database/storable.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
 import { Vault } from '../../../platform/vault/vault.js';
+import type { Release } from '../release.entity.js';
 import { ReleaseFiles } from '../release-files.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
 import { ReleasesRepository } from '../releases.repository.js';
@@ -34,15 +35,19 @@ export class NewReleases {
    *
    * @throws EgressRefusedError for an upstream that may not be dialled; UnavailableError of {@link ReleaseFiles.attach}
    */
-  async insert(id: string, serverId: string, form: PublishForm, tx: EntityManager): Promise<void> {
+  async insert(
+    release: Pick<Release, 'id' | 'serverId' | 'createdBy'>,
+    form: PublishForm,
+    tx: EntityManager,
+  ): Promise<void> {
+    const { id } = release;
     const { type, payload, artifacts } = form;
     const { source, scanCredentials, serverCard, configSchema, runtime, upstreamUrl } = payload;
     const { stateful = false, hasAuthAdapter = false, secretNames = [] } = payload;
     const url = upstreamUrl === undefined ? null : this.egress.check(upstreamUrl).href;
     await this.releases.insertQueued(
       {
-        id,
-        serverId,
+        ...release,
         type,
         commit: source?.commit ?? null,
         commitMessage: source?.commitMessage ?? null,

@@ -82,7 +82,15 @@ export async function readPublishForm(
   if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
   const { configSchema } = payload;
   const checked = configSchema === undefined ? null : await checkedSchema(configSchema, parsed.type, namespaceId);
-  const scanCredentials = requireScanCredentials(payload.scanCredentials ?? {}, checked?.schema ?? null);
+  const isBundle = kind.release === 'stdio';
+  const schema = checked?.schema ?? null;
+  const scanCredentials = requireScanCredentials(
+    payload.scanCredentials ?? {},
+    schema,
+    isBundle ? 'hosted' : 'external',
+  );
+  // The values of a bundle are named in its manifest, which the pipeline reads.
+  const credentialFaults = isBundle ? [] : credentialWarnings(scanCredentials, schema);
   return {
     type: kind.release,
     payload: {
@@ -91,7 +99,7 @@ export async function readPublishForm(
       ...(payload.scanCredentials && { scanCredentials }),
     },
     artifacts: files,
-    warnings: [...(checked?.warnings ?? []), ...credentialWarnings(scanCredentials, checked?.schema ?? null)],
+    warnings: [...(checked?.warnings ?? []), ...credentialFaults],
   };
 }
 

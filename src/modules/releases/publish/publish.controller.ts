@@ -2,7 +2,8 @@ import { Controller, HttpCode, Put, Req } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiExtraModels, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { Access } from '../../auth/access.decorator.js';
+import { Access, CurrentCaller } from '../../auth/access.decorator.js';
+import type { Caller } from '../../auth/access.types.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
@@ -68,7 +69,11 @@ export class PublishController {
       message: 'This service has no space left to store this: its operator must free some. Nothing was stored.',
     },
   )
-  publish(@TargetServer() server: ServerRef, @Req() request: Request): Promise<PublishedDto> {
-    return this.publishing.publish(server, (keep) => readPublishForm(request, keep, server.namespaceId));
+  publish(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
+    @Req() request: Request,
+  ): Promise<PublishedDto> {
+    return this.publishing.publish(server, caller, (keep) => readPublishForm(request, keep, server.namespaceId));
   }
 }

@@ -13,7 +13,8 @@ import {
   MaxLength,
   ValidateNested,
 } from 'class-validator';
-import { bundleRuntimes, visibilities, type BundleRuntime, type Visibility } from '../../servers/server.types.js';
+import { visibilities, type Visibility } from '../../auth/access.types.js';
+import { bundleRuntimes, type BundleRuntime } from '../../servers/server.types.js';
 
 /** Source of the release. */
 export class ReleaseSourceDto {
@@ -100,10 +101,18 @@ export class HostedPayloadDto extends PublishPayloadDto {
   serverCard?: Record<string, unknown>;
 }
 
-/** An MCPB bundle that users run on their machines. */
+/** An MCPB bundle that users run on their machines, and Slipway where it runs bundles. */
 export class StdioPayloadDto extends PublishPayloadDto {
   @IsIn(bundleRuntimes)
   runtime: BundleRuntime;
+
+  /**
+   * Values for the scan, by their names in the manifest's `user_config`. Used where this service runs bundles, and deleted
+   * after the scan.
+   */
+  @IsOptional()
+  @IsObject()
+  scanCredentials?: Record<string, string>;
 
   /** Tools, resources and prompts of the server, as found by the publishing tool. */
   @IsOptional()

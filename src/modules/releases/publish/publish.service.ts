@@ -5,9 +5,11 @@ import { DataSource } from 'typeorm';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
+import type { Caller } from '../../auth/access.types.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
+import { ServerSecretsService } from '../../servers/settings/server-secrets.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { KeepFile, PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
@@ -27,6 +29,7 @@ export class PublishService {
     private readonly pubSub: PubSub,
     private readonly urls: ServerUrlsService,
     private readonly limits: AccountLimitsService,
+    private readonly secrets: ServerSecretsService,
   ) {}
 
   /**
@@ -36,11 +39,15 @@ export class PublishService {
    * @throws what `readForm` throws; QuotaExceededError; EgressRefusedError for an upstream that may not be dialled;
    * UnavailableError of {@link ReleaseFiles.attach}; ServerNotFoundError when the server was deleted meanwhile
    */
-  publish(server: ServerRef, readForm: (keep: KeepFile) => Promise<PublishForm>): Promise<PublishedDto> {
-    return this.files.storing(async (keep) => this.store(server, await readForm(keep)));
+  publish(
+    server: ServerRef,
+    caller: Caller,
+    readForm: (keep: KeepFile) => Promise<PublishForm>,
+  ): Promise<PublishedDto> {
+    return this.files.storing(async (keep) => this.store(server, caller, await readForm(keep)));
   }
 
-  private async store(server: ServerRef, form: PublishForm): Promise<PublishedDto> {
+  private async store(server: ServerRef, { accountId }: Caller, form: PublishForm): Promise<PublishedDto> {
     const id = randomUUID();
     const bytes = Object.values(form.artifacts).reduce((sum, artifact) => sum + artifact.bytes, 0);
     const { visibility } = form.payload;
@@ -49,9 +56,9 @@ export class PublishService {
       .within({ namespaceId: server.namespaceId }, quotas, () =>
         this.database.transaction(async (tx) => {
           await this.servers.lock(server.id, tx);
-          if (visibility) await this.servers.setVisibility(server.id, visibility, tx);
+          if (visibility) await this.servers.setVisibility(server.id, visibility, accountId, tx);
           const older = await this.releases.cancelUnfinished(server.id, tx);
-          await this.releases.insert(id, server.id, form, tx);
+          await this.releases.insert({ id, serverId: server.id, createdBy: accountId }, form, tx);
           return older;
         }),
       )
@@ -61,7 +68,8 @@ export class PublishService {
     if (visibility) this.pubSub.publish('servers.changed', { id: server.id, slug: server.slug });
     for (const older of cancelled) this.pubSub.publish('releases.changed', { id: older });
     this.queue.enqueue({ releaseId: id, attempt: 1 });
-    const { warnings } = form;
+    const note = form.type === 'external_shttp' ? null : await this.secrets.publicNote(server);
+    const warnings = [...form.warnings, ...(note === null ? [] : [note])];
     const mcpUrl = this.urls.run(server.slug);
     return { deploymentId: id, status: 'QUEUED', mcpUrl, ...(warnings.length === 0 ? {} : { warnings }) };
   }

@@ -2,10 +2,11 @@ import { Injectable } from '@nestjs/common';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
+import { BundleScan } from '../scan/bundle-scan.js';
 import { ExternalScan, isForbidden } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
 import type { ScanContext } from '../scan/leased-scan.js';
-import { LeaseLostError } from '../release-lease.js';
+import { LeaseLostError, type StageOutcome } from '../release-lease.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import { redactCredentials, credentialTarget } from '../scan/scan-credentials.js';
 import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
@@ -37,6 +38,7 @@ export class RescanScan {
     private readonly releases: ReleasesRepository,
     private readonly external: ExternalScan,
     private readonly hosted: HostedScan,
+    private readonly bundles: BundleScan,
     private readonly vault: Vault,
   ) {}
 
@@ -48,8 +50,13 @@ export class RescanScan {
     if (release.type === 'hosted_shttp') {
       const result = await this.hosted.run(release, hold);
       if ('facts' in result && (result.source !== 'claims' || snapshot?.isClaimed)) return result;
-      const reason = 'outcome' in result ? result.outcome.lines?.find(({ level }) => level === 'error')?.message : null;
+      const reason = 'outcome' in result ? errorIn(result.outcome) : null;
       return { trouble: 'unreachable', message: reason ?? 'The module does not answer without values of its callers.' };
+    }
+    if (release.type === 'stdio') {
+      const result = await this.bundles.run(release, hold, sealedCredentials);
+      if ('outcome' in result) return { trouble: 'unreachable', message: errorIn(result.outcome) ?? INSIDE };
+      return result.source === 'server' ? result : { trouble: 'unreachable', message: result.whyNot };
     }
     const credentials = { id, configSchema, sealedScanCredentials: sealedCredentials };
     const target = credentialTarget(new URL(this.external.addressOf(release)), credentials, this.vault);
@@ -69,4 +76,9 @@ export class RescanScan {
       throw error;
     }
   }
+}
+
+/** The reason why a scan ended a release; undefined for a pause. */
+function errorIn({ lines }: StageOutcome): string | undefined {
+  return lines?.find(({ level }) => level === 'error')?.message;
 }

@@ -5,8 +5,8 @@ import type { ServerSnapshot } from '../../servers/server.types.js';
 import { type ContractChange, contractLines } from '../contract/contract-change.js';
 import { compareContracts, type ContractComparison } from '../contract/contract-diff.js';
 import type { LogLine } from '../release.entity.js';
-import { wordWarnings } from '../scan/security-check.js';
-import { findingsOf, report, warningLine, type ScanFinding } from '../scan/server-facts.js';
+import { FINDINGS_MAX } from '../scan/security-check.js';
+import { findingsOf, report, warningLine, warningsOf, type ScanFinding } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan.repository.js';
 import type { RescanResult, Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
@@ -38,10 +38,10 @@ export function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanRes
     hosted: current.hosted ? { ...current.hosted, mcpPath } : null,
     isClaimed: source === 'claims',
     ...{ serverInfo, tools, resources, resourceTemplates, prompts },
-    warnings: wordWarnings(facts),
+    warnings: warningsOf(facts, source),
   } satisfies ServerSnapshot) as ServerSnapshot;
   const compared = compareContracts(current, snapshot);
-  const findings = findingsOf(facts, source, snapshot);
+  const findings = findingsOf(facts, source, snapshot, true);
   if (findings.length > 0) return unsafe(claim, findings, compared);
   return sound(claim, current, snapshot, compared);
 }
@@ -103,7 +103,7 @@ function sound(
   const lines = [
     ...(isMended ? [line('success', PASSED.message)] : []),
     ...(reported !== null && !isCheck(reported) ? [line('success', 'The server could be scanned again.')] : []),
-    ...warnings.map(warningLine),
+    ...warnings.slice(0, FINDINGS_MAX).map(warningLine),
     ...contractLines(compared.changes, SINCE),
   ];
   const isAwaited = requestedAt !== null && lines.length === 0;
@@ -113,7 +113,7 @@ function sound(
     lines: isAwaited ? [line('success', 'The server was scanned again: nothing changed.')] : lines,
     snapshot: canonicalJson(current) === canonicalJson(snapshot) ? null : snapshot,
     comparison: isMended || !compared.isSame ? { ...compared, changes } : null,
-    scanPassed: isMended ? true : null,
+    scanPassed: snapshot.isClaimed ? null : true,
   };
 }
 

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { ReleaseType } from '../../servers/server.types.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
@@ -52,6 +53,7 @@ export class RescanRepository {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   /**
@@ -67,8 +69,8 @@ export class RescanRepository {
       const ids = await this.findDue(max, tx);
       if (ids.length === 0) return [];
       // Twice the scan timeout: a module is scanned at two paths.
-      const { releaseScanTimeoutMs, upstreamConnectTimeoutMs } = this.env;
-      const until = new Date(Date.now() + 2 * releaseScanTimeoutMs + upstreamConnectTimeoutMs + OVERHEAD_MS);
+      const ms = 2 * this.tuning.releaseScanTimeoutMs + this.env.upstreamConnectTimeoutMs + OVERHEAD_MS;
+      const until = new Date(Date.now() + ms);
       const [rows] = await tx.query<[ClaimedRescan[]]>(
         `UPDATE server_rescans r SET next_at = $1, holder = $2
            FROM servers s, releases l

@@ -42,7 +42,7 @@ export class RescansService {
         upstreamUrl: type === 'external_shttp' && !hadCredentials ? upstreamUrl : null,
         pauseSeconds: this.pauseSeconds(0),
         isChecked,
-        isScannable: type !== 'stdio' && !hadCredentials,
+        isScannable: (type !== 'stdio' || this.env.runtimeBundles !== 'off') && !hadCredentials,
       },
       tx,
     );

@@ -11,6 +11,7 @@
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { fetchServerCard } from '../../../mcp/client/server-card.js';
@@ -52,6 +53,7 @@ export class ExternalScan {
     private readonly servers: ServerReleasesService,
     private readonly vault: Vault,
     private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   async run(release: Release, lease: ScanContext): Promise<ScanResult> {
@@ -104,7 +106,7 @@ export class ExternalScan {
       bearer: target.headers.authorization ? undefined : bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
     });
-    const timeoutMs = this.env.releaseScanTimeoutMs;
+    const timeoutMs = this.tuning.releaseScanTimeoutMs;
     const redact = (message: string) => redactCredentials(message, target);
     return factsOfScan(await scanUnderLease(channel, lease, { timeoutMs, redact }));
   }
@@ -126,7 +128,7 @@ export class ExternalScan {
     const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
     try {
       const { setupUrl } = await this.authorizations.begin({ kind: 'server', id: release.serverId }, request);
-      const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
+      const until = new Date(Date.now() + this.tuning.releaseAuthTimeoutMs);
       return {
         change: { status: 'AUTH_REQUIRED', leaseUntil: until },
         lines: [
@@ -145,5 +147,5 @@ export class ExternalScan {
 
 /** True for a server that refused the credentials and named no way to authorize. */
 export function isForbidden(error: unknown): boolean {
-  return error instanceof UpstreamError && error.hint === 'forbidden';
+  return error instanceof UpstreamError && error.failure === 'forbidden';
 }

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { loadEnv } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
 import type { Release } from '../release.entity.js';
 import { HostedScan } from './hosted-scan.js';
@@ -19,8 +19,7 @@ it('the program of a scan is removed after its sessions have ended, because clos
         resolve();
       },
     };
-    const env = loadEnv({});
-    const scan = new HostedScan({ channelTo: () => channel } as never, hosting as never, env);
+    const scan = new HostedScan({ channelTo: () => channel } as never, hosting as never, new Tuning());
     const release = { id: 'r1', configSchema: {}, serverCard: null, hosting: { stateful: true } } as unknown as Release;
     const lease = { log: () => Promise.resolve(), whileHeld: <T>(work: Promise<T>) => work };
     const result = scan.run(release, lease);

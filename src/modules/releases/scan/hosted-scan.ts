@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
@@ -31,19 +31,20 @@ export class HostedScan {
   constructor(
     private readonly hosted: HostedChannelsService,
     private readonly hosting: Hosting,
-    private readonly env: Env,
+    private readonly tuning: Tuning,
   ) {}
 
   async run(release: Release, lease: ScanContext): Promise<HostedScanResult> {
     const closed: Promise<void>[] = [];
     const program = scannedProgram(release.id, release.hosting?.stateful ?? false);
     const config = scanConfig(configFields({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
-    const options = { timeoutMs: this.env.releaseScanTimeoutMs, onClose: (end: Promise<void>) => closed.push(end) };
+    const options = { timeoutMs: this.tuning.releaseScanTimeoutMs, onClose: (end: Promise<void>) => closed.push(end) };
+    const { query } = config;
     let failure: UpstreamFailure | null = null;
     try {
       for (const mcpPath of PATHS) {
         try {
-          const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
+          const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query, isScan: true });
           const facts = factsOfScan(await scanUnderLease(channel, lease, options));
           for (const line of differences(release, facts)) await lease.log(line);
           return { facts, source: 'server', mcpPath };

@@ -28,14 +28,16 @@ const REDACTED_CHARS_MIN = 6;
 /**
  * Refuses credentials that cannot be sent, before anything is stored. Their values are not repeated.
  *
+ * @param kind `hosted` for a bundle that this service runs: it gets every value in the query
  * @returns them as texts: a number or boolean is accepted where the schema declares its type
  * @throws InvalidInputError
  */
 export function requireScanCredentials(
   credentials: Record<string, unknown>,
   configSchema: ConfigSchema | null,
+  kind: 'external' | 'hosted' = 'external',
 ): Record<string, string> {
-  const fields = fieldsOf(configSchema);
+  const fields = fieldsOf(configSchema, kind);
   const texts: Record<string, string> = {};
   for (const [name, sent] of Object.entries(credentials)) {
     const shown = HEADER_NAME.test(name) ? `scanCredentials.${name}` : `scanCredentials ${quoted(name)}`;
@@ -47,7 +49,7 @@ export function requireScanCredentials(
     }
     texts[name] = value;
     const { place, name: target } = placeOf(name, fields);
-    if (place === 'query') continue;
+    if (kind === 'hosted' || place === 'query') continue;
     if (!HEADER_NAME.test(target) || TRANSPORT.test(target)) {
       throw new InvalidInputError(
         `${shown} must be named like a property of the configSchema, or like a header that is not the protocol's own`,
@@ -122,8 +124,8 @@ export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 's
   return spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[credential]'), text);
 }
 
-function fieldsOf(configSchema: ConfigSchema | null): ConfigField[] {
-  return configSchema === null ? [] : configFields(configSchema, 'external');
+function fieldsOf(configSchema: ConfigSchema | null, kind: 'external' | 'hosted' = 'external'): ConfigField[] {
+  return configSchema === null ? [] : configFields(configSchema, kind);
 }
 
 function placeOf(name: string, fields: ConfigField[]): ConfigPlace {

@@ -95,14 +95,27 @@ describe('the schema of a tool', () => {
       ]);
     }
     for (const $id of ['https://evil.test/base/', '//evil.test', '/a', '\\\\evil', 'urn:x:y', 'HTTP://a']) {
-      expect(rules({ $defs: { a: { $id } } })).toEqual(['remote-reference']);
+      expect(rules({ $defs: { a: { $id } } })).toEqual([]);
+      expect(rules({ $defs: { a: { $id } }, items: { $ref: '#/$defs/a' } })).toEqual(['remote-reference']);
     }
   });
 
-  it('may not contain external references in unknown members or in referenced values', () => {
+  it('may have any value below a word that is no keyword', () => {
+    const values = [{ $ref: 'https://evil.test' }, { pattern: '[' }, { $id: 'urn:x:y', $dynamicRef: 'a.json' }];
+    for (const value of values) {
+      for (const hint of [value, [value], { properties: { a: value } }]) {
+        expect([hint, rules({ 'x-hint': hint, properties: { a: { 'x-more': hint, example: hint } } })]).toEqual([
+          hint,
+          [],
+        ]);
+      }
+    }
+  });
+
+  it('may not contain external references in referenced values', () => {
     const remote = { $ref: 'https://evil.test' };
     for (const schema of [
-      { 'x-more': { deep: [{ deeper: remote }] } },
+      { 'x-more': { deep: [{ anyOf: [remote] }] }, $ref: '#/x-more/deep/0' },
       { default: remote, $ref: '#/default' },
       { properties: { a: { enum: [remote] }, b: { $ref: '#/properties/a/enum/0' } } },
       {

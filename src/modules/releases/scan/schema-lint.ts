@@ -1,6 +1,5 @@
 import type { AnySchemaObject, ValidateFunction } from 'ajv';
 import { createAjv, metaSchemaIds, type Dialect } from '../../../platform/json-schema/ajv.js';
-import { DATA_KEYWORDS } from '../../../platform/json-schema/patterns.js';
 import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
@@ -26,6 +25,13 @@ const dialects: Record<string, Dialect> = {
 };
 
 const REFERENCES = ['$ref', '$dynamicRef', '$recursiveRef'];
+
+/** Keywords of all dialects that hold a schema or a list of schemas. */
+const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
+  ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'contentSchema', 'propertyNames'],
+  ...['items', 'prefixItems', 'additionalItems', 'unevaluatedItems', 'contains'],
+  ...['additionalProperties', 'unevaluatedProperties'],
+]);
 
 /** Meta-schemas, compiled on first use: that takes some ten milliseconds. */
 const metaSchemaOf = new Map<Dialect, ValidateFunction>();
@@ -73,12 +79,13 @@ function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue
   return invalid(`is not valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
 }
 
-/** Visits everything in a schema that may be a schema, members with unknown names included: references can lead there. */
+/** Visits every schema in a schema: below keywords that hold schemas, and where references lead. */
 class SchemaWalk {
   private readonly reported: SchemaIssue[] = [];
   private readonly seen = new Set<object>();
   private readonly ids = new Set<string>();
   private readonly anchors = new Set<string>();
+  private readonly outside: SchemaIssue[] = [];
   private readonly references: { text: string; resource: object; place: string }[] = [];
 
   constructor(private readonly root: JsonObject) {}
@@ -87,7 +94,7 @@ class SchemaWalk {
     this.walk(this.root, this.root, '');
     // The target of a reference is a schema, whatever member holds it; visiting it may find more references.
     for (let at = 0; at < this.references.length && this.reported.length < ISSUES_MAX; at += 1) this.follow(at);
-    return this.reported;
+    return this.references.length === 0 ? this.reported : [...this.outside, ...this.reported];
   }
 
   private walk(from: JsonObject, resource: object, at: string): void {
@@ -105,7 +112,8 @@ class SchemaWalk {
         else if (name === 'patternProperties' && isObject(value)) {
           for (const pattern of Object.keys(value)) this.requirePattern(pattern, inner);
         }
-        if (DATA_KEYWORDS.has(name) || typeof value !== 'object' || value === null) continue;
+        if (!SCHEMA_MAPS.has(name) && !SCHEMA_KEYWORDS.has(name)) continue;
+        if (typeof value !== 'object' || value === null) continue;
         const parts = Array.isArray(value) || SCHEMA_MAPS.has(name) ? Object.entries(value) : [[null, value]];
         for (const [key, part] of parts as [string | null, unknown][]) {
           if (isObject(part)) stack.push([part, base, key === null ? inner : `${inner}/${key}`]);
@@ -125,9 +133,9 @@ class SchemaWalk {
       this.anchors.add($id.slice(1));
       return around;
     }
-    // With a scheme, or with scheme or host left open: references against it lead out of the schema.
+    // With a scheme, or with scheme or host left open: references against it, if there are any, lead out of the schema.
     if (/^[a-z][a-z0-9+.-]*:|^[\\/]/i.test($id)) {
-      this.report({
+      this.outside.push({
         rule: 'remote-reference',
         text: `names itself ${quoted($id)} at ${placeOf(`${place}/$id`)}, an address outside of it, against which readers resolve what it refers to: leave $id out`,
       });

@@ -11,13 +11,17 @@
  * At most 100 findings, 8 per part. What cannot be checked, because it is nested too deeply or brings a check down, is
  * a finding: nothing passes by breaking the check.
  */
+import type * as SdkTypes from '@modelcontextprotocol/sdk/types.js';
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
+import { lazyRequire } from '../../../platform/lazy-require.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quoted, visible } from '../../../platform/text/quoted.js';
 import type { ServerWarning } from '../../servers/server.types.js';
 import { confusableSkeleton, hiddenCharacters } from './hidden-characters.js';
 import { modelInstructions } from './model-instructions.js';
 import { schemaIssues } from './schema-lint.js';
+
+const sdk = lazyRequire<typeof SdkTypes>('@modelcontextprotocol/sdk/types.js');
 
 /** One reason not to release a server. */
 export interface Finding {
@@ -29,6 +33,8 @@ export interface Finding {
     | 'invalid-schema'
     | 'schema-too-large'
     | 'remote-reference'
+    | 'refused'
+    | 'refused-by-some'
     | 'nested-too-deeply'
     | 'check-failed';
   /** Subject: `tool "search"`, `prompt "review"`, `server info`, `instructions`. */
@@ -79,12 +85,18 @@ const UNSHOWN = new Set(['_meta', 'icons']);
 
 type Part = Record<string, unknown>;
 
-/** Checks a server. Never throws. @returns at most 100 findings; none means passed */
-export function checkServer(input: ServerText): Finding[] {
+/**
+ * Checks a server. Never throws.
+ *
+ * @param except rules whose findings do not count
+ * @returns at most 100 findings; none means passed
+ */
+export function checkServer(input: ServerText, except: readonly Finding['rule'][] = []): Finding[] {
   const findings: Finding[] = [];
   for (const part of partsOf(input)) {
     if (findings.length >= FINDINGS_MAX) break;
-    findings.push(...checkPart(part).slice(0, FINDINGS_PER_PART_MAX));
+    const ofPart = checkPart(part).filter(({ rule }) => !except.includes(rule));
+    findings.push(...ofPart.slice(0, FINDINGS_PER_PART_MAX));
   }
   return findings.slice(0, FINDINGS_MAX);
 }
@@ -110,6 +122,21 @@ export function wordWarnings(input: ServerText): ServerWarning[] {
   return warnings;
 }
 
+/** Rules about a tool that no client can use or check. They concern one tool, which must not hide the others. */
+export const UNUSABLE: readonly Finding['rule'][] = ['invalid-schema', 'remote-reference', 'refused'];
+
+/** {@link UNUSABLE}, and what only some clients refuse. */
+export const BROKEN: readonly Finding['rule'][] = [...UNUSABLE, 'refused-by-some'];
+
+/** A warning for each tool that breaks one of `rules`, in the order of the tools. Never throws. */
+export function toolWarnings(input: ServerText, rules = BROKEN): ServerWarning[] {
+  return [...partsOf({ tools: input.tools, requireSchemas: input.requireSchemas })].flatMap((part) => {
+    const faults = checkPart(part).filter(({ rule }) => rules.includes(rule));
+    const message = `${part.where}: ${faults.map((fault) => fault.message).join(' ')}`;
+    return faults.length === 0 ? [] : [{ tool: part.tool, message, isBroken: true }];
+  });
+}
+
 /** One thing to check, with the checks for its kind. */
 interface Checked {
   where: string;
@@ -126,8 +153,9 @@ function* partsOf(input: ServerText): Generator<Checked> {
   yield { where: 'server info', tool: null, value: input.serverInfo ?? {}, checks: [texts] };
   yield { where: 'instructions', tool: null, value: { instructions: input.instructions ?? '' }, checks: [texts] };
   const clash = clashFaults();
-  const schemas = (part: Part) => toolSchemaFaults(part, input.requireSchemas ?? false);
-  yield* listed('tool', input.tools, [nameFaults, clash, texts, schemas]);
+  const isLive = input.requireSchemas ?? false;
+  const schemas = (part: Part) => toolSchemaFaults(part, isLive);
+  yield* listed('tool', input.tools, [nameFaults, clash, texts, schemas, ...(isLive ? [refusedFaults] : [])]);
   yield* listed('prompt', input.prompts, [texts]);
   yield* listed('resource', input.resources, [texts]);
   yield* listed('resource template', input.resourceTemplates, [texts]);
@@ -209,6 +237,22 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
     faults.push(...schemaIssues(schema).map(({ rule, text }) => ({ rule, message: `Its ${member} ${text}.` })));
   }
   return faults;
+}
+
+/**
+ * Members for which official clients refuse the list, as version 1 of the SDK reads it. Clients of 2026-07-28 accept more in
+ * schemas and `execution`. Missing schemas and types are reported by {@link toolSchemaFaults}.
+ */
+function refusedFaults(tool: Part): Fault[] {
+  const issues = sdk().ToolSchema.safeParse(tool).error?.issues ?? [];
+  const refused = new Map(issues.map(({ path, message }) => [path.join('.'), { message, part: path[0] }]));
+  return [...refused].flatMap(([path, { message, part }]): Fault[] => {
+    if (part === 'name' || path === 'inputSchema' || path === 'inputSchema.type') return [];
+    const isForAll = !['inputSchema', 'outputSchema', 'execution'].includes(String(part));
+    const who = isForAll ? 'official clients' : 'many clients';
+    const text = `Its ${shownPath(path.split('.'))} is not what MCP has there (${visible(message, 100)}), and ${who} refuse the whole list for it. Mend it or leave it out.`;
+    return [{ rule: isForAll ? 'refused' : 'refused-by-some', message: text }];
+  });
 }
 
 /** Faults of all texts of a part, the names of members included. */

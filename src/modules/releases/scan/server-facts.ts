@@ -5,7 +5,7 @@ import type { BundleFacts } from '../bundle/bundle-manifest.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import { configOrder } from '../config/config-fields.js';
 import type { LogLine, Release } from '../release.entity.js';
-import { checkServer, wordWarnings } from './security-check.js';
+import { BROKEN, checkServer, toolWarnings, UNUSABLE, wordWarnings } from './security-check.js';
 
 /** A finding of the security check. */
 export interface ScanFinding {
@@ -70,9 +70,25 @@ export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | n
   };
 }
 
-/** The findings of the security check; none means passed. */
-export function findingsOf(facts: ServerFacts, source: FactsSource, snapshot: ServerSnapshot): ScanFinding[] {
-  return [...checkServer({ ...facts, requireSchemas: source === 'server' }), ...oversize(snapshot)];
+/** The warnings of a scan: words for a model, and tools that clients refuse or cannot check. */
+export function warningsOf(facts: ServerFacts, source: FactsSource): ServerWarning[] {
+  return [...wordWarnings(facts), ...toolWarnings({ ...facts, requireSchemas: source === 'server' })];
+}
+
+/**
+ * The findings of the security check; none means passed. Broken tools are findings where a release has no usable tool:
+ * otherwise, and at a rescan, they are warnings only.
+ */
+export function findingsOf(
+  facts: ServerFacts,
+  source: FactsSource,
+  snapshot: ServerSnapshot,
+  isRescan = false,
+): ScanFinding[] {
+  const input = { ...facts, requireSchemas: source === 'server' };
+  const isUsable = isRescan || toolWarnings(input, UNUSABLE).length < (facts.tools?.length ?? 0);
+  const found = checkServer(input, isUsable ? BROKEN : ['refused-by-some']);
+  return [...found, ...oversize(snapshot)];
 }
 
 function oversize(snapshot: ServerSnapshot): ScanFinding[] {
@@ -102,11 +118,7 @@ export function warningLine({ message }: ServerWarning): LogLine {
 }
 
 /** The log line about a passed scan. */
-export function summary(
-  { tools, resources, resourceTemplates, prompts }: ServerFacts,
-  source: FactsSource,
-  type: Release['type'],
-): LogLine {
+export function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts, source: FactsSource): LogLine {
   const counts = Object.entries({
     tool: tools,
     resource: resources,
@@ -116,7 +128,7 @@ export function summary(
     .map(([name, items]) => `${items?.length ?? 'unknown'} ${name}${items?.length === 1 ? '' : 's'}`)
     .join(', ');
   const verdict =
-    type === 'stdio'
+    source === 'files'
       ? 'it was not run: only its manifest was checked'
       : source === 'claims'
         ? 'no problem in its claims, which could not be compared with the server'
@@ -148,6 +160,6 @@ export function snapshotOf(
     resources,
     resourceTemplates,
     prompts,
-    warnings: wordWarnings(facts),
+    warnings: warningsOf(facts, source),
   } satisfies ServerSnapshot);
 }

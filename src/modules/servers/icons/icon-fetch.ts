@@ -1,9 +1,10 @@
 /**
  * Icons of servers, as images from anywhere: `serverInfo.icons` of a scan, or a URL of the owner (Spec 4.12).
  *
- * The first http(s) or data URL is read through the egress policy, with 1 MB, 5 s and 3 redirects. The type is read from
- * the bytes, never from the name or the header: PNG, JPEG, GIF, WebP, or an SVG whose first tag is `<svg` after comments
- * and a plain doctype.
+ * http(s) and data URLs are read through the egress policy, with 1 MB, 5 s and 3 redirects. Of the icons that a server names
+ * up to eight are tried within 10 s: PNG before others, those with sizes before those without. The type is read from the
+ * bytes, never from the name or the header: PNG, JPEG, GIF, WebP, an SVG whose first tag is `<svg` after comments and a
+ * plain doctype, or the largest PNG within an ICO.
  *
  * Nothing is thrown: an icon that cannot be had is null, or `too_large` if it was larger than 1 MB.
  */
@@ -11,12 +12,17 @@ import type { IncomingMessage } from 'node:http';
 import { InvalidInputError, TooLargeError } from '../../../platform/errors/domain-error.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../../platform/egress/follow.js';
+import { parseUrl } from '../../../config/parse-url.js';
 import { readMultipart } from '../../../platform/http/body/multipart.js';
 
 /** Spec 4.12: the size limit of an icon. */
 export const ICON_BYTES_MAX = 1024 * 1024;
 
 const FETCH_MS_MAX = 5_000;
+
+/** Icons of one server that are tried, and the time for all of them. */
+const TRIED_MAX = 8;
+const TRIED_MS_MAX = 10_000;
 const REDIRECTS_MAX = 3;
 
 /** Spec 4.12: an icon over the size limit, uploaded or the only one the server names. */
@@ -37,11 +43,59 @@ export interface FoundIcon {
 }
 
 /** Fetches the image at an http(s) or data URL. @returns `too_large` if it is larger than 1 MB; null without an image */
-export async function fetchIcon(egress: Egress, src: string): Promise<FoundIcon | 'too_large' | null> {
-  const bytes = await (/^data:/i.test(src) ? readDataUrl(src) : readUrl(egress, src)).catch(() => null);
-  if (bytes === null || bytes === 'too_large') return bytes;
+export async function fetchIcon(
+  egress: Egress,
+  src: string,
+  timeoutMs = FETCH_MS_MAX,
+): Promise<FoundIcon | 'too_large' | null> {
+  const read = await (/^data:/i.test(src) ? readDataUrl(src) : readUrl(egress, src, timeoutMs)).catch(() => null);
+  if (read === null || read === 'too_large') return read;
+  const bytes = pngWithin(read) ?? read;
   const type = iconTypeOf(bytes);
   return type && { bytes, type };
+}
+
+/**
+ * The first image among the icons that a server names, the best ones tried first.
+ *
+ * @param base address of the MCP server, against which relative addresses are read; null without one
+ * @returns `none` if it names none; `too_large` if all images are; null if there is no image at present
+ */
+export async function fetchFirstIcon(
+  egress: Egress,
+  icons: unknown,
+  base: string | null,
+): Promise<FoundIcon | 'too_large' | 'none' | null> {
+  const named = (Array.isArray(icons) ? icons : []).flatMap((icon: unknown) => {
+    const { src, mimeType, sizes } = (icon ?? {}) as { src?: unknown; mimeType?: unknown; sizes?: unknown };
+    if (typeof src !== 'string') return [];
+    const isPng = mimeType === 'image/png' || /\.png(?:[?#]|$)|^data:image\/png/i.test(src);
+    return [{ src, rank: Number(isPng) * 2 + Number(sizes !== undefined && sizes !== null) }];
+  });
+  if (named.length === 0) return 'none';
+  const until = Date.now() + TRIED_MS_MAX;
+  const timeLeft = () => until - Date.now();
+  let found: 'too_large' | null = null;
+  for (const { src } of named.sort((a, b) => b.rank - a.rank).slice(0, TRIED_MAX)) {
+    const address = /^data:/i.test(src) ? src : parseUrl(src, base ?? undefined)?.href;
+    if (address === undefined || timeLeft() <= 1) continue;
+    const icon = await fetchIcon(egress, address, Math.min(FETCH_MS_MAX, timeLeft()));
+    if (icon !== null && icon !== 'too_large') return icon;
+    found ??= icon;
+  }
+  return found;
+}
+
+/** The largest PNG within an ICO; null for other bytes, and for an ICO of bitmaps. */
+function pngWithin(bytes: Buffer): Buffer | null {
+  if (bytes.length < 6 || bytes.readUInt32LE(0) !== 0x10000) return null;
+  const images = Array.from({ length: bytes.readUInt16LE(4) }, (_, at) => 6 + at * 16)
+    .filter((entry) => entry + 16 <= bytes.length)
+    .map((entry) =>
+      bytes.subarray(bytes.readUInt32LE(entry + 12), bytes.readUInt32LE(entry + 12) + bytes.readUInt32LE(entry + 8)),
+    );
+  const largest = images.filter((image) => iconTypeOf(image) === 'image/png').sort((a, b) => b.length - a.length)[0];
+  return largest ?? null;
 }
 
 /** RFC 2397: `data:[type][;base64],data`. */
@@ -52,12 +106,21 @@ async function readDataUrl(src: string): Promise<Buffer | 'too_large' | null> {
   // Base64 takes four characters for three bytes, percent-encoding up to three for one.
   if (data.length > ICON_BYTES_MAX * 3) return 'too_large';
   const isBase64 = /;\s*base64$/i.test(src.slice(0, comma));
-  const bytes = isBase64 ? Buffer.from(data, 'base64') : Buffer.from(decodeURIComponent(data), 'utf8');
+  const bytes = isBase64 ? Buffer.from(data, 'base64') : Buffer.from(percentDecoded(data), 'utf8');
   return bytes.length > ICON_BYTES_MAX ? 'too_large' : bytes;
 }
 
-async function readUrl(egress: Egress, src: string): Promise<Buffer | 'too_large' | null> {
-  const signal = AbortSignal.timeout(FETCH_MS_MAX);
+/** Decoded text; as it is where a bare `%` makes it no encoded one. */
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+async function readUrl(egress: Egress, src: string, timeoutMs: number): Promise<Buffer | 'too_large' | null> {
+  const signal = AbortSignal.timeout(timeoutMs);
   const options = { headers: { accept: 'image/*' }, signal, redirectsMax: REDIRECTS_MAX };
   const { answer } = await follow(egress, egress.check(src), options);
   if (answer.statusCode === 200) return (await readWithin(answer.body, ICON_BYTES_MAX)) ?? 'too_large';

@@ -10,7 +10,7 @@ import type { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { ServerNotFoundError } from '../servers.errors.js';
 import type { ServerRef, QualifiedName } from '../server.types.js';
 import { InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
-import { fetchIcon, type FoundIcon, iconTooLarge } from './icon-fetch.js';
+import { fetchFirstIcon, fetchIcon, type FoundIcon, iconTooLarge } from './icon-fetch.js';
 import { ServerIcon } from './server-icon.entity.js';
 import { ServerIconsRepository } from './server-icons.repository.js';
 
@@ -78,20 +78,17 @@ export class ServerIconsService {
   }
 
   /**
-   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one it no
-   * longer names. Fetches the first (5 s at most), so never call this inside a transaction. An icon that cannot be fetched
-   * counts as none; only database errors are thrown.
+   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one if it
+   * names none any more. Fetches for up to 10 s, so never call this inside a transaction. Where none can be fetched the stored
+   * one stays; only database errors are thrown.
+   *
+   * @param base address of the MCP server, for relative addresses; null without one
    */
-  async adopt(serverId: string, icons: unknown): Promise<void> {
+  async adopt(serverId: string, icons: unknown, base: string | null = null): Promise<void> {
     if (await this.rows.isChosen(serverId)) return;
-    const entries: unknown[] = Array.isArray(icons) ? icons : [];
-    const src = entries.map((entry) => (entry as { src?: unknown } | null)?.src).find((url) => typeof url === 'string');
-    const icon = src === undefined ? null : await fetchIcon(this.egress, src);
-    if (icon === null) {
-      await this.icons.delete({ serverId, source: 'upstream' });
-      return;
-    }
-    await this.rows.saveUpstream(rowOf(serverId, icon === 'too_large' ? null : icon));
+    const icon = await fetchFirstIcon(this.egress, icons, base);
+    if (icon === 'none') await this.icons.delete({ serverId, source: 'upstream' });
+    else if (icon !== null) await this.rows.saveUpstream(rowOf(serverId, icon === 'too_large' ? null : icon));
   }
 }
 

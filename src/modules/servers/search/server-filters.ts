@@ -1,6 +1,6 @@
 import type { Caller } from '../../auth/access.types.js';
-import { visibleTo } from '../../auth/visible-servers.access.js';
-import { parseQualifiedName } from '../server.types.js';
+import { listedFor } from '../../auth/visible-servers.access.js';
+import { parseQualifiedName, type ReleaseType } from '../server.types.js';
 import type { ServerQueryDto } from './server-search.dto.js';
 
 /** Values of a statement, in the order of their `$1`, `$2`, … */
@@ -19,6 +19,8 @@ export interface Lookups {
   find: (name: string) => Promise<{ id: string; accountId: string } | null>;
   /** True if the caller's account is this one. */
   owns: (accountId: string) => boolean;
+  /** The types of releases that `remote` finds. */
+  remoteTypes: readonly ReleaseType[];
 }
 
 /** The filters of a query, with its namespace resolved. */
@@ -32,6 +34,7 @@ export interface ServerScope {
   showsUnlisted: boolean;
   /** Private servers of others are left out. */
   caller: Caller;
+  remoteTypes: readonly ReleaseType[];
 }
 
 /**
@@ -42,7 +45,7 @@ export interface ServerScope {
 export async function scopeOf(
   query: ServerQueryDto,
   caller: Caller,
-  { find, owns }: Lookups,
+  { find, owns, remoteTypes }: Lookups,
 ): Promise<ServerScope | null> {
   const { namespace, qualifiedName, ownerId } = query;
   const wanted =
@@ -55,18 +58,25 @@ export async function scopeOf(
   // With both filters, both must name the caller.
   const owners = [ownerId, found?.accountId].filter((id) => id !== undefined);
   const showsUnlisted = owners.length > 0 && owners.every(owns);
-  return { query, namespaceId: found?.id ?? null, name: wanted?.name.toLowerCase() ?? null, showsUnlisted, caller };
+  return {
+    query,
+    namespaceId: found?.id ?? null,
+    name: wanted?.name.toLowerCase() ?? null,
+    showsUnlisted,
+    caller,
+    remoteTypes,
+  };
 }
 
 /** The scope as SQL conditions on `servers s`, joined with AND. */
 export function conditionsOf(
-  { query, namespaceId, name, showsUnlisted, caller }: ServerScope,
+  { query, namespaceId, name, showsUnlisted, caller, remoteTypes }: ServerScope,
   values: SqlValues,
 ): string {
   const { ids, ownerId, repoOwner, repoName, remote, isDeployed, verified } = query;
   const conditions: string[] = [];
   if (!showsUnlisted) conditions.push('NOT s.unlisted');
-  conditions.push(visibleTo('s', caller, (value) => values.add(value)));
+  conditions.push(listedFor('s', caller, (value) => values.add(value)));
   if (namespaceId !== null) conditions.push(`s.namespace_id = ${values.add(namespaceId)}`);
   if (name !== null) conditions.push(`lower(s.name) = ${values.add(name)}`);
   if (ids !== undefined) conditions.push(`s.id = ANY(${values.add(ids)}::uuid[])`);
@@ -75,7 +85,9 @@ export function conditionsOf(
   }
   if (repoOwner !== undefined) conditions.push(`s.repo_owner = ${values.add(repoOwner.toLowerCase())}`);
   if (repoName !== undefined) conditions.push(`s.repo_name = ${values.add(repoName.toLowerCase())}`);
-  if (remote !== undefined) conditions.push(`coalesce(s.current_type <> 'stdio', false) = ${values.add(remote)}`);
+  if (remote !== undefined) {
+    conditions.push(`coalesce(s.current_type = ANY(${values.add(remoteTypes)}), false) = ${values.add(remote)}`);
+  }
   if (isDeployed !== undefined) conditions.push(`(s.current_type IS NOT NULL) = ${values.add(isDeployed)}`);
   if (verified !== undefined) conditions.push(verified ? 's.verified' : 'NOT s.verified');
   return conditions.join(' AND ');

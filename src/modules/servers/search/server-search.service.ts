@@ -47,7 +47,8 @@ export class ServerSearchService {
     const { page = 1, pageSize = 10, q = '' } = query;
     const scope = await scopeOf(query, caller, {
       find: (name) => this.namespaces.find(name),
-      owns: (ownerId) => this.access.owns(caller, ownerId),
+      owns: (ownerId) => this.access.owns(caller, 'discover', ownerId),
+      remoteTypes: this.urls.remoteTypes,
     });
     const searched = q.trim() === '' ? null : searchedFor(q);
     const { ids, total, scores } = !scope

@@ -10,6 +10,7 @@ import { SECRET_NAME } from '../server.validators.js';
 import { ServerNotFoundError } from '../servers.errors.js';
 import { ServersService } from '../servers.service.js';
 import type { ServerRef } from '../server.types.js';
+import { publicWithSecrets } from './server-secrets.repository.js';
 import { ServerSecret } from './server-settings.entity.js';
 import type { SecretDto, SetSecretDto } from './server-settings.dto.js';
 
@@ -48,6 +49,14 @@ export class ServerSecretsService {
     });
     this.servers.announceChange(server);
     return { success: true };
+  }
+
+  /** Sentence for the owner of a public server with secrets that are not confirmed; otherwise null. */
+  async publicNote({ id }: Pick<ServerRef, 'id'>): Promise<string | null> {
+    const isPublic = (await publicWithSecrets(this.dataSource, id)).length > 0;
+    return isPublic
+      ? 'The server is public: every account that calls it works with its secrets. PATCH it with visibility "restricted" to change that.'
+      : null;
   }
 
   /** Deletes a secret. @throws NotFoundError */

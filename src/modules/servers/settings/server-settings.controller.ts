@@ -1,11 +1,13 @@
-import { Body, Controller, Delete, Get, Param, Patch, Put } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Param, Patch, Put, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';
 import type { Caller } from '../../auth/access.types.js';
 import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../server.decorator.js';
 import type { ServerRef } from '../server.types.js';
+import { HINT_HEADER } from '../../../platform/errors/error-body.js';
 import { ServerSecretsService } from './server-secrets.service.js';
 import {
   SecretDto,
@@ -33,12 +35,22 @@ export class ServerSecretsController {
     return this.secrets.list(server);
   }
 
-  /** Create or replace a secret. Hosted code reads it by its name from the `env` of its factory. */
+  /**
+   * Create or replace a secret. Hosted code reads it by its name from the `env` of its factory. While the server is public, every
+   * account that calls it works with its secrets; the header `Slipway-Hint` says so.
+   */
   @Put()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
-  set(@TargetServer() server: ServerRef, @Body() body: SetSecretDto): Promise<SuccessDto> {
-    return this.secrets.set(server, body);
+  async set(
+    @TargetServer() server: ServerRef,
+    @Body() body: SetSecretDto,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<SuccessDto> {
+    const answer = await this.secrets.set(server, body);
+    const note = await this.secrets.publicNote(server);
+    if (note !== null) response.set(HINT_HEADER, note);
+    return answer;
   }
 
   /** Delete a secret. */

@@ -13,7 +13,7 @@ import {
 } from 'class-validator';
 import { IsPrintable, IsText, Omittable } from '../../../platform/http/input-values.js';
 import { ClosedBody, SpelledBody } from '../../../platform/http/input.pipe.js';
-import { visibilities, type Visibility } from '../server.types.js';
+import { visibilities, type Visibility } from '../../auth/access.types.js';
 import { IsWebUrl, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
 const HOSTS_MAX = 50;
@@ -126,14 +126,19 @@ export class UpdateServerDto {
   unlisted?: boolean;
 
   /**
-   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then, and what
-   * others have open of it ends.
-   * @example 'private'
+   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then.
+   * `restricted`: everybody finds it, and they call it. What others have open of it ends.
+   * @example 'restricted'
    */
   @Omittable()
   @ApiProperty({ enum: visibilities, required: false })
   @IsIn(visibilities)
   visibility?: Visibility;
+
+  /** With `visibility: "public"`, for a server with secrets: true says that everybody may call it with them. */
+  @Omittable()
+  @IsBoolean()
+  confirmSecrets?: boolean;
 }
 
 export class UpdatedServerDto {

@@ -55,18 +55,20 @@ export class ServerSettingsService {
     private readonly access: AccessService,
   ) {}
 
-  /** Changes the members in the body; null clears. @throws ServerNotFoundError, and those of `ServerIconsService.setUrl` */
-  async update(server: ServerRef, body: UpdateServerDto): Promise<UpdatedServerDto> {
+  /** Changes the members in the body; null clears. @throws ServerNotFoundError, SecretsNotConfirmedError, PublicByOwnersError, and those of `ServerIconsService.setUrl` */
+  async update(server: ServerRef, body: UpdateServerDto, by: string): Promise<UpdatedServerDto> {
     const { id, namespace, name } = server;
-    const changed: Partial<Server> = { ...body };
+    const { visibility, confirmSecrets, ...rest } = body;
+    const changed: Partial<Server> = rest;
+    if (visibility !== undefined) await this.servers.setVisibility(server, visibility, by, confirmSecrets);
     if (body.repositoryUrl !== undefined) {
       // The first two segments of the path, in lower case, as hosts of repositories compare them; both null if it has fewer.
-      const [, repoOwner, segment, ...rest] =
+      const [, repoOwner, segment, ...further] =
         parseUrl(body.repositoryUrl ?? '')
           ?.pathname.toLowerCase()
           .split('/') ?? [];
       const repoName = segment?.replace(/\.git$/, '');
-      const isNamed = Boolean(repoOwner && repoName) && rest.length <= 20;
+      const isNamed = Boolean(repoOwner && repoName) && further.length <= 20;
       Object.assign(changed, isNamed ? { repoOwner, repoName } : { repoOwner: null, repoName: null });
     }
     const changes = Object.entries(changed).filter(([, value]) => value !== undefined);
@@ -75,7 +77,6 @@ export class ServerSettingsService {
       const { affected } = await this.rows.update({ id }, Object.fromEntries(changes));
       if (!affected) throw new ServerNotFoundError();
     }
-    if (body.visibility !== undefined) this.servers.announceChange(server);
     return { success: true, namespace, server: name };
   }
 
@@ -119,7 +120,7 @@ export class ServerSettingsService {
     const target = await this.namespaces.find(namespace);
     if (!target) throw new NamespaceNotFoundError();
     const isOwn = this.access.may(caller, 'manage', { ownerId: target.accountId, namespace });
-    if (!isOwn || !(targetOrganizationId === 'me' || this.access.owns(caller, targetOrganizationId))) {
+    if (!isOwn || !(targetOrganizationId === 'me' || this.access.owns(caller, 'administer', targetOrganizationId))) {
       throw new ForbiddenError(
         'Forbidden: targetNamespace must belong to you, and targetOrganizationId must be your account',
       );
@@ -153,7 +154,8 @@ export class ServerSettingsService {
     const parts = subdomain.split('--');
     const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
     const owners = await Promise.all(prefixes.map((namespace) => this.namespaces.find(namespace)));
-    if (owners.some((owner) => owner !== null && !this.access.owns(caller, owner.accountId))) throw taken();
+    if (owners.some((owner) => owner !== null && !this.access.owns(caller, 'administer', owner.accountId)))
+      throw taken();
     await this.rows
       .update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() })
       .catch(onViolation({ unique: taken }));

@@ -2,11 +2,14 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { loadEnv } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { UnavailableError } from '../../errors/domain-error.js';
 import { BodyBudget, bodyLeaseOf } from './body-budget.js';
 
 const KB = 1024;
 const MB = 1024 * KB;
+
+const tuning = new Tuning({ httpBodiesBytes: 8 * MB, httpFormsBytes: MB });
 
 /** A request whose answer ends with `end`. */
 function request(from = '198.51.100.1', forwarded?: string) {
@@ -16,7 +19,7 @@ function request(from = '198.51.100.1', forwarded?: string) {
 }
 
 describe('the budget of request bodies', () => {
-  const budget = () => new BodyBudget(loadEnv({ HTTP_BODIES_MB: '8', HTTP_FORMS_MB: '1' }));
+  const budget = () => new BodyBudget(loadEnv({}), tuning);
   const begun = (bodies: BodyBudget, account: string, bytes: number) => {
     const one = request();
     bodies.admit(one.message, one.response, account);
@@ -77,7 +80,7 @@ describe('the budget of request bodies', () => {
   });
 
   it('counts callers without a key behind a trusted proxy by the address it names; the proxy itself counts only in total', () => {
-    const bodies = new BodyBudget(loadEnv({ HTTP_FORMS_MB: '1', TRUST_PROXY: '10.0.0.1' }));
+    const bodies = new BodyBudget(loadEnv({ TRUST_PROXY: '10.0.0.1' }), tuning);
     const form = (forwarded?: string, pool?: 'tokens') => {
       const one = request('10.0.0.1', forwarded);
       bodies.admitStranger(one.message, one.response, pool);

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { UnavailableError } from '../../errors/domain-error.js';
 import { clientAddress, isTrusted, peerOf } from '../client-address.js';
 
@@ -9,8 +10,6 @@ const ARRIVING_BYTES_MIN = 16 * 1024;
 
 /** Time in which a body without a key has to arrive: browsers and clients send these forms at once. */
 const FORM_MS_MAX = 10_000;
-
-const MB = 1024 * 1024;
 
 /** Bytes of bodies in memory, in all and for each owner. */
 class BodyPool {
@@ -111,10 +110,14 @@ export class BodyBudget {
   private readonly accounts: BodyPool;
   private readonly strangers: Record<'forms' | 'tokens', BodyPool>;
 
-  constructor(private readonly env: Env) {
-    this.accounts = new BodyPool(env.httpBodiesBytes, env.httpBodiesBytes / 4);
+  constructor(
+    private readonly env: Env,
+    private readonly tuning: Tuning,
+  ) {
+    const { httpBodiesBytes, httpFormsBytes } = tuning;
+    this.accounts = new BodyPool(httpBodiesBytes, httpBodiesBytes / 4);
     // A sixteenth: few addresses must not fill the pool.
-    const pool = () => new BodyPool(env.httpFormsMb * MB, (env.httpFormsMb * MB) / 16);
+    const pool = () => new BodyPool(httpFormsBytes, httpFormsBytes / 16);
     this.strangers = { forms: pool(), tokens: pool() };
   }
 
@@ -123,12 +126,12 @@ export class BodyBudget {
     (request as LeasedRequest)[LEASE] = new BodyLease(this.accounts, accountId, response, null);
   }
 
-  /** Admits the body of a request without a key, up to `HTTP_FORM_KB`. @param pool `tokens` for requests of `/token` */
+  /** Admits the body of a request without a key, of at most 64 KB. @param pool `tokens` for requests of `/token` */
   admitStranger(request: IncomingMessage, response: ServerResponse, pool: 'forms' | 'tokens' = 'forms'): void {
     const { trustProxy } = this.env;
     const address = clientAddress(request, trustProxy);
     const owner = isTrusted(address, trustProxy) ? null : peerOf(address);
-    const form = { bytesMax: this.env.httpFormKb * 1024, msMax: this.formMsMax };
+    const form = { bytesMax: this.tuning.httpFormBytes, msMax: this.formMsMax };
     const lease = new BodyLease(this.strangers[pool], owner, response, form);
     (request as LeasedRequest)[LEASE] = lease;
   }

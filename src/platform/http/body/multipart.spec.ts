@@ -6,6 +6,7 @@ import { listen, shut } from '../../../../test/support/upstream/upstream-net.js'
 import { until } from '../../../../test/support/until.js';
 import { DomainError, InvalidInputError } from '../../errors/domain-error.js';
 import { loadEnv } from '../../../config/env.js';
+import { Tuning } from '../../../config/tuning.js';
 import { BodyBudget } from './body-budget.js';
 import { closeIfUnread } from './unread-body.js';
 import { readMultipart, type Multipart, type MultipartShape } from './multipart.js';
@@ -15,7 +16,7 @@ const shape = { fields: { payload: 20, note: 5 }, files: ['module', 'archive'] }
 /** How a reading ended. */
 type End = { form: Multipart<string> } | { error: Error };
 
-const budget = new BodyBudget(loadEnv({}));
+const budget = new BodyBudget(loadEnv({}), new Tuning());
 let server: http.Server;
 let port: number;
 /** Readings that ended, oldest first. */

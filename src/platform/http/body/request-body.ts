@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { InvalidInputError, TooLargeError, TooSlowError } from '../../errors/domain-error.js';
+import { withoutBom } from '../../text/json.js';
 import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
 import { hasBody } from './unread-body.js';
@@ -34,14 +35,14 @@ export function readBytes(request: IncomingMessage, format: BodyFormat): Promise
   return new Promise((resolve, reject) => receive(request, format, resolve, reject));
 }
 
-/** Reads a whole request body as text, uncompressed. @throws as {@link readBytes} */
+/** Reads a whole request body as text, uncompressed, without a byte order mark. @throws as {@link readBytes} */
 export function readBody(
   request: IncomingMessage,
   bytesMax: number,
   { isJson = false }: Pick<BodyFormat, 'isJson'> = {},
 ): Promise<string> {
   return new Promise((resolve, reject) =>
-    receive(request, { bytesMax, isJson }, (bytes) => resolve(bytes.toString('utf8')), reject),
+    receive(request, { bytesMax, isJson }, (bytes) => resolve(withoutBom(bytes.toString('utf8'))), reject),
   );
 }
 
@@ -55,7 +56,7 @@ function receive(
   const lease = bodyLeaseOf(request);
   const bytesMax = Math.min(format.bytesMax, lease.form?.bytesMax ?? Infinity);
   if (request.readableEnded) throw new Error('The body was read before');
-  const coding = request.headers['content-encoding'] ?? 'identity';
+  const coding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
   const isPacked = coding !== 'identity';
   if (isPacked && !(format.isUnpacked && Object.hasOwn(unpackers, coding))) {
     throw new InvalidInputError(`Send the body as it is: the encoding "${coding}" is not taken here`);
@@ -121,7 +122,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(type) ?? [];
   if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) throw new InvalidInputError(`Send JSON in UTF-8, not in "${charset}"`);
   const bytes = await readBytes(request, { bytesMax: JSON_BYTES_MAX, isJson: true, isUnpacked: true });
-  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  const text = withoutBom(bytes.toString('utf8'));
   if (text === '') return {};
   const value = parseBody(text);
   if (typeof value === 'object' && value !== null) return value;

@@ -18,12 +18,17 @@ import {
 import type { SchemaSimulator } from './schema-simulator.js';
 import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
+/** A state that a mock can be in; a number is the HTTP status of the server's answers. */
+export type MockState = 'auth_required' | 'input_required' | '429' | '502';
+
 /** A scenario by its kind. */
 type Scenario =
   | { kind: 'none' }
   /** `replay:{connectionId}`: a recording of that connection. */
   | { kind: 'replay'; connectionId: string }
   | { kind: 'fixture'; fixture: Fixture }
+  /** `fail:{state}`: every request fails as that of a connection in this state. */
+  | { kind: 'failure'; state: MockState }
   /** Any other text: the language model reads it. */
   | { kind: 'prose' };
 
@@ -195,6 +200,8 @@ export function readScenario(text: string | null | undefined): Scenario {
   if (text === null || text === undefined || text.trim() === '') return { kind: 'none' };
   const replayed = /^replay:(.*)$/s.exec(text)?.[1];
   if (replayed !== undefined) return { kind: 'replay', connectionId: replayed.trim() };
+  const state = /^\s*fail:(auth_required|input_required|429|502)\s*$/.exec(text)?.[1];
+  if (state !== undefined) return { kind: 'failure', state: state as MockState };
   const fixture = parseFixture(text);
   return fixture ? { kind: 'fixture', fixture } : { kind: 'prose' };
 }

@@ -26,6 +26,8 @@ const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) =>
     fc.constantFrom(
       { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.005 },
       { type: 'integer', multipleOf: 7 },
+      { type: 'number', minimum: 0, maximum: 0 },
+      { type: 'number', minimum: -0.3, maximum: -0.3 },
       { type: 'integer', exclusiveMinimum: 0.5, maximum: 1 },
       { type: 'integer', minimum: 3, exclusiveMaximum: 3.5 },
     ),
@@ -62,6 +64,11 @@ describe('a generated value for a schema', () => {
       }),
       { numRuns: randomRuns(500) },
     );
+  });
+
+  it('is a fraction between bounds that contain no whole number, also where the wanted number is whole', () => {
+    const schema = { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.005 };
+    expect(valueFor(schema, 0)).toBe(0.0025);
   });
 
   it('follows references, recursive ones too', () => {

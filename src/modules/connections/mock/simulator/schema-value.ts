@@ -164,7 +164,9 @@ function typesOf(schema: JsonObject): string[] {
 /** The type to make: that of the known value if allowed, else the first one that is not null. */
 function typeOf(schema: JsonObject, known: unknown): string {
   const types = typesOf(schema).filter((type) => type !== undefined);
-  const ofKnown = known === undefined ? undefined : jsonType(known);
+  // Where a number is allowed, the bounds need not contain a whole one.
+  const isNumber = typeof known === 'number' && types.includes('number');
+  const ofKnown = known === undefined ? undefined : isNumber ? 'number' : jsonType(known);
   if (ofKnown !== undefined && (types.length === 0 || types.includes(ofKnown))) return ofKnown;
   return types.find((type) => type !== 'null') ?? types[0] ?? 'string';
 }
@@ -190,7 +192,9 @@ function numberFor(schema: JsonObject, type: string, place: number): number {
   const isAbove = exclusiveMinimum === true || low === exclusiveMinimum;
   const isBelow = exclusiveMaximum === true || high === exclusiveMaximum;
   const multiple = typeof schema.multipleOf === 'number' && schema.multipleOf > 0 ? schema.multipleOf : null;
-  const step = multiple ?? (type === 'integer' ? 1 : high - low < 1 ? (high - low) / 2 : 0.01);
+  // Bounds that are equal allow one number.
+  const fraction = high === low ? Math.abs(low) || 1 : high - low < 1 ? (high - low) / 2 : 0.01;
+  const step = multiple ?? (type === 'integer' ? 1 : fraction);
   const first = Math.ceil(low / step - 1e-9) + (isAbove && Number.isInteger(low / step) ? 1 : 0);
   const last = Math.floor(high / step + 1e-9) - (isBelow && Number.isInteger(high / step) ? 1 : 0);
   if (last < first) throw new UnsatisfiableError();

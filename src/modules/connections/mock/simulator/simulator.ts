@@ -38,6 +38,11 @@ export interface ToolCall {
   arguments: JsonObject;
 }
 
+/** A real call as it was recorded; `result` as JSON text. */
+export interface RecordedCall extends ToolCall {
+  result: string;
+}
+
 /** An answered call. Arguments and answer are JSON text; null when they were longer than 16 KB. */
 export interface PastCall {
   seq: number;

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
-import { verifies } from '../../support/verifies.js';
 
 const notFound = { error: 'Sample note not found' };
 
@@ -17,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe('sample notes', () => {
-  verifies('sample-notes:put', 'are replaced by the next one of their name', async () => {
+  it('are replaced by the next one of their name', async () => {
     const path = `/sample-notes/${await createNamespace(app, owner)}/first`;
     for (const text of ['Sunny', 'Rain']) {
       const written = await app.as(owner).put(path, { text });
@@ -26,14 +25,14 @@ describe('sample notes', () => {
     }
   });
 
-  verifies('sample-notes:put:invalid', 'need a text and a plain name', async () => {
+  it('need a text and a plain name', async () => {
     const path = `/sample-notes/${await createNamespace(app, owner)}`;
     expect((await app.as(owner).put(`${path}/first`, {})).status).toBe(400);
     expect((await app.as(owner).put(`${path}/First!`, { text: 'Sunny' })).status).toBe(400);
     expect((await app.as(owner).get(path)).body.sampleNotes).toEqual([]);
   });
 
-  verifies('sample-notes:list', 'are listed by name, page by page', async () => {
+  it('are listed by name, page by page', async () => {
     const path = `/sample-notes/${await createNamespace(app, owner)}`;
     for (const name of ['b', 'c', 'a']) await app.as(owner).put(`${path}/${name}`, { text: name });
     for (const [page, names] of [['a', 'b'], ['c'], []].entries()) {
@@ -43,7 +42,7 @@ describe('sample notes', () => {
     }
   });
 
-  verifies('sample-notes:delete', 'are gone when they are deleted', async () => {
+  it('are gone when they are deleted', async () => {
     const path = `/sample-notes/${await createNamespace(app, owner)}/first`;
     await app.as(owner).put(path, { text: 'Sunny' });
     expect((await app.as(owner).delete(path)).body).toEqual({ success: true });
@@ -53,7 +52,7 @@ describe('sample notes', () => {
     }
   });
 
-  verifies('sample-notes:key', 'need a key', async () => {
+  it('need a key', async () => {
     const path = `/sample-notes/${await createNamespace(app, owner)}`;
     const asked = [
       app.as().get(path),
@@ -64,7 +63,7 @@ describe('sample notes', () => {
     for (const { status } of await Promise.all(asked)) expect(status).toBe(401);
   });
 
-  verifies('sample-notes:owner', 'look to everybody else as if there were none', async () => {
+  it('look to everybody else as if there were none', async () => {
     const path = `/sample-notes/${await createNamespace(app, owner)}`;
     await app.as(owner).put(`${path}/first`, { text: 'Sunny' });
     const stranger = app.as(other);

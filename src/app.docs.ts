@@ -1,0 +1,177 @@
+/**
+ * The documentation: Swagger UI at `/docs`, the document at `/openapi.json` and `/openapi.yaml`, the guides below `/docs/` and
+ * beside `/README.md`, and `/`: a page for browsers, which leads on who is signed in, and JSON for programs. All of it needs no
+ * key and is limited for each address.
+ *
+ * A guide is a framed page for `Accept: text/html` and its Markdown for everybody else. Swagger UI keeps the key for the tab, in
+ * `sessionStorage`.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import type { INestApplication } from '@nestjs/common';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
+import type { Express, Request, Response } from 'express';
+import type { Env } from './config/env.js';
+import type { RequestLimits } from './modules/auth/request-limits.service.js';
+import { startPage } from './modules/people/people-pages.js';
+import type { SessionsService } from './modules/people/sessions.service.js';
+import { createOpenApi } from './platform/http/openapi-document.js';
+import { sendFramed } from './platform/pages/frame.js';
+import { renderGuide, type Guide } from './platform/pages/guide.js';
+import { html } from './platform/pages/html.js';
+import { isOwnHost } from './platform/pages/own-host.js';
+import { redirectTo, sendPage, wantsPage } from './platform/pages/page.js';
+
+/** The page runs only its own scripts and shows in no frame. Swagger UI writes styles into its elements. */
+const DOCS_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+};
+
+/** The documents that Swagger serializes for each request, and their content types. */
+const DOCUMENTS = {
+  '/openapi.json': 'application/json; charset=utf-8',
+  '/openapi.yaml': 'text/yaml; charset=utf-8',
+  '/docs/swagger-ui-init.js': 'application/javascript; charset=utf-8',
+};
+
+/** The pages of the documentation, in the same place of the repository and of the image. */
+const PACKAGE_FOLDER = dirname(createRequire(import.meta.url).resolve('slipway/package.json'));
+const GUIDES_FOLDER = join(PACKAGE_FOLDER, 'docs');
+
+/** A file of the documentation: its path below the package and below the service. */
+interface DocumentationFile {
+  path: string;
+  isGuide: boolean;
+}
+
+/** Serves the documentation; see the header. */
+export function serveDocs(
+  app: INestApplication & NestExpressApplication,
+  env: Env,
+  limits: RequestLimits,
+  sessions: SessionsService,
+): void {
+  let document: OpenAPIObject | undefined;
+  app.use((request: Request, response: Response, next: () => void) => {
+    const isPage = /^\/docs(?:\/|$)/.test(request.path);
+    if (isPage || request.path === '/' || request.path.endsWith('.md') || request.path in DOCUMENTS)
+      limits.admitStranger(request, response);
+    if (isPage) response.set(DOCS_HEADERS);
+    next();
+  });
+  const express = app.getHttpAdapter().getInstance() as Express;
+  for (const [path, type] of Object.entries(DOCUMENTS)) {
+    let kept: Buffer | undefined;
+    express.get(path, (_request, response, next) => {
+      response.set('content-type', type);
+      if (kept) return void response.send(kept);
+      const send = response.send.bind(response);
+      response.send = (text: string) => send((kept = Buffer.from(text)));
+      next();
+    });
+  }
+  const files = documentationFiles();
+  const guides = files.filter(({ isGuide }) => isGuide).map(({ path }) => ({ path, title: titleOf(path) }));
+  // A page also shows where the session cannot be read: under a foreign name, and while the database is away.
+  const personOf = async (request: Request) =>
+    isOwnHost(request, env) ? sessions.current(request).catch(() => null) : null;
+  const isServed = (path: string) => path in DOCUMENTS || files.some((file) => path === `/${file.path}`);
+  for (const { path, isGuide } of files) {
+    let kept: Guide | undefined;
+    express.get(`/${path}`, async (request, response) => {
+      const file = join(PACKAGE_FOLDER, path);
+      if (path.endsWith('.png')) return response.sendFile(file);
+      response.vary('Accept');
+      if (!wantsPage(request)) return response.type('text/plain').sendFile(file);
+      const { title, body } = (kept ??= renderGuide(readFileSync(file, 'utf8'), `/${path}`, isServed));
+      const root = isGuide ? '../' : './';
+      const at = guides.findIndex((guide) => guide.path === path);
+      const beside = isGuide ? [guides[at - 1], guides[at + 1]] : [];
+      const links = beside.map(
+        (guide, i) =>
+          guide && html`<a href="${root}${guide.path}" rel="${i === 0 ? 'prev' : 'next'}">${guide.title}</a> `,
+      );
+      const person = await personOf(request);
+      // `/` leads on a person who is signed in.
+      const list = person ? `${root}README.md#documentation` : root;
+      const nav = html`<nav aria-label="Guides"><p><a href="${list}">All guides</a> ${links}</p></nav>`;
+      const content = { title, body: html`<div class="guide">${body}</div>${nav}` };
+      sendFramed(env, request, response, person?.accountName ?? null, () => content);
+    });
+  }
+  SwaggerModule.setup('docs', app, () => (document ??= createOpenApi(app)), {
+    jsonDocumentUrl: 'openapi.json',
+    yamlDocumentUrl: 'openapi.yaml',
+    customSiteTitle: 'Slipway API',
+    swaggerOptions: {
+      displayRequestDuration: true,
+      tryItOutEnabled: true,
+      operationsSorter: null,
+      defaultModelsExpandDepth: 0,
+      onComplete: keepKeyForTab,
+    },
+  });
+  app.use(async (request: Request, response: Response, next: () => void) => {
+    if (request.path !== '/' || request.method !== 'GET') return next();
+    response.vary('Accept');
+    if (request.accepts(['json', 'html']) === 'html') {
+      return (await personOf(request)) ? redirectTo(response, './ui/') : sendPage(response, startPage(env, guides));
+    }
+    const paths = guides.map(({ path }) => `/${path}`);
+    response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
+  });
+}
+
+/** The guides in the order of a reader, which the list of the README has; then what they link to. */
+function documentationFiles(): DocumentationFile[] {
+  const inFolder = existsSync(GUIDES_FOLDER) ? readdirSync(GUIDES_FOLDER) : [];
+  const beside = ['README.md', 'SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md'].filter((file) =>
+    existsSync(join(PACKAGE_FOLDER, file)),
+  );
+  const readme = beside.includes('README.md') ? readFileSync(join(PACKAGE_FOLDER, 'README.md'), 'utf8') : '';
+  const list = readme.slice(readme.indexOf('## Documentation'));
+  const guides = inFolder
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => ({ path: `docs/${file}`, at: list.indexOf(`(docs/${file})`) >>> 0 }))
+    .sort((a, b) => a.at - b.at || (a.path < b.path ? -1 : 1));
+  const pictures = inFolder.filter((file) => file.endsWith('.png')).map((file) => `docs/${file}`);
+  return [
+    ...guides.map(({ path }) => ({ path, isGuide: true })),
+    ...[...beside, ...pictures].map((path) => ({ path, isGuide: false })),
+  ];
+}
+
+function titleOf(path: string): string {
+  const [, title = path] = /^# (.+)$/m.exec(readFileSync(join(PACKAGE_FOLDER, path), 'utf8')) ?? [];
+  return title;
+}
+
+/** A part of Swagger UI, as its page has it. */
+interface SwaggerUi {
+  getStore: () => { subscribe: (listener: () => void) => void };
+  authSelectors: { authorized: () => { toJS: () => object } };
+  authActions: { authorize: (authorized: object) => void };
+}
+
+/**
+ * Keeps the key that a person enters for as long as the tab is open. Swagger UI's own `persistAuthorization` keeps it in the
+ * browser for ever. Runs in the browser: the source of the function is sent.
+ */
+function keepKeyForTab(): void {
+  const page = globalThis as unknown as {
+    ui: SwaggerUi;
+    sessionStorage: { getItem: (name: string) => string | null; setItem: (name: string, value: string) => void };
+  };
+  const { ui, sessionStorage } = page;
+  const kept = sessionStorage.getItem('slipway-authorized');
+  if (kept !== null) ui.authActions.authorize(JSON.parse(kept) as object);
+  ui.getStore().subscribe(() => {
+    sessionStorage.setItem('slipway-authorized', JSON.stringify(ui.authSelectors.authorized().toJS()));
+  });
+}

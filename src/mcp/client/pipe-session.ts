@@ -1,0 +1,322 @@
+/**
+ * A session of MCP 2025-11-25 or older over one message pipe that all its callers share: the event stream and POST
+ * address of HTTP+SSE, or the tunnel of an uplink.
+ *
+ * Request ids and progress tokens come from one counter of the pipe, never from a caller; answers and
+ * `notifications/progress` find their call by them, and the caller's own token is put back. Other notifications, and
+ * requests of the peer (`sampling/createMessage` and the like), name no call. They go to the newest call only if all
+ * running calls have the same caller; otherwise a notification goes to the owner of the session, as every list change
+ * does, and a request is refused with -32601, because it may concern the call of another.
+ *
+ * A call ends with its answer, its timeout (messages restart it if the caller listens), the leaving of its caller, or
+ * the end of the pipe. Except for `initialize`, the peer is told by `notifications/cancelled`. A late answer is
+ * dropped.
+ */
+import type { McpCall, McpReply } from '../protocol/channel.js';
+import { members, slice, splice } from '../protocol/json-text.js';
+import { isChange } from '../protocol/list-pages.js';
+import {
+  asCallError,
+  CallerLeftError,
+  strayAnswer,
+  tooLate,
+  unreadable,
+  UpstreamError,
+  UpstreamTimeoutError,
+} from '../protocol/mcp-errors.js';
+import {
+  errorAnswer,
+  numericId,
+  progressTokenIn,
+  replyTo,
+  requestText,
+  resultOf,
+  type RpcHead,
+} from '../protocol/messages.js';
+import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { identityOfInitialize, initializeParams } from '../protocol/session.js';
+import { SessionLostError } from './may-resend.js';
+import type { LegacySession, SessionHandlers } from './session-slots.js';
+import { SilenceTimer } from './silence-timer.js';
+import { UpstreamRequestResponder } from './upstream-request-responder.js';
+
+/** Methods during which servers ask their clients. */
+const ASKS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
+/** Transport of a session. Its owner gives received messages to {@link PipeSession.receive}. */
+export interface Pipe {
+  /** Name of the peer in error texts. */
+  readonly host: string;
+  /** Allocates a request id, also used as progress token. */
+  takeId(): number;
+  /**
+   * Sends a request, or the notification that ends the handshake.
+   *
+   * @throws UpstreamFailure, SessionLostError when the peer no longer knows the session
+   */
+  send(text: string, call: McpCall, timeoutMs: number): Promise<void>;
+  /** Sends a notification. Never throws. */
+  notify(text: string): void;
+  /** Sends an answer to a request of the peer. Never throws. */
+  answer(text: string): void;
+  /** The error for a refused `initialize`. @param message that of the peer */
+  refused(message: string): Error;
+  /** The error of a call during which the pipe ended. */
+  cut(): Error;
+  /** Called once when the session has ended. */
+  close(): void;
+}
+
+/** The session of one pipe. */
+export class PipeSession implements LegacySession {
+  identity: UpstreamIdentity;
+  readonly isStateful = true;
+  /** Reason of the end; null while the pipe is open. */
+  loss: Error | null = null;
+  private readonly running = new Map<number, RunningCall>();
+  private onListeningEnd: (() => void) | null = null;
+
+  /**
+   * @param capabilities those of the session's client; without any, no request of the peer is forwarded
+   * @param handlers may be completed later; without `onRequest`, requests that no running call can answer are refused
+   */
+  constructor(
+    readonly pipe: Pipe,
+    private readonly capabilities: Record<string, unknown> | undefined,
+    private readonly handlers: Partial<SessionHandlers>,
+  ) {}
+
+  /** Calls without an answer. */
+  get size(): number {
+    return this.running.size;
+  }
+
+  /** Sends `initialize` and `notifications/initialized`. @throws UpstreamFailure */
+  async begin(timeoutMs: number): Promise<void> {
+    const { pipe } = this;
+    const call = { method: 'initialize', params: initializeParams(this.capabilities), timeoutMs };
+    const reply = await this.request(call, timeoutMs, true);
+    if (reply.error) throw pipe.refused(reply.error.message);
+    this.identity = identityOfInitialize(resultOf(reply), pipe);
+    await pipe.send(requestText(null, 'notifications/initialized', undefined), call, timeoutMs);
+  }
+
+  async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
+    if (this.loss) throw isRepeat ? this.loss : new SessionLostError();
+    if (call.cancellation?.isCancelled) throw new CallerLeftError();
+    const id = this.pipe.takeId();
+    try {
+      return await new Promise<McpReply>((resolve, reject) => {
+        const sent = this.capabilities ? call : { ...call, onRequest: undefined };
+        const running = new RunningCall(this, id, sent, timeoutMs, { resolve, reject });
+        running.onOver = () => this.running.delete(id);
+        this.running.set(id, running);
+        running.send();
+      });
+    } catch (error) {
+      throw asCallError(error instanceof SessionLostError && isRepeat ? this.pipe.cut() : error, call);
+    }
+  }
+
+  notify(text: string): void {
+    if (!this.loss) this.pipe.notify(text);
+  }
+
+  /** Sends an answer to a request of the peer. */
+  readonly answer = (text: string): void => {
+    if (!this.loss) this.pipe.answer(text);
+  };
+
+  startListening(_timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean> {
+    this.onListeningEnd = () => onEnd(null);
+    return Promise.resolve(this.loss === null);
+  }
+
+  stopListening(): void {
+    this.onListeningEnd = null;
+  }
+
+  async end(): Promise<void> {
+    this.lose(new UpstreamError('The connection was changed or deleted meanwhile.', undefined, true));
+  }
+
+  /** Ends the session with its pipe, and fails all running calls. */
+  lose(error: Error): void {
+    if (this.loss) return;
+    this.loss = error;
+    this.pipe.close();
+    for (const call of [...this.running.values()]) call.fail(this.pipe.cut());
+    this.handlers.onLost?.(this);
+    this.onListeningEnd?.();
+  }
+
+  /** Handles one message of the peer. @returns true for the answer to a call */
+  receive(head: RpcHead, text: string): boolean {
+    const { method } = head;
+    if (typeof method !== 'string') {
+      const id = numericId(head.id) as number;
+      const [only, ...others] = this.running.keys();
+      // Late answers have ids of ours; another one can only be meant for the call that runs.
+      const isStray = !(id > 0) && others.length === 0 && ('result' in head || 'error' in head);
+      const callId = isStray && only !== undefined ? only : id;
+      const call = this.running.get(callId);
+      const reply = call && replyTo(callId, text, head, 'legacy');
+      if (reply) call.succeed(reply);
+      else
+        call?.fail(
+          strayAnswer(this.pipe.host, callId, head) ??
+            unreadable(`${this.pipe.host} sent an answer that is not JSON-RPC.`),
+        );
+      return call !== undefined;
+    }
+    if (head.id !== undefined) this.requested(text, method);
+    else if (method === 'notifications/progress') {
+      const token = (head.params as { progressToken?: unknown } | null | undefined)?.progressToken;
+      this.running.get(token as number)?.progress(text);
+    } else {
+      const running = [...this.running.values()];
+      const call = isChange(method) || !haveOneOwner(running) ? undefined : running.at(-1);
+      if (call) call.notify(text, method);
+      else this.handlers.onNotification?.(text, method);
+    }
+    return false;
+  }
+
+  /**
+   * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Answers a ping here, and
+   * a request when there is no such call, or when it may concern a call of another caller, to whom alone it may be shown.
+   */
+  private requested(text: string, method: string): void {
+    const asking = [...this.running.values()].filter(({ canRespond, mayAsk }) => canRespond || mayAsk);
+    const able = asking.filter(({ canRespond }) => canRespond);
+    const call = method !== 'ping' && haveOneOwner(asking) ? able.at(-1) : undefined;
+    if (call) return call.requested(text, method);
+    const { onRequest } = this.handlers;
+    // The request may concern the call of another caller.
+    const refuse = () =>
+      Promise.resolve(
+        errorAnswer(
+          `Several clients call this server: it is not clear who should answer ${method}`,
+          rpcCode.methodNotFound,
+        ),
+      );
+    const ask: McpCall['onRequest'] =
+      this.capabilities && onRequest && ((asked, params) => onRequest(asked, params, undefined));
+    new UpstreamRequestResponder(this.answer, able.length > 0 ? refuse : ask).take(text, method);
+  }
+}
+
+/** False for calls of several callers, or of callers without an identity. */
+function haveOneOwner(calls: RunningCall[]): boolean {
+  return calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === calls[0]?.owner);
+}
+
+/** One running request. */
+class RunningCall {
+  private readonly responder: UpstreamRequestResponder;
+  onOver: () => void = () => undefined;
+  private readonly timer: SilenceTimer;
+  /** Progress token of the caller as JSON text; null without one. */
+  private token: string | null = null;
+
+  constructor(
+    private readonly session: PipeSession,
+    private readonly id: number,
+    private readonly call: McpCall,
+    private readonly timeoutMs: number,
+    private readonly outcome: { resolve(reply: McpReply): void; reject(error: Error): void },
+  ) {
+    this.responder = new UpstreamRequestResponder(session.answer, call.onRequest);
+    this.timer = new SilenceTimer(timeoutMs, () => this.onDeadline());
+    call.cancellation?.notify(this.onLeft);
+  }
+
+  /** Profile key of the caller. */
+  get owner(): string | undefined {
+    return this.call.profile?.key;
+  }
+
+  get canRespond(): boolean {
+    return this.call.onRequest !== undefined;
+  }
+
+  /** True if the peer may ask its client during the call. */
+  get mayAsk(): boolean {
+    return ASKS.has(this.call.method);
+  }
+
+  /** Sends the request, with our progress token in place of the caller's. */
+  send(): void {
+    const { method, params } = this.call;
+    const span = params === undefined ? null : progressTokenIn(params);
+    if (params !== undefined && span) this.token = slice(params, span);
+    const ownParams = params !== undefined && span ? splice(params, span, String(this.id)) : params;
+    const { session, call, timeoutMs } = this;
+    session.pipe.send(requestText(this.id, method, ownParams), call, timeoutMs).catch((error: unknown) => {
+      this.fail(error as Error);
+      if (error instanceof SessionLostError) session.lose(session.pipe.cut());
+    });
+  }
+
+  progress(text: string): void {
+    const params = members(text).get('params');
+    const span = params && members(text, params[0]).get('progressToken');
+    if (span && this.token !== null) this.notify(splice(text, span, this.token), 'notifications/progress');
+  }
+
+  notify(text: string, method: string): void {
+    const { onNotification } = this.call;
+    if (!onNotification) return;
+    this.timer.restart();
+    onNotification(text, method);
+  }
+
+  /** Forwards a request of the peer to the caller. */
+  requested(text: string, method: string): void {
+    if (this.call.onNotification) this.timer.restart();
+    this.responder.take(text, method);
+  }
+
+  succeed(reply: McpReply): void {
+    this.settle();
+    this.outcome.resolve(reply);
+  }
+
+  fail(error: Error): void {
+    this.settle();
+    this.outcome.reject(error);
+  }
+
+  private onDeadline(): void {
+    const { timeoutMs, timer, call } = this;
+    const { isOver } = timer;
+    if (this.responder.isHolding(timeoutMs) && !isOver) return timer.restart();
+    const late = tooLate(this.session.pipe, {
+      timeoutMs,
+      isExtended: call.onNotification !== undefined,
+      isOver,
+      isOpening: call.method === 'initialize',
+    });
+    this.giveUp(new UpstreamTimeoutError(late, true));
+  }
+
+  private readonly onLeft = (): void => this.giveUp(new CallerLeftError());
+
+  private giveUp(error: Error): void {
+    // MCP forbids cancelling `initialize`.
+    if (this.call.method !== 'initialize') this.session.notify(cancelledText(this.id));
+    this.fail(error);
+  }
+
+  private settle(): void {
+    this.timer.stop();
+    this.call.cancellation?.forget(this.onLeft);
+    this.onOver();
+  }
+}
+
+/** `notifications/cancelled` for a request whose caller no longer waits. */
+export function cancelledText(requestId: number): string {
+  const params = JSON.stringify({ requestId, reason: 'The caller no longer waits for the answer' });
+  return requestText(null, 'notifications/cancelled', params);
+}

@@ -1,0 +1,63 @@
+/**
+ * The admission of a request: its key, its limits, its rights. Every door calls it: the guard of the routes, the fast path and
+ * the WebSocket handshakes of uplinks. A refused attempt is therefore seen in one place, {@link Admission.refuse}.
+ *
+ * Fails: 401 without a valid key (429 after too many), 429 beyond the limits of the key, the account or the address, 403 and
+ * 404 by the rule of the route.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import { AccessService } from './access.service.js';
+import type { AccessRule, Caller, Grant } from './access.types.js';
+import { RequestLimits } from './request-limits.service.js';
+
+/** A request with the parameters of its route, decoded; without any where no route has its path. */
+type RoutedRequest = IncomingMessage & { params?: Record<string, string | string[]> };
+
+/** Admits requests by the access rules of their routes. */
+@Injectable()
+export class Admission {
+  constructor(
+    private readonly access: AccessService,
+    private readonly limits: RequestLimits,
+  ) {}
+
+  /**
+   * Authenticates a request, counts it and authorizes it. Without a promise while its key and the owner of its target are
+   * cached.
+   *
+   * @param response gets the `RateLimit` headers; null for a WebSocket handshake
+   * @throws DomainError at once or by the promise: UnauthenticatedError, TooManyError, and those of `AccessService.authorize`
+   */
+  admit(request: RoutedRequest, response: ServerResponse | null, rule: AccessRule): Grant | Promise<Grant> {
+    try {
+      const caller = this.access.authenticate(request, rule);
+      const grant =
+        caller instanceof Promise
+          ? caller.then((known) => this.authorize(known, request, response, rule))
+          : this.authorize(caller, request, response, rule);
+      return grant instanceof Promise ? grant.catch((error) => this.refuse(error, request, response)) : grant;
+    } catch (error) {
+      return this.refuse(error, request, response);
+    }
+  }
+
+  private authorize(
+    caller: Caller,
+    request: RoutedRequest,
+    response: ServerResponse | null,
+    rule: AccessRule,
+  ): Grant | Promise<Grant> {
+    this.limits.admit(request, caller, response);
+    const { params = {} } = request;
+    return this.access.authorize(caller, rule, {
+      owner: rule.owner === undefined ? undefined : String(params[rule.owner]),
+      account: rule.account === undefined ? undefined : String(params[rule.account]),
+      connectionId: params.connectionId as string | undefined,
+    });
+  }
+
+  private async refuse(error: unknown, request: IncomingMessage, response: ServerResponse | null): Promise<never> {
+    throw await this.limits.refusal(error, request, response);
+  }
+}

@@ -1,0 +1,87 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsIn, IsOptional } from 'class-validator';
+import { IsFlag } from '../../platform/http/input-values.js';
+import { PaginationDto } from '../../platform/http/pagination.dto.js';
+import { roles, type Role } from './access.types.js';
+import type { MemberRow } from './members.repository.js';
+
+/** An account that acts for an organization. */
+export class MemberDto {
+  /**
+   * Id of the account.
+   * @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11'
+   */
+  accountId: string;
+  /** @example 'ada' */
+  accountName: string;
+  @ApiProperty({ enum: roles })
+  role: Role;
+  /**
+   * Id of the account that set the role.
+   * @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11'
+   */
+  createdBy: string;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+}
+
+export class MemberListDto {
+  members: MemberDto[];
+  pagination: PaginationDto;
+}
+
+/** An organization that an account is a member of. */
+export class MembershipDto {
+  /**
+   * Id of the organization's account.
+   * @example '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91'
+   */
+  organizationId: string;
+  /** @example 'acme' */
+  organizationName: string;
+  @ApiProperty({ enum: roles })
+  role: Role;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+}
+
+export class MembershipListDto {
+  memberships: MembershipDto[];
+}
+
+export class SetMemberDto {
+  /**
+   * `owner`: everything. `editor`: everything but members, keys of the organization, grants to others than members, and the
+   * deletion of namespaces.
+   * `member`: finds and calls its servers and connections. `guest`: what was granted to the account itself.
+   */
+  @IsIn(roles)
+  role: Role;
+}
+
+export class RemoveMemberQueryDto {
+  /** Also revokes the API keys of the organization that the member made: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  revokeKeys?: boolean;
+}
+
+/** An API key of an organization. */
+export class MemberKeyDto {
+  /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
+  id: string;
+  /** @example 'ci' */
+  name: string;
+}
+
+export class RemovedMemberDto {
+  success: boolean;
+  /** API keys of the organization that the member made. They go on working unless they were revoked. */
+  keys: MemberKeyDto[];
+  /** True if `keys` were revoked. */
+  revoked: boolean;
+}
+
+export function toMemberDto({ accountId, accountName, role, createdBy, createdAt }: MemberRow): MemberDto {
+  return { accountId, accountName, role, createdBy, createdAt: createdAt.toISOString() };
+}

@@ -1,0 +1,82 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Put, Query } from '@nestjs/common';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { UuidOr404 } from '../../platform/http/input.pipe.js';
+import { PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { Access, CurrentAccountId, CurrentCaller } from './access.decorator.js';
+import type { Caller } from './access.types.js';
+import { MemberDto, MemberListDto, RemovedMemberDto, RemoveMemberQueryDto, SetMemberDto } from './member.dto.js';
+import { MembersService } from './members.service.js';
+
+const accountIdParam = {
+  name: 'accountId',
+  description: "The member's account id.",
+  example: '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11',
+};
+
+const accountMissing = { status: 404, message: 'Account not found' };
+
+const lastOwner = {
+  status: 409,
+  text: 'The last owner, a limit, or an account that is no organization.',
+  message: 'An organization keeps an owner: make another member an owner first',
+};
+
+/** Members of organizations: changed by owners and the operator. */
+@ApiTags('Accounts and API keys')
+@ApiParam({
+  name: 'organizationId',
+  description: "The organization's account id.",
+  example: '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91',
+})
+@Controller('accounts/:organizationId/members')
+export class MembersController {
+  constructor(private readonly members: MembersService) {}
+
+  /** List the members of an organization, for its members but guests. By name. */
+  @Get()
+  @Access('accounts:read', { account: 'organizationId', ownersOnly: true, member: true })
+  @ApiErrors(400, 403, accountMissing)
+  list(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+    @Query() query: PageQueryDto,
+  ): Promise<MemberListDto> {
+    return this.members.list(caller, id, query);
+  }
+
+  /**
+   * Add an account to an organization, or change its role. The first member must be an owner, and ends the password and logins
+   * of the organization: members act as themselves.
+   */
+  @Put(':accountId')
+  @ApiParam(accountIdParam)
+  @Access('accounts:write', { account: 'organizationId', ownersOnly: true })
+  @ApiErrors(400, 403, accountMissing, lastOwner)
+  set(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+    @Param('accountId', UuidOr404('Account not found')) accountId: string,
+    @Body() { role }: SetMemberDto,
+  ): Promise<MemberDto> {
+    return this.members.set(caller, id, accountId, role);
+  }
+
+  /**
+   * Remove a member from an organization; a member may also remove itself. Its streams end within 5 seconds in every process.
+   * The answer lists the API keys of the organization that it made, which go on working without `revokeKeys=true`.
+   */
+  @Delete(':accountId')
+  @HttpCode(200)
+  @ApiParam(accountIdParam)
+  @Access('accounts:write', { account: 'organizationId', ownersOnly: true, member: true })
+  @ApiErrors(400, 403, { status: 404, message: 'Member not found' }, lastOwner)
+  remove(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404('Account not found')) organizationId: string,
+    @Param('accountId', UuidOr404('Member not found')) accountId: string,
+    @Query() { revokeKeys = false }: RemoveMemberQueryDto,
+  ): Promise<RemovedMemberDto> {
+    return this.members.remove(caller, { organizationId, accountId, revokeKeys });
+  }
+}

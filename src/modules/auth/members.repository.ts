@@ -1,0 +1,253 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { roles, type Joining, type Role } from './access.types.js';
+import { BY_OWNER } from './memberships.access.js';
+
+/** A member of an organization. */
+export interface MemberRow {
+  accountId: string;
+  accountName: string;
+  role: Role;
+  createdBy: string;
+  createdAt: Date;
+}
+
+/** An organization of an account. */
+export interface MembershipRow {
+  organizationId: string;
+  organizationName: string;
+  role: Role;
+  createdAt: Date;
+}
+
+/** Why a membership was not changed. */
+export type MemberRefusal =
+  'no organization' | 'no account' | 'no member' | 'a member' | 'last owner' | 'full' | 'too many';
+
+/** A removed member. */
+export interface RemovedMember {
+  /** Keys of the organization that the member made, newest first. */
+  keys: { id: string; name: string }[];
+}
+
+const SELECT = `SELECT m.account_id AS "accountId", a.name AS "accountName", m.role, m.created_by AS "createdBy",
+    m.created_at AS "createdAt" FROM memberships m JOIN accounts a ON a.id = m.account_id WHERE m.organization_id = $1`;
+
+/** SQL on the table `memberships`. Every change locks the organization first, then the account. */
+@Injectable()
+export class MembersRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** The organization of this name or id; null when there is none. */
+  async find(nameOrId: string): Promise<{ id: string; name: string } | null> {
+    const [row] = await this.database.query<{ id: string; name: string }[]>(
+      `SELECT id, name FROM accounts WHERE kind = 'organization' AND (name = $1 OR id::text = $1)
+        ORDER BY name = $1 DESC LIMIT 1`,
+      [nameOrId],
+    );
+    return row ?? null;
+  }
+
+  async count(organizationId: string): Promise<number> {
+    const [row] = await this.database.query<[{ count: number }]>(
+      'SELECT count(*)::int AS count FROM memberships WHERE organization_id = $1',
+      [organizationId],
+    );
+    return row.count;
+  }
+
+  /** Members by name. */
+  list(organizationId: string, { offset, limit }: { offset: number; limit: number }): Promise<MemberRow[]> {
+    return this.database.query(`${SELECT} ORDER BY a.name, a.id LIMIT $2 OFFSET $3`, [organizationId, limit, offset]);
+  }
+
+  /** Organizations of an account by name, without disabled ones. */
+  organizationsOf(accountId: string): Promise<MembershipRow[]> {
+    return this.database.query(
+      `SELECT o.id AS "organizationId", o.name AS "organizationName", m.role, m.created_at AS "createdAt"
+         FROM memberships m JOIN accounts o ON o.id = m.organization_id
+        WHERE m.account_id = $1 AND o.disabled_at IS NULL ORDER BY o.name`,
+      [accountId],
+    );
+  }
+
+  /**
+   * Sets the role of an account. The first member ends the logins of the organization, in tables of the modules `people` and
+   * `authorization-server`, which import this one: from now on members act as themselves.
+   *
+   * @param max members of an organization, and organizations of an account
+   * @param within the transaction that it is a part of
+   */
+  set(
+    {
+      organizationId,
+      accountId,
+      role,
+      createdBy,
+    }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role },
+    max: { members: number; organizations: number },
+    within = this.database.manager,
+  ): Promise<{ member: MemberRow; isFirst: boolean } | MemberRefusal> {
+    return within.transaction(async (tx) => {
+      const members = await lock(tx, organizationId, accountId);
+      if (typeof members === 'string') return members;
+      const { total, otherOwners, before } = members;
+      if (before === null) {
+        const [account] = await tx.query<{ kind: string; organizations: number }[]>(
+          `SELECT kind, (SELECT count(*)::int FROM memberships WHERE account_id = $1) AS organizations
+             FROM accounts WHERE id = $1 FOR NO KEY UPDATE`,
+          [accountId],
+        );
+        if (account?.kind !== 'user') return 'no account';
+        if (total >= max.members) return 'full';
+        if (account.organizations >= max.organizations) return 'too many';
+      }
+      if (role !== 'owner' && otherOwners === 0) return 'last owner';
+      await tx.query(
+        `INSERT INTO memberships AS m (organization_id, account_id, role, created_by) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (organization_id, account_id) DO UPDATE SET role = $3, created_by = $4 WHERE m.role <> $3`,
+        [organizationId, accountId, role, createdBy],
+      );
+      if (total === 0) {
+        await tx.query('UPDATE accounts SET logins_epoch = logins_epoch + 1 WHERE id = $1', [organizationId]);
+        for (const table of ['sessions', 'invitations', 'people', 'as_grants']) {
+          await tx.query(`DELETE FROM ${table} WHERE account_id = $1`, [organizationId]);
+        }
+      }
+      const isLess = before !== null && roles.indexOf(role) > roles.indexOf(before);
+      if (isLess) await endRights(tx, organizationId, accountId);
+      const [member] = await tx.query<[MemberRow]>(`${SELECT} AND m.account_id = $2`, [organizationId, accountId]);
+      return { member, isFirst: total === 0 };
+    });
+  }
+
+  /**
+   * Uses an invitation into an organization up. A table of the module `people`, which imports this one, has it.
+   *
+   * @param refusal makes the error of a refusal: nothing is changed then, and the invitation stays
+   * @returns null for an invitation that is over
+   * @throws QueryFailedError (23505) for a new account whose name is taken
+   */
+  join(
+    { hash, organizationId }: { hash: Buffer; organizationId: string },
+    who: Joining,
+    max: { members: number; organizations: number },
+    refusal: (reason: MemberRefusal) => Error,
+  ): Promise<{ accountId: string; isFirst: boolean } | null> {
+    return this.database.transaction(async (tx) => {
+      // A new account is no member yet, as the organization is none of itself.
+      let accountId = 'accountId' in who ? who.accountId : organizationId;
+      const members = await lock(tx, organizationId, accountId);
+      if (typeof members === 'string') return null;
+      if (members.before !== null) throw refusal('a member');
+      const [[used]] = await tx.query<[{ role: Role; createdBy: string }[]]>(
+        `UPDATE invitations i SET used_at = now()
+          WHERE hash = $1 AND account_id = $2 AND role IS NOT NULL AND used_at IS NULL AND expires_at > now() AND ${BY_OWNER}
+         RETURNING role, created_by AS "createdBy"`,
+        [hash, organizationId],
+      );
+      if (!used) return null;
+      if (!('accountId' in who)) {
+        const [made] = await tx.query<[{ id: string }]>(
+          `WITH made AS (INSERT INTO accounts (name, kind) VALUES ($1, 'user') RETURNING id),
+                person AS (INSERT INTO people (account_id, password_hash, password_at) SELECT id, $2, now() FROM made)
+           SELECT id FROM made`,
+          [who.name, who.passwordHash],
+        );
+        accountId = made.id;
+      }
+      const stored = await this.set({ organizationId, accountId, ...used }, max, tx);
+      if (typeof stored === 'string') throw refusal(stored);
+      return { accountId, isFirst: stored.isFirst };
+    });
+  }
+
+  /** Removes a member. @param revokeKeys deletes the keys of the organization that the member made */
+  remove(organizationId: string, accountId: string, revokeKeys: boolean): Promise<RemovedMember | MemberRefusal> {
+    return this.database.transaction(async (tx) => {
+      const members = await lock(tx, organizationId, accountId);
+      if (typeof members === 'string') return members;
+      if (members.before === null) return 'no member';
+      if (members.before === 'owner' && members.otherOwners === 0) return 'last owner';
+      await tx.query('DELETE FROM memberships WHERE organization_id = $1 AND account_id = $2', [
+        organizationId,
+        accountId,
+      ]);
+      // Skips what an owner changes at this moment: waiting could be a deadlock. Editors wait for the membership.
+      await tx.query(
+        `DELETE FROM grants WHERE id IN (SELECT g.id FROM grants g LEFT JOIN servers s ON s.id = g.server_id
+           LEFT JOIN connections c ON c.id = g.connection_id
+           JOIN namespaces n ON n.id = coalesce(g.namespace_id, s.namespace_id, c.namespace_id)
+          WHERE n.account_id = $1 AND g.subject_id = $2 FOR UPDATE OF g SKIP LOCKED)`,
+        [organizationId, accountId],
+      );
+      await endRights(tx, organizationId, accountId);
+      const keys = await tx.query<RemovedMember['keys']>(
+        `SELECT id, name FROM api_keys WHERE account_id = $1
+            AND (maker_id = $2 OR made_by && ARRAY(SELECT own.id FROM api_keys own WHERE own.account_id = $2))
+          ORDER BY created_at DESC, id`,
+        [organizationId, accountId],
+      );
+      if (revokeKeys) {
+        // Locked in the order of every revocation.
+        await tx.query(
+          `DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE)`,
+          [keys.map(({ id }) => id)],
+        );
+      }
+      return { keys };
+    });
+  }
+}
+
+/** Locks an organization, so that changes of its members come one after another, and reads them. */
+async function lock(
+  tx: EntityManager,
+  organizationId: string,
+  accountId: string,
+): Promise<{ total: number; otherOwners: number; before: Role | null } | 'no organization'> {
+  const [organization] = await tx.query<{ kind: string }[]>(
+    'SELECT kind FROM accounts WHERE id = $1 FOR NO KEY UPDATE',
+    [organizationId],
+  );
+  if (organization?.kind !== 'organization') return 'no organization';
+  // A statement of its own: it sees what was committed before the lock.
+  const [row] = await tx.query<[{ total: number; otherOwners: number; before: Role | null }]>(
+    `SELECT count(*)::int AS total, count(*) FILTER (WHERE role = 'owner' AND account_id <> $2)::int AS "otherOwners",
+            max(role) FILTER (WHERE account_id = $2) AS before
+       FROM memberships WHERE organization_id = $1`,
+    [organizationId, accountId],
+  );
+  return row;
+}
+
+/**
+ * Ends the OAuth logins of an account that its membership opened, and the setup links of the organization that it may have: none
+ * comes back with a later membership. The tables are of modules that import this one.
+ */
+async function endRights(tx: EntityManager, organizationId: string, accountId: string): Promise<void> {
+  await tx.query(
+    `DELETE FROM as_grants g WHERE g.account_id = $2 AND (
+       g.right_id IN (SELECT id FROM grants WHERE subject_id = $1)
+       OR g.right_id IS NULL AND EXISTS (
+         SELECT FROM namespaces n LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
+          WHERE n.account_id = $1 AND n.id = coalesce(g.namespace_id, c.namespace_id, s.namespace_id)
+            AND s.visibility IS DISTINCT FROM 'public'))`,
+    [organizationId, accountId],
+  );
+  await tx.query(
+    `UPDATE connections SET setup_epoch = setup_epoch + 1 WHERE id IN (
+       SELECT c.id FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE n.account_id = $1
+        ORDER BY c.id FOR UPDATE OF c)`,
+    [organizationId],
+  );
+  await tx.query(
+    `UPDATE pending_authorizations SET completed_at = now(), state_hash = NULL, sealed_verifier = NULL WHERE id IN (
+       SELECT p.id FROM pending_authorizations p LEFT JOIN connections c ON p.owner_kind = 'connection' AND c.id = p.owner_id
+         LEFT JOIN servers s ON p.owner_kind = 'server' AND s.id = p.owner_id
+         JOIN namespaces n ON n.id = coalesce(c.namespace_id, s.namespace_id)
+        WHERE n.account_id = $1 AND p.completed_at IS NULL ORDER BY p.id FOR UPDATE OF p)`,
+    [organizationId],
+  );
+}

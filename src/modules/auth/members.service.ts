@@ -1,0 +1,133 @@
+/**
+ * Members of organizations. A member acts as itself, with what its role opens (`may.ts`). An organization without members works
+ * like a user, with keys and a password of its own; its first member is an owner and ends its logins.
+ *
+ * One owner stays, also of two who leave at the same moment: every change locks the organization. A change drops the cached
+ * callers of the account and ends its streams (`ApiKeysService.accountChanged`), and the removal of a member ends the OAuth
+ * logins that the membership opened.
+ *
+ * Fails: 404 without the organization, the account or the member, 409 for the last owner, beyond the limits, and for an account
+ * that is no organization.
+ */
+import { Injectable } from '@nestjs/common';
+import { onViolation } from '../../platform/database/postgres-errors.js';
+import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { STORABLE } from '../../platform/http/input-values.js';
+import { ConflictError, NotFoundError } from '../../platform/errors/domain-error.js';
+import type { Caller, Joining, Role } from './access.types.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { RoleError } from './auth.errors.js';
+import {
+  toMemberDto,
+  type MemberDto,
+  type MemberListDto,
+  type MembershipListDto,
+  type RemovedMemberDto,
+} from './member.dto.js';
+import { MembersRepository, type MemberRefusal } from './members.repository.js';
+
+/** Members of an organization, and organizations of an account. */
+const MAX = { members: 5_000, organizations: 100 };
+
+/** Lists, sets and removes members of organizations. */
+@Injectable()
+export class MembersService {
+  constructor(
+    private readonly rows: MembersRepository,
+    private readonly keys: ApiKeysService,
+  ) {}
+
+  /**
+   * The organization of this name or id, and what the caller is in it. The operator manages its members as an owner does.
+   *
+   * @returns null for one that does not exist, and where the caller is no member
+   */
+  async find(caller: Caller, nameOrId: string): Promise<{ id: string; name: string; role: Role } | null> {
+    const found = STORABLE.test(nameOrId) ? await this.rows.find(nameOrId) : null;
+    if (!found) return null;
+    // eslint-disable-next-line no-restricted-syntax -- An organization without members is its own owner.
+    const isOwner = caller.isOperator || found.id === caller.accountId;
+    const role = caller.memberships.get(found.id) ?? (isOwner ? 'owner' : null);
+    return role && { ...found, role };
+  }
+
+  /** One page of the members, by name. @throws RoleError for a guest */
+  async list(caller: Caller, organizationId: string, query: PageQueryDto): Promise<MemberListDto> {
+    if (!caller.isOperator && caller.memberships.get(organizationId) === 'guest') throw new RoleError('guest');
+    const { offset, pagination } = pageOf(query, await this.rows.count(organizationId));
+    const rows = offset === null ? [] : await this.rows.list(organizationId, { offset, limit: pagination.pageSize });
+    return { members: rows.map(toMemberDto), pagination };
+  }
+
+  /** The organizations that an account is a member of, at most 100, by name; without disabled ones. */
+  async organizationsOf(accountId: string): Promise<MembershipListDto> {
+    const rows = await this.rows.organizationsOf(accountId);
+    return { memberships: rows.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })) };
+  }
+
+  /** Adds an account to an organization, or changes its role. @throws NotFoundError, ConflictError */
+  async set(caller: Caller, organizationId: string, accountId: string, role: Role): Promise<MemberDto> {
+    const stored = await this.rows.set({ organizationId, accountId, role, createdBy: caller.accountId }, MAX);
+    if (typeof stored === 'string') throw refusal(stored);
+    await this.keys.accountChanged(accountId);
+    if (stored.isFirst) await this.keys.accountChanged(organizationId);
+    return toMemberDto(stored.member);
+  }
+
+  /**
+   * Makes who has an invitation a member, with its role.
+   *
+   * @returns the id of the account; null for an invitation that is over
+   * @throws NotFoundError, ConflictError, also for a new account whose name is taken
+   */
+  async join(invitation: { hash: Buffer; organizationId: string }, who: Joining): Promise<string | null> {
+    const taken = () => new ConflictError('Another account has this name: choose another one');
+    const joined = await this.rows.join(invitation, who, MAX, refusal).catch(onViolation({ unique: taken }));
+    if (!joined) return null;
+    await this.keys.accountChanged(joined.accountId);
+    if (joined.isFirst) await this.keys.accountChanged(invitation.organizationId);
+    return joined.accountId;
+  }
+
+  /**
+   * Removes a member, which may be the caller itself.
+   *
+   * @param revokeKeys also revokes the keys of the organization that the member made
+   * @throws NotFoundError, ConflictError, RoleError for another one than the caller's where the caller is no owner
+   */
+  async remove(
+    caller: Caller,
+    { organizationId, accountId, revokeKeys }: { organizationId: string; accountId: string; revokeKeys: boolean },
+  ): Promise<RemovedMemberDto> {
+    const role = caller.memberships.get(organizationId);
+    // eslint-disable-next-line no-restricted-syntax -- A member may leave.
+    const isLeaving = accountId === caller.accountId && !revokeKeys;
+    if (!isLeaving && !caller.isOperator && role && role !== 'owner') throw new RoleError(role);
+    const removed = await this.rows.remove(organizationId, accountId, revokeKeys);
+    if (typeof removed === 'string') throw refusal(removed);
+    await this.keys.accountChanged(accountId);
+    if (revokeKeys) for (const { id } of removed.keys) this.keys.end(id);
+    return { success: true, keys: removed.keys, revoked: revokeKeys };
+  }
+}
+
+function refusal(reason: MemberRefusal): Error {
+  switch (reason) {
+    case 'no organization':
+      return new ConflictError('Only an account of the kind organization has members');
+    case 'no account':
+      return new NotFoundError('Account not found');
+    case 'no member':
+      return new NotFoundError('Member not found');
+    case 'a member':
+      return new ConflictError('This account is a member of the organization already');
+    case 'last owner':
+      return new ConflictError('An organization keeps an owner: make another member an owner first');
+    case 'full':
+      return new ConflictError(
+        `This organization has ${MAX.members} members, as many as it may have: remove one first`,
+      );
+    case 'too many':
+      return new ConflictError(`This account is a member of ${MAX.organizations} organizations, as many as it may be`);
+  }
+}

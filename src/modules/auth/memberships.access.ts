@@ -1,0 +1,65 @@
+/**
+ * Memberships in SQL: what a statement that loads a caller selects for `Caller.memberships`, and the accounts for which an
+ * account finds and calls. Memberships of disabled organizations count nowhere.
+ */
+import { growingLru } from '../../platform/limits/growing-lru.js';
+import { NO_MEMBERSHIPS, type Memberships, type Role } from './access.types.js';
+
+/** The column `roles` of account `a`, for {@link readMemberships}; null without any. */
+export const ROLES = `(SELECT string_agg(held.id || ' ' || held.role, ',' ORDER BY held.id) FROM (
+    SELECT m.organization_id AS id, m.role FROM memberships m JOIN accounts o ON o.id = m.organization_id
+     WHERE m.account_id = a.id AND o.disabled_at IS NULL
+     UNION ALL SELECT a.id, 'editor' WHERE EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)) held) AS roles`;
+
+/** Maps by their text: callers with the same memberships share one. */
+const known = growingLru<object>();
+
+/** @param roles a value of {@link ROLES} */
+export function readMemberships(roles: string | null): Memberships {
+  if (roles === null) return NO_MEMBERSHIPS;
+  let memberships = known.get(roles) as Memberships | undefined;
+  if (!memberships) {
+    memberships = new Map(roles.split(',').map((entry) => entry.split(' ') as [string, Role]));
+    known.set(roles, memberships);
+  }
+  return memberships;
+}
+
+/** Of a row of `invitations i` into an organization: its maker may still invite, as an owner or the operator. */
+export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m ON m.organization_id = i.account_id AND m.account_id = o.id
+    WHERE o.id = i.created_by AND o.disabled_at IS NULL AND (o.is_operator OR m.role = 'owner'))`;
+
+/** Of a row of `grants g`: expired ones count nowhere. */
+export const IS_CURRENT = '(g.expires_at IS NULL OR g.expires_at > now())';
+
+/** SQL of {@link GrantRef.terms}, of a row of `grants g`. */
+export const TERMS = `md5(concat_ws(' ', g.level, g.tools::text))`;
+
+/**
+ * A sub-select of the current grants to an account, to organizations where it is more than a guest, and to everybody;
+ * `ownLevel` is what it may: a member calls only.
+ *
+ * @param account SQL of its id
+ */
+export function grantsTo(account: string): string {
+  return `(SELECT g.*, CASE WHEN m.role = 'member' THEN 'call' ELSE g.level END AS "ownLevel", ${TERMS} AS terms FROM grants g
+     LEFT JOIN (memberships m JOIN accounts o ON o.id = m.organization_id AND o.disabled_at IS NULL)
+       ON m.organization_id = g.subject_id AND m.account_id = ${account}
+    WHERE (g.subject_id = ${account} OR m.role <> 'guest' OR g.subject_id IS NULL) AND ${IS_CURRENT})`;
+}
+
+/** The tools that grants open together; null: all. */
+export function toolsOfAll(grants: readonly { tools: readonly string[] | null }[]): string[] | null {
+  if (grants.some(({ tools }) => tools === null)) return null;
+  return [...new Set(grants.flatMap(({ tools }) => tools ?? []))];
+}
+
+/**
+ * The accounts for which an account finds and calls: itself, and organizations where it is more than a guest.
+ *
+ * @param account SQL of its id
+ */
+export function accountsOf(account: string): string {
+  return `(SELECT ${account} UNION ALL SELECT m.organization_id FROM memberships m JOIN accounts o ON o.id = m.organization_id
+     WHERE m.account_id = ${account} AND m.role <> 'guest' AND o.disabled_at IS NULL)`;
+}

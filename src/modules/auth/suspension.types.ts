@@ -1,0 +1,44 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { ValidateIf } from 'class-validator';
+import { IsPrintable } from '../../platform/http/input-values.js';
+import { ClosedBody } from '../../platform/http/input.pipe.js';
+
+/** The body that suspends a namespace, a server or a connection. */
+@ClosedBody()
+export class SuspensionDto {
+  /**
+   * Callers read it; null ends the suspension.
+   * @example 'It sends the data of its callers elsewhere.'
+   */
+  @ApiProperty({ type: String, nullable: true, maxLength: 500, minLength: 1 })
+  @ValidateIf((_body, value) => value !== null)
+  @IsPrintable(500, 1)
+  reason: string | null;
+}
+
+/** A suspension as records show it. */
+export class SuspendedDto {
+  @ApiProperty({ description: 'What the operator says.', example: 'It sends the data of its callers elsewhere.' })
+  reason: string;
+  @ApiProperty({ example: '2026-11-20T10:15:00.000Z' })
+  since: string;
+}
+
+/** A suspension as rows store it. */
+export interface Suspension {
+  reason: string;
+  /** The operator's account. */
+  by: string;
+  /** ISO 8601. */
+  at: string;
+}
+
+/** The suspension by an operator; null for none. */
+export function toSuspension(reason: string | null, { accountId: by }: { accountId: string }): Suspension | null {
+  return reason === null ? null : { reason, by, at: new Date().toISOString() };
+}
+
+/** The member of a record that shows a suspension; none without one. */
+export function shownSuspension(suspended: Suspension | null | undefined): { suspended?: SuspendedDto } {
+  return suspended ? { suspended: { reason: suspended.reason, since: suspended.at } } : {};
+}

@@ -1,0 +1,133 @@
+/**
+ * A message to a connection from a page: this process is the client, of revision 2026-07-28. Nothing is sent over a socket. The
+ * message passes what a POST at the MCP endpoint of the connection passes: the access rule, grants of tools, the limit of calls at
+ * work, `McpServer`, the call log and the last use. The log names the session of the browser.
+ *
+ * The client declares elicitation by form and by URL: the answer may be a result with `resultType: input_required`, whose call goes
+ * on with the same params, `inputResponses` and `requestState`. A person who leaves the page cancels the call.
+ *
+ * Fails: as the access rule; 429 beyond the limits of calls. Failures of the upstream are answers.
+ */
+import type { ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import { VERSION } from '../../config/version.js';
+import { grantedTools } from '../../mcp/client/tool-choice.js';
+import { paramHeaders } from '../../mcp/client/tool-headers.js';
+import { headerValue, namedBy } from '../../mcp/protocol/messages.js';
+import { envelope, MODERN_VERSION } from '../../mcp/protocol/protocol.js';
+import { headerParamsOf } from '../../mcp/server/bridge/header-params.js';
+import { McpHttpServer, type McpServerTarget } from '../../mcp/server/mcp-http-server.js';
+import { originOf, silentSink } from '../../mcp/server/mcp-request.js';
+import { DisconnectCancellation } from '../../mcp/server/response-sink.js';
+import type { JsonObject } from '../../platform/text/json.js';
+import { AccessService } from '../auth/access.service.js';
+import type { Caller, Grant, OwnedNamespace } from '../auth/access.types.js';
+import { RequestLimits } from '../auth/request-limits.service.js';
+import type { ConnectionCall } from '../logs/invocation.types.js';
+import { ConnectionHandles } from './core/connection-handles.js';
+import { toolsOfConnections } from './core/connections.access.js';
+import { LogRecorder, type CallRecord } from './log/log-recorder.js';
+
+/** Capabilities of the client. */
+export const TRIAL_CAPABILITIES = { elicitation: { form: {}, url: {} } };
+
+/** Notifications of one call that are kept; the newest. */
+const NOTICES_MAX = 100;
+
+/** The answer to a message. */
+export interface Trial {
+  /** Result of the JSON-RPC answer; absent for an error. */
+  result?: JsonObject;
+  error?: { code: number; message: string };
+  /** Params of the progress notifications, oldest first; the last 100. */
+  progress: JsonObject[];
+  /** The record of the call; null where the connection was not found. */
+  call: ConnectionCall | null;
+}
+
+/** The channel and the caller at the MCP endpoint of a connection. @throws ResourceNotFoundError, SuspendedError */
+export async function targetOf(
+  handles: ConnectionHandles,
+  { namespace, caller }: Pick<Grant, 'namespace' | 'caller'>,
+  connectionId: string,
+  record?: CallRecord,
+): Promise<McpServerTarget> {
+  const owned = namespace as OwnedNamespace;
+  const channel = handles.peek(owned, connectionId) ?? (await handles.find(owned, connectionId));
+  const { id } = channel.owner.target;
+  if (record) record.connectionId = id;
+  const { accountId: account, keyId: principal, grant } = caller;
+  return { channel: grantedTools(channel, grant?.tools), account, principal, target: id, grant };
+}
+
+/** Sends messages of pages to connections. */
+@Injectable()
+export class McpTrial {
+  constructor(
+    private readonly access: AccessService,
+    private readonly limits: RequestLimits,
+    private readonly handles: ConnectionHandles,
+    private readonly server: McpHttpServer,
+    private readonly recorder: LogRecorder,
+  ) {}
+
+  /**
+   * Sends one request and waits for its answer.
+   *
+   * @param response of the page that sends it: when its client leaves, the call is cancelled
+   * @throws DomainError as the access rule; TooManyError
+   */
+  async call(
+    person: Caller,
+    { namespace: owner, connectionId }: { namespace: string; connectionId: string },
+    { method, params }: { method: string; params: JsonObject },
+    response: ServerResponse,
+  ): Promise<Trial> {
+    const rule = { scope: 'connections:execute', ...toolsOfConnections } as const;
+    const grant = await this.access.authorize(person, rule, { owner, connectionId });
+    this.limits.beginCall(grant.caller, response);
+    const _meta = {
+      [envelope.version]: MODERN_VERSION,
+      [envelope.capabilities]: TRIAL_CAPABILITIES,
+      [envelope.clientInfo]: { name: 'slipway-console', version: VERSION },
+      progressToken: 1,
+    };
+    const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } });
+    const name = params[namedBy.get(method) ?? ''];
+    const headers = {
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': MODERN_VERSION,
+      'mcp-method': method,
+      ...(typeof name === 'string' && { 'mcp-name': headerValue(name) }),
+    };
+    const notices: string[] = [];
+    const answer = { statusCode: 200, text: '{}' };
+    const sink = {
+      ...silentSink,
+      reply: (statusCode: number, body: string | null) => Object.assign(answer, { statusCode, text: body ?? '{}' }),
+      event: (notice: string) => void (notices.push(notice) > NOTICES_MAX && notices.shift()),
+    };
+    const url = `/connect/${encodeURIComponent(owner)}/${encodeURIComponent(connectionId)}/mcp`;
+    const cancellation = new DisconnectCancellation(response);
+    let call: ConnectionCall | null = null;
+    try {
+      const origin = originOf(grant.caller);
+      await this.recorder.record({ method: 'POST', url, headers: {} }, origin, answer, async (record) => {
+        record.onRecorded = (recorded) => (call = recorded);
+        const target = await targetOf(this.handles, grant, connectionId, record);
+        const handle = await this.handles.find(grant.namespace as OwnedNamespace, connectionId);
+        const { last } = handle.catalogFor(TRIAL_CAPABILITIES);
+        const tool = last?.find((listed) => listed.name === name)?.text ?? '';
+        const marked = paramHeaders(headerParamsOf(tool) ?? [], params.arguments);
+        await this.server.serveInProcess(text, { ...headers, ...marked }, target, sink, cancellation, record);
+      });
+    } finally {
+      cancellation.end();
+    }
+    const { result, error } = JSON.parse(answer.text) as Pick<Trial, 'result' | 'error'>;
+    const progress = notices
+      .map((notice) => JSON.parse(notice) as { method?: string; params?: JsonObject })
+      .flatMap((notice) => (notice.method === 'notifications/progress' && notice.params ? [notice.params] : []));
+    return { result, error, progress, call };
+  }
+}

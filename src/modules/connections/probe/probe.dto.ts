@@ -1,0 +1,110 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsString, Length, Matches } from 'class-validator';
+import { Omittable } from '../../../platform/http/input-values.js';
+import { ClosedBody } from '../../../platform/http/input.pipe.js';
+import { SERVER_NAME } from '../core/connection.dto.js';
+import { connectionStates, statusReasons, type ConnectionState, type StatusReason } from '../core/connection-status.js';
+import { AsGiven, IsHeaders, IsMcpUrl } from '../core/connection.validators.js';
+import { ToolAnnotationsDto } from '../tools/connection-tools.dto.js';
+
+/** Exactly one of `mcpUrl` and `server`. */
+@ClosedBody()
+export class ProbeBodyDto {
+  /**
+   * URL of an MCP server.
+   * @example 'http://127.0.0.1:3001/mcp'
+   */
+  @Omittable()
+  @IsMcpUrl()
+  mcpUrl?: string;
+
+  /** Qualified name of a registry server, such as `acme/weather`. */
+  @Omittable()
+  @IsString()
+  @Length(1, 255)
+  @Matches(SERVER_NAME, { message: 'server must be a qualified name such as acme/weather' })
+  server?: string;
+
+  /**
+   * Headers sent to `mcpUrl` with every request. Neither stored nor returned nor logged.
+   * @example { "X-Api-Key": "the key for the MCP server" }
+   */
+  @Omittable()
+  @AsGiven()
+  @IsHeaders()
+  headers?: Record<string, string>;
+}
+
+/** How a connection authorizes itself at the server. */
+export class ProbeLoginDto {
+  /** `none`; `key`: a key or token in `header`; `oauth`: a person logs in at `host`. */
+  @ApiProperty({ enum: ['none', 'key', 'oauth'] })
+  kind: 'none' | 'key' | 'oauth';
+  /** With `key`. */
+  header?: string;
+  /** With `oauth`: host of the authorization server. Absent where none can be used. */
+  host?: string;
+}
+
+/** A tool as its server describes it, without its schemas. */
+export class ProbeToolDto {
+  /** @example 'echo' */
+  name: string;
+  title?: string;
+  /** At most 2,000 characters. */
+  description?: string;
+  annotations?: ToolAnnotationsDto;
+}
+
+/** Result of a probe. */
+export class ProbeDto {
+  @ApiProperty({ enum: ['url', 'server'] })
+  target: 'url' | 'server';
+  /** As `status.state` of a connection would be. `disconnected`: a registry server, which was not asked. */
+  @ApiProperty({ enum: connectionStates })
+  state: ConnectionState;
+  /** As `status.reason` of a connection would be. */
+  @ApiProperty({ enum: Object.keys(statusReasons) })
+  reason: StatusReason;
+  /** The result, in a sentence. */
+  message: string;
+  /** The next step, in a sentence. Null where nothing is to be done. */
+  nextStep: string | null;
+  /** Name that the server gives itself; the qualified name of a registry server. Null where it is not known. */
+  name: string | null;
+  title: string | null;
+  version: string | null;
+  iconUrl: string | null;
+  /** Revision of MCP that the session has. */
+  protocolVersion: string | null;
+  /** Null where it is not known. */
+  login: ProbeLoginDto | null;
+  /** The first page of the tools, 1,000 at most. Null where they are not known. */
+  @ApiProperty({ type: [ProbeToolDto], nullable: true })
+  tools: ProbeToolDto[] | null;
+  /** True if the server has more tools. */
+  hasMoreTools: boolean;
+  /** JSON Schema of the values that a registry server wants. Null for a URL. */
+  @ApiProperty({ type: 'object', additionalProperties: true, nullable: true })
+  configSchema: Record<string, unknown> | null;
+  /** The same address with `/mcp`, where `mcpUrl` is no MCP endpoint and that one is. Null otherwise. */
+  didYouMean: string | null;
+}
+
+export const probeExample: ProbeDto = {
+  target: 'url',
+  state: 'connected',
+  reason: 'ok',
+  message: 'The server answers.',
+  nextStep: null,
+  name: 'everything',
+  title: 'Everything',
+  version: '1.0.0',
+  iconUrl: null,
+  protocolVersion: '2025-11-25',
+  login: { kind: 'none' },
+  tools: [{ name: 'echo', description: 'Gives the message back.', annotations: { readOnlyHint: true } }],
+  hasMoreTools: false,
+  configSchema: null,
+  didYouMean: null,
+};

@@ -1,0 +1,307 @@
+/**
+ * Finds out what a connection to a server would find: `POST /accounts/me/probe`. Nothing is stored but the count.
+ *
+ * Of a registry server the record is read, and nothing is started. A URL is asked in one session, with the first page of its
+ * tools, which then ends. The era of the endpoint is not remembered. Where the server demands a login, the metadata of its
+ * authorization server are read, and no client is registered. Where the address is no MCP endpoint, a second session tries it
+ * with `/mcp`. All of it takes 8 s at most.
+ *
+ * Limits of an account, over all processes: 4 at once, 30 in a minute, 300 in a day (TooManyError). All other failures of the
+ * server are answers. Refused addresses, also those to which a server redirects, have one text, so that it tells nobody what is
+ * behind them. Messages have no words of the server, and no headers.
+ */
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { parseUrl } from '../../../config/parse-url.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
+import { discoverTarget } from '../../../mcp/oauth/discovery.js';
+import { createOAuthFetch } from '../../../mcp/oauth/oauth-fetch.js';
+import { NoAuthorizationServerError, OAuthSetupError } from '../../../mcp/oauth/oauth-errors.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { deadlineIn } from '../../../mcp/protocol/deadline.js';
+import { isDeclared, listPages, mcpLists } from '../../../mcp/protocol/list-pages.js';
+import { UpstreamAuthRequiredError, UpstreamError, withoutWords } from '../../../mcp/protocol/mcp-errors.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { EgressRefusedError } from '../../../platform/egress/egress.errors.js';
+import { DomainError, InvalidInputError, TooManyError } from '../../../platform/errors/domain-error.js';
+import { checkedBody } from '../../../platform/http/input.pipe.js';
+import { isObject } from '../../../platform/text/json.js';
+import type { Caller } from '../../auth/access.types.js';
+import { formatQualifiedName, parseQualifiedName, type QualifiedName } from '../../servers/server.types.js';
+import { ServerNotFoundError } from '../../servers/servers.errors.js';
+import { ServersService } from '../../servers/servers.service.js';
+import { statusAfter, statusReasons, type StatusReason } from '../core/connection-status.js';
+import { toStoredServerInfo } from '../core/server-info.js';
+import { registryAddressOf } from '../core/target-resolver.js';
+import { ProbeBodyDto, type ProbeDto, type ProbeLoginDto, type ProbeToolDto } from './probe.dto.js';
+import { ProbesRepository, type ProbeCounts } from './probes.repository.js';
+
+const PROBE_MS_MAX = 8_000;
+
+/** Age from which a probe without an end was that of a killed process. */
+const RUNNING_MS_MAX = 2 * PROBE_MS_MAX;
+
+const limits: ProbeCounts = { running: 4, minute: 30, day: 300 };
+
+const TOOLS_MAX = 1_000;
+const TEXT_CHARS_MAX = 2_000;
+
+const ASK = 'Try again later, or ask whoever runs the server.';
+
+/** The advice for a failure. */
+const nextSteps: Partial<Record<StatusReason, string>> = {
+  unauthorized: 'Add it, then log in or enter the key on its setup page.',
+  not_mcp: 'Check the path of the address.',
+  unreadable: 'Check the path of the address. If it is right, ask whoever runs the server.',
+  forbidden: 'Send headers that give access, such as a key.',
+  unreachable: 'Check the address, and that the server runs.',
+  blocked: 'Check the address. The operator of this service decides in EGRESS_ALLOW which addresses it may call.',
+};
+
+const nothing = {
+  nextStep: null,
+  name: null,
+  title: null,
+  version: null,
+  iconUrl: null,
+  protocolVersion: null,
+  login: null,
+  tools: null,
+  hasMoreTools: false,
+  configSchema: null,
+  didYouMean: null,
+} satisfies Partial<ProbeDto>;
+
+const outcome = (target: ProbeDto['target'], reason: StatusReason, message: string): ProbeDto => ({
+  ...nothing,
+  target,
+  state: statusReasons[reason].state,
+  reason,
+  message,
+  nextStep: nextSteps[reason] ?? (reason === 'ok' ? null : ASK),
+});
+
+const refused = (): ProbeDto => outcome('url', 'blocked', 'This service does not call this address.');
+
+/** Probes servers. */
+@Injectable()
+export class ProbeService {
+  constructor(
+    private readonly rows: ProbesRepository,
+    private readonly servers: ServersService,
+    private readonly channels: HttpChannels,
+    private readonly egress: Egress,
+    private readonly env: Env,
+  ) {}
+
+  /** The body of a probe, from the values of a form. @throws InvalidInputError */
+  checked(body: object): Promise<ProbeBodyDto> {
+    return checkedBody(ProbeBodyDto, body);
+  }
+
+  /** @throws InvalidInputError, TooManyError; ServerNotFoundError for a server that the caller may not find */
+  async probe(caller: Caller, { mcpUrl, server, headers = {} }: ProbeBodyDto): Promise<ProbeDto> {
+    if ((mcpUrl === undefined) === (server === undefined)) {
+      throw new InvalidInputError('send exactly one of mcpUrl and server');
+    }
+    if (mcpUrl === undefined && Object.keys(headers).length > 0)
+      throw new InvalidInputError('server accepts no headers');
+    const begun = await this.rows.begin(caller.accountId, limits, RUNNING_MS_MAX);
+    if (typeof begun !== 'string') throw tooMany(begun);
+    try {
+      const name =
+        server === undefined ? await this.nameAt(mcpUrl ?? '', caller) : parseQualifiedName(server.replace(/^@/, ''));
+      return name ? await this.ofServer(name, caller) : await this.ofUrl(new URL(mcpUrl ?? ''), headers, caller);
+    } finally {
+      await this.rows.end(begun);
+    }
+  }
+
+  /** The registry server that an address means; null for another address. @throws ServerNotFoundError */
+  private async nameAt(mcpUrl: string, caller: Caller): Promise<QualifiedName | null> {
+    const address = registryAddressOf(mcpUrl, this.env);
+    if (!address) return null;
+    if ('name' in address) return parseQualifiedName(address.name);
+    const found = await this.servers.findBySlug(address.slug, caller);
+    if (!found) throw new ServerNotFoundError();
+    return found;
+  }
+
+  private async ofServer(name: QualifiedName, caller: Caller): Promise<ProbeDto> {
+    const server = await this.servers.detail(name, caller);
+    const found = await this.servers.find(name, caller);
+    const mayCall = await this.servers.requireCall(caller, found).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof DomainError) return false;
+        throw error;
+      },
+    );
+    const { configSchema = {} } = server.connections[0] ?? {};
+    const isWanting = ((configSchema.required as unknown[] | undefined) ?? []).length > 0;
+    const answer = server.suspended
+      ? outcome('server', 'forbidden', 'The operator suspended this server.')
+      : !mayCall
+        ? {
+            ...outcome('server', 'forbidden', 'Only accounts to which its owner grants it call this server.'),
+            nextStep: 'Ask its owner for access.',
+          }
+        : !server.remote
+          ? outcome('server', 'not_runnable', 'This server has no release that runs here.')
+          : isWanting
+            ? {
+                ...outcome('server', 'missing_values', 'This server wants values of yours.'),
+                nextStep: 'Enter the values.',
+              }
+            : { ...outcome('server', 'never_called', 'This server can be added.'), nextStep: null };
+    return {
+      ...answer,
+      name: formatQualifiedName(found),
+      title: server.displayName,
+      iconUrl: server.iconUrl,
+      tools: server.tools?.map((tool) => toTool({ ...tool })) ?? null,
+      configSchema,
+    };
+  }
+
+  private async ofUrl(url: URL, headers: Record<string, string>, { accountId }: Caller): Promise<ProbeDto> {
+    // This service would call itself.
+    if (url.origin === new URL(this.env.baseUrl).origin) return refused();
+    const left = deadlineIn(PROBE_MS_MAX);
+    const channelTo = (address: URL) =>
+      this.channels.forgetfulChannelTo({
+        url: address,
+        account: accountId,
+        headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+        connectTimeoutMs: Math.min(PROBE_MS_MAX, this.env.upstreamConnectTimeoutMs),
+      });
+    try {
+      return await asked(channelTo(url), left);
+    } catch (error) {
+      const status = statusAfter(error);
+      if (!status) throw error;
+      if (status.reason === 'blocked' || (await this.isRefusedRedirect(error, url))) return refused();
+      if (error instanceof UpstreamAuthRequiredError) return this.login(url, headers, error, left);
+      const message =
+        error instanceof UpstreamError && error.failure === 'broken list'
+          ? 'The server opens a session, but does not list its tools.'
+          : withoutWords(status.message ?? '');
+      const isLate = status.reason === 'timeout';
+      const answer = outcome(
+        'url',
+        status.reason,
+        isLate ? `${url.host} did not answer within ${PROBE_MS_MAX / 1000} s.` : message,
+      );
+      if (!(status.reason === 'not_mcp' || status.reason === 'unreadable') || url.pathname.endsWith('/mcp'))
+        return answer;
+      const nearby = new URL(url);
+      nearby.pathname = `${url.pathname.replace(/\/$/, '')}/mcp`;
+      const isEndpoint = await opens(channelTo(nearby), left);
+      return isEndpoint
+        ? { ...answer, nextStep: `Use ${nearby.origin}${nearby.pathname} instead.`, didYouMean: nearby.href }
+        : answer;
+    }
+  }
+
+  /** True if the server redirects to an address that is refused. */
+  private async isRefusedRedirect(error: unknown, from: URL): Promise<boolean> {
+    const location = error instanceof UpstreamError && (error.status ?? 0) < 400 ? error.detail : null;
+    const to = typeof location === 'string' ? parseUrl(location, from) : null;
+    if (!to) return false;
+    try {
+      return (await this.egress.locate(this.egress.check(to))).refusal !== null;
+    } catch (fault) {
+      return fault instanceof EgressRefusedError;
+    }
+  }
+
+  /** The login that a server demands. */
+  private async login(
+    { href }: URL,
+    headers: Record<string, string>,
+    { challenges }: UpstreamAuthRequiredError,
+    left: () => number,
+  ): Promise<ProbeDto> {
+    const answer = outcome('url', 'unauthorized', 'The server wants a login or a key.');
+    if (Object.keys(headers).length > 0) answer.message = 'The server does not accept these headers.';
+    let login: ProbeLoginDto;
+    try {
+      const { server } = await discoverTarget(createOAuthFetch(this.egress, AbortSignal.timeout(Math.ceil(left()))), {
+        upstreamUrl: href,
+        challenge: challenges,
+        knownAmong: () => Promise.resolve(new Set()),
+        pkceUnannounced: this.env.oauthPkceUnannounced,
+      });
+      login = { kind: 'oauth', host: new URL(server.authorizationEndpoint).host };
+    } catch (error) {
+      if (!(error instanceof OAuthSetupError)) throw error;
+      login =
+        error instanceof NoAuthorizationServerError ? { kind: 'key', header: 'Authorization' } : { kind: 'oauth' };
+      if (login.kind === 'oauth')
+        answer.message = 'The server wants a login at an authorization server that cannot be used.';
+    }
+    return { ...answer, login };
+  }
+}
+
+/** Opens a session, reads the first page of the tools and ends it. @throws UpstreamFailure */
+async function asked(channel: Channel, left: () => number): Promise<ProbeDto> {
+  try {
+    const { capabilities, serverInfo, protocolVersion } = await channel.open(left());
+    const { name, title, version, icons } = toStoredServerInfo(serverInfo);
+    const found = { ...outcome('url', 'ok', 'The server answers.'), login: { kind: 'none' as const }, tools: [] };
+    const iconUrl = icons?.find(({ src }) => /^(?:https?:|data:image\/)/i.test(src))?.src ?? null;
+    const identity = { ...found, name, title: title ?? null, version, iconUrl, protocolVersion };
+    if (!isDeclared(capabilities.tools)) return identity;
+    for await (const { items, nextCursor } of listPages(channel, mcpLists.tools, left())) {
+      const tools = items.slice(0, TOOLS_MAX).map((text) => toTool(JSON.parse(text)));
+      const hasMoreTools = nextCursor !== undefined || items.length > TOOLS_MAX;
+      return { ...identity, tools: tools.filter(({ name: tool }) => tool !== ''), hasMoreTools };
+    }
+    return identity;
+  } finally {
+    void channel.close();
+  }
+}
+
+/** True if an MCP server answers, also with the demand for a login. */
+async function opens(channel: Channel, left: () => number): Promise<boolean> {
+  try {
+    await channel.open(left());
+    return true;
+  } catch (error) {
+    return error instanceof UpstreamAuthRequiredError;
+  } finally {
+    void channel.close();
+  }
+}
+
+/** A tool with the members that are shown, each in its own type. Its name is empty where it has none. */
+function toTool(value: unknown): ProbeToolDto {
+  const tool = isObject(value) ? value : {};
+  const text = (member: string) => {
+    const given = tool[member];
+    return typeof given === 'string' ? { [member]: given.slice(0, TEXT_CHARS_MAX) } : {};
+  };
+  const given = isObject(tool.annotations) ? Object.entries(tool.annotations) : [];
+  const annotations = Object.fromEntries(
+    given.filter(([name, hint]) =>
+      name === 'title' ? typeof hint === 'string' : /Hint$/.test(name) && typeof hint === 'boolean',
+    ),
+  );
+  return {
+    name: '',
+    ...text('name'),
+    ...text('title'),
+    ...text('description'),
+    ...(given.length > 0 && { annotations }),
+  };
+}
+
+function tooMany({ running, day }: ProbeCounts): TooManyError {
+  if (running >= limits.running)
+    return new TooManyError(`Your account may probe ${limits.running} servers at once: try again when one is done`, 5);
+  if (day >= limits.day)
+    return new TooManyError(`Your account may probe ${limits.day} servers in a day: try again later`, 3_600);
+  return new TooManyError(`Your account may probe ${limits.minute} servers in a minute: try again later`, 60);
+}

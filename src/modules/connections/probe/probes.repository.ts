@@ -1,0 +1,52 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+
+/** Probes of an account that run or began lately, in all processes. */
+export interface ProbeCounts {
+  running: number;
+  minute: number;
+  day: number;
+}
+
+/** SQL on the table `probes`. */
+@Injectable()
+export class ProbesRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /**
+   * Counts a new probe, unless the account has as many as it may.
+   *
+   * @param runningMsMax age from which a probe without an end counts as ended
+   * @returns its id; the counts, without the new one, where it may not begin
+   */
+  begin(accountId: string, max: ProbeCounts, runningMsMax: number): Promise<string | ProbeCounts> {
+    return this.database.transaction(async (tx) => {
+      // Locked, so that two probes at the same moment count each other.
+      await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+      const [counts] = await tx.query<[ProbeCounts]>(
+        `SELECT count(*)::int AS day,
+            count(*) FILTER (WHERE started_at > clock_timestamp() - interval '1 minute')::int AS minute,
+            count(*) FILTER (WHERE ended_at IS NULL AND started_at > clock_timestamp() - $2 * interval '1 ms')::int AS running
+           FROM probes WHERE account_id = $1 AND started_at > clock_timestamp() - interval '1 day'`,
+        [accountId, runningMsMax],
+      );
+      if (counts.running >= max.running || counts.minute >= max.minute || counts.day >= max.day) return counts;
+      // No more than the limit of a day is ever looked at.
+      await tx.query(
+        `DELETE FROM probes WHERE id IN
+           (SELECT id FROM probes WHERE account_id = $1 ORDER BY started_at DESC, id OFFSET $2)`,
+        [accountId, max.day - 1],
+      );
+      const [{ id }] = await tx.query<[{ id: string }]>(
+        'INSERT INTO probes (account_id, started_at) VALUES ($1, clock_timestamp()) RETURNING id',
+        [accountId],
+      );
+      return id;
+    });
+  }
+
+  async end(id: string): Promise<void> {
+    await this.database.query('UPDATE probes SET ended_at = now() WHERE id = $1', [id]);
+  }
+}

@@ -1,0 +1,83 @@
+/** The pages of the steps after a server was added: which tools it offers, and who may call it. */
+import type { Env } from '../../../config/env.js';
+import type { Framed } from '../../../platform/pages/frame.js';
+import { html, type Html } from '../../../platform/pages/html.js';
+import type { ConnectionsService } from '../../connections/connections.service.js';
+import { letInForm } from './let-in.page.js';
+import { offeredToolsForm } from './offered-tools.page.js';
+import { stateOf } from '../states.js';
+import type { Tool } from '../connection/tool-try.page.js';
+
+export type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
+
+/** The setup page of a connection, which leads back to the choice of its tools; null where nothing waits for the person. */
+export function setupOf(
+  { baseUrl }: Env,
+  root: string,
+  namespace: string,
+  { connectionId, status: { setupUrl } }: Connection,
+): string | null {
+  if (setupUrl?.startsWith(`${baseUrl}/`) !== true) return null;
+  const returnUrl = encodeURIComponent(`ui/add/${namespace}/${encodeURIComponent(connectionId)}/tools`);
+  return `${root}${setupUrl.slice(baseUrl.length + 1)}&returnUrl=${returnUrl}`;
+}
+
+/** The choice of tools. @param tools null while the server has listed none @param setup address; null where nothing waits */
+export function toolsStep(
+  { name, status, suspended }: Connection,
+  {
+    isAdding,
+    tools,
+    fault,
+    setup,
+    ...form
+  }: {
+    /** False if the choice of a connection that exists is changed. */
+    isAdding: boolean;
+    tools: Tool[] | null;
+    fault: string | null;
+    setup: string | null;
+    token: Html;
+    ticked: ReadonlySet<string>;
+    q: string;
+  },
+): Framed {
+  const { state, message, nextStep } = status;
+  return {
+    title: `${name}: which tools`,
+    body: html`<p>${isAdding && 'It is added. '}Choose the tools that it offers to apps${isAdding && '; you can change this later'}.
+With all ticked it also offers those that its server adds later.</p>
+${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
+${
+  tools === null
+    ? html`<section aria-labelledby="state"><h2 id="state">Not known yet</h2>
+<p>${stateOf({ status, suspended }, { isManager: true })}</p>
+${message !== undefined && html`<p>${message}</p>`}
+${setup === null && nextStep !== undefined && html`<p>${nextStep}</p>`}
+${setup !== null && html`<p><a class="button" href="${setup}">${state === 'input_required' ? 'Enter the values' : 'Log in'}</a></p>`}
+<p>Its server has not listed its tools. <a href="tools">Ask it again</a></p>
+${isAdding && html`<p><a href="access">Go on: it offers all of them</a></p>`}</section>`
+    : offeredToolsForm(tools, { ...form, save: isAdding ? 'Go on: who may call it' : 'Save the choice' })
+}`,
+  };
+}
+
+/** The choice of who may call it. @param letIn names that were let in just now, beside a refusal of others */
+export function accessStep(
+  { name }: Connection,
+  {
+    letIn,
+    fault,
+    ...form
+  }: { letIn: string[]; fault: string | null } & Parameters<typeof letInForm>[0] &
+    Omit<Parameters<typeof letInForm>[1], 'save'>,
+): Framed {
+  return {
+    title: `${name}: who may call it`,
+    ...(letIn.length > 0 && { notice: `Let in: ${letIn.join(', ')}.` }),
+    body: html`<p>Whom you let in calls its tools in your name at its server. Its settings stay yours.</p>
+${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
+${letInForm(form, { ...form, save: 'Done: connect an app' })}
+<p><a href="tools">Back to its tools</a></p>`,
+  };
+}

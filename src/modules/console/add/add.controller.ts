@@ -1,0 +1,164 @@
+/**
+ * `/ui/add`: adds a server. The field takes the address of an MCP server, a name of the registry, or an mcp.json. `do=find` probes
+ * it and shows what is there; of an mcp.json it lists the servers and probes none. `do=add` makes the connection in a namespace
+ * where the person may, of which the first is made on the way, and leads to the setup page where the server wants a login or
+ * values, and then to the steps of `add-steps.controller.ts`. A refused form keeps what was typed, but for keys; a fault of its id
+ * or namespace stands beside the field.
+ */
+import { Controller, Get, Post, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Env } from '../../../config/env.js';
+import { DomainError, InvalidInputError, statusOf } from '../../../platform/errors/domain-error.js';
+import { sendFramed } from '../../../platform/pages/frame.js';
+import { redirectTo } from '../../../platform/pages/page.js';
+import { isObject } from '../../../platform/text/json.js';
+import { CurrentPerson, Page, SentForm } from '../../auth/access.decorator.js';
+import { AccessService } from '../../auth/access.service.js';
+import type { SessionCaller } from '../../auth/access.types.js';
+import { ConnectionsService } from '../../connections/connections.service.js';
+import { ProbeService } from '../../connections/probe/probe.service.js';
+import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { addPage, idOf, type AddTarget, type AddView, type FaultyField, type ListedServer } from './add.page.js';
+import { setupOf, type Connection } from './add-steps.page.js';
+import { OwnNamespacesService } from '../own-namespaces.service.js';
+
+/** Servers of an mcp.json that are listed. */
+const LISTED_MAX = 50;
+
+@Controller('ui/add')
+export class AddController {
+  constructor(
+    private readonly env: Env,
+    private readonly probes: ProbeService,
+    private readonly connections: ConnectionsService,
+    private readonly namespaces: NamespacesService,
+    private readonly own: OwnNamespacesService,
+    private readonly access: AccessService,
+  ) {}
+
+  @Get()
+  @Page('connections:write')
+  show(@CurrentPerson() person: SessionCaller, @Req() request: Request, @Res() response: Response): Promise<void> {
+    return this.send(person, request, response, new URLSearchParams());
+  }
+
+  @Post()
+  @Page('connections:write')
+  async act(
+    @SentForm() form: URLSearchParams,
+    @CurrentPerson() person: SessionCaller,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    try {
+      if (form.get('do') !== 'add') {
+        return await this.send(person, request, response, form, { found: await this.found(form, person) });
+      }
+      const { namespace, connection } = await this.add(form, person);
+      const steps = `add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
+      redirectTo(response, setupOf(this.env, '../', namespace, connection) ?? steps);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      // The found server stays on the page.
+      const found = form.get('do') === 'add' ? await this.found(form, person).catch(() => null) : null;
+      const { field } = error as { field?: FaultyField };
+      await this.send(person, request, response, form, { fault: error.message, field, found }, statusOf[error.kind]);
+    }
+  }
+
+  private async found(form: URLSearchParams, person: SessionCaller): Promise<AddView['found']> {
+    const what = (form.get('what') ?? '').trim();
+    if (what.startsWith('{')) return { listed: listedIn(what) };
+    const target = /^[a-z]+:/i.test(what) ? { mcpUrl: what } : { server: what };
+    return { target, probed: await this.probes.probe(person, await this.probes.checked(target)) };
+  }
+
+  private async add(
+    form: URLSearchParams,
+    person: SessionCaller,
+  ): Promise<{ namespace: string; connection: Connection }> {
+    const text = (name: string) => (form.get(name) ?? '').trim();
+    const given = (name: string) => (text(name) === '' ? {} : { [name]: text(name) });
+    const headers = {
+      ...(text('headers') === '' ? {} : parsed(text('headers'))),
+      ...(text('key') === '' ? {} : { [text('header')]: text('key') }),
+    };
+    const body = await this.connections.checked({
+      ...given('mcpUrl'),
+      ...given('server'),
+      ...given('transport'),
+      ...given('name'),
+      ...(Object.keys(headers).length > 0 && { headers }),
+    });
+    // A name that is free is claimed, and one of another account refused.
+    const { name } = await this.namespaces.claim(text('namespace'), person).catch(refusedAt('namespace'));
+    const owned = await this.namespaces.find(name);
+    if (!owned) throw new InvalidInputError('The namespace was deleted meanwhile.');
+    const connection = await this.connections
+      .create({ id: owned.id, name }, body, person, text('id'))
+      .catch(refusedAt('id'));
+    return { namespace: name, connection };
+  }
+
+  private async send(
+    person: SessionCaller,
+    request: Request,
+    response: Response,
+    form: URLSearchParams,
+    { found = null, fault = null, field }: Partial<Pick<AddView, 'found' | 'fault' | 'field'>> = {},
+    status = 200,
+  ): Promise<void> {
+    const [own, usable] = await Promise.all([
+      this.own.namesOf(person),
+      this.namespaces.namesOf(this.access.accountsWith(person, 'manage')),
+    ]);
+    const probed = found && 'probed' in found ? found.probed : null;
+    const name = probed?.title ?? probed?.name ?? (probed ? new URL(form.get('what')?.trim() ?? '').hostname : '');
+    const typed = (field: string, proposed: string) => form.get(field) ?? proposed;
+    const fields = {
+      name: typed('name', name.slice(0, 255)),
+      id: typed('id', idOf(name)),
+      namespace: typed('namespace', own.at(-1) ?? this.own.proposalFor(person)),
+      header: typed('header', probed?.login?.header ?? ''),
+    };
+    const shown = { what: form.get('what') ?? '', at: form.get('at'), fault, field, found, fields };
+    const view = { ...shown, namespaces: usable, isFirst: own.length === 0 };
+    sendFramed(this.env, request, response, person.accountName, (token) => addPage({ ...view, token }), status);
+  }
+}
+
+/** Rethrows a refusal with the field that it is shown beside; of an id only that it is taken. */
+function refusedAt(field: FaultyField): (error: unknown) => never {
+  return (error) => {
+    const isOfField = error instanceof DomainError && (field === 'namespace' || error.kind === 'conflict');
+    throw isOfField ? Object.assign(error, { field }) : error;
+  };
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // The sentence below says so.
+  }
+  throw new InvalidInputError('This is no whole mcp.json: paste the text from the first { to the last }.');
+}
+
+/** The servers of an mcp.json, in any of the forms that clients have. */
+function listedIn(text: string): ListedServer[] {
+  const file = parsed(text);
+  const servers = file.mcpServers ?? file.servers ?? file.context_servers ?? file;
+  const listed = Object.entries(isObject(servers) ? servers : {}).flatMap(([name, entry]): ListedServer[] => {
+    if (!isObject(entry)) return [];
+    const { url, serverUrl, httpUrl, headers, command, args } = entry;
+    const mcpUrl = [url, serverUrl, httpUrl].find((one): one is string => typeof one === 'string');
+    const sent: AddTarget = isObject(headers) ? { headers: JSON.stringify(headers) } : {};
+    if (mcpUrl !== undefined) return [{ name, target: { mcpUrl, ...sent } }];
+    if (typeof command !== 'string') return [];
+    const words = [command, ...(Array.isArray(args) ? args.map(String) : [])];
+    return [{ name, target: { transport: 'uplink' }, command: words.join(' ') }];
+  });
+  if (listed.length === 0) throw new InvalidInputError('This mcp.json names no server.');
+  return listed.slice(0, LISTED_MAX);
+}

@@ -1,0 +1,47 @@
+/** The form of who may call a connection: only its owner, everybody in an organization, or people by their names. */
+import { html, type Html } from '../../../platform/pages/html.js';
+
+/** An organization whose members can be let in. */
+export interface Organization {
+  organizationId: string;
+  organizationName: string;
+}
+
+/** The choice as it was sent; `who` is `own`, `people` or the id of an organization, and empty before one is made. */
+export interface LetIn {
+  who: string;
+  /** Names of accounts, with commas or on lines of their own. */
+  names: string;
+}
+
+/**
+ * @param own label of the choice that lets nobody else in
+ * @param save label of the button
+ */
+export function letInForm(
+  { who, names }: LetIn,
+  {
+    token,
+    own,
+    organizations,
+    faults,
+    save,
+  }: { token: Html; own: string; organizations: Organization[]; faults: string[]; save: string },
+): Html {
+  const choice = (value: string, label: string) =>
+    html`<p><label><input type="radio" name="who" required value="${value}"${value === who && html` checked`}> ${label}</label></p>`;
+  const isFaulty = faults.length > 0;
+  return html`<form method="post">${token}<fieldset><legend>Who may call it</legend>
+${choice('own', own)}
+${organizations.map(({ organizationId, organizationName }) => choice(organizationId, `Everybody in ${organizationName}`))}
+${choice('people', 'These people')}
+<p><label for="names">Names of their accounts, with commas or one a line</label>
+${isFaulty && html`<span id="names-fault" class="fault" role="alert">${faults.map((fault) => html`${fault}<br>`)}</span>`}
+<textarea id="names" name="names" rows="3" maxlength="20000" spellcheck="false"${isFaulty && html` aria-invalid="true" aria-describedby="names-fault"`}>\n${names}</textarea></p></fieldset>
+<p><button type="submit" name="do" value="let-in">${save}</button></p></form>`;
+}
+
+/** The names in the text of the field, each once. */
+export function namesIn(text: string): string[] {
+  return [...new Set(text.split(/[,\r\n]/).map((name) => name.trim()))].filter((name) => name !== '');
+}

@@ -1,0 +1,52 @@
+/**
+ * The form of the tools that a connection offers: a tick for each, with what it says of itself. It works without scripts: its
+ * buttons `do=find`, `all`, `reads` and `none` show the form again, {@link ticksAfter} has the ticks then, and `do=save` stores
+ * them. A tool that a search hides keeps its tick in a hidden input.
+ */
+import { html, type Html } from '../../../platform/pages/html.js';
+import { annotationsOf, needsTick, type Tool } from '../connection/tool-try.page.js';
+
+/** The names that are ticked after a button was pressed. */
+export function ticksAfter(form: URLSearchParams, tools: Tool[]): Set<string> {
+  const names = (list: Tool[]) => new Set(list.map(({ name }) => name));
+  switch (form.get('do')) {
+    case 'all':
+      return names(tools);
+    case 'reads':
+      return names(tools.filter((tool) => !needsTick(tool)));
+    case 'none':
+      return new Set();
+    default: {
+      const sent = new Set(form.getAll('tool'));
+      return names(tools.filter(({ name }) => sent.has(name)));
+    }
+  }
+}
+
+/** @param q words of the search @param save label of the button that stores the choice */
+export function offeredToolsForm(
+  tools: Tool[],
+  { token, ticked, q, save }: { token: Html; ticked: ReadonlySet<string>; q: string; save: string },
+): Html {
+  const words = q.toLowerCase();
+  const isFound = ({ name, title, description }: Tool) =>
+    [name, title, description].some((text) => typeof text === 'string' && text.toLowerCase().includes(words));
+  const found = tools.filter(isFound);
+  const hidden = tools
+    .filter((tool) => ticked.has(tool.name) && !found.includes(tool))
+    .map(({ name }) => html`<input type="hidden" name="tool" value="${name}">`);
+  const button = (value: string, label: string, kind: 'submit' | 'plain' = 'plain') =>
+    html`<button type="submit" name="do" value="${value}"${kind === 'plain' && html` class="plain"`}>${label}</button> `;
+  return html`<form method="post" class="choice">${token}${hidden}
+<p><label for="q">Find a tool</label><input id="q" type="search" name="q" value="${q}" maxlength="255"></p>
+<p class="row">${button('find', 'Find')}${button('all', 'Tick all')}${button('reads', 'Tick what reads only')}${button('none', 'Tick none')}</p>
+<fieldset><legend>Tools (${ticked.size} of ${tools.length} ticked)</legend>
+${found.length === 0 && html`<p>No tool has these words.</p>`}
+${found.map(
+  (
+    tool,
+  ) => html`<p><label><input type="checkbox" name="tool" value="${tool.name}"${ticked.has(tool.name) && html` checked`}> <b>${tool.name}</b></label>
+${typeof tool.description === 'string' && tool.description} <span class="hint">${annotationsOf(tool).join(', ')}</span></p>`,
+)}</fieldset>
+<p>${button('save', save, 'submit')}</p></form>`;
+}

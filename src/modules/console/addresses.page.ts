@@ -1,0 +1,133 @@
+/** The pages of the addresses: the connections of a namespace, a server. */
+import type { Framed } from '../../platform/pages/frame.js';
+import { html, type Html } from '../../platform/pages/html.js';
+import { timeOf } from '../../platform/pages/times.js';
+import type { GrantRef } from '../auth/access.types.js';
+import type { AccessRequestsService } from '../grants/access-requests.service.js';
+import type { ServersService } from '../servers/servers.service.js';
+
+export type Server = Awaited<ReturnType<ServersService['detail']>>;
+export type AccessRequest = Awaited<ReturnType<AccessRequestsService['ask']>>['request'];
+
+/** Tools of a server on its page. */
+const TOOLS_MAX = 200;
+
+/** A page for what does not exist, and for what the person may not know of. @param root way to the root of the service */
+export function nothingHere(root: string): Framed {
+  return {
+    title: 'Nothing here',
+    body: html`<p role="alert">There is nothing at this address, or your account may not know of it. Check the address with whoever
+gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</p>`,
+  };
+}
+
+/** The page of all connections of a namespace. */
+export function namespacePage(namespace: string, grant: GrantRef | undefined, connect: Html): Framed {
+  return {
+    title: namespace,
+    asRequest: `/connect/${encodeURIComponent(namespace)}`,
+    body: html`<section aria-labelledby="what"><h2 id="what">One address for all</h2>
+<p>All connections of the namespace <code>${namespace}</code> as one MCP server. Its tools are named
+<code>connection__tool</code>.</p>
+<p>You may ${grant?.tools ? html`call these tools: ${grant.tools.join(', ')}` : 'call all tools'}.</p></section>
+${connect}`,
+  };
+}
+
+/** A server on a card or page, with the rights of the person. */
+export interface ServerView {
+  server: Server;
+  slug: string;
+  mayCall: boolean;
+  /** The newest request of the account for access. */
+  request: AccessRequest | undefined;
+}
+
+/** The page of a server. */
+export function serverPage(
+  view: ServerView,
+  {
+    token,
+    connect,
+    fault,
+    text = '',
+  }: { token: Html; connect: Html; fault?: string; /** The typed sentence. */ text?: string },
+): Framed {
+  const { server } = view;
+  const { tools } = server;
+  return {
+    title: server.displayName,
+    asRequest: `/servers/${encodeURIComponent(server.qualifiedName)}`,
+    body: html`${fault !== undefined && html`<p role="alert">${fault}</p>`}
+<section aria-labelledby="what"><h2 id="what">What it is</h2>
+${factsOf(view)}
+${actionsOf(view, { token, text, action: view.slug })}</section>
+${view.mayCall && connect}
+${
+  tools &&
+  tools.length > 0 &&
+  html`<section aria-labelledby="tools"><h2 id="tools">Tools</h2><dl>${tools
+    .slice(0, TOOLS_MAX)
+    .map(({ name, description }) => html`<div><dt>${name}</dt><dd>${description}</dd></div>`)}</dl>
+${tools.length > TOOLS_MAX && html`<p>And ${tools.length - TOOLS_MAX} more.</p>`}</section>`
+}`,
+  };
+}
+
+/** The description of a server, its needs, and the warnings of the scan. */
+export function factsOf({ server, mayCall }: ServerView): Html {
+  const { qualifiedName, description, tools, security, suspended, remote, currentReleaseId } = server;
+  const warnings = security?.warnings ?? [];
+  const { configSchema = {} } = server.connections[0] ?? {};
+  const required = ((configSchema.required as string[] | undefined) ?? []).map((name) => {
+    const { title } = (configSchema.properties as Record<string, { title?: string }> | undefined)?.[name] ?? {};
+    return title ?? name;
+  });
+  const needs = !mayCall
+    ? 'the permission of its owner'
+    : required.length > 0
+      ? `values of yours: ${required.join(', ')}`
+      : 'no value of yours';
+  const [by = ''] = qualifiedName.split('/');
+  return html`<p>${description}</p>
+<p class="soft"><code>${qualifiedName}</code>, by ${by}. It needs ${needs}.
+${tools === null ? 'Its tools are not known yet.' : html`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}.`}</p>
+${suspended && html`<p role="note">⊘ Suspended by the operator since ${timeOf(suspended.since)}: ${suspended.reason}</p>`}
+${currentReleaseId === null ? html`<p>○ Nothing of it is published yet.</p>` : !remote && html`<p>It runs on the machine of its user, not here.</p>`}
+${
+  security &&
+  (!security.scanPassed || warnings.length > 0) &&
+  html`<details><summary>⚠ The scan warns${warnings.length > 0 && `: ${warnings.length}`}</summary><ul>${warnings.map(
+    ({ message }) => html`<li>${message}</li>`,
+  )}</ul></details>`
+}`;
+}
+
+/** The next steps of the person, as forms that post to the page of the server. @param action its address */
+export function actionsOf(
+  { server, mayCall, request }: ServerView,
+  { token, action, text = '' }: { token: Html; action: string; text?: string },
+): Html | false {
+  if (server.suspended) return false;
+  if (mayCall) {
+    return (
+      server.remote &&
+      html`<form method="post" action="${action}">${token}<p><button type="submit" name="do" value="set-up">Set up for me</button>
+<span class="hint">Makes a connection of your own to it.</span></p></form>`
+    );
+  }
+  const asked =
+    request &&
+    html`<p>◐ You asked for access, ${timeOf(request.createdAt)}: “${request.text}”. ${
+      request.state === 'open'
+        ? 'Its owner has not answered yet.'
+        : request.state === 'refused'
+          ? html`⊘ Refused${request.decidedAt !== null && html`, ${timeOf(request.decidedAt)}`}: “${request.answer}”`
+          : 'It was granted, and has ended since.'
+    }</p>`;
+  if (request?.state === 'open') return asked ?? false;
+  const field = `text-${action}`;
+  return html`${asked}<form method="post" action="${action}">${token}<p><label for="${field}">What you need it for</label>
+<input id="${field}" name="text" required maxlength="500" value="${text}"></p>
+<p><button type="submit" name="do" value="ask">Ask for access</button></p></form>`;
+}

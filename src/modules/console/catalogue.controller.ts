@@ -1,0 +1,41 @@
+import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { sendFramed } from '../../platform/pages/frame.js';
+import { CurrentPerson, Page } from '../auth/access.decorator.js';
+import type { SessionCaller } from '../auth/access.types.js';
+import { ServerSearchService } from '../servers/search/server-search.service.js';
+import { cataloguePage } from './catalogue.page.js';
+import { ServerViewsService } from './server-views.service.js';
+
+/** The same as `ServerQueryDto` takes. */
+const QUERY_LENGTH_MAX = 500;
+
+/** `/ui/catalogue`: the servers that a person may find. `?q=` searches, `&page=` pages. */
+@Controller('ui/catalogue')
+export class CatalogueController {
+  constructor(
+    private readonly env: Env,
+    private readonly searches: ServerSearchService,
+    private readonly views: ServerViewsService,
+  ) {}
+
+  @Get()
+  @Page('servers:read')
+  async show(
+    @Query('q') sent: unknown,
+    @Query('page') sentPage: unknown,
+    @CurrentPerson() person: SessionCaller,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const q = typeof sent === 'string' ? sent.replaceAll('\0', '').slice(0, QUERY_LENGTH_MAX).trim() : '';
+    const page = /^[1-9]\d{0,8}$/.test(String(sentPage)) ? Number(sentPage) : 1;
+    const { servers, pagination } = await this.searches.list({ q, page, fields: ['qualifiedName'] }, person);
+    const names = servers.flatMap(({ qualifiedName }) => qualifiedName ?? []);
+    const views = await this.views.of(person, names);
+    sendFramed(this.env, request, response, person.accountName, (token) =>
+      cataloguePage({ q, views, pagination, token }),
+    );
+  }
+}

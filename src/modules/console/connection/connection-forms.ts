@@ -1,0 +1,70 @@
+/** The bodies of REST that the forms of the page of a connection stand for. */
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+
+/**
+ * The body of a change of a connection.
+ *
+ * @param what the member that the form is for
+ * @throws InvalidInputError for an unknown form, and for text that cannot be read
+ */
+export function changeIn(what: string, form: URLSearchParams): object {
+  const text = form.get(what)?.trim() ?? '';
+  switch (what) {
+    case 'name':
+    case 'mcpUrl':
+      return { [what]: text };
+    case 'metadata':
+      return { metadata: jsonIn(text) };
+    case 'headers':
+      return { headers: headersIn(text) };
+    case 'callTimeoutMs':
+      return { callTimeoutMs: text === '' ? null : Number(text) };
+  }
+  throw new InvalidInputError('This form is not known: open the page again');
+}
+
+/** The body of a grant. */
+export function grantIn(form: URLSearchParams): object {
+  const text = (name: string) => form.get(name)?.trim() ?? '';
+  const isOfTools = text('level') === 'tools';
+  return {
+    account: text('account'),
+    level: isOfTools ? 'call' : text('level'),
+    ...(isOfTools && { tools: { allow: linesOf(text('tools')) } }),
+    ...(text('until') !== '' && { expiresAt: `${text('until')}T00:00:00Z` }),
+  };
+}
+
+/** Names of typed headers, which alone are shown again. */
+export function headerNamesIn(text: string): string {
+  return linesOf(text)
+    .flatMap((line) => (line.includes(':') ? `${line.split(':', 1)[0]}: ` : []))
+    .join('\n');
+}
+
+function headersIn(text: string): Record<string, string> {
+  return Object.fromEntries(
+    linesOf(text).map((line) => {
+      const [, name, value] = /^([^:]+):(.*)$/.exec(line) ?? [];
+      if (name === undefined || value === undefined) {
+        throw new InvalidInputError('Write each header on a line of its own: its name, a colon, its value');
+      }
+      return [name.trim(), value.trim()];
+    }),
+  );
+}
+
+function linesOf(text: string): string[] {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new InvalidInputError(`metadata must be JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,39 @@
+/** The content of the page of a connection. */
+import type { Html } from '../../../platform/pages/html.js';
+import type { GrantRef } from '../../auth/access.types.js';
+import type { ConnectionsService } from '../../connections/connections.service.js';
+import type { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
+import type { ConnectionLogService } from '../../connections/log/connection-log.service.js';
+import type { RecordingsService } from '../../connections/mock/recordings.service.js';
+import type { GrantsService } from '../../grants/grants.service.js';
+import type { FormsView } from '../forms.page.js';
+
+type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
+/** The newest calls. */
+export type Calls = Awaited<ReturnType<ConnectionLogService['list']>>;
+type GrantList = Awaited<ReturnType<GrantsService['list']>>;
+
+/** Content of the page. */
+export interface ConnectionView extends FormsView {
+  namespace: string;
+  connection: Connection;
+  /** Of the caller; undefined for whoever owns it. */
+  grant: GrantRef | undefined;
+  connect: Html;
+  tools: Html;
+  /** Relative; absent where nothing waits for the person. */
+  setupUrl?: string;
+  /** The person may read what REST says of the connection to its owner and managers. */
+  mayRead: boolean;
+  diagnosis?: Awaited<ReturnType<DiagnosisService['diagnose']>>;
+  calls: Calls | null;
+  recording: Awaited<ReturnType<RecordingsService['get']>> | null;
+  /** The first recorded calls, for whoever owns the connection. */
+  recorded: Awaited<ReturnType<RecordingsService['callsOf']>>['calls'];
+  changes: {
+    /** Another address may be entered. */
+    canMove: boolean;
+    canDelete: boolean;
+  } | null;
+  access: { owner: string; isOrganization: boolean; granted: GrantList; ofNamespace: GrantList['grants'] } | null;
+}

@@ -1,0 +1,259 @@
+/**
+ * The rule by which a JSON Schema becomes a form, and a sent form a value. Pure functions.
+ *
+ * Drawn are text, numbers, choices (`enum`, `const`, `oneOf` of constants, yes and no), lists of them and nested objects. `null`
+ * beside another type is an empty field. A part that has another keyword, is nested deeper, or whose names a form cannot carry is a
+ * field for JSON: no keyword is left out. Keywords that only narrow a value (`pattern`, `minimum`) are left to the validation of the whole.
+ *
+ * The name of an input is a prefix and the JSON pointer of its value: `#/options/unit`. The input named by the prefix alone takes
+ * the whole value as JSON, and wins over the others. An empty optional field leaves its member out. A list has one item in a line.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { resolved } from '../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
+
+/** A part of a form. */
+export interface Field {
+  /** Name of its input. */
+  name: string;
+  label: string;
+  hint: string;
+  isRequired: boolean;
+  control: 'text' | 'number' | 'integer' | 'choice' | 'object' | 'json';
+  /** Several values: lines of text or numbers, or several choices. */
+  isList: boolean;
+  /** Of a choice. */
+  options: { label: string; value: unknown }[];
+  /** Of an object: the fields of its members, by their names. */
+  members: Map<string, Field>;
+  /** The value of an empty required field; undefined where one must be entered. */
+  blank: unknown;
+  /** The default of the schema; undefined without one. */
+  fallback: unknown;
+}
+
+/** Faults by the names of inputs, as sentences. */
+export type Faults = Map<string, string>;
+
+/** Objects within objects that are drawn. */
+const DEPTH_MAX = 3;
+
+/** Fields of a form; further parts are fields for JSON. */
+const FIELDS_MAX = 200;
+
+/** Keywords of a drawn part. Those that begin with `x-` say nothing about its value. */
+const DRAWN = new Set(
+  (
+    'type properties required enum const items additionalProperties oneOf anyOf enumNames title description default examples ' +
+    'format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems uniqueItems ' +
+    'deprecated readOnly writeOnly contentEncoding contentMediaType $schema $id $comment $defs definitions'
+  ).split(' '),
+);
+
+/** Characters that pages show otherwise, or that browsers send otherwise. */
+const CHANGED = /[^\P{Cc}\n\t]|[\p{Cs}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** A part that is a field for JSON. */
+const FREE: Partial<Field> = {};
+
+/** JSON text that a page shows as it is. */
+export function jsonText(value: unknown, indent?: number): string {
+  const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, null, indent).replace(CHANGED, escaped);
+}
+
+/** The form of a schema: the field of the whole value. @param prefix of the names of its inputs */
+export function formOf(schema: unknown, prefix = '#'): Field {
+  let count = 0;
+
+  const draw = (given: unknown, name: string, label: string, isRequired: boolean, depth: number): Field => {
+    const part = resolved(given, schema);
+    const { title, description, default: fallback } = part;
+    const field: Field = {
+      name,
+      label: typeof title === 'string' ? title : label,
+      hint: typeof description === 'string' ? description : '',
+      isRequired,
+      control: 'json',
+      isList: false,
+      options: [],
+      members: new Map(),
+      blank: undefined,
+      fallback,
+    };
+    count += 1;
+    return count > FIELDS_MAX ? field : { ...field, ...shapeOf(part, name, depth) };
+  };
+
+  /** What is drawn of a part; nothing for one that is a field for JSON. */
+  const shapeOf = (part: JsonObject, name: string, depth: number): Partial<Field> => {
+    if (Object.keys(part).some((keyword) => !DRAWN.has(keyword) && !keyword.startsWith('x-'))) return FREE;
+    const { anyOf, oneOf, type, enum: listed, enumNames, items, properties = {}, required = [], ...rest } = part;
+    const others = anyOf ?? oneOf;
+    if (others !== undefined) {
+      if (!Array.isArray(others) || (anyOf && oneOf) || [listed, items, part.properties].some((keyword) => keyword))
+        return FREE;
+      const branches = others.map((branch) => resolved(branch, schema));
+      if (
+        branches.length > 0 &&
+        branches.every(isConstant) &&
+        new Set(branches.map(({ const: value }) => jsonText(value))).size === branches.length
+      ) {
+        return choice(branches.map(({ const: value, title }) => ({ value, label: labelOf(value, title) })));
+      }
+      const [kept, ...more] = branches.filter((branch) => branch.type !== 'null' || Object.keys(branch).length > 1);
+      if (!kept || more.length > 0 || branches.length !== 2 || type !== undefined) return FREE;
+      const shape = shapeOf(kept, name, depth);
+      return shape === FREE ? FREE : { ...shape, blank: null };
+    }
+    if (Array.isArray(type)) {
+      const [kept, ...more] = type.filter((one) => one !== 'null') as unknown[];
+      if (kept === undefined || more.length > 0) return FREE;
+      const shape = shapeOf({ ...part, type: kept }, name, depth);
+      return shape === FREE ? FREE : { ...shape, ...(type.includes('null') && { blank: null }) };
+    }
+    if (rest.const !== undefined) return choice([{ value: rest.const, label: labelOf(rest.const) }]);
+    if (Array.isArray(listed)) {
+      const names = Array.isArray(enumNames) ? (enumNames as unknown[]) : [];
+      const filled = listed.filter((value) => value !== null) as unknown[];
+      if (filled.length === 0) return FREE;
+      const shape = choice(filled.map((value, i) => ({ value, label: labelOf(value, names[i]) })));
+      return filled.length < listed.length ? { ...shape, blank: null } : shape;
+    }
+    if (type === 'boolean') return choice([true, false].map((value) => ({ value, label: value ? 'yes' : 'no' })));
+    if (type === 'string') return { control: 'text', ...(rest.default === '' && { blank: '' }) };
+    if (type === 'number' || type === 'integer') return { control: type };
+    if (type === 'array') {
+      const { control, options, isList, blank } = draw(items, name, '', true, depth);
+      const isScalar = control !== 'json' && control !== 'object' && !isList && blank === undefined;
+      return isScalar ? { control, options, isList: true, blank: [] } : FREE;
+    }
+    const isOpen = rest.additionalProperties !== undefined && typeof rest.additionalProperties === 'object';
+    if ((type !== 'object' && part.properties === undefined) || !isObject(properties)) return FREE;
+    const names = Object.keys(properties);
+    const isMissing = !Array.isArray(required) || required.some((member) => !Object.hasOwn(properties, String(member)));
+    const isEmpty = names.length === 0 && depth > 0 && rest.additionalProperties !== false;
+    if (
+      isOpen ||
+      isMissing ||
+      isEmpty ||
+      depth > DEPTH_MAX ||
+      names.some((member) => member.search(/[\r\n\t]/) >= 0 || member.search(CHANGED) >= 0)
+    )
+      return FREE;
+    const members = names.map((member): [string, Field] => {
+      const below = `${name}/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      return [member, draw(properties[member], below, member, (required as unknown[]).includes(member), depth + 1)];
+    });
+    return { control: 'object', members: new Map(members) };
+  };
+
+  return draw(schema, prefix, '', true, 0);
+}
+
+/**
+ * The value of a field in a sent form; undefined for one that is left out.
+ *
+ * @param faults gets those of the text of single inputs: missing ones, no number, no JSON
+ */
+export function valueIn(field: Field, form: URLSearchParams, faults: Faults): unknown {
+  const { name, control, isRequired, isList, blank } = field;
+  const isFilled = [...form].some(([at, text]) => text !== '' && (at === name || at.startsWith(`${name}/`)));
+  if (!isFilled) {
+    if (!isRequired) return undefined;
+    if (blank !== undefined) return blank;
+    if (control !== 'object') return refuse('Enter a value.');
+  }
+  const texts = form.getAll(name).map((text) => text.replaceAll('\r\n', '\n'));
+  const [whole = ''] = texts;
+  if (control === 'json' || (control === 'object' && whole.trim() !== '')) {
+    try {
+      return JSON.parse(whole) as unknown;
+    } catch (error) {
+      return refuse(`This is not JSON: ${(error as Error).message}`);
+    }
+  }
+  if (control === 'object') {
+    const members = [...field.members].map(([member, inner]) => [member, valueIn(inner, form, faults)] as const);
+    return Object.fromEntries(members.filter(([, value]) => value !== undefined));
+  }
+  if (!isList) return scalar(whole);
+  const items = control === 'choice' ? texts : whole.split('\n');
+  return items.filter((item) => item !== '').map(scalar);
+
+  function scalar(text: string): unknown {
+    if (control === 'text') return text;
+    if (control === 'choice') {
+      const option = field.options.find(({ value }) => jsonText(value) === text);
+      return option ? option.value : refuse('Choose one of the values.');
+    }
+    const value = Number(text);
+    if (!NUMBER.test(text.trim()) || !Number.isFinite(value)) return refuse('Enter a number, such as 5 or 0.5.');
+    if (Number.isInteger(value) && !Number.isSafeInteger(value))
+      return refuse('This number is too large to be sent exactly.');
+    return control === 'integer' && !Number.isInteger(value) ? refuse('Enter a whole number.') : value;
+  }
+
+  function refuse(fault: string): undefined {
+    faults.set(name, fault);
+  }
+}
+
+/** The inputs that send exactly this value of a field; null where its controls cannot. The whole value can always be sent as JSON. */
+export function entriesOf(field: Field, value: unknown): [string, string][] | null {
+  const entries = written(field, value);
+  const faults: Faults = new Map();
+  const isSame = isDeepStrictEqual(valueIn(field, new URLSearchParams(entries), faults), value) && faults.size === 0;
+  if (isSame && !entries.some(([, text]) => text.includes('\r') || text.search(CHANGED) >= 0)) return entries;
+  return field.control === 'object' || field.control === 'json' ? [[field.name, jsonText(value)]] : null;
+}
+
+/** The inputs with the defaults of the schema. Those within an optional object are not filled in: they would make it present. */
+export function defaultsOf({ members }: Field): [string, string][] {
+  return [...members.values()].flatMap((field) => {
+    if (field.fallback !== undefined) return entriesOf(field, field.fallback) ?? [];
+    return field.isRequired ? defaultsOf(field) : [];
+  });
+}
+
+/** The name of the input beside which the fault of a value stands. @param path names that lead to the faulty part */
+export function inputAt(field: Field, [first, ...rest]: string[]): string {
+  const inner = first === undefined ? undefined : field.members.get(first);
+  return inner ? inputAt(inner, rest) : field.name;
+}
+
+function written(field: Field, value: unknown): [string, string][] {
+  const { name, control, isList, members } = field;
+  if (value === undefined || (value === null && field.blank === null)) return [];
+  if (control === 'json') return [[name, jsonText(value)]];
+  if (control === 'object') {
+    return isObject(value)
+      ? [...members].flatMap(([member, inner]) => (Object.hasOwn(value, member) ? written(inner, value[member]) : []))
+      : [];
+  }
+  const textOf = (item: unknown) => (control === 'text' ? String(item) : jsonText(item));
+  if (!isList) return [[name, textOf(value)]];
+  if (!Array.isArray(value)) return [];
+  const items = value.map(textOf);
+  return control === 'choice' ? items.map((item) => [name, item]) : [[name, items.join('\n')]];
+}
+
+function choice(options: Field['options']): Partial<Field> {
+  return { control: 'choice', options };
+}
+
+function labelOf(value: unknown, title?: unknown): string {
+  if (typeof title === 'string') return title;
+  return typeof value === 'string' ? value : jsonText(value);
+}
+
+/** True for a branch that allows one value, and says nothing else about it. */
+function isConstant(branch: JsonObject): boolean {
+  return (
+    branch.const !== undefined &&
+    branch.const !== null &&
+    Object.keys(branch).every((keyword) => ['const', 'title', 'description', 'type'].includes(keyword))
+  );
+}

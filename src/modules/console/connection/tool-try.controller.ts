@@ -1,0 +1,202 @@
+/**
+ * The page of a tool, `/ui/c/{namespace}/{connectionId}/tools/{tool}`: a form made of its `inputSchema`, and the answer to a call of
+ * it. Who may call the tool may try it. What does not exist and what the person may not know of are one page.
+ *
+ * A sent form is checked against the schema and calls the tool once. The answer stands in the page that the POST returns: nothing is
+ * stored, and so there is no page to redirect to. A tool without `readOnlyHint: true` is called with the tick `run` only. An answer
+ * that asks for input is a second form, whose hidden `waiting` repeats the call with `action=accept` or `decline`.
+ */
+import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Env } from '../../../config/env.js';
+import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
+import type { job as faultsJob } from '../../../platform/json-schema/schema-faults.job.js';
+import { sendFramed } from '../../../platform/pages/frame.js';
+import { rootFrom } from '../../../platform/pages/page.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
+import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
+import { CurrentPerson, Page, SentForm } from '../../auth/access.decorator.js';
+import { AccessService } from '../../auth/access.service.js';
+import type { SessionCaller } from '../../auth/access.types.js';
+import { ConnectionsService } from '../../connections/connections.service.js';
+import { listedTools } from '../../connections/core/connections.access.js';
+import { McpTrial, TRIAL_CAPABILITIES, type Trial } from '../../connections/mcp-trial.service.js';
+import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
+import { nothingHere } from '../addresses.page.js';
+import { defaultsOf, formOf, inputAt, valueIn, type Faults, type Field } from './schema-form.js';
+import { inputSchemaOf, needsTick, prefixOf, toolPage, type Tool, type Waiting } from './tool-try.page.js';
+
+const FAULTS = 'platform/json-schema/schema-faults.job.js';
+
+/** Route parameters. */
+interface ToolAddress {
+  namespace: string;
+  connectionId: string;
+  tool: string;
+}
+
+@Controller('ui/c/:namespace/:connectionId/tools/:tool')
+export class ToolTryController {
+  constructor(
+    private readonly env: Env,
+    private readonly access: AccessService,
+    private readonly connections: ConnectionsService,
+    private readonly tools: ConnectionToolsService,
+    private readonly trial: McpTrial,
+  ) {}
+
+  @Get()
+  @Page('connections:read')
+  show(
+    @Param() address: ToolAddress,
+    @CurrentPerson() person: SessionCaller,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    return this.send(address, person, request, response, ({ tool }) => {
+      const form = new URLSearchParams(defaultsOf(formOf(inputSchemaOf(tool))));
+      return Promise.resolve({ typed: { form, faults: new Map() } });
+    });
+  }
+
+  @Post()
+  @Page('connections:execute')
+  call(
+    @Param() address: ToolAddress,
+    @SentForm() form: URLSearchParams,
+    @CurrentPerson() person: SessionCaller,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    return this.send(address, person, request, response, async ({ tool, namespaceId }) => {
+      const faults: Faults = new Map();
+      const typed = { form, faults };
+      const continued = waitingIn(form);
+      const args = continued ? continued.arguments : await this.argumentsIn(tool, namespaceId, typed);
+      const answers = continued && (await this.answersIn(continued, namespaceId, typed));
+      if (needsTick(tool) && !form.has('run')) faults.set('run', 'Tick this first.');
+      if (faults.size > 0) return { typed, waiting: continued ?? undefined, status: 400 };
+      const params = { name: tool.name, arguments: args, ...answers };
+      const trial = await this.trial.call(person, address, { method: 'tools/call', params }, response);
+      return { typed, trial, waiting: waitingAfter(trial, args) };
+    });
+  }
+
+  /** Answers with the page that `work` makes; a refusal keeps what was typed. */
+  private async send(
+    { namespace: owner, connectionId, tool: name }: ToolAddress,
+    person: SessionCaller,
+    request: Request,
+    response: Response,
+    work: (found: {
+      tool: Tool;
+      namespaceId: string;
+    }) => Promise<Pick<Parameters<typeof toolPage>[2], 'typed' | 'trial' | 'waiting' | 'fault'> & { status?: number }>,
+  ): Promise<void> {
+    const missing = () => nothingHere(rootFrom(request.path));
+    try {
+      const rule = { scope: 'connections:read', ...listedTools } as const;
+      const { caller, namespace } = await this.access.authorize(person, rule, { owner, connectionId });
+      if (!namespace) throw new Error('The rule has an owner');
+      const connection = await this.connections.get(namespace, connectionId, caller);
+      const { tools } = await this.tools.known(namespace, connectionId, caller.grant?.tools, {
+        ask: true,
+        capabilities: TRIAL_CAPABILITIES,
+      });
+      const item = tools?.find((listed) => listed.name === name);
+      if (!item) return void sendFramed(this.env, request, response, person.accountName, missing, 404);
+      const tool = JSON.parse(item.text) as Tool;
+      const { status, ...made } = await work({ tool, namespaceId: namespace.id }).catch((error: unknown) => {
+        if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
+        const shown = caller.grant?.level === 'call' ? error.forGuest() : error;
+        const form = (request.body as URLSearchParams | undefined) ?? new URLSearchParams();
+        return { typed: { form, faults: new Map() }, fault: shown.message, status: statusOf[error.kind] };
+      });
+      const where = { namespace: owner, connectionId, name: connection.name };
+      const isGuest = caller.grant?.level === 'call';
+      const page = (token: Parameters<typeof toolPage>[2]['token']) =>
+        toolPage(where, tool, { ...made, token, isGuest });
+      sendFramed(this.env, request, response, person.accountName, page, status);
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.kind !== 'not_found') throw error;
+      sendFramed(this.env, request, response, person.accountName, missing, 404);
+    }
+  }
+
+  private async argumentsIn(tool: Tool, namespaceId: string, typed: Sent): Promise<JsonObject> {
+    const schema = inputSchemaOf(tool);
+    const root = formOf(schema);
+    const value = await this.checkedValue(root, schema, namespaceId, typed);
+    if (isObject(value)) return value;
+    if (typed.faults.size === 0) typed.faults.set(root.name, 'Enter a JSON object.');
+    return {};
+  }
+
+  /** The members of the repeated call. */
+  private async answersIn(
+    { inputRequests, requestState }: Waiting,
+    namespaceId: string,
+    sent: Sent,
+  ): Promise<JsonObject> {
+    const isAccepted = sent.form.get('action') === 'accept';
+    const answers = Object.entries(inputRequests).map(
+      async ([key, { params = {} }], i): Promise<[string, JsonObject]> => {
+        if (!isAccepted) return [key, { action: 'decline' }];
+        if (typeof params.url === 'string') return [key, { action: 'accept' }];
+        const root = formOf(params.requestedSchema, prefixOf(i));
+        return [
+          key,
+          { action: 'accept', content: await this.checkedValue(root, params.requestedSchema, namespaceId, sent) },
+        ];
+      },
+    );
+    const inputResponses = Object.fromEntries(await Promise.all(answers));
+    return { ...(answers.length > 0 && { inputResponses }), ...(requestState !== undefined && { requestState }) };
+  }
+
+  /** The value of a form, with its faults against the schema. */
+  private async checkedValue(
+    root: Field,
+    schema: unknown,
+    namespaceId: string,
+    { form, faults }: Sent,
+  ): Promise<unknown> {
+    const own: Faults = new Map();
+    const value = valueIn(root, form, own);
+    if (own.size === 0) {
+      const input = { schema: JSON.stringify(schema ?? {}), value };
+      const found = await tenantThread.run<typeof faultsJob>(namespaceId, FAULTS, input).catch((error: unknown) => {
+        if (error instanceof ThreadJobEndedError) return [];
+        throw error;
+      });
+      for (const { path, message } of found) own.set(inputAt(root, path), `The value ${message}.`);
+    }
+    for (const [name, fault] of own) faults.set(name, fault);
+    return value;
+  }
+}
+
+interface Sent {
+  form: URLSearchParams;
+  faults: Faults;
+}
+
+/** The call that a form continues; null for a new call. */
+function waitingIn(form: URLSearchParams): Waiting | null {
+  const text = form.get('waiting');
+  if (text === null) return null;
+  try {
+    const { arguments: args, requestState, inputRequests } = JSON.parse(text) as Waiting;
+    const requests = Object.entries(inputRequests).filter(([, request]) => isObject(request));
+    return isObject(args) ? { arguments: args, requestState, inputRequests: Object.fromEntries(requests) } : null;
+  } catch {
+    return null;
+  }
+}
+
+function waitingAfter({ result }: Trial, args: JsonObject): Waiting | undefined {
+  if (result?.resultType !== 'input_required') return undefined;
+  const { requestState, inputRequests } = result;
+  const requests = isObject(inputRequests) ? (inputRequests as Waiting['inputRequests']) : {};
+  return { arguments: args, requestState, inputRequests: requests };
+}

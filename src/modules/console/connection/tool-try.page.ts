@@ -1,0 +1,180 @@
+/** The page of a tool of a connection: what the model sees of it, the form to try it, and the answer to a call. */
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
+import type { Framed } from '../../../platform/pages/frame.js';
+import { html, type Html } from '../../../platform/pages/html.js';
+import { timeOf } from '../../../platform/pages/times.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
+import type { Trial } from '../../connections/mcp-trial.service.js';
+import { formOf, jsonText } from './schema-form.js';
+import { inputsOf, type Typed } from './schema-form.page.js';
+
+/** A tool as its server lists it. */
+export interface Tool {
+  name: string;
+  title?: unknown;
+  description?: unknown;
+  inputSchema?: unknown;
+  annotations?: unknown;
+}
+
+/** An answer that asks for input: all that its continuation repeats. */
+export interface Waiting {
+  arguments: JsonObject;
+  requestState?: unknown;
+  inputRequests: Record<string, { method?: unknown; params?: JsonObject }>;
+}
+
+/** Characters of texts of a result that the page shows. */
+const SHOWN_CHARS_MAX = 64 * 1024;
+
+/** Bytes of a result, or of one of its pictures, that the page holds in a `data:` address. */
+const HELD_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Kinds of failures for guests, by the codes of their errors. */
+const KINDS: Record<number, string> = {
+  [rpcCode.upstreamError]: 'The MCP server cannot be reached, or fails.',
+  [rpcCode.timeout]: 'The MCP server did not answer in time.',
+  [rpcCode.authRequired]: 'It waits for its owner, who has to log in.',
+  [rpcCode.inputRequired]: 'It waits for its owner, who has to enter a value.',
+};
+
+const MEDIA = /^(image|audio)\/[\w.+-]+$/;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** Annotations in words. Where a server says nothing, MCP takes a tool for one that may destroy. */
+export function annotationsOf({ annotations }: Tool): string[] {
+  const hints = isObject(annotations) ? annotations : {};
+  if (hints.readOnlyHint === true) return ['reads only'];
+  const said = { true: 'destroys or overwrites', false: 'writes' }[String(hints.destructiveHint)];
+  return [
+    said ?? 'may write or destroy: it does not say',
+    ...(hints.idempotentHint === true ? ['twice is like once'] : []),
+  ];
+}
+
+/** True if the person has to tick that the tool is to run. */
+export function needsTick({ annotations }: Tool): boolean {
+  return !(isObject(annotations) && annotations.readOnlyHint === true);
+}
+
+/** The schema of a tool's arguments; an object without known members where the server sends none. */
+export function inputSchemaOf({ inputSchema }: Tool): unknown {
+  return isObject(inputSchema) ? inputSchema : { type: 'object' };
+}
+
+/** @param isGuest sees no text of an error of the MCP server */
+export function toolPage(
+  connection: { namespace: string; connectionId: string; name: string },
+  tool: Tool,
+  {
+    token,
+    typed,
+    fault,
+    trial,
+    waiting,
+    isGuest,
+  }: { token: Html; typed: Typed; fault?: string; trial?: Trial; waiting?: Waiting; isGuest: boolean },
+): Framed {
+  const title = typeof tool.title === 'string' && tool.title !== tool.name ? tool.title : null;
+  const form = html`<form method="post">${token}
+${inputsOf(formOf(inputSchemaOf(tool)), typed)}
+${
+  needsTick(tool) &&
+  html`<p><label><input type="checkbox" name="run" value="yes"${typed.form.has('run') && html` checked`}>Run it: the tool ${annotationsOf(tool)[0]}
+${typed.faults.has('run') && html`<span class="fault">${typed.faults.get('run')}</span>`}</label></p>`
+}
+<button type="submit">Call the tool</button></form>`;
+  return {
+    title: tool.name,
+    hasMedia: true,
+    asRequest: `/connect/${[connection.namespace, connection.connectionId, '.tools', tool.name].map(encodeURIComponent).join('/')}`,
+    body: html`<p><a href="../../${encodeURIComponent(connection.connectionId)}">${connection.name}</a></p>
+${fault !== undefined && html`<p role="alert">${fault}</p>`}
+${typed.faults.size > 0 && html`<p role="alert">Nothing was sent. See what is said at the fields.</p>`}
+${waiting && continuation(waiting, token, typed)}
+${trial && html`<section aria-labelledby="answer" role="status"><h2 id="answer">Answer</h2>${answerOf(trial, isGuest)}</section>`}
+<section aria-labelledby="about"><h2 id="about">What it does</h2>
+${title !== null && html`<p><b>${title}</b></p>`}
+<p>${typeof tool.description === 'string' ? tool.description : 'Its server does not say.'}</p>
+<p class="soft">${annotationsOf(tool).join(', ')}</p></section>
+<section aria-labelledby="try"><h2 id="try">Try it</h2>${form}</section>`,
+  };
+}
+
+/** The prefix of the inputs of one input request. */
+export const prefixOf = (index: number): string => `${index}#`;
+
+function continuation(waiting: Waiting, token: Html, typed: Typed): Html {
+  const parts = Object.values(waiting.inputRequests).map(({ params = {} }, i) => {
+    const { message, url, requestedSchema } = params;
+    const isWeb = typeof url === 'string' && /^https?:\/\//i.test(url);
+    return html`<p>${typeof message === 'string' && message}</p>
+${
+  typeof url !== 'string'
+    ? inputsOf(formOf(requestedSchema, prefixOf(i)), typed)
+    : html`<p>${isWeb ? html`<a href="${url}" target="_blank" rel="noopener noreferrer">${url}</a>` : url}</p>`
+}`;
+  });
+  return html`<section aria-labelledby="input"><h2 id="input">The tool asks you</h2><form method="post">${token}
+<input type="hidden" name="waiting" value="${jsonText(waiting)}"><input type="hidden" name="run" value="yes">${parts}
+<button type="submit" name="action" value="accept">Continue</button>
+<p></p><button type="submit" class="plain" name="action" value="decline">Decline</button></form></section>`;
+}
+
+function answerOf({ result, error, progress, call }: Trial, isGuest: boolean): Html {
+  const outcome = call?.outcome;
+  const isAnswer = outcome === 'ok' || outcome === 'toolError';
+  // The text of a failure may name the host.
+  const isShown = !isGuest || isAnswer || result?.isError !== true;
+  const steps = progress.map(({ progress: done, total, message }) => {
+    const of = typeof total === 'number' && ` of ${total}`;
+    return html`<li>${typeof done === 'number' && done}${of} ${typeof message === 'string' && message}</li>`;
+  });
+  return html`${error && html`<p class="bad">✕ ${isGuest ? (KINDS[error.code] ?? `The MCP server answered with the error ${error.code}.`) : error.message}</p>`}
+${result?.isError === true && html`<p class="bad">✕ ${isAnswer ? 'The tool answered with an error' : 'The call failed'}</p>`}
+${result?.resultType === 'input_required' && html`<p class="wait">◐ waits for you</p>`}
+${result && result.resultType !== 'input_required' && isShown && partsOf(result)}
+${steps.length > 0 && html`<h3>Progress</h3><ol>${steps}</ol>`}
+${call && html`<p class="soft">In the log: ${outcome}, ${call.timing?.totalMs ?? 0} ms, ${timeOf(new Date(call.at ?? 0).toISOString())}, <code>${call.id}</code></p>`}`;
+}
+
+/** The parts of a result. Texts share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up to {@link HELD_BYTES_MAX}. */
+function partsOf(result: JsonObject): Html {
+  let left = SHOWN_CHARS_MAX;
+  let isCut = false;
+  const pre = (text: string) => {
+    const shown = text.slice(0, left);
+    if (shown.length < text.length) isCut = true;
+    left -= shown.length;
+    return shown !== '' && html`<pre>${shown}</pre>`;
+  };
+  const content = (Array.isArray(result.content) ? result.content : []).filter(isObject);
+  const shown = content.map((part, i) => {
+    const { type, data, mimeType, resource } = part;
+    if (type === 'text') return pre(String(part.text));
+    if (type === 'image' || type === 'audio') {
+      const [, kind] = MEDIA.exec(String(mimeType)) ?? [];
+      const isShown = kind === type && typeof data === 'string' && data.length <= HELD_BYTES_MAX && BASE64.test(data);
+      if (!isShown) return pre(`${type} of the type ${String(mimeType)}, which is not shown`);
+      const address = `data:${String(mimeType)};base64,${data}`;
+      return kind === 'image'
+        ? html`<p><img alt="Part ${i + 1} of the result" src="${address}"></p>`
+        : html`<p><audio controls src="${address}"></audio></p>`;
+    }
+    const inner = isObject(resource) ? resource : part;
+    const { uri, name, text, blob } = inner;
+    if (typeof blob !== 'string')
+      return pre([name, uri, text].filter((line) => typeof line === 'string').join('\n') || jsonText(part, 2));
+    return pre(`${String(uri)}\n${String(inner.mimeType)}, ${Buffer.byteLength(blob, 'base64')} bytes`);
+  });
+  const structured =
+    result.structuredContent !== undefined &&
+    html`<h3>Structured content</h3>${pre(jsonText(result.structuredContent, 2))}`;
+  const whole = Buffer.from(JSON.stringify(result));
+  const isHeld = whole.length <= HELD_BYTES_MAX;
+  return html`${shown.length === 0 && !structured && html`<p>The result is empty.</p>`}${shown}${structured}
+${
+  isCut &&
+  html`<p>The result is cut at 64 KB. ${isHeld ? html`<a download="result.json" href="data:application/json;base64,${whole.toString('base64')}">Download the whole result</a>` : 'It is too large for a page: call the tool over REST to have it whole.'}</p>`
+}`;
+}

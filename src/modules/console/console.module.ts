@@ -1,0 +1,66 @@
+/**
+ * The console: the pages below `/ui/`, on which a person does without a program what REST does for programs.
+ *
+ * A page is a controller (`home.controller.ts`) and a file of its HTML (`home.page.ts`), 300 lines at most each, with its line in
+ * the list below, in `LINKS` of `platform/pages/frame.ts` if it has a place in the head, and in `test/e2e/console/access.ts`.
+ *
+ * - The controller declares each route with `@Page(scope, rule)`, as REST does with `@Access`. It takes the caller by
+ *   `@CurrentPerson()`, calls the exported service that the REST controller calls, and answers with `sendFramed`.
+ * - There is no SQL here and no rule: what a page needs belongs into the service, and so REST has it too.
+ * - A form posts to the address of its page, with the token that `sendFramed` hands out. `@SentForm()` has its values, which the guard
+ *   has checked. The handler changes, then redirects to the page (`redirectTo`, relative), whose query names what was done; the page
+ *   turns that word into a sentence (`notice`). A refused form is shown again with what was typed, with the status of the refusal.
+ * - Names of tenants are values of `html`. Addresses are relative. What a person may not do is not shown.
+ */
+import { Module } from '@nestjs/common';
+import { roleModule } from '../../config/role-module.js';
+import { AuthModule } from '../auth/auth.module.js';
+import { ConnectionsModule } from '../connections/connections.module.js';
+import { MockModule } from '../connections/mock/mock.module.js';
+import { GrantsModule } from '../grants/grants.module.js';
+import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { PeopleModule } from '../people/people.module.js';
+import { ServersModule } from '../servers/servers.module.js';
+import { AddController } from './add/add.controller.js';
+import { AddStepsController } from './add/add-steps.controller.js';
+import { AddressesController } from './addresses.controller.js';
+import { ConnectionPageController } from './connection/connection.controller.js';
+import { CatalogueController } from './catalogue.controller.js';
+import { ConnectService } from './clients/connect.service.js';
+import { ConsoleFilesController } from './console-files.controller.js';
+import { HomeController } from './home.controller.js';
+import { OrganizationController } from './organization.controller.js';
+import { ToolTryController } from './connection/tool-try.controller.js';
+import { OwnNamespacesService } from './own-namespaces.service.js';
+import { ServerViewsService } from './server-views.service.js';
+
+/** The pages of the console. */
+@Module({})
+export class ConsoleModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: ConsoleModule,
+    api: {
+      imports: [
+        AuthModule,
+        NamespacesModule,
+        ServersModule,
+        ConnectionsModule,
+        MockModule,
+        GrantsModule,
+        PeopleModule,
+      ].map((module) => module.forRoles(env)),
+      controllers: [
+        ConsoleFilesController,
+        HomeController,
+        CatalogueController,
+        AddController,
+        AddStepsController,
+        AddressesController,
+        ConnectionPageController,
+        OrganizationController,
+        ToolTryController,
+      ],
+      providers: [ConnectService, OwnNamespacesService, ServerViewsService],
+    },
+  }));
+}

@@ -1,0 +1,50 @@
+/**
+ * The list of what an operator has still to do, a part of Home: a sentence each, with the guide. Read from the settings, from the
+ * folder of the embedded database, and from the lists of Home, so that an item is gone as soon as it is done.
+ */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { LAST_BACKUP, type Env } from '../../config/env.js';
+import { Html, html } from '../../platform/pages/html.js';
+
+/** @param hasServers the operator finds a server or a connection @returns null when nothing is left */
+export function firstRun(env: Env, ui: string, hasServers: boolean): Html | null {
+  const { baseUrl, dataDir, defaultVisibility, embeddedFolder } = env;
+  const items: [isOpen: boolean, text: string, guide: string, title: string][] = [
+    [
+      env.publicUrl === null,
+      `Set PUBLIC_URL to the address by which people reach this service: links begin with ${baseUrl} now.`,
+      'operate.md#address-and-proxy',
+      'Address and proxy',
+    ],
+    [
+      !env.isLocalOnly && !baseUrl.startsWith('https:'),
+      'Put a proxy with TLS before this service: keys and passwords travel unencrypted now.',
+      'operate.md#address-and-proxy',
+      'Address and proxy',
+    ],
+    [
+      env.storesKeysWithData,
+      'Move the encryption keys from DATA_DIR into ENCRYPTION_KEYS: a copy of that folder opens all stored secrets now.',
+      'operate.md#encryption-keys',
+      'Encryption keys',
+    ],
+    [
+      env.ownDefaultVisibility === null,
+      `Choose with DEFAULT_VISIBILITY who finds new servers: they are ${defaultVisibility} now.`,
+      'access.md#visibility',
+      'Visibility',
+    ],
+    [
+      embeddedFolder !== null && !existsSync(path.join(dataDir, LAST_BACKUP)),
+      'Make a backup: none was made of this database.',
+      'operate.md#backup-and-restore',
+      'Backup and restore',
+    ],
+    [!hasServers, 'Connect or publish a first server.', 'connect.md', 'Connect'],
+  ];
+  const open = items.filter(([isOpen]) => isOpen);
+  if (open.length === 0) return null;
+  return html`<section aria-labelledby="run"><h2 id="run">To do for the operator</h2>
+<ul>${open.map(([, text, guide, title]) => html`<li>${text} <a href="${ui}../docs/${guide}">${title}</a></li>\n`)}</ul></section>`;
+}

@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import type { SessionCaller } from '../auth/access.types.js';
+import { NamespacesService } from '../namespaces/namespaces.service.js';
+
+/** Namespaces of a person, of which the first one is made on the way. */
+@Injectable()
+export class OwnNamespacesService {
+  constructor(private readonly namespaces: NamespacesService) {}
+
+  /** Names of the namespaces of the account, newest first. */
+  namesOf({ accountId }: SessionCaller): Promise<string[]> {
+    return this.namespaces.namesOf([accountId]);
+  }
+
+  /** The name of the first namespace, made of that of the account; it may be taken. */
+  proposalFor({ accountName }: SessionCaller): string {
+    const name = accountName.toLowerCase().replace(/[^a-z0-9]+/g, '-');
+    return name.slice(0, 39).replace(/^-|-$/g, '');
+  }
+
+  /** The oldest namespace, or a new one, named like the account where that is free: pressing twice makes one. */
+  async first(person: SessionCaller): Promise<string> {
+    const owned = (await this.namesOf(person)).at(-1);
+    if (owned !== undefined) return owned;
+    try {
+      return (await this.namespaces.claim(this.proposalFor(person), person)).name;
+    } catch (error) {
+      if (!(error instanceof ConflictError || error instanceof InvalidInputError)) throw error;
+      return (await this.namespaces.create(person)).name;
+    }
+  }
+}

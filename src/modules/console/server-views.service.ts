@@ -1,0 +1,40 @@
+import { Injectable } from '@nestjs/common';
+import type { Caller } from '../auth/access.types.js';
+import { AccessRequestsService } from '../grants/access-requests.service.js';
+import { ServerAccessService } from '../servers/server-access.service.js';
+import { parseQualifiedName } from '../servers/server.types.js';
+import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { ServersService } from '../servers/servers.service.js';
+import type { ServerView } from './addresses.page.js';
+
+/** Reads servers for their pages and cards: each with what the person may do. */
+@Injectable()
+export class ServerViewsService {
+  constructor(
+    private readonly servers: ServersService,
+    private readonly access: ServerAccessService,
+    private readonly requests: AccessRequestsService,
+  ) {}
+
+  /** The servers of these qualified names that the caller may find, in this order. */
+  async of(caller: Caller, names: string[]): Promise<ServerView[]> {
+    const views: ServerView[] = [];
+    for (const text of names) {
+      const name = parseQualifiedName(text);
+      const found = await this.servers.find(name, caller).catch(noneOf);
+      const server = found && (await this.servers.detail(name, caller).catch(noneOf));
+      if (!found || !server) continue;
+      const mayCall = await this.access.mayCallByAccount(caller, found);
+      views.push({ server, slug: found.slug, mayCall, request: undefined });
+    }
+    if (views.every(({ mayCall }) => mayCall)) return views;
+    const { requests } = await this.requests.list({ accountId: caller.accountId }, { page: 1, pageSize: 100 });
+    const newest = new Map(requests.toReversed().map((request) => [request.qualifiedName, request]));
+    return views.map((view) => ({ ...view, request: newest.get(view.server.qualifiedName) }));
+  }
+}
+
+function noneOf(error: unknown): null {
+  if (error instanceof ServerNotFoundError) return null;
+  throw error;
+}

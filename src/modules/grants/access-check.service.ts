@@ -1,0 +1,107 @@
+/**
+ * Why an account may call a server, a connection or a namespace, or may not. Asks the rule of every call (`AccessService.may`)
+ * with what was granted, and names the facts behind the answer: the owner, the role in its organization, each grant, the
+ * visibility, the scopes of the asking key, the suspension.
+ *
+ * Every account asks about itself, of what it may find; the owner of a thing, and editors of its organization, about every
+ * account; the operator about all. No contents are read. What the caller may not find looks missing.
+ *
+ * Fails: 404 for a thing or an account that is missing, 403 for another account's right to a thing of others.
+ */
+import { Injectable } from '@nestjs/common';
+import { ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { AccessService } from '../auth/access.service.js';
+import { ANONYMOUS, callerFor, type Caller, type GrantedThing } from '../auth/access.types.js';
+import { ApiKeysService } from '../auth/api-keys.service.js';
+import { KeyScopeError } from '../auth/auth.errors.js';
+import { toolsOfAll } from '../auth/memberships.access.js';
+import type { AccessCheckDto, AccessCheckQueryDto, AccessReasonDto } from './access-check.dto.js';
+import { GrantsRepository, type OpeningGrant } from './grants.repository.js';
+
+/** Explains decisions on access. */
+@Injectable()
+export class AccessCheckService {
+  constructor(
+    private readonly access: AccessService,
+    private readonly keys: ApiKeysService,
+    private readonly rows: GrantsRepository,
+  ) {}
+
+  /** Decides on a call of a thing by an account, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
+  async check(caller: Caller, { account: named, on, tool }: AccessCheckQueryDto): Promise<AccessCheckDto> {
+    const thing = thingOf(on);
+    const account = await this.rows.findAccount(named ?? caller.accountId);
+    if (!account) throw new NotFoundError('No account has this id or name');
+    const found = await this.rows.findThing(thing);
+    // Also read for what does not exist: otherwise the time of the answer would tell.
+    const own = await this.rows.opening(caller.accountId, thing);
+    const { ownerId, visibility } = found ?? { ownerId: ANONYMOUS.accountId, visibility: null };
+    const place = { ownerId, namespace: thing.namespace, visibility: visibility ?? undefined };
+    if (caller.isOperator) this.access.requireForAll(caller, 'read');
+    const mayFind = caller.isOperator || this.access.may(caller, 'discover', { ...place, granted: own[0]?.level });
+    if (!found || !mayFind) throw new NotFoundError(`"${on}" does not exist`);
+    // eslint-disable-next-line no-restricted-syntax -- Every account asks about itself.
+    const isSelf = account.id === caller.accountId;
+    if (!isSelf && !caller.isOperator && !this.access.may(caller, 'administer', place)) {
+      throw new ForbiddenError('Forbidden: only its owner asks about other accounts. Omit account for your own.');
+    }
+    const person = isSelf ? caller : await this.keys.callerOf(account.id);
+    const grants = isSelf ? own : await this.rows.opening(account.id, thing);
+    const subject: Caller = { ...(person ?? callerFor(account.id)), scopes: null };
+    const tools = toolsOfAll(grants);
+    const role = subject.memberships.get(ownerId);
+    const reasons: AccessReasonDto[] = [];
+    const add = (rule: AccessReasonDto['rule'], opens: boolean, message: string) =>
+      reasons.push({ rule, opens, message });
+    // eslint-disable-next-line no-restricted-syntax -- Names the owner; the rule decides below.
+    if (account.id === ownerId) add('owner', true, `${account.name} owns it.`);
+    else if (role) {
+      const opens = this.access.owns(subject, 'call', ownerId);
+      add('member', opens, `${account.name} is "${role}" of ${found.ownerName}, which owns it.`);
+    }
+    for (const grant of grants) add('grant', tool === undefined || opensTool(grant.tools, tool), inWords(grant));
+    if (visibility === 'public') add('public', true, 'Everybody may call it: it is public.');
+    const byAccount = this.access.may(subject, 'call', { ...place, granted: grants[0]?.level });
+    const isWhole = this.access.may(subject, 'call', place);
+    if (!byAccount) add(...closedBy(visibility));
+    let allowed = byAccount && person !== null && found.suspended === null;
+    if (byAccount && !isWhole && tool !== undefined && !opensTool(tools, tool)) {
+      allowed = false;
+      add('tool', false, `No grant opens the tool "${tool}".`);
+    }
+    if (!person) add('disabled', false, `The account ${account.name} is disabled.`);
+    if (found.suspended !== null) add('suspended', false, `The operator suspended it: ${found.suspended}`);
+    if (isSelf && byAccount) {
+      try {
+        this.access.may(caller, 'call', { ...place, granted: grants[0]?.level });
+      } catch (error) {
+        if (!(error instanceof KeyScopeError)) throw error;
+        allowed = false;
+        add('key', false, error.message);
+      }
+    }
+    return { allowed, account: account.name, reasons };
+  }
+}
+
+function thingOf(on: string): GrantedThing {
+  const [kind = '', qualified = ''] = on.split(':', 2) as [GrantedThing['kind'], string];
+  const [namespace = '', name = ''] = qualified.split('/');
+  return { kind: kind as GrantedThing['kind'], namespace, name };
+}
+
+function opensTool(tools: readonly string[] | null, tool: string): boolean {
+  return tools === null || tools.includes(tool);
+}
+
+function inWords({ subject, level, tools, expiresAt }: OpeningGrant): string {
+  const what = tools ? `the tools ${tools.join(', ')} of it` : `"${level}"`;
+  const end = expiresAt ? ` until ${expiresAt.toISOString()}` : '';
+  return `${subject ?? 'Everybody'} was granted ${what}${end}.`;
+}
+
+function closedBy(visibility: string | null): [rule: 'restricted' | 'private', opens: false, message: string] {
+  return visibility === 'restricted'
+    ? ['restricted', false, 'It is restricted: its owner grants access, also on request.']
+    : ['private', false, 'It is open to its owner and to whom it was granted.'];
+}

@@ -1,0 +1,116 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { Type } from 'class-transformer';
+import { IsIn, IsObject, IsOptional, ValidateNested } from 'class-validator';
+import { IsPrintable, Omittable } from '../../platform/http/input-values.js';
+import { ClosedBody } from '../../platform/http/input.pipe.js';
+import { PageQueryDto, PaginationDto } from '../../platform/http/pagination.dto.js';
+import { grantLevels, type GrantLevel } from '../auth/access.types.js';
+import { formatQualifiedName, type QualifiedName } from '../servers/server.types.js';
+import { GrantAccountDto } from './grant.dto.js';
+
+const requestSides = ['asker', 'decider'] as const;
+
+export class AccessRequestQueryDto extends PageQueryDto {
+  /** `asker`: made by the account. `decider`: the open ones for its servers and those of organizations where it is an owner or editor. */
+  @ApiProperty({ enum: requestSides })
+  @IsOptional()
+  @IsIn(requestSides)
+  as?: (typeof requestSides)[number] = 'asker';
+}
+
+@ClosedBody()
+export class AskForAccessDto {
+  /**
+   * The reason, for the owner of the server.
+   * @example 'The forecasts of our dashboard.'
+   */
+  @IsPrintable(500, 1)
+  text: string;
+}
+
+@ClosedBody()
+export class GrantOfRequestDto {
+  /** `call`: the asker finds and calls it. `manage`: everything but its deletion, its transfer and its grants. */
+  @ApiProperty({ enum: grantLevels })
+  @IsIn(grantLevels)
+  level: GrantLevel;
+}
+
+/** One of the two members. */
+@ClosedBody()
+export class DecideAccessRequestDto {
+  /** Grants access: by the owner, or by an editor of an organization to its members. */
+  @Omittable()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => GrantOfRequestDto)
+  grant?: GrantOfRequestDto;
+
+  /**
+   * Refuses, with a sentence for the asker.
+   * @example 'Use acme/weather-public.'
+   */
+  @Omittable()
+  @IsPrintable(500, 1)
+  refuse?: string;
+}
+
+export const requestStates = ['open', 'granted', 'refused'] as const;
+
+/** A request of an account for access to a server. */
+export class AccessRequestDto {
+  /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
+  id: string;
+  /**
+   * The server.
+   * @example 'acme/weather'
+   */
+  qualifiedName: string;
+  /** The account that asks. */
+  account: GrantAccountDto;
+  /** @example 'The forecasts of our dashboard.' */
+  text: string;
+  @ApiProperty({ enum: requestStates })
+  state: (typeof requestStates)[number];
+  /** The sentence of a refusal; null otherwise. */
+  answer: string | null;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  /**
+   * Null while it is open.
+   * @example '2026-11-20T10:15:00.000Z'
+   */
+  decidedAt: string | null;
+}
+
+export class AccessRequestListDto {
+  requests: AccessRequestDto[];
+  pagination: PaginationDto;
+}
+
+/** A row of `access_requests`, with names. */
+export interface AccessRequestRow extends QualifiedName {
+  id: string;
+  accountId: string;
+  accountName: string;
+  text: string;
+  answer: string | null;
+  createdAt: Date;
+  decidedAt: Date | null;
+}
+
+export function toAccessRequestDto(row: AccessRequestRow): AccessRequestDto {
+  const { id, accountId, accountName, text, answer, createdAt, decidedAt } = row;
+  let state: AccessRequestDto['state'] = 'open';
+  if (decidedAt) state = answer === null ? 'granted' : 'refused';
+  return {
+    id,
+    qualifiedName: formatQualifiedName(row),
+    account: { id: accountId, name: accountName },
+    text,
+    state,
+    answer,
+    createdAt: createdAt.toISOString(),
+    decidedAt: decidedAt?.toISOString() ?? null,
+  };
+}

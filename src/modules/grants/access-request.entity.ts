@@ -1,0 +1,50 @@
+import { Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryGeneratedColumn } from 'typeorm';
+import { Account } from '../auth/account.entity.js';
+import { Server } from '../servers/server.entity.js';
+import { Grant } from './grant.entity.js';
+
+/** An account asks for access to a server. Open until it is decided; deleted after 30 days. */
+@Entity('access_requests')
+@Index('access_requests_open', ['accountId', 'serverId'], { unique: true, where: 'decided_at IS NULL' })
+@Index('access_requests_account', ['accountId', 'createdAt'])
+@Index('access_requests_server', ['serverId', 'createdAt'])
+export class AccessRequest {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  /** The account that asks. CASCADE: a request goes with it. */
+  @ForeignKey(() => Account, { name: 'access_requests_account_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'account_id' })
+  accountId: string;
+
+  /** CASCADE: a request goes with its server. */
+  @ForeignKey(() => Server, { name: 'access_requests_server_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'server_id' })
+  serverId: string;
+
+  /** The reason, in the words of the asker. */
+  @Column('text')
+  text: string;
+
+  @Index('access_requests_created')
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+
+  /** Null while it is open. */
+  @Column({ type: 'timestamptz', name: 'decided_at', precision: 3, nullable: true })
+  decidedAt: Date | null;
+
+  /** The account that decided. No foreign key: it is a record. */
+  @Column('uuid', { name: 'decided_by', nullable: true })
+  decidedBy: string | null;
+
+  /** The sentence of a refusal; null for a grant. */
+  @Column('text', { nullable: true })
+  answer: string | null;
+
+  /** The grant that was given; null also after its withdrawal. */
+  @Index('access_requests_grant')
+  @ForeignKey(() => Grant, { name: 'access_requests_grant_fk', onDelete: 'SET NULL' })
+  @Column('uuid', { name: 'grant_id', nullable: true })
+  grantId: string | null;
+}

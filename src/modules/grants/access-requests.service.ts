@@ -1,0 +1,134 @@
+/**
+ * Requests for access to servers that an account may find. One is open for an account and a server until it is decided: a
+ * grant of who may grant to the asker, or a refusal with a sentence by whoever may manage the server. The asker reads the answer.
+ *
+ * Fails: 429 for the 21st request of an account within a day, 409 for the owner's own server and for a decided request.
+ */
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { isUUID } from 'class-validator';
+import { DataSource } from 'typeorm';
+import { onViolation } from '../../platform/database/postgres-errors.js';
+import { ConflictError, InvalidInputError, NotFoundError, TooManyError } from '../../platform/errors/domain-error.js';
+import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import type { Caller } from '../auth/access.types.js';
+import { GrantLevelError } from '../auth/auth.errors.js';
+import { ServerAccessService } from '../servers/server-access.service.js';
+import type { QualifiedName, ServerRef } from '../servers/server.types.js';
+import { ServersService } from '../servers/servers.service.js';
+import { ServerNotFoundError } from '../servers/servers.errors.js';
+import {
+  toAccessRequestDto,
+  type AccessRequestDto,
+  type AccessRequestListDto,
+  type DecideAccessRequestDto,
+} from './access-request.dto.js';
+import { AccessRequestsRepository, type RequestsOf } from './access-requests.repository.js';
+import { GrantsService } from './grants.service.js';
+
+/** Requests that an account may make within a day. */
+const REQUESTS_PER_DAY_MAX = 20;
+
+/** Takes, lists and decides requests for access. */
+@Injectable()
+export class AccessRequestsService {
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly rows: AccessRequestsRepository,
+    private readonly grants: GrantsService,
+    private readonly servers: ServerAccessService,
+    private readonly known: ServersService,
+  ) {}
+
+  /**
+   * Asks for access to a server that the caller may find.
+   *
+   * @returns the open request of the account where there is one, with `created` false
+   * @throws ConflictError for its own server, TooManyError, ServerNotFoundError
+   */
+  async ask(
+    { accountId }: Pick<Caller, 'accountId'>,
+    { id: serverId, ownerId }: Pick<ServerRef, 'id' | 'ownerId'>,
+    text: string,
+  ): Promise<{ created: boolean; request: AccessRequestDto }> {
+    // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
+    if (ownerId === accountId) throw new ConflictError('The server is your own: you need no access to it');
+    const asked = await this.rows
+      .ask(accountId, serverId, text, REQUESTS_PER_DAY_MAX)
+      .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
+    if (!asked) {
+      throw new TooManyError(
+        `Your account has asked for access ${REQUESTS_PER_DAY_MAX} times within a day: ask again tomorrow`,
+        3_600,
+      );
+    }
+    return { created: asked.created, request: await this.get(asked.id, serverId) };
+  }
+
+  /** One page of the requests of a server or of an account, or that an account decides, newest first. */
+  async list(of: RequestsOf, query: PageQueryDto): Promise<AccessRequestListDto> {
+    const { offset, pagination } = pageOf(query, await this.rows.count(of));
+    const rows = offset === null ? [] : await this.rows.list(of, { offset, limit: pagination.pageSize });
+    return { requests: rows.map(toAccessRequestDto), pagination };
+  }
+
+  /**
+   * Grants what was asked for, or refuses it.
+   *
+   * @throws NotFoundError, ConflictError when it was decided before or the server has too many grants, InvalidInputError,
+   * GrantLevelError for a grant by somebody who only manages the server
+   */
+  async decide(
+    server: ServerRef,
+    id: string,
+    caller: Caller,
+    { grant, refuse }: DecideAccessRequestDto,
+  ): Promise<AccessRequestDto> {
+    if ((grant === undefined) === (refuse === undefined)) {
+      throw new InvalidInputError('send either grant or refuse');
+    }
+    if (refuse !== undefined && !/^(?=.*\S)[^\p{Cc}\p{Cs}]{1,500}$/u.test(refuse)) {
+      throw new InvalidInputError('refuse must be a sentence of 1 to 500 characters, without line ends');
+    }
+    if (grant && !(await this.servers.may(caller, 'administer', server)))
+      throw new GrantLevelError('manage', 'administer');
+    const { account } = await this.get(id, server.id);
+    const decidedBy = caller.accountId;
+    const target = { kind: 'server', id: server.id } as const;
+    await this.database.transaction(async (tx) => {
+      let grantId: string | null = null;
+      if (grant) {
+        const body = { account: account.id, level: grant.level };
+        grantId = (await this.grants.set(target, caller, body, () => new ServerNotFoundError(), tx)).grant.id;
+      }
+      if (!(await this.rows.decide(id, { decidedBy, answer: refuse ?? null, grantId }, tx))) {
+        throw new ConflictError('The request was decided before');
+      }
+    });
+    if (grant) this.grants.announce(target);
+    return this.get(id, server.id);
+  }
+
+  /**
+   * {@link decide} of a request, by the names of its server.
+   *
+   * @throws also ServerNotFoundError for a server that the caller does not manage
+   */
+  async decideOn(
+    name: QualifiedName,
+    id: string,
+    caller: Caller,
+    decision: DecideAccessRequestDto,
+  ): Promise<AccessRequestDto> {
+    const server = await this.known.find(name, caller);
+    if (!(await this.servers.may(caller, 'manage', server))) throw new ServerNotFoundError();
+    if (!isUUID(id)) throw new NotFoundError('Access request not found');
+    return this.decide(server, id, caller, decision);
+  }
+
+  private async get(id: string, serverId: string): Promise<AccessRequestDto> {
+    const row = await this.rows.find(id, serverId);
+    if (!row) throw new NotFoundError('Access request not found');
+    return toAccessRequestDto(row);
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * The last use of each connection and server by each account: when, with which credential, by which client. An ended call puts
+ * one value into memory; it is written a second later, in one statement for all (`WriteBehind`, at most 50,000 values). Other
+ * processes see it then. A process that is killed loses its last second.
+ *
+ * Calls that were refused before the target was called are no use. A call through a connection uses the connection only, not the
+ * server behind it; one at the endpoint of a namespace uses the connections that it reached.
+ */
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { WriteBehind } from '../../../platform/database/write-behind.js';
+import { CallEvents } from '../../logs/call.events.js';
+import { LastUsesRepository, type Use } from './last-uses.repository.js';
+
+/** Notes what accounts use. */
+@Injectable()
+export class LastUses implements OnModuleInit, OnApplicationShutdown {
+  private readonly used = new WriteBehind<string, Use>('last uses', (batch) => this.rows.save([...batch.values()]));
+
+  constructor(
+    private readonly events: CallEvents,
+    private readonly rows: LastUsesRepository,
+  ) {}
+
+  onModuleInit(): void {
+    this.events.on('ended', (target, by) =>
+      this.used.set(`${by.account} ${target.id}`, { target, by, at: new Date() }),
+    );
+  }
+
+  /** Writes what this process has noted, so that a read after this returns it. */
+  settle(): Promise<void> {
+    return this.used.flush();
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.used.onApplicationShutdown();
+  }
+}

@@ -1,0 +1,25 @@
+import { Controller, Get, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { Access, CurrentCaller } from '../../auth/access.decorator.js';
+import type { Caller } from '../../auth/access.types.js';
+import { UsableListDto, UsableQueryDto } from './usable.dto.js';
+import { UsableService } from './usable.service.js';
+
+/** Connections and servers that the caller's account may use. */
+@ApiTags('Accounts and API keys')
+@Controller('accounts/me/usable')
+export class UsableController {
+  constructor(private readonly usable: UsableService) {}
+
+  /**
+   * List the connections and servers that you may use. Each with what you may do, its state and your last use; one section at
+   * a time, by address.
+   */
+  @Get()
+  @Access('accounts:read')
+  @ApiErrors(400)
+  list(@CurrentCaller() caller: Caller, @Query() query: UsableQueryDto): Promise<UsableListDto> {
+    return this.usable.list(caller, query);
+  }
+}

@@ -1,0 +1,140 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsIn, IsOptional, IsString } from 'class-validator';
+import { IsPrintable, IsWhole } from '../../../platform/http/input-values.js';
+import { grantLevels, roles, type GrantLevel, type Role } from '../../auth/access.types.js';
+import { GrantAccountDto, LastUseDto } from '../grant.dto.js';
+
+const sections = ['mine', 'granted', 'public'] as const;
+export type UsableSection = (typeof sections)[number];
+
+const usableKinds = ['connection', 'server', 'namespace'] as const;
+export type UsableKind = (typeof usableKinds)[number];
+
+/** Rules of an access check that open a row. */
+const openingRules = ['owner', 'member', 'grant', 'public'] as const;
+
+export class UsableQueryDto {
+  /** `mine`: of your own and of your organizations. `granted`: of others. `public`: public servers of others, with `q` only. */
+  @ApiProperty({ enum: sections })
+  @IsOptional()
+  @IsIn(sections)
+  section?: UsableSection = 'mine';
+
+  /** Occurs in the address, the title or the name of the owner; of public servers in the address and the title. */
+  @IsOptional()
+  @IsPrintable(255, 1)
+  q?: string;
+
+  /** The id or the name of the account that owns it; of public servers the id. */
+  @IsOptional()
+  @IsPrintable(255, 1)
+  owner?: string;
+
+  /** `needs`: only connections that wait for a person: `auth_required` and `input_required`. */
+  @ApiProperty({ enum: ['needs'] })
+  @IsOptional()
+  @IsIn(['needs'])
+  state?: 'needs';
+
+  /** Rows per page. */
+  @IsWhole(1, 100)
+  limit?: number = 50;
+
+  /** The `nextCursor` of the previous page. */
+  @IsOptional()
+  @IsString()
+  cursor?: string;
+}
+
+/** The grant that opens a row, the strongest one of several. */
+export class UsableGrantDto {
+  /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
+  id: string;
+  /**
+   * Name of the account or organization that has it. Absent: everybody.
+   * @example 'team'
+   */
+  subject?: string;
+  /**
+   * Name of the account that granted it. Absent after its deletion.
+   * @example 'ada'
+   */
+  grantedBy?: string;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  /** Absent: it has no end. */
+  expiresAt?: string;
+}
+
+/** The rights of the account, whatever the key may do, and the reason. */
+export class UsableAccessDto {
+  @ApiProperty({ enum: openingRules })
+  rule: (typeof openingRules)[number];
+  /** `call`, or `manage`, which includes it. */
+  @ApiProperty({ enum: grantLevels })
+  level: GrantLevel;
+  /** With `member`: the role in the organization that owns it. */
+  @ApiProperty({ enum: roles })
+  role?: Role;
+  /** With `grant`. */
+  grant?: UsableGrantDto;
+  /** Number of the tools that grants open. Absent: all. */
+  @ApiProperty({ type: 'integer' })
+  tools?: number;
+}
+
+/** The state of a connection: the kind of the reason, without texts of its MCP server. */
+export class UsableStatusDto {
+  /**
+   * As `status.state` of the connection.
+   * @example 'connected'
+   */
+  state: string;
+  /**
+   * As `status.reason` of the connection.
+   * @example 'ok'
+   */
+  reason: string;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  since: string;
+  /** As `status.setupUrl` of the connection: only for whoever may manage one that waits for a person. */
+  setupUrl?: string;
+}
+
+/** A connection or a server that the caller's account may use. */
+export class UsableDto {
+  /** `namespace`: the connections of a namespace that have metadata, such as those of an app's end users, as one row. */
+  @ApiProperty({ enum: usableKinds })
+  kind: UsableKind;
+  /**
+   * Of a server: its qualified name.
+   * @example 'acme/weather'
+   */
+  qualifiedName?: string;
+  /** @example 'acme' */
+  namespace: string;
+  /** Of a connection: its id. */
+  connectionId?: string;
+  /** Absent for a namespace. */
+  title?: string;
+  /** To accounts that may not manage a connection, only an image in the URL itself: others name where its server runs. */
+  iconUrl: string | null;
+  /** The account that owns it. Absent for public servers. */
+  owner?: GrantAccountDto;
+  access: UsableAccessDto;
+  /** Of a namespace: the number of its connections that match. */
+  @ApiProperty({ type: 'integer' })
+  connections?: number;
+  /** Of a connection. */
+  status?: UsableStatusDto;
+  /** The operator suspended it, or its namespace: calls are refused. */
+  suspended?: true;
+  /** Absent before the first call. */
+  lastUse?: LastUseDto;
+}
+
+export class UsableListDto {
+  usable: UsableDto[];
+  /** The `cursor` of the next page; null on the last one. */
+  nextCursor: string | null;
+}

@@ -1,0 +1,123 @@
+/**
+ * What an account may use: connections and servers of its own, of its organizations, granted to it, and public servers that are
+ * searched. The data of `GET /accounts/me/usable` and of the Home page.
+ *
+ * Each row says what the account may do and why, the state of the connection, and the last use by the account. No row has more
+ * than a guest may read: no address of an MCP server, no text of it, no metadata, no header. A key for namespaces lists what is
+ * in these, beside public servers. Memberships and grants are read as they are stored, so a withdrawn one lists nothing at once.
+ *
+ * Order and cursors go by the address. Fails: 400 for a cursor that is none, and for public servers without a search.
+ */
+import { Injectable } from '@nestjs/common';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import type { Caller } from '../../auth/access.types.js';
+import { toolsOfAll } from '../../auth/memberships.access.js';
+import { namespacesOf } from '../../auth/visible-servers.access.js';
+import { CONNECTION_LINKS } from '../../connections/core/connections.access.js';
+import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
+import { formatQualifiedName } from '../../servers/server.types.js';
+import { ServerUrlsService } from '../../servers/server-urls.service.js';
+import { LastUses } from './last-uses.js';
+import type { UsableAccessDto, UsableDto, UsableListDto, UsableQueryDto } from './usable.dto.js';
+import { UsableRepository, type UsableRow } from './usable.repository.js';
+
+/** Lists what accounts may use. */
+@Injectable()
+export class UsableService {
+  constructor(
+    private readonly rows: UsableRepository,
+    private readonly uses: LastUses,
+    private readonly urls: ServerUrlsService,
+    private readonly links: SetupLinksService,
+  ) {}
+
+  /** One page of a section, by address. @throws InvalidInputError */
+  async list(caller: Caller, query: UsableQueryDto): Promise<UsableListDto> {
+    const { section = 'mine', q, owner, state, cursor, limit = 50 } = query;
+    if (section === 'public' && q === undefined)
+      throw new InvalidInputError('section=public needs q: send a part of a name');
+    await this.uses.settle();
+    const rows = await this.rows.list({
+      section,
+      accountId: caller.accountId,
+      namespaces: namespacesOf(caller),
+      q,
+      owner,
+      needsPerson: state === 'needs',
+      ...(cursor !== undefined && { after: keyOf(cursor) }),
+      limit: limit + 1,
+    });
+    const page = rows.slice(0, limit);
+    const last = page[page.length - 1];
+    return {
+      usable: page.map((row) => this.toDto(row)),
+      nextCursor: rows.length > limit && last ? Buffer.from(last.key).toString('base64url') : null,
+    };
+  }
+
+  private toDto(row: UsableRow): UsableDto {
+    const { kind, namespace, name, title, state, reason, since, id, setupEpoch } = row;
+    const access = accessOf(row);
+    const isWaiting = (state === 'auth_required' || state === 'input_required') && access.level === 'manage';
+    const setupUrl =
+      isWaiting &&
+      id !== null &&
+      setupEpoch !== null &&
+      this.links.url({ kind: CONNECTION_LINKS, id, epoch: setupEpoch });
+    const icons = row.serverInfo?.icons?.filter(({ src }) =>
+      (access.level === 'manage' ? /^(https?:\/\/|data:image\/)/ : /^data:image\//).test(src),
+    );
+    return {
+      kind,
+      ...(kind === 'server' && { qualifiedName: formatQualifiedName({ namespace, name }) }),
+      namespace,
+      ...(kind === 'connection' && { connectionId: name }),
+      ...(title !== null && { title }),
+      iconUrl: kind === 'server' ? this.urls.icon({ namespace, name }, row) : (icons?.[0]?.src ?? null),
+      ...(access.rule !== 'public' && { owner: { id: row.ownerId, name: row.ownerName } }),
+      access,
+      ...(row.connections !== null && { connections: row.connections }),
+      ...(state !== null &&
+        reason !== null &&
+        since && { status: { state, reason, since: since.toISOString(), ...(setupUrl && { setupUrl }) } }),
+      ...(row.isSuspended && { suspended: true as const }),
+      ...(row.usedAt && {
+        lastUse: {
+          at: row.usedAt.toISOString(),
+          client: row.usedClient,
+          kind: row.usedKind ?? '',
+          credential: row.usedCredential ?? '',
+        },
+      }),
+    };
+  }
+}
+
+function accessOf({ isOwn, role, grants, isPublic }: UsableRow): UsableAccessDto {
+  if (isOwn) return { rule: 'owner', level: 'manage' };
+  const strongest = grants?.[0];
+  if (role === 'owner' || role === 'editor') return { rule: 'member', level: 'manage', role };
+  if (role === 'member') return { rule: 'member', level: strongest?.level ?? 'call', role };
+  if (!strongest || !grants) return { rule: 'public', level: 'call' };
+  const tools = isPublic ? null : toolsOfAll(grants);
+  const { id, level, subject, grantedBy, createdAt, expiresAt } = strongest;
+  return {
+    rule: 'grant',
+    level,
+    grant: {
+      id,
+      ...(subject !== null && { subject }),
+      ...(grantedBy !== null && { grantedBy }),
+      createdAt: new Date(createdAt).toISOString(),
+      ...(expiresAt !== null && { expiresAt: new Date(expiresAt).toISOString() }),
+    },
+    ...(tools && { tools: tools.length }),
+  };
+}
+
+/** The key of a row, of a cursor. @throws InvalidInputError */
+function keyOf(cursor: string): string {
+  const key = Buffer.from(cursor, 'base64url').toString();
+  if (/^[!-~]{1,400} (?:connection|server|namespace)$/.test(key)) return key;
+  throw new InvalidInputError('cursor must be the nextCursor of an earlier answer');
+}

@@ -1,0 +1,75 @@
+/**
+ * Accepts records of servers that run elsewhere, from `POST …/logs` and OTLP.
+ *
+ * The invocations of one request are bounded, redacted and stored as one row of `log_batches`, and the request is answered.
+ * A job of the queue `logs` then writes all that wait in a worker (`logs.processor.ts`), half a second later at most: the
+ * rows, the charge of the account and the deletion of the batch are one transaction, so each batch is written exactly once,
+ * whatever dies. A sweep of the workers enqueues a job for batches older than 5 s, so the queue may be absent, or lose its jobs.
+ *
+ * Batches have 64 MB in all, those of one account a quarter. A request without room answers 503 with Retry-After, as
+ * without a database. Metrics: `slipway_log_batches_…`.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { onViolation } from '../../../platform/database/postgres-errors.js';
+import { UnavailableError } from '../../../platform/errors/domain-error.js';
+import { groupBy } from '../../../platform/group-by.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { ServerNotFoundError } from '../../servers/servers.errors.js';
+import { charsOf, CHARS_AT_ONCE } from '../ingest/invocation-buffer.js';
+import { mergeInvocation } from '../ingest/invocation-bounds.js';
+import type { Invocation } from '../invocation.types.js';
+import { LogBatchesRepository } from './log-batches.repository.js';
+import { LogsQueue } from './logs.queue.js';
+import { StorageSpace } from '../../../platform/blobs/storage-space.js';
+
+/** Delay before a client repeats a request that found no room, in seconds. */
+const RETRY_AFTER_SECONDS = 5;
+
+/** Stores the records of requests until a worker writes them. */
+@Injectable()
+export class LogBatchesService {
+  private refused = 0;
+
+  constructor(
+    private readonly batches: LogBatchesRepository,
+    private readonly queue: LogsQueue,
+    private readonly space: StorageSpace,
+    metrics: Metrics,
+  ) {
+    metrics.counter(
+      'slipway_log_batches_refused_total',
+      'Requests with records that were answered 503, since too many waited to be written.',
+      () => this.refused,
+    );
+  }
+
+  /**
+   * Stores the parts of one request, all of them or none. Parts of one invocation become one.
+   *
+   * @throws StorageFullError; UnavailableError if too much waits; ServerNotFoundError if the server was deleted meanwhile
+   */
+  async add(serverId: string, parts: Invocation[]): Promise<void> {
+    if (parts.length === 0) return;
+    await this.space.requireLogRoom();
+    const invocations: Invocation[] = [];
+    let chars = 0;
+    for (const ofOne of groupBy(parts, ({ id }) => id).values()) {
+      for (const part of ofOne) chars += charsOf(part);
+      if (chars > CHARS_AT_ONCE) {
+        await nextTurn();
+        chars = 0;
+      }
+      invocations.push(mergeInvocation(ofOne));
+    }
+    const id = await this.batches
+      .add({ serverId, invocations })
+      .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
+    if (id === null) {
+      this.refused += 1;
+      const advice = 'send the same again in a few seconds';
+      throw new UnavailableError(`Too many log records are waiting to be written: ${advice}`, RETRY_AFTER_SECONDS);
+    }
+    this.queue.enqueue();
+  }
+}

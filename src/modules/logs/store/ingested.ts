@@ -1,0 +1,19 @@
+import type { PubSub } from '../../../platform/queue/pub-sub.js';
+
+declare module '../../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published after invocations of servers were stored, at most 100 servers per message. */
+    'logs.ingested': { serverIds: string[] };
+  }
+}
+
+/** Servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
+const SERVERS_MAX = 100;
+
+/** Announces servers with new invocations to the live streams of their logs in all processes. */
+export function publishIngested(pubSub: PubSub, servers: Iterable<string>): void {
+  const serverIds = [...servers];
+  for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
+    pubSub.publish('logs.ingested', { serverIds: serverIds.slice(first, first + SERVERS_MAX) });
+  }
+}

@@ -1,0 +1,62 @@
+import { Injectable } from '@nestjs/common';
+import { isUUID } from 'class-validator';
+import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
+import type { SessionCaller } from '../auth/access.types.js';
+import { AccessService } from '../auth/access.service.js';
+import { ApiKeysService } from '../auth/api-keys.service.js';
+
+/** API keys as the forms of pages make and end them: of a person, and of its organizations. */
+@Injectable()
+export class OwnKeysService {
+  constructor(
+    private readonly keys: ApiKeysService,
+    private readonly access: AccessService,
+  ) {}
+
+  /** The keys of a person, and the namespaces that one may be limited to. */
+  async of(person: SessionCaller) {
+    const accounts = this.access.accountsWith(person, 'read');
+    const [{ apiKeys }, ...names] = await Promise.all([
+      this.keys.list(person.accountId),
+      ...accounts.map((accountId) => this.access.namespacesOf(accountId)),
+    ]);
+    return { apiKeys, namespaces: names.flat().slice(0, 100) };
+  }
+
+  /**
+   * Does what a form says: `do` is `make` with `name`, `days` and each `scope`, or `rotate` or `revoke` with `key`. A key that is
+   * rotated goes on for as long as it would have.
+   *
+   * @returns the new key; null for none
+   * @throws as ApiKeysService
+   */
+  async change(person: SessionCaller, form: URLSearchParams): Promise<{ name: string; key: string } | null> {
+    const { accountId } = person;
+    const text = (name: string) => form.get(name) ?? '';
+    const id = text('key');
+    if (text('do') !== 'make' && !isUUID(id)) throw new NotFoundError('API key not found');
+    if (text('do') === 'revoke') {
+      await this.keys.revoke(person, accountId, id, {});
+      return null;
+    }
+    if (text('do') === 'rotate') {
+      const { apiKeys } = await this.keys.list(accountId);
+      const expiresAt = apiKeys.find((key) => key.id === id)?.expiresAt ?? undefined;
+      return this.keys.rotate(person, accountId, id, { expiresAt });
+    }
+    return this.make(person, accountId, form);
+  }
+
+  /** Makes a key of an account by the fields `name`, `days` and each `scope`, which is `all` for all rights. @throws as ApiKeysService */
+  async make(person: SessionCaller, accountId: string, form: URLSearchParams): Promise<{ name: string; key: string }> {
+    const text = (name: string) => form.get(name) ?? '';
+    const [name, days, scopes] = [text('name').trim(), Number(text('days')), form.getAll('scope')];
+    if (!/^[^\p{Cc}\p{Cs}]{1,255}$/u.test(name)) throw new InvalidInputError('Choose a name of 1 to 255 characters.');
+    if (!(days >= 1 && days <= 3_650)) throw new InvalidInputError('Choose a number of days from 1 to 3650.');
+    if (scopes.length === 0 || scopes.length > 100) {
+      throw new InvalidInputError('Tick what the key may do, at most 100 things.');
+    }
+    const expiresAt = new Date(Date.now() + days * 86_400_000).toISOString();
+    return this.keys.create(person, accountId, { name, expiresAt, ...(!scopes.includes('all') && { scopes }) });
+  }
+}

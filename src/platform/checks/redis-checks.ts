@@ -1,0 +1,95 @@
+/** What a Redis must be. Asked by `INFO`, since managed ones refuse `CONFIG`. */
+import { Redis } from 'ioredis';
+import { faultsOf, type Check, type Fault } from './check.js';
+
+/** What was asked of a Redis: fields of `INFO`, and the number of the database in REDIS_URL. */
+export interface RedisFacts {
+  info: Partial<Record<string, string>>;
+  database: string;
+  hasDatabase: boolean;
+}
+
+const CONNECT_MS_MAX = 5_000;
+
+const connectCheck: Check<{ reason: string }> = {
+  asks: 'an address',
+  isFatal: true,
+  find: (facts) => ({ ...facts }),
+  fault: 'Redis cannot be used ({reason})',
+  remedy: 'check REDIS_URL',
+};
+
+/** Rows over what was asked. */
+export const redisFactChecks: Check<RedisFacts>[] = [
+  {
+    asks: 'the version of Redis',
+    isFatal: true,
+    find: ({ info: { redis_version: version = '' } }) => {
+      const [major, minor] = version.split('.').map(Number);
+      return major < 6 || (major === 6 && minor < 2) ? { version } : null;
+    },
+    fault: 'Redis {version} is too old',
+    remedy: 'use 6.2 or newer',
+  },
+  {
+    asks: 'no cluster',
+    isFatal: true,
+    find: ({ info }) => (info.cluster_enabled === '1' || info.redis_mode === 'cluster' ? {} : null),
+    fault: 'Redis is a cluster, which is not supported',
+    remedy: 'leave REDIS_URL away, so that the queue is in Postgres, or use one primary',
+  },
+  {
+    asks: 'a primary',
+    isFatal: true,
+    find: ({ info: { role = 'master' } }) => (role === 'master' ? null : { role }),
+    fault: 'Redis is no primary, its role is "{role}"',
+    remedy: 'name the primary in REDIS_URL',
+  },
+  {
+    asks: 'the number of the database',
+    isFatal: true,
+    find: ({ database, hasDatabase }) => (hasDatabase ? null : { database }),
+    fault: 'Redis has no database {database}',
+    remedy: 'end REDIS_URL with the number of one that it has (`/0`), or raise `databases` in redis.conf',
+  },
+  {
+    asks: 'no eviction',
+    isFatal: false,
+    find: ({ info: { maxmemory_policy: policy = 'noeviction' } }) => (policy === 'noeviction' ? null : { policy }),
+    fault: 'Redis may evict jobs that wait: its `maxmemory-policy` is {policy}',
+    remedy: '`redis-cli CONFIG SET maxmemory-policy noeviction`, or set it where the Redis is managed',
+  },
+];
+
+/** All rows, for the documentation. */
+export const redisChecks: Check<never>[] = [connectCheck, ...redisFactChecks];
+
+/** Reads a Redis. One that becomes unavailable later is reconnected. @returns its version, and what is wrong with it */
+export async function examineRedis(redisUrl: string): Promise<{ found: string; faults: Fault[] }> {
+  const url = new URL(redisUrl);
+  const database = url.pathname.slice(1) || '0';
+  // ioredis goes on with database 0 where the number does not exist.
+  url.pathname = '';
+  const redis = new Redis(url.href, {
+    lazyConnect: true,
+    connectTimeout: CONNECT_MS_MAX,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  let reason = '';
+  redis.on('error', ({ message }: Error) => (reason = message));
+  try {
+    await redis.connect();
+    const lines = (await redis.info()).split('\r\n').map((line) => line.split(':', 2));
+    const info = Object.fromEntries(lines.filter(({ length }) => length === 2)) as Record<string, string>;
+    const hasDatabase = await redis.call('SELECT', database).then(
+      () => true,
+      (error: Error) => info.cluster_enabled === '1' || !/index|range|invalid/i.test(error.message),
+    );
+    return { found: info.redis_version ?? '', faults: faultsOf(redisFactChecks, { info, database, hasDatabase }) };
+  } catch (error) {
+    return { found: '', faults: faultsOf([connectCheck], { reason: reason || (error as Error).message }) };
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,55 @@
+/** What surrounds the service, examined by its start and by `slipway doctor` in the same words. */
+import { StartError, type Env } from '../../config/env.js';
+import type { Check, Fault } from './check.js';
+import { examineFolders, folderChecks } from './folder-checks.js';
+import { examinePostgres, postgresChecks } from './postgres-checks.js';
+import { examineRedis, redisChecks } from './redis-checks.js';
+import { examineSettingNames, settingNameChecks } from './setting-names.js';
+
+/** Parts that can be examined; a part that the settings do not name is left out. */
+const examiners = {
+  names: (env: Env) => examineSettingNames(env),
+  folders: examineFolders,
+  redis: async ({ redisUrl }: Env) => (redisUrl === null ? null : examineRedis(redisUrl)),
+  postgres: async (env: Env) => (env.databaseUrl === null ? null : examinePostgres(env)),
+};
+
+/** All rows, for docs/troubleshoot.md. */
+export const checksByPart: Record<string, Check<never>[]> = {
+  Settings: settingNameChecks,
+  Folders: folderChecks,
+  Redis: redisChecks,
+  Postgres: postgresChecks,
+};
+
+export type Part = keyof typeof examiners;
+
+/** What was found of one part. */
+interface Examined {
+  part: Part;
+  /** Its version or its place. */
+  found: string;
+  faults: Fault[];
+}
+
+/** Examines these parts at once. Changes nothing. */
+export async function examine(env: Env, parts: Part[]): Promise<Examined[]> {
+  const all = await Promise.all(parts.map(async (part) => ({ part, examined: await examiners[part](env) })));
+  return all.flatMap(({ part, examined }) => (examined ? [{ part, ...examined }] : []));
+}
+
+/**
+ * For a start or a command, before it changes anything.
+ *
+ * @returns warnings
+ * @throws StartError with all that would stop the service
+ */
+export async function requireSurroundings(
+  env: Env,
+  parts: Part[] = ['names', 'folders', 'redis', 'postgres'],
+): Promise<string[]> {
+  const faults = (await examine(env, parts)).flatMap((examined) => examined.faults);
+  const fatal = faults.filter(({ isFatal }) => isFatal);
+  if (fatal.length > 0) throw new StartError(fatal.map(({ text }) => text).join('\n'));
+  return faults.map(({ text }) => text);
+}

@@ -1,0 +1,28 @@
+import { Logger } from '@nestjs/common';
+
+/** Half of the difference that calls between processes tolerate: two clocks within it agree well enough. */
+export const CLOCK_OFFSET_MS_MAX = 15_000;
+
+const logger = new Logger('clock');
+let isWarned = false;
+
+/**
+ * The time that decides what is old enough to be deleted: the earlier of this process's clock and the database's, asked
+ * now. Every deletion by age takes it, so that a clock that runs ahead deletes nothing (`test/deletions.spec.ts`).
+ *
+ * @returns null, with one warning, while the clocks differ by more than 15 s: nothing is to be deleted by age
+ */
+export async function deletionTime(database: { query(sql: string): Promise<unknown> }): Promise<Date | null> {
+  const sentAt = Date.now();
+  const rows = await database.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now');
+  const databaseNow = Number((rows as { now: string }[])[0]?.now);
+  const offsetMs = (sentAt + Date.now()) / 2 - databaseNow;
+  const isOff = Math.abs(offsetMs) > CLOCK_OFFSET_MS_MAX;
+  if (isOff && !isWarned) {
+    const seconds = Math.round(Math.abs(offsetMs) / 1_000);
+    const where = `${seconds} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the database`;
+    logger.warn(`the clock of this process is ${where}: nothing is deleted by age until both are set right`);
+  }
+  isWarned = isOff;
+  return isOff ? null : new Date(Math.min(sentAt, databaseNow));
+}

@@ -1,0 +1,53 @@
+/**
+ * Sessions of Postgres, of pools and of single clients: their settings and their errors.
+ *
+ * A setting is sent by `SET` once the session is open. As a parameter of the start of a connection it would lose against
+ * `options` of DATABASE_URL, and PgBouncer would refuse it. Settings of ours replace those of the URL, the role and the database.
+ *
+ * Each client has a listener for errors as long as it exists. A pool takes its own away while a client is borrowed, and a server
+ * that ends a session right after it opened it emits an error then, which without a listener ends the process. The query that
+ * runs, or the next one, reports the same error.
+ */
+import { Client, type ClientBase } from 'pg';
+
+/** Settings of a session by name; the values are SQL. */
+type SessionSettings = Record<string, string | number>;
+
+/** No time limits, whatever the role and the database say: for migrations, copies and commands. */
+export const UNLIMITED: SessionSettings = {
+  statement_timeout: 0,
+  lock_timeout: 0,
+  idle_in_transaction_session_timeout: 0,
+};
+
+/** Bound of a new connection, and then of its settings: a dead network can begin between the two. */
+export const CONNECT_MS_MAX = 5_000;
+
+const reportedByQueries = () => undefined;
+
+/** Sends the settings of a new session. For `onConnect` of a pool, which awaits it. @throws what Postgres says, or after 5 s */
+export async function prepareSession(client: ClientBase, settings: SessionSettings): Promise<void> {
+  client.on('error', reportedByQueries);
+  const text = Object.entries(settings).map(([name, value]) => `SET ${name} = ${value}`);
+  const query = { text: text.join('; '), query_timeout: CONNECT_MS_MAX };
+  await client.query(query);
+}
+
+/** A client of its own, with these settings. The caller ends it. @throws what Postgres says, or after 5 s */
+export async function openClient(databaseUrl: string, name: string, settings: SessionSettings): Promise<Client> {
+  const client = new Client({
+    connectionString: databaseUrl,
+    application_name: name,
+    connectionTimeoutMillis: CONNECT_MS_MAX,
+    keepAlive: true,
+  });
+  client.on('error', reportedByQueries);
+  try {
+    await client.connect();
+    await prepareSession(client, settings);
+    return client;
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
+}

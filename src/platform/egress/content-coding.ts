@@ -1,0 +1,78 @@
+/**
+ * Bodies in a content coding (RFC 9110, 8.4.1). Requests ask for none by {@link uncoded}; some servers and proxies code
+ * their answers all the same. `gzip`, `x-gzip`, `deflate` (with or without the header of zlib) and `br` are decoded while
+ * they arrive, at most two on top of each other. Decoding is tolerant of a missing end, as browsers are.
+ *
+ * The caller bounds the decoded bytes and destroys the stream beyond: a small body can stand for a huge one.
+ */
+import { pipeline, type Duplex, type Readable, Transform } from 'node:stream';
+import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+
+/** Header of requests whose answers need no decoding. */
+export const uncoded = { 'accept-encoding': 'identity' };
+
+const CODINGS_MAX = 2;
+
+const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
+/** Every chunk is decoded at once, and a missing end is no error. */
+const zlib = { flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH };
+const brotli = { flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH };
+
+/** First bytes of a zlib stream, and the lower half of the first one, which tells it from raw `deflate`. */
+const ZLIB_HEADER = Buffer.from([0x78, 0x9c]);
+const ZLIB_METHOD = 8;
+
+const gunzip = () => [createGunzip(zlib)];
+
+const decoders: Readonly<Record<string, () => Duplex[]>> = {
+  gzip: gunzip,
+  'x-gzip': gunzip,
+  deflate: () => [withZlibHeader(), createInflate(zlib)],
+  br: () => [createBrotliDecompress(brotli)],
+};
+
+/** A `Content-Encoding` that is not decoded. */
+export class UnknownCodingError extends Error {
+  /** @param value the header, shortened */
+  constructor(value: string) {
+    super(
+      `in the content coding "${value.slice(0, 60)}", although none was asked for: gzip, deflate and br are read, ` +
+        'at most two of them. Switch its compression off, at the server or at a proxy before it',
+    );
+  }
+}
+
+/**
+ * The decoded body; the body itself in no coding. Destroying it destroys the body.
+ *
+ * @param encoding the `Content-Encoding` header
+ *
+ * @throws UnknownCodingError, whose message completes "sent an answer"
+ */
+export function decoded(body: Readable, encoding: string | string[] | undefined): Readable {
+  const value = String(encoding ?? '');
+  const names = value
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && name !== 'identity');
+  if (names.length > CODINGS_MAX || !names.every((name) => Object.hasOwn(decoders, name))) {
+    body.on('error', () => undefined).destroy();
+    throw new UnknownCodingError(value);
+  }
+  const stages = names.reverse().flatMap((name) => decoders[name]?.() ?? []);
+  if (stages.length === 0) return body;
+  return pipeline([body, ...stages], () => undefined) as unknown as Duplex;
+}
+
+/** Completes raw `deflate` to a zlib stream without its checksum, which decoding does not miss. */
+function withZlibHeader(): Transform {
+  let isBegun = false;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      if (!isBegun && ((chunk[0] ?? 0) & 0xf) !== ZLIB_METHOD) this.push(ZLIB_HEADER);
+      isBegun = true;
+      done(null, chunk);
+    },
+  });
+}

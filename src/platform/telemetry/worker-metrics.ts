@@ -1,0 +1,69 @@
+/**
+ * `/metrics` of several workers (`WORKERS`): the one that is asked asks the supervisor, which reads all of them and adds them
+ * up. Counters, histograms and most gauges are sums; gauges of the whole service name another way (`Metrics.gauge`).
+ *
+ * Messages: `{ metrics: 'ask' }` to the supervisor, `{ metrics: 'read' }` to each worker, `{ metrics: 'values', values }` back,
+ * `{ metrics: 'text', text }` to the one that asked. A worker that does not answer in 2 s is left out.
+ */
+import cluster, { type Worker } from 'node:cluster';
+import { AggregatorRegistry } from 'prom-client';
+import { withTimeout } from '../limits/with-timeout.js';
+
+const ANSWER_MS_MAX = 2_000;
+
+/** Longer than the supervisor waits for the others. */
+const TEXT_MS_MAX = 2 * ANSWER_MS_MAX;
+
+type Message =
+  | { metrics: 'ask' | 'read' }
+  | { metrics: 'values'; values: object[] }
+  | { metrics: 'text'; text: string }
+  | { metrics?: undefined };
+
+/** In the supervisor: answers workers that ask. @param workers those that serve */
+export function addUpMetrics(workers: () => Worker[]): void {
+  cluster.on('message', (asker, message: Message) => {
+    if (message.metrics !== 'ask') return;
+    void Promise.all(workers().map((worker) => withTimeout(ANSWER_MS_MAX, valuesOf(worker), []))).then(
+      async (values) => {
+        const text = await AggregatorRegistry.aggregate(values).metrics();
+        asker.send({ metrics: 'text', text } satisfies Message);
+      },
+    );
+  });
+}
+
+function valuesOf(worker: Worker): Promise<object[]> {
+  return new Promise((resolve) => {
+    const listen = (message: Message) => {
+      if (message.metrics !== 'values') return;
+      worker.off('message', listen);
+      resolve(message.values);
+    };
+    worker.on('message', listen);
+    worker.send({ metrics: 'read' } satisfies Message);
+  });
+}
+
+/** In a worker: the metrics of all; null when the supervisor does not answer. */
+export function metricsOfWorkers(): Promise<string | null> {
+  const answer = new Promise<string>((resolve) => {
+    const listen = (message: Message) => {
+      if (message.metrics !== 'text') return;
+      process.off('message', listen);
+      resolve(message.text);
+    };
+    process.on('message', listen);
+    process.send?.({ metrics: 'ask' } satisfies Message);
+  });
+  return withTimeout(TEXT_MS_MAX, answer, null);
+}
+
+/** In a worker: tells the supervisor the values of this process whenever it asks. Does nothing in other processes. */
+export function shareMetrics(read: () => Promise<object[]>): void {
+  if (!cluster.isWorker) return;
+  process.on('message', (message: Message) => {
+    if (message.metrics !== 'read') return;
+    void read().then((values) => process.send?.({ metrics: 'values', values } satisfies Message));
+  });
+}

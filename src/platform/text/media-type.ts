@@ -1,0 +1,14 @@
+/** Media types of headers (RFC 9110, 8.3.1): the type counts without parameters, white space and case. Pure functions. */
+
+/** The type of a `Content-Type`, such as `text/event-stream`, in lower case; empty without one. */
+export function mediaTypeOf(value: string | undefined): string {
+  if (value === undefined) return '';
+  const end = value.indexOf(';');
+  return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
+}
+
+/** True if an `Accept` header names exactly this type, and not with `q=0`. Wildcards name no type. */
+export function namesType(accept: string | undefined, type: string): boolean {
+  if (accept === undefined) return false;
+  return accept.split(',').some((range) => mediaTypeOf(range) === type && !/;\s*q\s*=\s*0(?:\.0*)?\s*$/i.test(range));
+}

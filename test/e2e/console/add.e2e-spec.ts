@@ -1,0 +1,334 @@
+import { describe, expect } from '@jest/globals';
+import { testApp, uniqueName, type TestAccount } from '../../support/app.js';
+import { releaseServer } from '../../support/database/server-rows.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { startAuthorizationServer } from '../../support/people/authorization-server.js';
+import { signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
+import { verifies } from '../../support/verifies.js';
+
+const app = testApp();
+const add = (browser: BrowserSession, fields: Record<string, string>) => browser.submit('/ui/add', fields);
+const find = (browser: BrowserSession, what: string) => add(browser, { do: 'find', what });
+
+async function newcomer(): Promise<[BrowserSession, TestAccount]> {
+  const account = await app.account();
+  return [await signedInBrowser(app, account), account];
+}
+
+describe('adding a server', () => {
+  verifies('console:add', 'finds it by its address, and makes the connection and the namespace', async () => {
+    const [browser, account] = await newcomer();
+    const { url } = await start();
+    expect((await browser.get('/ui/')).text).toMatch(/href="[^"]*add">Add a server/);
+    const { origin } = new URL(url);
+    const nearby = await find(browser, `${origin}/`);
+    expect(nearby.text).toContain(`Did you mean ${origin}/mcp?`);
+    const { status, text } = await find(browser, url);
+    expect(status).toBe(200);
+    for (const words of [
+      '✓ The server answers.',
+      'It needs no login.',
+      '<dt>Echo</dt>',
+      `value="${account.name}"`,
+      'Your namespace will be',
+    ]) {
+      expect(text).toContain(words);
+    }
+    const made = await add(browser, {
+      do: 'add',
+      what: url,
+      mcpUrl: url,
+      name: 'Mine',
+      id: 'mine',
+      namespace: account.name,
+    });
+    expect([made.status, made.headers.location]).toEqual([303, `add/${account.name}/mine/tools`]);
+    expect((await browser.get(`/ui/c/${account.name}/mine?done=added`)).text).toMatch(
+      /role="status">The server is added[^]*✓ works/,
+    );
+    const again = await add(browser, {
+      do: 'add',
+      what: url,
+      mcpUrl: url,
+      name: 'Typed',
+      id: 'mine',
+      namespace: account.name,
+    });
+    expect([again.status, again.text]).toEqual([409, expect.stringMatching(/"id-fault"[^>]*>[^<]*mine already/)]);
+    for (const words of ['value="Typed"', '<dt>Echo</dt>']) expect(again.text).toContain(words);
+  });
+
+  verifies('console:add', 'takes a key for a server that wants one, and never shows it', async () => {
+    const [browser, account] = await newcomer();
+    const { url } = await start({ requireHeaders: { 'x-api-key': 'key-of-the-test' } });
+    expect((await find(browser, url)).text).toContain('It wants a key or token');
+    const target = { do: 'add', what: url, mcpUrl: url, name: 'Keyed', namespace: account.name, header: 'x-api-key' };
+    const refused = await add(browser, { ...target, id: 'no id', key: 'key-of-the-test' });
+    expect([refused.status, refused.text.includes('key-of-the-test')]).toEqual([400, false]);
+    expect((await add(browser, { ...target, id: 'keyed', key: 'key-of-the-test' })).status).toBe(303);
+    expect((await app.as(account).get(`/connect/${account.name}/keyed`)).body.status.state).toBe('connected');
+    // Without it, the page of the connection leads on.
+    const later = await add(browser, { ...target, id: 'later' });
+    expect(later.headers.location).toMatch(/^\.\.\/setup\/connections\/.*returnUrl=ui%2Fadd%2F.*%2Flater%2Ftools$/);
+    expect((await browser.get(`/ui/c/${account.name}/later`)).text).toMatch(/href="[^"]*setup[^"]*">Log in/);
+  });
+
+  verifies('console:add', 'takes a name of the catalogue, and lists the servers of an mcp.json', async () => {
+    const [browser, account] = await newcomer();
+    const { url } = await start();
+    const owner = await app.account();
+    const name = await createServer(app, owner, { visibility: 'public', displayName: 'Weather of all' });
+    await releaseServer(app, name, {
+      upstreamUrl: url,
+      tools: [{ name: 'forecast', inputSchema: { type: 'object' } }],
+    });
+    const shown = await find(browser, name);
+    for (const words of ['Weather of all', '<dt>forecast</dt>', `name="server" value="${name}"`])
+      expect(shown.text).toContain(words);
+    const hidden = await createServer(app, owner, { visibility: 'private' });
+    for (const what of [hidden, 'nobody/nothing']) {
+      const { status, text } = await find(browser, what);
+      expect([status, text.includes('catalogue?q='), text.includes(what)]).toEqual([404, true, true]);
+    }
+    const file = {
+      mcpServers: { remote: { url, headers: { 'X-A': 'b' } }, local: { command: 'npx', args: ['-y', '<thing>'] } },
+    };
+    const { text } = await find(browser, JSON.stringify(file));
+    for (const words of ['>remote<', `<code>${url}</code>`, '>local<', '<pre>npx -y &lt;thing&gt;</pre>'])
+      expect(text).toContain(words);
+    const headers = JSON.stringify({ 'X-A': 'b' });
+    const own = { do: 'add', what: '{', namespace: account.name };
+    expect((await add(browser, { ...own, mcpUrl: url, headers, name: 'remote', id: 'remote' })).status).toBe(303);
+    expect((await add(browser, { ...own, transport: 'uplink', name: 'local', id: 'local' })).status).toBe(303);
+    const broken = await find(browser, '{"mcpServers": ');
+    expect([broken.status, broken.text.includes('{&quot;mcpServers&quot;: ')]).toEqual([400, true]);
+  });
+
+  verifies('console:add', 'adds nothing to the namespace of another account', async () => {
+    const [browser] = await newcomer();
+    const owner = await app.account();
+    const namespace = await createNamespace(app, owner);
+    const { url } = await start();
+    const { status, text } = await add(browser, { do: 'add', what: url, mcpUrl: url, name: 'x', id: 'x', namespace });
+    expect([status, text.includes('already exists')]).toEqual([409, true]);
+    expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toEqual([]);
+  });
+
+  verifies('console:add', 'makes one connection of two forms for one id at the same moment', async () => {
+    const [browser, account] = await newcomer();
+    const { url } = await start();
+    const form = { do: 'add', what: url, mcpUrl: url, id: 'same', namespace: account.name };
+    const answers = await Promise.all(['First', 'Second'].map((name) => add(browser, { ...form, name })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 409]);
+    const made = ['First', 'Second'][answers.findIndex(({ status }) => status === 303)];
+    expect((await app.as(account).get(`/connect/${account.name}/same`)).body.name).toBe(made);
+  });
+
+  verifies(
+    'console:add',
+    'offers the namespaces of organizations where the person may manage connections',
+    async () => {
+      const { url } = await start();
+      for (const role of ['owner', 'editor', 'member', 'guest']) {
+        const { browser, namespace } = await member(role);
+        const isOffered = role === 'owner' || role === 'editor';
+        expect([role, (await find(browser, url)).text.includes(namespace)]).toEqual([role, isOffered]);
+        const made = await add(browser, { do: 'add', what: url, mcpUrl: url, name: 'x', id: 'x', namespace });
+        expect([role, made.status]).toEqual([role, isOffered ? 303 : 409]);
+      }
+    },
+  );
+});
+
+/** A new organization, of which the account is a member, and its owner. */
+async function organizationOf(account: TestAccount, role: string) {
+  const [organization, owner] = [await app.account({ kind: 'organization' }), await app.account()];
+  const members = `/accounts/${organization.id}/members`;
+  await app.as(app.operator).put(`${members}/${owner.id}`, { role: 'owner' });
+  await app.as(app.operator).put(`${members}/${account.id}`, { role });
+  return { organization, owner };
+}
+
+/** A member of a new organization, with a namespace of the organization. */
+async function member(role: string) {
+  const [browser, account] = await newcomer();
+  const { organization, owner } = await organizationOf(account, role);
+  const namespace = uniqueName('ns');
+  await app.as(owner).put(`/namespaces/${namespace}`, { organizationId: organization.id });
+  return { browser, account, organization, owner, namespace };
+}
+
+describe('the steps after a server was added', () => {
+  /** A connection of a new account, and the addresses of its steps. */
+  async function added() {
+    const [browser, account] = await newcomer();
+    const { url } = await start();
+    const { namespace, connectionId, path } = await createConnection(app, account, { mcpUrl: url });
+    const steps = `/ui/add/${namespace}/${connectionId}`;
+    const done = `../../../c/${namespace}/${connectionId}?done=added#connect`;
+    const toolsNow = async () => (await app.as(account).get(path)).body.tools as unknown;
+    const grantsNow = async () => {
+      const { body } = await app.as(account).get(`${path}/grants`);
+      return (body.grants as { account: { name: string } }[]).map((grant) => grant.account.name).sort();
+    };
+    return { browser, account, path, steps, done, toolsNow, grantsNow };
+  }
+  const ticks = ({ text }: { text: string }) =>
+    [...text.matchAll(/name="tool" value="([^"]*)"(?: checked)?/g)]
+      .filter(([input]) => input.endsWith('checked') || !text.includes(`type="checkbox" ${input}`))
+      .map(([, name]) => name);
+
+  verifies('console:add-tools', 'offers the tools that were ticked, and no search loses a tick', async () => {
+    const { browser, steps, toolsNow } = await added();
+    const page = await browser.get(`${steps}/tools`);
+    const all = ticks(page);
+    expect([page.status, all.length > 3, page.text.includes('may write or destroy')]).toEqual([200, true, true]);
+    const send = (fields: Record<string, string | string[]>) =>
+      browser.submit(`${steps}/tools`, fields as Record<string, string>);
+    expect(ticks(await send({ do: 'none' }))).toEqual([]);
+    expect(ticks(await send({ do: 'all' }))).toEqual(all);
+    const reads = ticks(await send({ do: 'reads', tool: all }));
+    expect(reads.length).toBeLessThan(all.length);
+    const searched = await send({ do: 'find', q: 'echo', tool: [all[1], 'echo', 'unknown'] });
+    expect([ticks(searched).sort(), searched.text.includes('value="echo" checked')]).toEqual([
+      [all[1], 'echo'].sort(),
+      true,
+    ]);
+    const none = await send({ do: 'save', q: 'echo' });
+    expect([none.status, none.text.includes('Tick one tool'), none.text.includes('value="echo"')]).toEqual([
+      400,
+      true,
+      true,
+    ]);
+    expect(await toolsNow()).toBeUndefined();
+    const saved = await send({ do: 'save', tool: ['echo', all[1]] });
+    expect([saved.status, saved.headers.location]).toEqual([303, 'access']);
+    expect(await toolsNow()).toEqual({ allow: all.filter((name) => name === 'echo' || name === all[1]) });
+    expect(ticks(await browser.get(`${steps}/tools`)).sort()).toEqual(['echo', all[1]].sort());
+    await send({ do: 'save', tool: all });
+    expect(await toolsNow()).toBeUndefined();
+  });
+
+  verifies('console:add-access', 'lets in nobody, an organization of the person, or people by name', async () => {
+    const { browser, account, steps, done, grantsNow } = await added();
+    const { body: own } = await app.as(account).get('/accounts/me');
+    const { organization } = await organizationOf(account, 'member');
+    const send = (fields: Record<string, string>) => browser.submit(`${steps}/access`, fields);
+    expect((await browser.get(`${steps}/access`)).text).toMatch(/value="own" checked> Only me/);
+    expect((await send({ who: 'own' })).headers.location).toBe(done);
+    expect(await grantsNow()).toEqual([]);
+    const [one, two] = [await app.account(), await app.account()];
+    const names = `${one.name}, nobody-${one.name}\r\n${own.name}`;
+    const refused = await send({ who: 'people', names });
+    expect(refused.status).toBe(400);
+    for (const words of [
+      `Let in: ${one.name}.`,
+      `nobody-${one.name}: No account has`,
+      `${own.name}: account owns`,
+      `${one.name}, nobody-${one.name}`,
+    ])
+      expect(refused.text).toContain(words);
+    expect((await send({ who: 'people', names: `${one.name}\r\n${two.name},` })).headers.location).toBe(done);
+    expect((await send({ who: organization.id })).headers.location).toBe(done);
+    const granted = await grantsNow();
+    expect(granted).toEqual([one.name, two.name, organization.name].sort());
+    for (const who of ['', 'everybody', (await app.account({ kind: 'organization' })).id]) {
+      expect([(await send({ who })).status, (await send({ who: 'people', names: ' ,' })).status]).toEqual([400, 400]);
+    }
+    expect((await send({ who: 'people', names: 'a\u0000b' })).status).toBe(400);
+    expect(await grantsNow()).toEqual(granted);
+  });
+
+  verifies('console:add-access', 'chooses nothing for a connection of an organization', async () => {
+    for (const role of ['owner', 'editor']) {
+      const { browser, organization, owner, namespace, account } = await member(role);
+      const { organization: other } = await organizationOf(account, 'member');
+      const { url } = await start();
+      const { connectionId } = await createConnection(app, owner, { mcpUrl: url }, { namespace });
+      const { status, text } = await browser.get(`/ui/add/${namespace}/${connectionId}/access`);
+      expect([status, / checked/.test(text), text.includes(`members of ${organization.name}`)]).toEqual([
+        200,
+        false,
+        true,
+      ]);
+      expect(text.includes(other.id)).toBe(role === 'owner');
+      const outsider = await app.account();
+      const form = { who: 'people', names: outsider.name };
+      const sent = await browser.submit(`/ui/add/${namespace}/${connectionId}/access`, form);
+      expect([role, sent.status]).toEqual([role, role === 'owner' ? 303 : 400]);
+    }
+  });
+
+  verifies(
+    'console:add-steps-closed',
+    'shows nobody but who owns the connection a step, and takes no form; who manages it chooses its tools',
+    async () => {
+      const { account, path, steps, toolsNow, grantsNow } = await added();
+      const [guest, friend, stranger] = [await app.account(), await app.account(), await app.account()];
+      await app.as(account).post(`${path}/grants`, { account: guest.id, level: 'call' });
+      await app.as(account).post(`${path}/grants`, { account: friend.id, level: 'manage' });
+      const before = await grantsNow();
+      for (const who of [guest, friend, stranger]) {
+        const browser = await signedInBrowser(app, who);
+        const form = { do: 'save', tool: 'echo', who: 'people', names: stranger.name };
+        for (const step of who === friend ? ['access'] : ['tools', 'access']) {
+          const shown = await browser.get(`${steps}/${step}`);
+          const sent = await browser.submit(`${steps}/${step}`, form, '/ui/');
+          const missing = await browser.get(`/ui/add/nowhere-at-all/none/${step}`);
+          expect([shown.status, sent.status, missing.status]).toEqual([404, 404, 404]);
+          expect(sent.text).toContain('There is nothing at this address');
+        }
+      }
+      expect([await toolsNow(), await grantsNow()]).toEqual([undefined, before]);
+      const browser = await signedInBrowser(app, friend);
+      expect((await browser.get(`${steps}/tools`)).text).not.toContain('href="access"');
+      const { status, headers } = await browser.submit(`${steps}/tools`, { do: 'save', tool: 'echo' });
+      expect([status, headers.location]).toEqual([
+        303,
+        expect.stringMatching(/^\.\.\/\.\.\/\.\.\/c\/.*\?done=changed$/),
+      ]);
+      expect(await toolsNow()).toEqual({ allow: ['echo'] });
+    },
+  );
+
+  verifies('console:add-login', 'leads from a login back to the steps, and nowhere else of this service', async () => {
+    const authorization = closing(await startAuthorizationServer());
+    const upstream = await start();
+    const { url } = await authorization.protect(upstream.url);
+    const [browser, account] = await newcomer();
+    const made = await add(browser, { do: 'add', what: url, mcpUrl: url, name: 'x', id: 'x', namespace: account.name });
+    const setup = new URL(made.headers.location, `${app.url}/ui/add`);
+    const link = `${setup.pathname}${setup.search}`;
+    const tools = `/ui/add/${account.name}/x/tools`;
+    const waiting = await browser.get(tools);
+    expect(waiting.text).toMatch(/Not known yet[^]*returnUrl=ui%2F[^]*">Log in/);
+    for (const returnUrl of [
+      '//evil.example/ui/',
+      'https://evil.example/ui/',
+      '/\\evil.example/ui/',
+      'ui/../login',
+      'login',
+      `${app.url}.evil.example/ui/`,
+      `${app.url}@evil.example/ui/`,
+      '',
+    ]) {
+      const query = new URLSearchParams({ ...Object.fromEntries(setup.searchParams), returnUrl });
+      expect([returnUrl, (await browser.get(`${setup.pathname}?${query.toString()}`)).status]).toEqual([
+        returnUrl,
+        400,
+      ]);
+    }
+    const begun = await browser.submit(link, {});
+    let at = new URL(begun.headers.location);
+    const jar: string[] = [];
+    while (at.origin !== app.url) {
+      const answer = await fetch(at, { redirect: 'manual', headers: { cookie: jar.join('; ') } });
+      jar.push(...answer.headers.getSetCookie().map((line) => line.split(';')[0]));
+      at = new URL(answer.headers.get('location') ?? '', at);
+    }
+    const back = await browser.get(`${at.pathname}${at.search}`);
+    expect([back.status, back.headers.location]).toEqual([303, `${app.url}${tools}`]);
+    expect((await browser.get(tools)).text).toContain('value="echo" checked');
+  });
+});

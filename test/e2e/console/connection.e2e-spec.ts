@@ -1,0 +1,270 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
+import { releaseServer } from '../../support/database/server-rows.js';
+import { createConnection, createServer } from '../../support/factories.js';
+import { signedInBrowser, type Answer, type BrowserSession } from '../../support/people/browser-session.js';
+import { startEverything } from '../../support/upstream/everything.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+const app = testApp();
+const accounts = {
+  owner: testAccount(app),
+  manager: testAccount(app),
+  guest: testAccount(app),
+  stranger: testAccount(app),
+};
+const browsers = {} as Record<keyof typeof accounts, BrowserSession>;
+let url: string;
+let made: { namespace: string; connectionId: string; path: string };
+let page: string;
+
+const asOwner = () => app.as(accounts.owner);
+const read = async () => (await asOwner().get(made.path)).body as Record<string, unknown>;
+const grants = async () =>
+  (await asOwner().get(`${made.path}/grants`)).body.grants as { id: string; account: { name: string } }[];
+const parts = ({ text }: Answer) => [...text.matchAll(/<h2 id="(\w+)"/g)].map(([, id]) => id);
+const textOf = ({ text }: Answer) => text.replace(/<[^>]*>|\s+/g, ' ').replace(/ +/g, ' ');
+const done = async (form: Record<string, string>, browser = browsers.owner) => {
+  const { status, headers } = await browser.submit(page, form);
+  expect([form.do, status]).toEqual([form.do, 303]);
+  return headers.location?.split('?')[1];
+};
+const grant = (account: TestAccount, terms: object) =>
+  asOwner().post(`${made.path}/grants`, { account: account.id, ...terms });
+
+beforeAll(async () => {
+  ({ url } = await startEverything());
+  for (const name of Object.keys(accounts) as (keyof typeof accounts)[]) {
+    browsers[name] = await signedInBrowser(app, accounts[name]);
+  }
+  made = await createConnection(app, accounts.owner, {
+    mcpUrl: url,
+    name: 'Mail <b>"\u202e',
+    metadata: { team: 'secret-team' },
+    headers: { 'X-Api-Key': 'secret-value' },
+  });
+  page = `/ui/c/${made.namespace}/${made.connectionId}`;
+  await grant(accounts.guest, { level: 'call', tools: { allow: ['echo'] } });
+  await grant(accounts.manager, { level: 'manage' });
+});
+
+const forms: Record<string, string>[] = [
+  { do: 'check' },
+  { do: 'name', name: 'Theirs' },
+  { do: 'metadata', metadata: '{}' },
+  { do: 'headers', headers: '' },
+  { do: 'callTimeoutMs', callTimeoutMs: '500' },
+  { do: 'mcpUrl', mcpUrl: 'http://127.0.0.1:9/mcp' },
+  { do: 'record' },
+  { do: 'stop' },
+  { do: 'forget' },
+  { do: 'grant', account: 'x', level: 'call' },
+  { do: 'end' },
+  { do: 'delete' },
+  { do: 'other' },
+];
+
+describe('the page of a connection', () => {
+  verifies('console:connection', 'shows each person what REST answers, and a stranger what is not there', async () => {
+    const common = ['state', 'connect', 'tools', 'calls'];
+    const managed = [...common, 'recording', 'settings'].toSorted();
+    expect(parts(await browsers.owner.get(page)).toSorted()).toEqual([...managed, 'access'].toSorted());
+    expect(parts(await browsers.manager.get(page)).toSorted()).toEqual(managed);
+    const guest = await browsers.guest.get(page);
+    expect(parts(guest).toSorted()).toEqual(common.toSorted());
+    expect(guest.text).not.toMatch(/secret-|name="do"|127\.0\.0\.1:\d+\/mcp"/);
+    expect(guest.text).not.toContain(new URL(url).port);
+    const foreign = await browsers.stranger.get(page);
+    const none = await browsers.stranger.get(`/ui/c/${made.namespace}/none`);
+    const body = ({ text }: Answer) => text.replace(/value="[^"]*"/g, '');
+    expect([foreign.status, body(foreign)]).toEqual([404, body(none)]);
+    expect((await browsers.owner.get(page)).text).not.toMatch(/secret-value|\u202e|Mail <b>/);
+  });
+
+  verifies('console:connection', 'takes no form of who may not send it, and changes nothing', async () => {
+    const before = [await read(), await grants()];
+    const [given] = await grants();
+    for (const form of forms) {
+      const sent = { ...form, id: given?.id ?? '', typed: made.connectionId };
+      const status = async (name: keyof typeof accounts) => (await browsers[name].submit(page, sent, '/me')).status;
+      expect([form.do, await status('stranger'), await status('guest')]).toEqual([form.do, 404, 403]);
+      if (['grant', 'end', 'delete'].includes(form.do ?? '')) {
+        expect([form.do, await status('manager')]).toEqual([form.do, 403]);
+      }
+    }
+    expect((await browsers.manager.submit(page, forms[5] ?? {})).status).toBe(409);
+    expect([await read(), await grants()]).toEqual(before);
+  });
+
+  it('makes no connection by a form', async () => {
+    const missing = `/ui/c/${made.namespace}/${uniqueName('none')}`;
+    const answer = await browsers.owner.submit(missing, { do: 'mcpUrl', mcpUrl: url }, '/me');
+    expect(answer.status).toBe(404);
+    expect((await browsers.owner.get(missing)).status).toBe(404);
+  });
+
+  verifies('console:connection-check', 'checks every step', async () => {
+    for (const browser of [browsers.owner, browsers.manager]) {
+      const { status, text } = await browser.submit(page, { do: 'check' });
+      expect(status).toBe(200);
+      expect(text).toMatch(/<b>list<\/b> <b class="good">✓ ok<\/b>/);
+    }
+  });
+});
+
+describe('its settings', () => {
+  verifies('console:connection-settings', 'are changed, and a refused form keeps what was typed', async () => {
+    expect(await done({ do: 'name', name: ' Post ' }, browsers.manager)).toBe('done=changed');
+    expect((await browsers.owner.get(`${page}?done=changed`)).text).toContain('<p role="status">The change is stored.');
+    await done({ do: 'metadata', metadata: '{"a": [1]}' });
+    await done({ do: 'callTimeoutMs', callTimeoutMs: '700' });
+    expect(await read()).toMatchObject({ name: 'Post', metadata: { a: [1] }, callTimeoutMs: 700 });
+    const [, choice = ''] =
+      /href="\.\.\/\.\.\/(add\/[^"]+)">Choose the tools/.exec((await browsers.owner.get(page)).text) ?? [];
+    const saved = await browsers.owner.submit(`/ui/${choice}`, { do: 'save', tool: 'echo' });
+    expect([saved.status, saved.headers.location]).toEqual([
+      303,
+      `../../../c/${made.namespace}/${made.connectionId}?done=changed`,
+    ]);
+    expect((await read()).tools).toEqual({ allow: ['echo'] });
+    await asOwner().put(made.path, { tools: {} });
+    await done({ do: 'callTimeoutMs', callTimeoutMs: '' });
+    const now = await read();
+    expect([now.tools, now.callTimeoutMs]).toEqual([undefined, undefined]);
+    for (const [what, value] of [
+      ['metadata', '{"a": &'],
+      ['name', ''],
+      ['callTimeoutMs', 'soon'],
+    ] as const) {
+      const { status, text } = await browsers.owner.submit(page, { do: what, [what]: value });
+      expect([what, status]).toEqual([what, 400]);
+      expect(text).toContain(value.replace('&', '&amp;').replaceAll('"', '&quot;'));
+      expect(text).toMatch(new RegExp(`value="${what}">\\s*<span class="fault" role="alert">${what} must`));
+    }
+    expect(await read()).toEqual(now);
+  });
+
+  verifies('console:connection-settings', 'take headers, and show no value of one again', async () => {
+    const refused = await browsers.owner.submit(page, { do: 'headers', headers: 'X-Key: hush\nhost: a\nhush' });
+    expect([refused.status, refused.text.includes('hush')]).toEqual([400, false]);
+    expect(refused.text).toMatch(/>X-Key: \nhost: <\/textarea>/);
+    expect(await done({ do: 'headers', headers: 'X-Key: a:b\r\n' })).toBe('done=changed');
+    expect((await browsers.owner.get(page)).text).not.toContain('a:b');
+  });
+
+  verifies('console:connection-address', 'take another address while the connection has never worked', async () => {
+    const { namespace } = made;
+    const wrong = await createConnection(app, accounts.owner, { mcpUrl: 'http://127.0.0.1:9/mcp' }, { namespace });
+    const at = `/ui/c/${namespace}/${wrong.connectionId}`;
+    expect((await browsers.owner.get(page)).text).not.toContain('name="mcpUrl"');
+    const refused = await browsers.owner.submit(at, { do: 'mcpUrl', mcpUrl: 'ftp://x' });
+    expect([refused.status, refused.text.includes('value="ftp://x"')]).toEqual([400, true]);
+    expect((await browsers.owner.submit(at, { do: 'mcpUrl', mcpUrl: url })).status).toBe(303);
+    expect((await asOwner().get(wrong.path)).body).toMatchObject({ mcpUrl: url, status: { state: 'connected' } });
+    expect((await browsers.owner.get(at)).text).not.toContain('name="mcpUrl"');
+  });
+});
+
+describe('who may call it', () => {
+  verifies('console:connection-access', 'lets in, says why, and ends', async () => {
+    const { owner, stranger } = accounts;
+    const form = { do: 'grant', account: stranger.name, level: 'tools', tools: 'echo\nget-sum\n', until: '2999-01-31' };
+    const unknown = await browsers.owner.submit(page, { ...form, account: 'nobody-<b>' });
+    expect([unknown.status, unknown.text]).toEqual([404, expect.stringContaining('value="nobody-&lt;b&gt;"')]);
+    expect(unknown.text).toMatch(/echo\nget-sum[^]*value="2999-01-31"/);
+    expect(await done(form)).toBe('done=granted');
+    await app.as(stranger).post(`${made.path}/.tools/echo`, { message: 'hello' });
+    const sentence = new RegExp(
+      `${stranger.name} may call the connection ${made.connectionId} : granted by ${owner.name} on [^,]*UTC , until 31 Jan 2999[^,]*,[^,]*, tools echo, get-sum, last used .* with`,
+    );
+    await until(async () => sentence.test(textOf(await browsers.owner.get(page))), 'the last use is shown');
+    const { id } = (await grants()).find(({ account }) => account.name === stranger.name) ?? { id: '' };
+    expect(await done({ do: 'end', id })).toBe('done=ended');
+    expect((await browsers.stranger.get(page)).status).toBe(404);
+    expect((await browsers.owner.submit(page, { do: 'end', id })).status).toBe(404);
+  });
+
+  verifies('console:connection-access', 'grants nothing as an editor to others than members', async () => {
+    const organization = await app.account({ kind: 'organization' });
+    const editor = await app.account();
+    const role = (account: TestAccount, given: string) =>
+      app.as(app.operator).put(`/accounts/${organization.id}/members/${account.id}`, { role: given });
+    await role(accounts.owner, 'owner');
+    await role(editor, 'editor');
+    const namespace = uniqueName('ns');
+    await asOwner().put(`/namespaces/${namespace}`, { organizationId: organization.id });
+    const { connectionId } = await createConnection(app, accounts.owner, { mcpUrl: url }, { namespace });
+    const at = `/ui/c/${namespace}/${connectionId}`;
+    const browser = await signedInBrowser(app, editor);
+    expect(textOf(await browser.get(at))).toContain(`${organization.name} owns ${namespace}`);
+    const sent = { do: 'grant', account: accounts.stranger.name, level: 'call' };
+    expect((await browser.submit(at, sent)).status).toBe(403);
+    expect((await browsers.stranger.get(at)).status).toBe(404);
+    expect((await browsers.owner.submit(at, sent)).status).toBe(303);
+    expect((await browsers.stranger.get(at)).status).toBe(200);
+  });
+
+  verifies('console:connection-access', 'has pages of grants', async () => {
+    const { namespace } = made;
+    const { connectionId } = await createConnection(app, accounts.owner, { mcpUrl: url }, { namespace });
+    await app.database.query(
+      `WITH made AS (INSERT INTO accounts (name, kind) SELECT 'paged-' || i, 'organization' FROM generate_series(1, 200) i RETURNING id)
+       INSERT INTO grants (connection_id, subject_id, level, created_by)
+       SELECT c.id, made.id, 'call', $2 FROM made, connections c WHERE c.connection_id = $1`,
+      [connectionId, accounts.owner.id],
+    );
+    const { text } = await browsers.owner.get(`/ui/c/${namespace}/${connectionId}?grants=4`);
+    expect(text).toContain('Page 4 of 4.');
+    expect(text.match(/name="do" value="end"/g)).toHaveLength(50);
+  });
+});
+
+describe('its calls, recording and deletion', () => {
+  verifies('console:connection-calls', 'lists calls with who, with what and the result', async () => {
+    await asOwner().post(`${made.path}/.tools/echo`, { message: 'hello' });
+    const shown = textOf(await browsers.owner.get(page));
+    expect(shown).toMatch(new RegExp(`${accounts.owner.name} , key “[^”]*”: echo ✓ ok , \\d+ ms`));
+    await app.as(accounts.guest).post(`${made.path}/.tools/echo`, { message: 'mine' });
+    const own = textOf(await browsers.guest.get(page));
+    expect(own).toMatch(new RegExp(`${accounts.guest.name} , key “[^”]*”: echo ✓ ok`));
+    expect(own).not.toContain(accounts.owner.name);
+  });
+
+  verifies('console:connection-recording', 'records, stops and forgets', async () => {
+    expect(await done({ do: 'record' })).toBe('done=record');
+    await asOwner().post(`${made.path}/.tools/echo`, { message: 'recorded-argument' });
+    const { text } = await browsers.owner.get(page);
+    expect(text).toMatch(/recorded until[^]*<code>echo<\/code>: 1/);
+    expect(text).toContain('recorded-argument');
+    expect((await browsers.manager.get(page)).text).not.toContain('recorded-argument');
+    const { headers, text: fixture } = await browsers.owner.get(`${page}/fixture`);
+    expect(headers['content-disposition']).toBe(`attachment; filename=${made.connectionId}.json`);
+    expect(JSON.parse(fixture)).toEqual((await asOwner().get(`${made.path}/recording/fixture`)).body);
+    expect(fixture).toContain('recorded-argument');
+    expect(await done({ do: 'stop' })).toBe('done=stop');
+    expect((await browsers.owner.get(page)).text).toContain('Tool calls are not recorded.');
+    expect(await done({ do: 'forget' })).toBe('done=forget');
+    expect((await browsers.owner.get(page)).text).not.toContain('<code>echo</code>: 1');
+  });
+
+  verifies('console:connection-recording', 'shows the scenario of a mock, which records nothing', async () => {
+    const { namespace } = made;
+    const server = await createServer(app, accounts.owner, { namespace });
+    await releaseServer(app, server);
+    const mock = { enabled: true, scenario: 'fail:429' };
+    const { connectionId } = await createConnection(app, accounts.owner, { server, mock }, { namespace });
+    const shown = await browsers.owner.get(`/ui/c/${namespace}/${connectionId}`);
+    expect(shown.text).toContain('<pre>fail:429</pre>');
+    expect(parts(shown)).not.toContain('recording');
+  });
+
+  verifies('console:connection-delete', 'is deleted by whoever owns it and types its id', async () => {
+    const wrong = await browsers.owner.submit(page, { do: 'delete', typed: 'another' });
+    expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('value="another"')]);
+    const { headers } = await browsers.owner.submit(page, { do: 'delete', typed: made.connectionId });
+    expect(headers.location).toBe('../../../ui/?done=deleted');
+    expect((await browsers.owner.get('/ui/?done=deleted')).text).toContain('The connection is deleted.');
+    expect((await asOwner().get(made.path)).status).toBe(404);
+  });
+});

@@ -1,0 +1,260 @@
+import { beforeAll, describe, expect } from '@jest/globals';
+import type { Role } from '../../../src/modules/auth/access.types.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
+import { pathOf, releaseServer } from '../../support/database/server-rows.js';
+import { createConnection, createServer } from '../../support/factories.js';
+import { formTokenIn, signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+const HOSTILE = `<script>alert(1)</script>"'\u202e`;
+
+const app = testApp();
+const owner = testAccount(app);
+const editor = testAccount(app);
+const member = testAccount(app);
+const outsider = testAccount(app);
+let organization: TestAccount;
+let namespace: string;
+let server: string;
+let upstream: Upstream;
+let closed: Upstream;
+
+beforeAll(async () => {
+  [upstream, closed] = await Promise.all([
+    startUpstream(),
+    startUpstream({ requireHeaders: { authorization: 'Bearer x' } }),
+  ]);
+  organization = await app.account({ kind: 'organization' });
+  const roles: [TestAccount, Role, TestAccount][] = [
+    [owner, 'owner', app.operator],
+    [editor, 'editor', owner],
+    [member, 'member', owner],
+  ];
+  for (const [{ id }, role, by] of roles) {
+    expect((await app.as(by).put(`/accounts/${organization.id}/members/${id}`, { role })).status).toBe(200);
+  }
+  namespace = uniqueName('org');
+  await app.as(owner).put(`/namespaces/${namespace}`, { organizationId: organization.id });
+  const connect = (connectionId: string, body: Record<string, unknown>) =>
+    createConnection(app, owner, body, { namespace, connectionId });
+  await connect('a-works', { mcpUrl: upstream.url, name: HOSTILE });
+  await connect('b-login', { mcpUrl: closed.url });
+  server = await createServer(app, owner, { namespace, server: 'files', visibility: 'restricted' });
+  await releaseServer(app, server, { upstreamUrl: upstream.url });
+});
+
+async function home(account: TestAccount, query = ''): Promise<string> {
+  const { status, text } = await (await signedInBrowser(app, account)).get(`/ui/${query}`);
+  expect(status).toBe(200);
+  return text;
+}
+
+/** The text of the row with this address; '' without one. */
+function rowOf(page: string, address: string): string {
+  const row = page.match(/<li><div>[^]*?<\/li>/g)?.find((text) => text.includes(`<code>${address}</code>`)) ?? '';
+  return row.replace(/\s+/g, ' ');
+}
+
+const textOf = (row: string) =>
+  row
+    .replace(/<[^>]*>/g, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+
+describe('/ui/', () => {
+  verifies('home:rows', 'shows the state of each row, what one may do, the last use and one way on', async () => {
+    const at = `${namespace}/a-works`;
+    const before = await home(owner);
+    expect(textOf(rowOf(before, at))).toMatch(
+      /✓ works since \d\d:\d\d UTC You may manage and call it, as owner of .+; not used by you yet\. Connect$/,
+    );
+    expect(rowOf(before, at)).toContain(`href="../ui/c/${at}"`);
+    await app.as(owner).post(`/connect/${at}/.tools/echo`, { message: 'hello' });
+    await until(
+      async () => /last used by you .+, with a program/.test(textOf(rowOf(await home(owner), at))),
+      'the use is shown',
+    );
+    expect(textOf(rowOf(await home(member), at))).toContain(
+      `You may call all its tools, as member of ${organization.name}; not used`,
+    );
+    const [, iso = ''] = /<time datetime="([^"]+)">/.exec(rowOf(before, at)) ?? [];
+    expect(new Date(iso).toISOString()).toBe(iso);
+  });
+
+  verifies('home:needs', 'leads who may to the setup of what waits for a person, and others to the owner', async () => {
+    const at = `${namespace}/b-login`;
+    const page = await home(editor);
+    const needs = /<h2 id="needs">[^]*?<\/section>/.exec(page)?.[0] ?? '';
+    expect(textOf(rowOf(needs, at))).toMatch(/◐ needs you \(log in again\) since .+ Log in$/);
+    expect(page.split(`<code>${at}</code>`)).toHaveLength(2);
+    const [, href = ''] = /href="([^"]*setup[^"]*)"/.exec(rowOf(needs, at)) ?? [];
+    const setup = new URL(href.replaceAll('&amp;', '&'), `${app.url}/ui/`);
+    expect((await (await signedInBrowser(app, editor)).get(setup.pathname + setup.search)).status).toBe(200);
+    const ofMember = await home(member);
+    expect(textOf(rowOf(ofMember, at))).toMatch(
+      new RegExp(`◐ waits for its owner .+ Ask the owner, ${organization.name}\\.$`),
+    );
+    expect(ofMember).not.toContain('id="needs"');
+    expect(ofMember).not.toContain('/setup/');
+    expect(ofMember).not.toContain(closed.url);
+  });
+
+  verifies(
+    'home:granted',
+    'says by whom and until when something is granted, and of a reason its kind alone',
+    async () => {
+      const guest = await app.account();
+      const expiresAt = new Date(Date.now() + 5 * 86_400_000).toISOString();
+      const down = await startUpstream();
+      await createConnection(app, owner, { mcpUrl: down.url }, { namespace, connectionId: 'c-down' });
+      const at = `${namespace}/c-down`;
+      const grant = { account: guest.id, level: 'call', tools: { allow: ['echo'] }, expiresAt };
+      expect((await app.as(owner).post(`/connect/${at}/grants`, grant)).status).toBe(201);
+      expect(textOf(rowOf(await home(guest), at))).toMatch(
+        new RegExp(
+          `You may call 1 tool, granted by ${owner.name} on .+ until \\d+ \\w+ \\d{4}, \\d\\d:\\d\\d UTC; not used by you yet\\. Connect$`,
+        ),
+      );
+      const place = (page: string) => [...page.matchAll(/<code>([^<]+)<\/code>/g)].map(([, address]) => address);
+      const before = place(await home(owner));
+      await down.close();
+      await app.as(owner).post(`/connect/${at}/.tools/echo`, { message: 'hello' });
+      await until(async () => (await home(guest)).includes('✕ does not work'), 'the state is shown');
+      const page = await home(guest);
+      expect(textOf(rowOf(page, at))).toMatch(/✕ does not work \(it cannot be reached\) since .+ Ask the owner, .+\.$/);
+      expect(page).not.toContain(new URL(down.url).host);
+      expect(place(await home(owner))).toEqual(before);
+      await app.as(app.operator).put(`/connect/${at}/suspension`, { reason: 'Secret reason.' });
+      expect(textOf(rowOf(await home(guest), at))).toContain('⊘ suspended by the operator of this service');
+    },
+  );
+
+  verifies(
+    'home:find',
+    'finds by name, address and owner, keeps what was typed, and pages by the address',
+    async () => {
+      const account = await app.account();
+      const space = uniqueName('many');
+      await app.as(account).put(`/namespaces/${space}`);
+      await app.database.query(
+        `INSERT INTO servers (namespace_id, name, slug, display_name, current_type, visibility)
+       SELECT n.id, 'srv-' || lpad(i::text, 3, '0'), n.name || '--srv-' || i, 'S ' || i, 'external', 'private'
+         FROM namespaces n, generate_series(1, 60) i WHERE n.name = $1`,
+        [space],
+      );
+      const first = await home(account);
+      const [, more = ''] = /<a href="([^"]+)">More<\/a>/.exec(first) ?? [];
+      const { search } = new URL(more.replaceAll('&amp;', '&'), `${app.url}/ui/`);
+      const second = await home(account, search);
+      for (const [name, shown] of [
+        ['srv-001', [true, false]],
+        ['srv-060', [false, true]],
+      ] as const) {
+        expect([first, second].map((page) => rowOf(page, `${space}/${name}`) !== '')).toEqual(shown);
+      }
+      const found = await home(account, `?q=srv-060`);
+      expect([rowOf(found, `${space}/srv-060`) !== '', rowOf(found, `${space}/srv-001`)]).toEqual([true, '']);
+      const none = await home(account, `?q=${encodeURIComponent(`${HOSTILE}\u0000`)}`);
+      expect(none).toContain('Nothing that you may use has “&lt;script&gt;');
+      expect(none).toContain('value="&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;');
+    },
+  );
+
+  verifies('home:first-run', 'lists for an operator alone what is still to do', async () => {
+    const page = await home(app.operator);
+    const [list = ''] = /<h2 id="run">[^]*?<\/section>/.exec(page) ?? [];
+    expect(textOf(list)).toMatch(/^To do for the operator Set PUBLIC_URL .+ Address and proxy Choose with DEFAULT_VIS/);
+    expect(list).not.toContain('first server');
+    const browser = await signedInBrowser(app, app.operator);
+    for (const [, href = ''] of list.matchAll(/href="([^"]+)"/g)) {
+      const { pathname, hash } = new URL(href, `${app.url}/ui/`);
+      expect((await browser.get(pathname)).text).toContain(`id="${hash.slice(1)}"`);
+    }
+    expect(await home(app.operator, '?q=a')).not.toContain('id="run"');
+    expect(await home(owner)).not.toContain('id="run"');
+    await app.database.query('UPDATE accounts SET is_operator = true WHERE id = $1', [outsider.id]);
+    expect(await home(outsider)).toContain('id="run"');
+    await app.database.query('UPDATE accounts SET is_operator = false WHERE id = $1', [outsider.id]);
+  });
+
+  verifies('home:names', 'shows hostile names as text', async () => {
+    const page = await home(owner);
+    expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;');
+    expect(page).not.toMatch(/<script>|\u202e/);
+  });
+});
+
+describe('a request for access on /ui/', () => {
+  const path = (id: string, of = server) => `/ui/requests/${encodeURIComponent(of)}/${id}`;
+
+  async function ask(by: TestAccount, text = 'For our reports.'): Promise<string> {
+    const { body } = await app.as(by).post(pathOf(server, '/access-requests'), { text });
+    return body.id as string;
+  }
+
+  const submit = (browser: BrowserSession, id: string, fields: Record<string, string>) =>
+    browser.submit(path(id), fields, '/ui/');
+
+  verifies('home:grant', 'is granted by an owner, and by an editor to members', async () => {
+    const asker = await app.account();
+    const id = await ask(asker, HOSTILE);
+    for (const who of [owner, editor]) {
+      const page = await home(who);
+      expect(page).toContain(`action="../ui/requests/${encodeURIComponent(server)}/${id}"`);
+      expect(page).toContain(`<strong>${asker.name}</strong> asks for access`);
+      expect(page).not.toContain('<script>');
+    }
+    for (const who of [member, outsider, asker]) expect(await home(who)).not.toContain('asks for access');
+    const byEditor = await submit(await signedInBrowser(app, editor), id, { grant: 'call' });
+    expect([byEditor.status, byEditor.text]).toEqual([403, expect.stringContaining('role="alert"')]);
+    const browser = await signedInBrowser(app, owner);
+    const { status, headers } = await submit(browser, id, { grant: 'call' });
+    expect([status, headers.location]).toEqual([303, '../../?done=granted']);
+    expect((await browser.get('/ui/?done=granted')).text).toContain('<p role="status">Access is granted.');
+    expect(textOf(rowOf(await home(asker), server))).toContain(`granted by ${owner.name}`);
+    const again = await submit(browser, id, { grant: 'call' });
+    expect([again.status, again.text]).toEqual([409, expect.stringContaining('The request was decided before')]);
+    const ofMember = await ask(member);
+    expect((await submit(await signedInBrowser(app, editor), ofMember, { grant: 'call' })).status).toBe(303);
+  });
+
+  verifies('home:refuse', 'is refused with a sentence, which the asker reads; what was typed is kept', async () => {
+    const asker = await app.account();
+    const id = await ask(asker);
+    const browser = await signedInBrowser(app, editor);
+    const long = `${HOSTILE}${'x'.repeat(500)}`;
+    for (const refuse of ['', ' ', 'a\nb', long]) {
+      const { status, text } = await submit(browser, id, { refuse });
+      expect([refuse, status, text.includes('aria-invalid="true"')]).toEqual([refuse, 400, true]);
+      if (refuse === long) expect(text).toContain(`value="&lt;script&gt;alert(1)`);
+      expect(text).toContain('action="../../../ui/requests/');
+    }
+    expect((await submit(browser, id, { refuse: 'Use the other one.' })).headers.location).toBe('../../?done=refused');
+    const { body } = await app.as(asker).get('/accounts/me/access-requests');
+    expect(body.requests).toMatchObject([{ state: 'refused', answer: 'Use the other one.' }]);
+  });
+
+  verifies('home:foreign', 'is decided by nobody else, and of no other server', async () => {
+    const id = await ask(await app.account());
+    for (const [who, refusal] of [
+      [member, 403],
+      [outsider, 404],
+    ] as const) {
+      const browser = await signedInBrowser(app, who);
+      for (const [field, value] of Object.entries({ grant: 'call', refuse: 'No.' })) {
+        expect((await submit(browser, id, { [field]: value })).status).toBe(refusal);
+      }
+    }
+    const own = await createServer(app, outsider);
+    const browser = await signedInBrowser(app, outsider);
+    const token = formTokenIn(await browser.get('/ui/'));
+    expect((await browser.post(path(id, own), { 'form-token': token, refuse: 'No.' })).status).toBe(404);
+    const { body } = await app.as(owner).get('/accounts/me/access-requests?as=decider');
+    expect(body.requests).toMatchObject([{ id, state: 'open' }]);
+    for (const who of [member, outsider]) {
+      expect((await app.as(who).get('/accounts/me/access-requests?as=decider')).body.requests).toEqual([]);
+    }
+  });
+});

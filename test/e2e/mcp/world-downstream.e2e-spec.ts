@@ -1,0 +1,443 @@
+/**
+ * What published servers send and published clients write, from reports about MCP hubs: the official clients, connected
+ * directly, are the measure. One app, one stub; half of the inputs are generated, and their seed is in the title.
+ */
+import { beforeAll, describe, expect } from '@jest/globals';
+import fc from 'fast-check';
+import { testAccount, testApp } from '../../support/app.js';
+import { createConnection, createNamespace } from '../../support/factories.js';
+import { mcp, request, send, toolCall } from '../../support/mcp/calls.js';
+import { officialClients } from '../../support/mcp/official-clients.js';
+import {
+  answer,
+  legacy,
+  modern,
+  modernHello,
+  refuse,
+  startWire,
+  type WireScript,
+  type WireUpstream,
+} from '../../support/special-upstreams/wire-upstream.js';
+import { closing } from '../../support/upstream/upstream-clients.js';
+import { verifies } from '../../support/verifies.js';
+
+const SEED = Number(process.env.WIRE_SEED ?? Date.now() % 1_000_000);
+const NEWEST = '2026-07-28';
+
+const app = testApp();
+const owner = testAccount(app);
+/** Headers of the official clients; the key exists once the app has started. */
+const keyed = () => ({ authorization: `Bearer ${owner.key}` });
+const tool = (name: string, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
+
+/** Connects servers, which end with the test, in one new namespace. */
+async function connected(...scripts: WireScript[]) {
+  const namespace = await createNamespace(app, owner);
+  const upstreams: WireUpstream[] = [];
+  const paths: string[] = [];
+  for (const [i, script] of scripts.entries()) {
+    const upstream = closing(await startWire(script));
+    upstreams.push(upstream);
+    paths.push(
+      (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: `c${i}` })).path,
+    );
+  }
+  return { namespace, all: `/connect/${namespace}/.mcp`, upstreams, paths };
+}
+
+const envelope = (capabilities: object = {}) => ({
+  'io.modelcontextprotocol/protocolVersion': NEWEST,
+  'io.modelcontextprotocol/clientCapabilities': capabilities,
+  'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
+});
+
+/** Sends a message of 2026-07-28. */
+function newest(path: string, method: string, params: Record<string, unknown> = {}, capabilities: object = {}) {
+  const name = params.name ?? params.uri ?? params.taskId;
+  const own = { 'mcp-protocol-version': NEWEST, 'mcp-method': method, ...(name ? { 'mcp-name': String(name) } : {}) };
+  const accept = 'application/json, text/event-stream';
+  return send(app, owner, path, request(1, method, { ...params, _meta: envelope(capabilities) }), {
+    headers: { ...own, accept },
+  });
+}
+
+/** A legacy server with these tools, which answers each call with the result. */
+const serves = (tools: unknown[], result: object = { content: [] }): WireScript =>
+  legacy((message, res) => answer(res, message, message.method === 'tools/list' ? { tools } : result));
+
+describe(`a namespace (seed ${SEED})`, () => {
+  const odd: unknown[] = [
+    ...[null, undefined, 'object', {}, { type: 'string' }, { type: null }, { type: 'object', required: null }].map(
+      (inputSchema) => ({ name: 'odd', inputSchema }),
+    ),
+    tool('odd', { inputSchema: { type: 'object', properties: { any: true, none: null } } }),
+    tool('odd', { description: null, title: 5, annotations: null, outputSchema: {}, icons: 'x', _meta: [] }),
+    tool('odd', { annotations: { readOnlyHint: 'yes', title: 'kept' }, execution: { taskSupport: 'sometimes' } }),
+    tool('odd', { icons: [{ src: 5 }, { src: 'data:,' }], outputSchema: { type: 'array' } }),
+    ...fc.sample(
+      fc.record(
+        {
+          name: fc.constant('odd'),
+          inputSchema: fc.oneof(fc.jsonValue({ maxDepth: 1 }), fc.constant({ type: 'object' })),
+          outputSchema: fc.jsonValue({ maxDepth: 1 }),
+          description: fc.jsonValue({ maxDepth: 0 }),
+          title: fc.jsonValue({ maxDepth: 0 }),
+          annotations: fc.jsonValue({ maxDepth: 1 }),
+          icons: fc.jsonValue({ maxDepth: 1 }),
+        },
+        { requiredKeys: ['name'] },
+      ),
+      { numRuns: 12, seed: SEED },
+    ),
+  ];
+
+  verifies(['wire:bad-item'], 'lists the tools of all members to every client beside an odd tool of one', async () => {
+    let current: unknown = null;
+    const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+    const { all } = await connected(
+      serves([tool('sound')]),
+      // Its lists are never fresh, so that no cache stands between the rows.
+      modern((message, res) => answer(res, message, { ...done, tools: [current, tool('good')] })),
+    );
+    for (current of odd) {
+      for (const [name, connect] of officialClients) {
+        const client = await connect(`${app.url}${all}`, { headers: keyed() });
+        const names = (await client.listTools()).tools.map((listed) => listed.name);
+        expect([name, current, names.sort()]).toEqual([name, current, ['c0__sound', 'c1__good', 'c1__odd']]);
+        await client.close();
+      }
+    }
+  });
+
+  verifies('wire:bad-item', 'names what it leaves out: no name, too deep, listed before', async () => {
+    const deep = JSON.parse(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`) as object;
+    const tools = [
+      tool('a', { description: 'first' }),
+      tool('a'),
+      { title: 'none' },
+      null,
+      tool('deep', { _meta: deep }),
+    ];
+    const { all, paths } = await connected(serves(tools));
+    const { body } = await send(app, owner, all, request(1, 'tools/list'));
+    expect(body.result.tools).toEqual([tool('c0__a', { description: 'first' })]);
+    const reason = expect.any(String);
+    expect(body.result._meta['slipway/left-out']).toEqual([
+      { connectionId: 'c0', name: 'a', reason },
+      { connectionId: 'c0', name: null, reason },
+      { connectionId: 'c0', name: null, reason },
+      { connectionId: 'c0', name: 'deep', reason },
+    ]);
+    const rest = await send(app, owner, `${paths[0]}/.tools`, undefined, { method: 'GET' });
+    expect(rest.body.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'deep']);
+  });
+
+  verifies('wire:list-end', 'and REST end a list whose cursors go round, with each tool once', async () => {
+    const rounds: [cursors: (string | null)[], requests: number][] = [
+      [['same', 'same'], 2],
+      [['a', 'b', 'a'], 3],
+      [['', ''], 1],
+      [['1', '2', '3', ''], 4],
+      [['x', 'y', 'z', 'y'], 4],
+    ];
+    for (const [cursors, requests] of rounds) {
+      const round: WireScript = legacy((message, res, nth) =>
+        answer(res, message, { tools: [tool('one')], nextCursor: cursors[(nth - 1) % cursors.length] }),
+      );
+      const { all, paths, upstreams } = await connected(round);
+      const rest = await send(app, owner, `${paths[0]}/.tools`, undefined, { method: 'GET' });
+      expect([cursors, rest.body.tools, upstreams[0]?.count('tools/list')]).toEqual([cursors, [tool('one')], requests]);
+      const { body } = await send(app, owner, all, request(1, 'tools/list'));
+      expect(body.result.tools).toEqual([tool('c0__one')]);
+    }
+  });
+
+  const taskScript = (of: string): WireScript =>
+    modern((message, res) => {
+      const task = { taskId: 't/1', status: 'working', createdAt: '', lastUpdatedAt: '', ttlMs: null };
+      if (message.method === 'tools/list') {
+        return answer(res, message, { resultType: 'complete', ttlMs: 0, cacheScope: 'private', tools: [tool('run')] });
+      }
+      if (message.method === 'tools/call') return answer(res, message, { resultType: 'task', ...task });
+      if (message.params?.taskId !== 't/1') return refuse(res, message.id, 200, -32602);
+      answer(res, message, { resultType: 'complete', ...task, statusMessage: of });
+    });
+
+  verifies('wire:namespace-tasks', 'keeps tasks of equal ids apart', async () => {
+    const { all, upstreams } = await connected(taskScript('first'), taskScript('second'));
+    const extensions = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+    for (const [at, of] of ['first', 'second'].entries()) {
+      const made = await newest(all, 'tools/call', { name: `c${at}__run`, arguments: {} }, extensions);
+      expect(made.body.result).toMatchObject({ resultType: 'task', taskId: `c${at}/t/1` });
+      for (const method of ['tasks/get', 'tasks/cancel', 'tasks/update']) {
+        const { body } = await newest(all, method, { taskId: made.body.result.taskId, inputResponses: {} }, extensions);
+        expect([method, body.result?.statusMessage, body.result?.taskId]).toEqual([method, of, `c${at}/t/1`]);
+      }
+      expect(upstreams[at]?.count('tasks/cancel')).toBe(1);
+    }
+    for (const taskId of ['t/1', 'none/t/1', 't', '/t/1']) {
+      expect((await newest(all, 'tasks/get', { taskId }, extensions)).body.error.code).toBe(-32602);
+    }
+  });
+
+  const skillScript =
+    (of: string, directory: string): WireScript =>
+    (message, res) => {
+      if (message.method === 'server/discover') {
+        const capabilities = {
+          resources: {},
+          extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } },
+        };
+        return answer(res, message, { ...modernHello, capabilities });
+      }
+      const uri = `skill://${directory}/a/SKILL.md`;
+      const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+      const skill = { uri, name: 'a', description: of, digest: `sha256:${of}` };
+      const own = (message.params?.uri as string | undefined)?.startsWith(`skill://${directory}/a/`);
+      if (message.method === 'skills/list') return answer(res, message, { ...done, skills: [skill] });
+      if (!own) return refuse(res, message.id, 200, message.method === 'tools/list' ? -32601 : -32602);
+      if (message.method === 'skills/get') return answer(res, message, { ...done, skill });
+      if (message.method === 'resources/read') {
+        return answer(res, message, { ...done, contents: [{ uri: message.params?.uri, text: of }] });
+      }
+      answer(res, message, { ...done, resources: [{ uri, name: of }] });
+    };
+
+  verifies(
+    'wire:namespace-skills',
+    'merges the skills of its members, and reads each at the one that lists it',
+    async () => {
+      const { all } = await connected(skillScript('x', 'u1'), skillScript('y', 'u2'), skillScript('z', 'u2'));
+      const { skills } = (await newest(all, 'skills/list')).body.result;
+      const uris = [
+        ['skill://u1/a/SKILL.md', 'x'],
+        ['connection://c1/skill://u2/a/SKILL.md', 'y'],
+        ['connection://c2/skill://u2/a/SKILL.md', 'z'],
+      ] as const;
+      expect(skills).toHaveLength(3);
+      for (const [uri, of] of uris) {
+        expect(skills).toContainEqual({ uri, name: 'a', description: of, digest: `sha256:${of}` });
+        const got = await newest(all, 'skills/get', { uri });
+        expect([uri, got.body.error]).toEqual([uri, undefined]);
+        expect(got.body.result.skill).toEqual({ uri, name: 'a', description: of, digest: `sha256:${of}` });
+        for (const file of [uri, uri.replace('SKILL.md', 'scripts/run.sh')]) {
+          const read = await newest(all, 'resources/read', { uri: file });
+          expect([file, read.body.result?.contents]).toEqual([file, [{ uri: file, text: of }]]);
+        }
+        const directory = await newest(all, 'resources/directory/read', { uri: uri.replace('/SKILL.md', '/') });
+        expect(directory.body.result.resources).toEqual([{ uri, name: of }]);
+      }
+      expect((await newest(all, 'skills/get', { uri: 'skill://u2/a/SKILL.md' })).body.error.code).toBe(-32602);
+    },
+  );
+});
+
+describe('a result', () => {
+  const results: [result: object, texts: string[]][] = [
+    [{ structuredContent: { n: 1 } }, ['{"n":1}']],
+    [{}, []],
+    [{ content: null, structuredContent: { n: 1 } }, ['{"n":1}']],
+    [{ resultType: 'own', ttlMs: 5, cacheScope: 'x', content: [{ type: 'text', text: 't' }] }, ['t']],
+    [{ content: [{ type: 'text', text: 't' }], structuredContent: { n: 1 } }, ['t']],
+  ];
+
+  verifies('wire:result-members', 'of an older server has what each client requires', async () => {
+    for (const [result, texts] of results) {
+      const { paths, all } = await connected(serves([tool('run')], result));
+      for (const [path, name] of [
+        [`${paths[0]}/mcp`, 'run'],
+        [all, 'c0__run'],
+      ] as const) {
+        // A client of the server's era refuses null, also when it is connected directly.
+        const clients = officialClients.slice('content' in result && result.content === null ? 3 : 0);
+        for (const [client, connect] of clients) {
+          const called = await (
+            await connect(`${app.url}${path}`, { headers: keyed() })
+          ).callTool({ name, arguments: {} });
+          const shown = (called.content as { text: string }[]).map(({ text }) => text);
+          // An answer of an older server reaches a client of its era as it came.
+          const same = client === 'v1' || client === 'v2' ? [[], texts] : [texts];
+          expect([client, result, same]).toEqual([client, result, expect.arrayContaining([shown])]);
+        }
+      }
+    }
+  });
+
+  verifies('wire:structured-text', 'of structured output is read by clients of revisions without it', async () => {
+    for (const result of [
+      { structuredContent: { n: 1 } },
+      { structuredContent: [1] },
+      { structuredContent: { n: 1 }, content: [] },
+    ]) {
+      const { paths } = await connected(
+        modern((message, res) => answer(res, message, { resultType: 'complete', ...result })),
+      );
+      for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
+        const { body } = await mcp(app, owner, `${paths[0]}`, toolCall(1, 'run'), {
+          headers: { 'mcp-protocol-version': version },
+        });
+        const hasStructure = version >= '2025-06-18';
+        const isText = !hasStructure || Array.isArray(result.structuredContent) || !('content' in result);
+        const text = JSON.stringify(result.structuredContent);
+        expect([version, body.result.content]).toEqual([version, isText ? [{ type: 'text', text }] : []]);
+        expect('structuredContent' in body.result).toBe(hasStructure);
+      }
+    }
+  });
+
+  const cacheMembers: [members: object, ttlMs: number][] = [
+    [{ ttlMs: 60_000, cacheScope: 'public' }, 60_000],
+    [{ ttlMs: -5, cacheScope: 'shared' }, 0],
+    [{ ttlMs: '5', cacheScope: null }, 0],
+    [{ ttlMs: 1.5, cacheScope: 5 }, 1],
+    [{ ttlMs: null }, 0],
+    [{}, 0],
+  ];
+
+  verifies(
+    'wire:cache-scope',
+    'is private to its caller, and its lifetime a whole number, whatever the server says',
+    async () => {
+      for (const [members, ttlMs] of cacheMembers) {
+        const { paths, all } = await connected(
+          modern((message, res) =>
+            answer(res, message, { resultType: 'complete', tools: [tool('run')], contents: [], ...members }),
+          ),
+        );
+        for (const method of ['tools/list', 'resources/read']) {
+          const { body } = await newest(`${paths[0]}/mcp`, method, method === 'tools/list' ? {} : { uri: 'x:y' });
+          expect([members, method, body.result]).toEqual([
+            members,
+            method,
+            expect.objectContaining({ ttlMs, cacheScope: 'private' }),
+          ]);
+        }
+        expect((await newest(all, 'tools/list')).body.result).toMatchObject({ ttlMs: 0, cacheScope: 'private' });
+      }
+    },
+  );
+});
+
+describe('a client', () => {
+  let path: string;
+  let upstream: WireUpstream;
+  const echo: WireScript = (message, res) =>
+    answer(
+      res,
+      message,
+      message.method === 'tools/list' ? { tools: [tool('run')] } : { content: [], sent: message.params },
+    );
+
+  beforeAll(async () => {
+    upstream = await startWire(legacy(echo));
+    path = (await createConnection(app, owner, { mcpUrl: upstream.url })).path;
+    return () => upstream.close();
+  });
+
+  verifies(
+    'wire:lost-session',
+    'whose session has ended is told -32001 with its id, and an empty id is none',
+    async () => {
+      for (const id of [7, 'seven', 0]) {
+        for (const session of ['gone', 'x'.repeat(300), ' gone ']) {
+          const { status, body } = await mcp(app, owner, path, request(id, 'tools/list'), {
+            headers: { 'mcp-session-id': session },
+          });
+          expect([status, body.id, body.error.code]).toEqual([404, id, -32001]);
+        }
+        const { status } = await mcp(app, owner, path, request(id, 'tools/list'), {
+          headers: { 'mcp-session-id': '' },
+        });
+        expect(status).toBe(200);
+      }
+      const stream = await send(app, owner, `${path}/mcp`, undefined, {
+        method: 'GET',
+        headers: { 'mcp-session-id': 'gone' },
+      });
+      expect([stream.status, stream.body.error.code]).toEqual([404, -32001]);
+    },
+  );
+
+  verifies(
+    'wire:repeated-header',
+    'may send a header twice, by two lines or folded to one, if both are equal',
+    async () => {
+      const folded = async (name: string, value: string, message: object, more: Record<string, string> = {}) =>
+        (await mcp(app, owner, path, message, { headers: { ...more, [name]: `${value}, ${value}` } })).status;
+      expect(await folded('mcp-protocol-version', '2025-06-18', request(1, 'tools/list'))).toBe(200);
+      const message = request(1, 'tools/call', { name: 'run', arguments: {}, _meta: envelope() });
+      const own = { 'mcp-protocol-version': `${NEWEST},${NEWEST}`, 'mcp-name': 'run' };
+      expect(await folded('mcp-method', 'tools/call', message, own)).toBe(200);
+      const other = { 'mcp-protocol-version': `${NEWEST}, 2025-06-18`, 'mcp-name': 'run', 'mcp-method': 'tools/call' };
+      expect((await mcp(app, owner, path, message, { headers: other })).status).toBe(400);
+      const comma = request(1, 'tools/call', { name: 'a, a', arguments: {}, _meta: envelope() });
+      const named = { 'mcp-protocol-version': NEWEST, 'mcp-method': 'tools/call', 'mcp-name': 'a, a' };
+      expect((await mcp(app, owner, path, comma, { headers: named })).status).toBe(200);
+    },
+  );
+
+  verifies(
+    'wire:null-member',
+    'may write null for what it leaves out, and a byte order mark before its JSON',
+    async () => {
+      const sent = async (text: string, own: Record<string, string> = {}) => {
+        const { status, body } = await mcp(app, owner, path, text, { headers: own });
+        return [text, status, body?.id, body?.error?.code];
+      };
+      const bodies = [
+        '{"jsonrpc":"2.0","id":"a","method":"tools/list","params":null}',
+        '{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":null}}',
+        '{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"_meta":null,"name":"run"}}',
+        '\uFEFF{"jsonrpc":"2.0","id":"a","method":"tools/list"}',
+      ];
+      for (const text of bodies) expect(await sent(text)).toEqual([text, 200, 'a', undefined]);
+      const calls = upstream.seen.filter(({ method }) => method === 'tools/call');
+      expect(calls.at(-1)?.params).toEqual({ name: 'run' });
+      const broken: [text: string, id: unknown][] = [
+        ['{"jsonrpc":"2.0","id":5,"method":"tools/list","params":[1]}', 5],
+        ['{"jsonrpc":"1.0","id":"five","method":"tools/list"}', 'five'],
+        ['{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"_meta":7}}', 5],
+        ['{"jsonrpc":"2.0","id":[5],"method":"tools/list"}', null],
+      ];
+      for (const [text, id] of broken) {
+        const { status, body } = await mcp(app, owner, path, text);
+        expect([text, status, body.id]).toEqual([text, 400, id]);
+      }
+      const nulls = { ...envelope({ sampling: null }), 'io.modelcontextprotocol/clientInfo': null };
+      const modernNulls = JSON.stringify(request(1, 'tools/list', { _meta: nulls }));
+      const own = { 'mcp-protocol-version': NEWEST, 'mcp-method': 'tools/list' };
+      expect(await sent(modernNulls, own)).toEqual([modernNulls, 200, 1, undefined]);
+    },
+  );
+
+  verifies('wire:accept', 'may spell the media types that it accepts in any case', async () => {
+    const accepted = async (accept: string) =>
+      (await send(app, owner, `${path}/mcp`, undefined, { method: 'GET', headers: { accept } })).status;
+    // Without a session the GET opens a stream of HTTP+SSE.
+    for (const accept of ['application/json', 'text/event-streaming', 'text/event-stream;q=0', '*/*']) {
+      expect([accept, await accepted(accept)]).toEqual([accept, 405]);
+    }
+    for (const accept of ['Text/Event-Stream', 'application/json , TEXT/EVENT-STREAM ;q=0.5']) {
+      const aborter = new AbortController();
+      const response = await fetch(`${app.url}${path}/mcp`, {
+        headers: { ...keyed(), accept },
+        signal: aborter.signal,
+      });
+      expect([accept, response.status, response.headers.get('content-type')]).toEqual([
+        accept,
+        200,
+        expect.stringContaining('text/event-stream'),
+      ]);
+      aborter.abort();
+    }
+  });
+
+  verifies('wire:task-ignored', 'that asks for a task where none was declared gets the result', async () => {
+    const params = { name: 'run', arguments: { a: 1 }, task: { ttl: 1000 } };
+    const call = request(1, 'tools/call', params);
+    const legacyAnswer = await mcp(app, owner, path, call);
+    expect(legacyAnswer.body.result.sent).toEqual({ name: 'run', arguments: { a: 1 } });
+    const modernAnswer = await newest(`${path}/mcp`, 'tools/call', params);
+    expect(modernAnswer.body.result.sent.task).toBeUndefined();
+  });
+});

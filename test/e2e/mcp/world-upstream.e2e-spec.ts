@@ -1,0 +1,470 @@
+/**
+ * What published servers write, from reports about MCP hubs: the official clients, connected directly, are the measure.
+ * One app, one stub; half of the answers are generated, and their seed is in the title.
+ */
+import { createBrotliCompress, createDeflate, createDeflateRaw, createGzip } from 'node:zlib';
+import type { ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import fc from 'fast-check';
+import { createOAuthFetch } from '../../../src/mcp/oauth/oauth-fetch.js';
+import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
+import { Egress } from '../../../src/platform/egress/egress.js';
+import { testAccount, testApp } from '../../support/app.js';
+import { createConnection, createNamespace } from '../../support/factories.js';
+import { mcpAccept, send, toolCall } from '../../support/mcp/calls.js';
+import { connectSse, officialClients } from '../../support/mcp/official-clients.js';
+import { pair } from '../../support/mcp/uplink-client.js';
+import { externalServer } from '../../support/releases/current-releases.js';
+import {
+  answer,
+  legacy,
+  legacyHello,
+  modern,
+  modernHello,
+  startWire,
+  type WireMessage,
+  type WireScript,
+  type WireUpstream,
+} from '../../support/special-upstreams/wire-upstream.js';
+import { withTimeout } from '../../../src/platform/limits/with-timeout.js';
+import { closing } from '../../support/upstream/upstream-clients.js';
+import { verifies } from '../../support/verifies.js';
+
+const SEED = Number(process.env.WIRE_SEED ?? Date.now() % 1_000_000);
+
+const app = testApp();
+const owner = testAccount(app);
+const keyed = () => ({ authorization: `Bearer ${owner.key}` });
+
+/** How a server writes its answers. */
+interface Dress {
+  /** Revision 2025-11-25 or 2026-07-28 over streamable HTTP, or HTTP+SSE. */
+  era: 'legacy' | 'modern' | 'sse';
+  isStream: boolean;
+  /** Content type in place of the plain one. */
+  type?: string;
+  /** Value of `Content-Encoding`, and the real codings in the order of their use. */
+  coding?: string;
+  codings: string[];
+  newline: string;
+  /** The last event has no blank line after it. */
+  isOpenEnded?: boolean;
+  hasBom?: boolean;
+  isBatch?: boolean;
+  /** Data of events before the answer. */
+  before: string[];
+  idOf: (id: unknown) => unknown;
+  /** Bytes of each write. */
+  chunk: number;
+  /** Direct clients fail, and this service need not. */
+  isAlone?: boolean;
+}
+
+const plain: Dress = {
+  era: 'legacy',
+  isStream: false,
+  codings: [],
+  newline: '\n',
+  before: [],
+  idOf: (id) => id,
+  chunk: 1e6,
+};
+
+const encoders: Record<string, () => NodeJS.ReadWriteStream> = {
+  gzip: createGzip,
+  'x-gzip': createGzip,
+  deflate: createDeflate,
+  raw: createDeflateRaw,
+  br: createBrotliCompress,
+};
+
+async function coded(text: string, codings: string[]): Promise<Buffer> {
+  let bytes = Buffer.from(text);
+  for (const name of codings) {
+    const encoder = encoders[name.toLowerCase()]?.();
+    if (!encoder) continue;
+    encoder.end(bytes);
+    bytes = await buffer(encoder);
+  }
+  return bytes;
+}
+
+const headersOf = ({ type, isStream, codings, coding = codings.join(', ') }: Dress) => ({
+  'content-type': type ?? (isStream ? 'text/event-stream' : 'application/json'),
+  ...(codings.length + coding.length > 0 ? { 'content-encoding': coding.replace('raw', 'deflate') } : {}),
+});
+
+function textOf(dress: Dress, message: object): string {
+  const { isStream, newline, isOpenEnded, hasBom, isBatch, before } = dress;
+  const json = JSON.stringify(isBatch ? [{ jsonrpc: '2.0', method: 'notifications/progress' }, message] : message);
+  const events = [...before, json].map((data) => `data: ${data}${newline}${newline}`).join('');
+  const stream = isOpenEnded ? events.slice(0, -2 * newline.length) : events;
+  return `${hasBom ? '\uFEFF' : ''}${isStream ? stream : json}`;
+}
+
+async function write(res: ServerResponse, dress: Dress, message: object): Promise<void> {
+  const bytes = await coded(textOf(dress, message), dress.codings);
+  res.writeHead(200, headersOf(dress));
+  for (let at = 0; at < bytes.length; at += dress.chunk) {
+    res.write(bytes.subarray(at, at + dress.chunk));
+    await setImmediate();
+  }
+  res.end();
+}
+
+/** The result or error of a sound server. */
+function outcomeOf({ era }: Dress, { method }: WireMessage): object {
+  const tools = [{ name: 'run', inputSchema: { type: 'object' } }];
+  const done = era === 'modern' ? { resultType: 'complete', ttlMs: 0, cacheScope: 'private' } : {};
+  if (method === (era === 'modern' ? 'server/discover' : 'initialize')) {
+    return { result: era === 'modern' ? modernHello : { ...legacyHello, capabilities: { tools: {} } } };
+  }
+  if (method === 'tools/list') return { result: { ...done, tools } };
+  if (method === 'tools/call') return { result: { ...done, content: [{ type: 'text', text: 'ran' }] } };
+  if (method === 'ping') return { result: {} };
+  return { error: { code: -32601, message: 'Method not found' } };
+}
+
+const dresses: Dress[] = [];
+let upstream: WireUpstream;
+/** Open streams of HTTP+SSE, by path. */
+const streams = new Map<string, ServerResponse>();
+
+beforeAll(async () => {
+  upstream = await startWire(async (message, res) => {
+    const { http, path, id } = message;
+    const dress = dresses[Number(/\d+/.exec(path)?.[0])] ?? plain;
+    const answer = { jsonrpc: '2.0', id: dress.idOf(id), ...outcomeOf(dress, message) };
+    if (dress.era !== 'sse') {
+      if (http !== 'POST') return void res.writeHead(405).end();
+      return id === undefined ? void res.writeHead(202).end() : write(res, dress, answer);
+    }
+    if (http === 'GET') {
+      streams.set(path, res);
+      res.writeHead(200, headersOf({ ...dress, isStream: true }));
+      return void res.write(`event: endpoint${dress.newline}data: ${path}/post${dress.newline}${dress.newline}`);
+    }
+    const stream = streams.get(path.replace('/post', ''));
+    if (!path.endsWith('/post')) return void res.writeHead(405).end();
+    res.writeHead(202).end();
+    if (id !== undefined) stream?.write(textOf({ ...dress, isStream: true }, answer));
+  });
+});
+afterAll(() => upstream.close());
+
+const urlOf = (dress: Dress) => upstream.url.replace('/mcp', `/${dresses.push(dress) - 1}`);
+
+/** The text with which the tool answers the official client of this era, or its failure, within 5 s. */
+async function viaClient(era: Dress['era'], url: string, headers = {}): Promise<string> {
+  const connect = { legacy: officialClients[0]?.[1], modern: officialClients[2]?.[1], sse: connectSse }[era];
+  const call = async () => {
+    const client = await connect(url, { headers });
+    const { content } = await client.callTool({ name: 'run', arguments: {} });
+    await client.close();
+    return (content as { text: string }[])[0]?.text ?? '';
+  };
+  return withTimeout(5_000, call().catch(String), 'no answer in 5 s');
+}
+
+const cased = (names: string[]) => fc.constantFrom(...names).chain((name) => fc.mixedCase(fc.constant(name)));
+const asText = (id: unknown) => (typeof id === 'number' ? String(id) : id);
+const oddEvents = ['ping', '[DONE]', '1', 'null', '[]', ' ', '"text"', 'true', '{"jsonrpc":"2.0"}', '{'];
+const codes = ['gzip', 'x-gzip', 'deflate', 'raw', 'br'];
+
+/** Kinds of answers: fixed ones, and how more are generated. */
+const kinds: Record<string, { fixed: Partial<Dress>[]; more: fc.Arbitrary<Partial<Dress>> }> = {
+  'wire:coded': {
+    fixed: [
+      ...codes.map((name): Partial<Dress> => ({ codings: [name] })),
+      ...codes.map((name): Partial<Dress> => ({ codings: [name], isStream: true, era: 'modern' })),
+      { codings: ['gzip', 'br'] },
+      { codings: ['raw', 'gzip'], isStream: true },
+      { codings: ['gzip'], coding: ' GZIP ,identity', isAlone: true },
+    ],
+    more: fc.record({
+      codings: fc.array(cased(['gzip', 'x-gzip', 'deflate', 'br']), { minLength: 1, maxLength: 2 }),
+      isStream: fc.boolean(),
+      chunk: fc.integer({ min: 1, max: 100 }),
+    }),
+  },
+  'wire:answer-id': {
+    fixed: [
+      { idOf: asText },
+      { idOf: asText, isStream: true },
+      { idOf: asText, era: 'modern' },
+      { idOf: (id) => (typeof id === 'number' ? ` ${id}\n` : id), isStream: true, era: 'modern' },
+      { idOf: (id) => (typeof id === 'number' ? id.toFixed(1) : id) },
+      { idOf: asText, era: 'sse' },
+    ],
+    more: fc.record({
+      idOf: fc.tuple(fc.constantFrom('', ' ', '\t', '0'), fc.constantFrom('', ' ', '.0', '.')).map(
+        ([before, after]) =>
+          (id: unknown) =>
+            typeof id === 'number' ? `${before}${id}${after}` : id,
+      ),
+      isStream: fc.boolean(),
+      era: fc.constantFrom('legacy', 'modern'),
+    }),
+  },
+  'wire:odd-events': {
+    fixed: [
+      ...oddEvents.slice(0, 6).map((text) => ({ before: [text], isStream: true })),
+      { before: oddEvents, isStream: true, era: 'modern' },
+      { isBatch: true },
+      { isBatch: true, era: 'sse', isAlone: true },
+      { isBatch: true, isStream: true, before: ['ping'], isAlone: true },
+    ],
+    more: fc.record({
+      before: fc.array(fc.constantFrom(...oddEvents, '["ping"]', '[[]]'), { minLength: 1, maxLength: 5 }),
+      isStream: fc.constant(true),
+      era: fc.constantFrom('legacy', 'modern', 'sse'),
+      chunk: fc.integer({ min: 1, max: 100 }),
+    }),
+  },
+  'wire:stream-bytes': {
+    fixed: [
+      { hasBom: true },
+      { hasBom: true, isStream: true, isAlone: true },
+      { newline: '\r\n', isStream: true },
+      { newline: '\r', isStream: true, isAlone: true },
+      { isOpenEnded: true, isStream: true, isAlone: true },
+      { isOpenEnded: true, isStream: true, newline: '\r\n', hasBom: true, codings: ['gzip'], isAlone: true },
+    ],
+    more: fc.record({
+      hasBom: fc.boolean(),
+      isStream: fc.constant(true),
+      newline: fc.constantFrom('\n', '\r', '\r\n'),
+      isOpenEnded: fc.boolean(),
+      chunk: fc.integer({ min: 1, max: 50 }),
+      era: fc.constantFrom('legacy', 'modern'),
+      isAlone: fc.constant(true),
+    }),
+  },
+  'wire:answer-type': {
+    fixed: [
+      { type: 'Text/Event-Stream;charset=UTF-8', isStream: true },
+      { type: 'TEXT/EVENT-STREAM ; charset=utf-8', isStream: true },
+      { type: 'Application/JSON' },
+      { type: 'application/json;charset=utf8', era: 'modern' },
+      { type: 'Text/Event-stream', era: 'sse', isAlone: true },
+    ],
+    more: fc.record({
+      type: fc
+        .tuple(fc.mixedCase(fc.constant('text/event-stream')), fc.constantFrom('', ';', ' ; charset=utf-8', ';a="b,c"'))
+        .map((parts) => parts.join('')),
+      isStream: fc.constant(true),
+      era: fc.constantFrom('legacy', 'modern'),
+    }),
+  },
+};
+
+const ran = [{ type: 'text', text: 'ran' }];
+
+describe.each(Object.entries(kinds))(`%s (seed ${SEED})`, (_kind, { fixed, more }) => {
+  verifies('wire:read-as-directly', 'is read wherever the official client reads it, through every door', async () => {
+    const made = fc.sample(more, { numRuns: fixed.length, seed: SEED });
+    const all = [...fixed, ...made].map((part): Dress => ({ ...plain, ...part }));
+    const namespace = await createNamespace(app, owner);
+    for (const [i, dress] of all.entries()) {
+      const seen = async (door: string, outcome: unknown, right: unknown) =>
+        expect([i, JSON.stringify(dress), door, await outcome]).toEqual([i, JSON.stringify(dress), door, right]);
+      const mcpUrl = urlOf(dress);
+      if (!dress.isAlone) await seen('direct', viaClient(dress.era, mcpUrl), 'ran');
+      const { path, body } = await createConnection(app, owner, { mcpUrl }, { namespace, connectionId: `c${i}` });
+      await seen('status', body.status, expect.objectContaining({ state: 'connected' }));
+      await seen('client', viaClient('modern', `${app.url}${path}/mcp`, keyed()), 'ran');
+      const rest = await send(app, owner, `${path}/.tools/run`, {});
+      await seen('REST', rest.body.content, ran);
+      const { body: all } = await send(app, owner, `/connect/${namespace}/.mcp`, toolCall(1, `c${i}__run`), {
+        headers: mcpAccept,
+      });
+      await seen('namespace', all.result?.content, ran);
+      const { slug } = await externalServer(app, owner, mcpUrl);
+      await seen('run', viaClient('modern', `${app.url}/run/${slug}`, keyed()), 'ran');
+    }
+  });
+});
+
+describe('an upstream', () => {
+  const tools = [{ name: 'run', inputSchema: { type: 'object' } }];
+  const serve: WireScript = legacy((message, res) => answer(res, message, { tools, content: ran }));
+  const started = async (script: WireScript) => closing(await startWire(script));
+  const connectedTo = async (mcpUrl: string) => {
+    const { path, body } = await createConnection(app, owner, { mcpUrl });
+    return { path, status: body.status as { state: string; message?: string } };
+  };
+  const messageOf = async (script: WireScript) => (await connectedTo((await started(script)).url)).status.message;
+  const callTool = async (path: string) => (await send(app, owner, `${path}/.tools/run`, {})).body;
+
+  verifies('wire:redirect', 'that redirects within its origin is followed, and asked there for a while', async () => {
+    const targets = [
+      '/mcp/',
+      '/moved?key=1',
+      'mcp/v2#part',
+      `/${fc.sample(fc.domain(), { numRuns: 1, seed: SEED })[0]}`,
+    ];
+    for (const target of targets) {
+      for (const status of [307, 308]) {
+        const { url, seen } = await started((message, res, nth) => {
+          if (message.path !== '/mcp') return serve(message, res, nth);
+          res.writeHead(status, { location: target }).end('moved');
+        });
+        const { path } = await connectedTo(url);
+        expect([target, (await callTool(path)).content]).toEqual([target, ran]);
+        const moved = seen.findLast(({ method }) => method === 'tools/call');
+        expect(seen.filter((one) => one.path === '/mcp').map(({ method }) => method)).toEqual(['server/discover']);
+        expect(moved?.path).toBe(new URL(target, url).pathname + new URL(target, url).search);
+        expect(moved?.headers['mcp-session-id']).toBe('session-1');
+        expect((await app.as(owner).get(path)).body.mcpUrl).toBe(url);
+      }
+    }
+  });
+
+  verifies(
+    'wire:redirect',
+    'that redirects elsewhere, otherwise or in a circle is refused with the reason',
+    async () => {
+      const other = await started(serve);
+      const rows: [status: number, location: (path: string) => string, message: RegExp][] = [
+        [307, () => other.url, /redirects to http:.*connect to that address instead/],
+        [308, () => 'https://127.0.0.1/mcp', /redirects to https:.*connect to that address instead/],
+        [301, () => '/mcp/', /redirects to .*\/mcp\/: connect to that address instead/],
+        [302, () => '/mcp/', /connect to that address instead/],
+        [303, () => '/mcp/', /connect to that address instead/],
+        [307, (path) => path, /redirects more than three times, at last to .*\/mcp:/],
+        [308, (path) => `${path}a`, /redirects more than three times, at last to .*\/mcpaaaa:/],
+      ];
+      for (const [status, location, message] of rows) {
+        const script: WireScript = ({ path }, res) => res.writeHead(status, { location: location(path) }).end();
+        expect(await messageOf(script)).toMatch(message);
+      }
+      expect(other.seen).toEqual([]);
+    },
+  );
+
+  verifies('wire:notification', 'may leave the body of its answer to a notification open', async () => {
+    for (const [status, type] of [
+      [200, 'text/event-stream'],
+      [202, 'application/json'],
+      [200, 'text/plain'],
+    ] as const) {
+      const { url } = await started((message, res, nth) => {
+        if (message.method !== 'notifications/initialized') return serve(message, res, nth);
+        res.writeHead(status, { 'content-type': type }).flushHeaders();
+      });
+      const { path, status: reached } = await connectedTo(url);
+      expect([type, reached.state, (await callTool(path)).content]).toEqual([type, 'connected', ran]);
+    }
+  });
+
+  verifies('wire:true-words', 'that cannot be read is told why', async () => {
+    const json =
+      (text: string | Buffer, headers = {}): WireScript =>
+      (_, res) =>
+        void res.writeHead(200, { 'content-type': 'application/json', ...headers }).end(text);
+    const stream = { 'content-type': 'text/event-stream' };
+    const zipped = { 'content-encoding': 'gzip' };
+    const bomb = await coded(' '.repeat(20e6), ['gzip']);
+    const withId = (id?: unknown) => json(JSON.stringify({ jsonrpc: '2.0', id, result: legacyHello }));
+    const refusing =
+      (status: number): WireScript =>
+      (message, res, nth) =>
+        message.method === 'notifications/initialized' ? void res.writeHead(status).end() : serve(message, res, nth);
+    const rows: [WireScript, RegExp][] = [
+      [json('{}', { 'content-encoding': 'zstd' }), /in the content coding "zstd".*Switch its compression off/],
+      [json('{}', { 'content-encoding': 'gzip, gzip, br' }), /in the content coding "gzip, gzip, br".*at most two/],
+      [json('{}', zipped), /cannot be decoded as gzip/],
+      [json(bomb, zipped), /larger than 16 MB/],
+      [json(bomb, { ...zipped, ...stream }), /larger than 16 MB/],
+      [withId(0), /answered request \d+ with the id 0/],
+      [withId(null), /answered request \d+ with the id null/],
+      [withId(), /answered request \d+ without an id/],
+      [withId('x'), /answered request \d+ with the id "x"/],
+      [json('data: {"jsonrpc":"2.0","id":0,"result":{}}\n\n', stream), /answered request \d+ with the id 0/],
+      [json('data: {"jsonrpc":"2.0","id":1,"res', stream), /ended its event stream within an event/],
+      [json('data: [DONE]\n\n', stream), /ended its event stream without an answer.*It sent "\[DONE\]"/],
+      [refusing(404), /answered 404 to the notification notifications\/initialized/],
+      [refusing(405), /answered 405 to the notification notifications\/initialized/],
+      [refusing(501), /answered 501 to the notification notifications\/initialized/],
+    ];
+    for (const [script, message] of rows) expect(await messageOf(script)).toMatch(message);
+  });
+
+  verifies('wire:coded', 'may code what it says about its authorization', async () => {
+    const fetchDocument = createOAuthFetch(new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))));
+    let [text, codings]: [string, string[]] = ['', []];
+    const { url, seen } = await started((_, res) => write(res, { ...plain, codings }, JSON.parse(text) as object));
+    const read = async () => (await fetchDocument(url)).json();
+    for (const code of codes) {
+      [text, codings] = ['{"issuer":"x"}', [code]];
+      expect([code, await read()]).toEqual([code, { issuer: 'x' }]);
+    }
+    text = JSON.stringify({ issuer: 'x'.repeat(2e6) });
+    await expect(read()).rejects.toThrow(/more than 1 MB/);
+    codings = ['zstd'];
+    await expect(read()).rejects.toThrow(/in the content coding "zstd"/);
+    expect(seen[0]?.headers['accept-encoding']).toBe('identity');
+  });
+
+  verifies('wire:link', 'that asks its user to open pages is a 409 of REST whose sentence has the links', async () => {
+    const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+    let inputRequests = {};
+    const { url } = await started(
+      modern(({ method, ...message }, res) => {
+        const asks = { resultType: 'input_required', inputRequests, requestState: 's' };
+        answer(res, { method, ...message }, method === 'tools/call' ? asks : { ...done, tools });
+      }),
+    );
+    const { path } = await connectedTo(url);
+    const page = (to: unknown) => ({
+      method: 'elicitation/create',
+      params: { mode: 'url', url: to, message: 'Visit' },
+    });
+    const form = { method: 'elicitation/create', params: { mode: 'form', message: 'Name?', requestedSchema: {} } };
+    const asked = 'The MCP server asks its user for input before it goes on';
+    const [one, two] = fc.sample(fc.webUrl({ withQueryParameters: true }), { numRuns: 2, seed: SEED }) as [
+      string,
+      string,
+    ];
+    const elsewhere = /this way of calling cannot pass the question on/;
+    const rows: [object, string | RegExp][] = [
+      [{ a: page(one) }, `${asked}. Open ${one} , then call again.`],
+      [{ a: page(one), b: page(two) }, `${asked}. Open ${one} and ${two} , then call again.`],
+      [{ a: form, b: page(two) }, `${asked}. Open ${two} , then call again.`],
+      [{ a: form }, elsewhere],
+      [{ a: page('javascript:alert(1)') }, elsewhere],
+      [{ a: page(`https://a.example/${one} and`) }, elsewhere],
+      [{ a: page(5) }, elsewhere],
+    ];
+    for (const [requests, message] of rows) {
+      inputRequests = requests;
+      const { status, body } = await send(app, owner, `${path}/.tools/run`, {});
+      const said = typeof message === 'string' ? message : expect.stringMatching(message);
+      expect([requests, status, body]).toEqual([requests, 409, { error: 'input_required', message: said }]);
+    }
+  });
+
+  verifies(
+    'wire:answer-id',
+    'at the end of a tunnel may write ids as text, and is told of an id that is none',
+    async () => {
+      const { path } = await createConnection(app, owner, { transport: 'uplink' });
+      let idOf = (id: number): unknown => ` ${id}.0`;
+      const client = await pair(app, owner, path);
+      client.socket.removeAllListeners('message');
+      client.socket.on('message', (data: Buffer) => {
+        const { id, method } = JSON.parse(data.toString()) as { id: number; method: string };
+        if (method === 'tools/call') client.send({ id: idOf(id), result: { content: ran } });
+        else if (id !== undefined) client.send({ id: String(id), result: { tools } });
+      });
+      expect((await callTool(path)).content).toEqual(ran);
+      for (const odd of [0, null, '']) {
+        idOf = () => odd;
+        expect(JSON.stringify(await callTool(path))).toMatch(/answered request \d+ with the id/);
+      }
+      await client.close();
+    },
+  );
+});
