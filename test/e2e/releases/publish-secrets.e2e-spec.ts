@@ -78,6 +78,13 @@ describe('scan credentials', () => {
     }
   });
 
+  it('may be null, which is none', async () => {
+    const payload = { type: 'external', upstreamUrl: upstream.url, scanCredentials: null };
+    const name = await createServer(app, owner);
+    const { deploymentId } = (await publish(app, owner, name, payload)).body as { deploymentId: string };
+    await releaseIn(app, owner, name, deploymentId, 'SUCCESS');
+  });
+
   verifies(
     'scan-credentials:query',
     'travel in the query without x-to, and publishing and the failure say so',

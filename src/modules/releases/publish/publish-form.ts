@@ -96,7 +96,7 @@ export async function readPublishForm(
     payload: {
       ...payload,
       ...(checked && { configSchema: checked.schema }),
-      ...(payload.scanCredentials && { scanCredentials }),
+      scanCredentials: payload.scanCredentials ? scanCredentials : undefined,
     },
     artifacts: files,
     warnings: [...(checked?.warnings ?? []), ...credentialFaults],
