@@ -6,6 +6,8 @@
  * but not executed; executed twice; wrong answers; leases and processes left over. In the end everything must work again
  * within 30 s, or twice the time of the first start where that is longer.
  *
+ * With `WORKERS=2` in the environment each `api` process is a supervisor with two workers, one of which may be killed alone.
+ *
  *   npm run chaos -- [--seconds 1800] [--seed <number>] [--callers 2]
  *
  * The seed decides the order of faults; their moments differ from run to run. Linux only: faults are signals.
@@ -123,7 +125,7 @@ async function leakedLeases({ databaseUrl, services, urls }) {
       await rows(`SELECT owner_id FROM hosting_placements
         WHERE host_id IS NOT NULL AND host_id NOT IN (SELECT id FROM processes)`),
     ];
-    const registered = services.filter(({ name }) => name !== 'worker').length;
+    const registered = services.reduce((sum, { name, workers }) => sum + (name === 'worker' ? 0 : workers), 0);
     return [
       ...releases.map((row) => `release ${row}`),
       ...rescans.map((row) => `scan of ${row}`),

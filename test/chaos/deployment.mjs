@@ -29,6 +29,9 @@ const apart = { stdio: ['ignore', 'pipe', 'pipe'], detached: true };
 /** Pause before a process that ended is started again. */
 const superviseMs = 500;
 
+/** Processes of each part with the role `api`: `WORKERS=2 npm run chaos`. */
+const workers = Number(process.env.WORKERS ?? 1);
+
 /** Leases are short, so that pauses outlast them. */
 const leaseMs = 3_000;
 /** Pauses outlast the time limit of a call to an MCP server too. */
@@ -180,6 +183,29 @@ export class Part {
   }
 }
 
+/** A process of the service, or a supervisor and its workers, each of which can be killed alone. */
+class Service extends Part {
+  get faults() {
+    return this.workers > 1 ? [...super.faults, 'worker'] : super.faults;
+  }
+
+  workerPids() {
+    return descendantsOf(this.child.pid)
+      .filter(({ name, parent }) => name === 'node' && parent === this.child.pid)
+      .map(({ pid }) => pid);
+  }
+
+  pids() {
+    return [this.child.pid, ...(this.workers > 1 ? this.workerPids() : [])];
+  }
+
+  async worker() {
+    this.look();
+    const pids = this.workerPids();
+    if (pids.length > 0) signal(pids[Math.floor(Math.random() * pids.length)], 'SIGKILL');
+  }
+}
+
 /** The programs of the host: they are not started by us, but by the next call. */
 class HostedPrograms extends Part {
   constructor(host) {
@@ -309,10 +335,11 @@ const detour = `data:text/javascript,${encodeURIComponent(
   };`,
 )}`;
 
-/** A process of the service. */
+/** A part that serves or works: a process of the service, of which those with the role `api` have workers. */
 function makeService(name, port, settings, tuning) {
+  const count = settings.ROLES.includes('api') ? workers : 1;
   const url = `http://127.0.0.1:${port}`;
-  const env = { PATH: process.env.PATH, PORT: String(port), ADVERTISE_URL: url, ...settings };
+  const env = { PATH: process.env.PATH, PORT: String(port), ADVERTISE_URL: url, WORKERS: String(count), ...settings };
   const launch = () =>
     spawn(process.execPath, ['--import', detour, join(root, 'dist/src/main.js'), '--tuning', JSON.stringify(tuning)], {
       cwd: tmpdir(),
@@ -324,8 +351,9 @@ function makeService(name, port, settings, tuning) {
     const { database } = await response.json();
     return response.ok && database !== 'degraded';
   };
-  const part = new Part(name, launch, isReady);
+  const part = new Service(name, launch, isReady);
   part.url = url;
+  part.workers = count;
   return part;
 }
 
