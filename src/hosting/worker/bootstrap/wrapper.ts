@@ -74,6 +74,13 @@ export function open(module: UserModule, schema: Schema | null): Opened {
 
 const DISK_FULL = 'This service has no space left for the values of this session: its operator must free some.';
 
+/** The process of the program cannot open the file of a session, a new one for example when the disk is full. */
+class SessionFileError extends Error {
+  constructor(cause: unknown) {
+    super('The file of this session cannot be opened: the disk of this service may be full.', { cause });
+  }
+}
+
 /** Catches exceptions of the code: reported in the author's log, and to a scan, not to callers. */
 async function guarded(
   context: { waitUntil(promise: Promise<unknown>): void },
@@ -87,6 +94,7 @@ async function guarded(
     context.waitUntil(Promise.reject(error));
     // Values of a session are in SQLite, which names a full disk so.
     if (String(error).includes('SQLITE_FULL')) return rpcError(507, -32603, DISK_FULL);
+    if (error instanceof SessionFileError) return rpcError(507, -32603, error.message);
     return rpcError(500, -32603, request.headers.has(SCAN_HEADER) ? String(error) : 'Internal error');
   }
 }
@@ -157,7 +165,13 @@ class FactoryWorker {
     if (config instanceof Response) return config;
     headers.set(CONFIG_HEADER, encodeURIComponent(JSON.stringify(config.value ?? null)));
     const id = name === null ? namespace.newUniqueId() : namespace.idFromName(name);
-    const answer = await namespace.get(id).fetch(renewed(request, headers));
+    const answer = await namespace
+      .get(id)
+      .fetch(renewed(request, headers))
+      .catch((error: unknown) => {
+        // Exceptions of the code are answers here, and workerd says no more than this of its own.
+        throw String(error).includes('internal error; reference') ? new SessionFileError(error) : error;
+      });
     return name === null ? answer : kept(answer);
   }
 
