@@ -91,9 +91,17 @@ describe('Requests that a client sends without waiting for answers', () => {
 });
 
 describe('A stop', () => {
-  verifies('stop:graceful', 'serves connections that the kernel has set up and nobody has accepted', async () => {
-    const adapter = new SlipwayAdapter(loadEnv({}), new Tuning(), {
-      take: (_, response) => Boolean(response.setHeader('connection', 'close').end('ok')),
+  verifies('stop:graceful', 'serves connections that nobody has accepted, after it has closed the port', async () => {
+    const adapter: SlipwayAdapter = new SlipwayAdapter(loadEnv({}), new Tuning(), {
+      take: (_, response) => {
+        const { listening } = adapter.getHttpServer() as Server;
+        return Boolean(
+          response
+            .setHeader('connection', 'close')
+            .writeHead(listening ? 500 : 200)
+            .end('ok'),
+        );
+      },
     });
     adapter.initHttpServer({});
     const port = await listen(adapter.getHttpServer());

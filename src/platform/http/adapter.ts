@@ -203,7 +203,7 @@ export class SlipwayAdapter extends ExpressAdapter {
    */
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
-    await this.acceptLast(server);
+    const serveLast = await this.acceptLast(server);
     const closedAt = performance.now();
     const { internal } = this.parts;
     const isInternalClosed = internal && new Promise<unknown>((resolve) => internal.close(resolve));
@@ -216,28 +216,43 @@ export class SlipwayAdapter extends ExpressAdapter {
       if (performance.now() - closedAt > FIRST_REQUEST_MS) for (const socket of this.unused) socket.destroy();
     });
     try {
-      await Promise.all([super.close(), isInternalClosed]);
+      const isClosed = super.close();
+      serveLast();
+      await Promise.all([isClosed, isInternalClosed]);
     } finally {
       sweep.stop();
       timers.forEach(clearTimeout);
     }
   }
 
-  /** Lets the kernel set up no more connections (clients repeat their SYN and find the port closed), and accepts those that wait. */
-  private async acceptLast(server: http.Server): Promise<void> {
-    const { _handle: handle } = server as http.Server & { _handle?: { listen(backlog: number): number } | null };
-    if (!handle) return;
-    handle.listen(0);
-    const from = performance.now();
+  /**
+   * Accepts what connects until nobody does for a moment, and answers none of it: a client that waits opens no further
+   * connection, which closing the port would reset. @returns a function that serves these connections
+   */
+  private async acceptLast(server: http.Server): Promise<() => void> {
+    if (!server.listening) return () => undefined;
+    const listeners = server.listeners('connection');
+    const sockets: Socket[] = [];
     let quietTurns = 0;
-    const note = () => (quietTurns = 0);
-    server.on('connection', note);
+    server.removeAllListeners('connection').on('connection', (socket) => {
+      sockets.push(socket.on('error', () => undefined));
+      quietTurns = 0;
+    });
+    Object.assign(server, { pauseOnConnect: true });
+    const from = performance.now();
     // A turn of the loop accepts between its timers and its immediates. On a busy machine a clock says nothing of the queue.
     for (; quietTurns < QUIET_TURNS && performance.now() - from < LAST_ACCEPTS_MS_MAX; quietTurns += 1) {
       await wait(5);
       await immediate();
     }
-    server.off('connection', note);
+    return () => {
+      server.removeAllListeners('connection');
+      for (const listener of listeners) server.on('connection', listener as (socket: Socket) => void);
+      for (const socket of sockets) {
+        server.emit('connection', socket);
+        socket.resume();
+      }
+    };
   }
 
   private route(
