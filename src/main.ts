@@ -200,6 +200,7 @@ class Orders {
       if (isReplaced) this.server._handle?.close();
       this.end(stop);
     });
+    process.send?.('obeys');
   }
 
   /** @param end ends the worker in order @param server whose connections the supervisor hands over */

@@ -8,7 +8,7 @@
  *
  * The supervisor adds up what workers count together: requests and failures (`RateCounter`), and `/metrics`.
  *
- * Messages: `ready` from a worker that serves; a {@link StopOrder} to a worker. Signals of a terminal or a service manager
+ * Messages: `obeys` from a worker that takes orders, `ready` from one that serves; a {@link StopOrder} to a worker. Signals of a terminal or a service manager
  * reach all processes, so a worker ignores them. A worker ends at once when its supervisor is gone.
  */
 import cluster, { type Worker } from 'node:cluster';
@@ -78,11 +78,16 @@ export class Supervisor {
     addUpMetrics(() => slots.flatMap(({ worker }) => (worker?.isConnected() ? [worker] : [])));
   }
 
-  /** Starts all workers, the first one alone: its words say why a start fails. @returns false when one did not start */
+  /**
+   * Starts all workers, the first one alone: its words say why a start fails. Another one that does not start is started again.
+   * @returns false when the first one did not start, or the service is to stop
+   */
   async start(): Promise<boolean> {
     const [first, ...others] = this.slots;
-    if (!(await this.begin(first))) return false;
-    return (await Promise.all(others.map((slot) => this.begin(slot)))).every(Boolean);
+    if (!(await this.begin(first)) || this.isStopping) return false;
+    const beginOrRepeat = async (slot: Slot) => (await this.begin(slot)) || void this.restart(slot, 1);
+    await Promise.all(others.map(beginOrRepeat));
+    return true;
   }
 
   /** Replaces the workers one after another, in the background. */
@@ -112,7 +117,10 @@ export class Supervisor {
       Object.values(cluster.workers ?? {}).map(async (worker) => {
         if (!worker || worker.isDead()) return;
         const exit = once(worker, 'exit');
-        worker.send({ stop: signal, isReplaced: false } satisfies StopOrder);
+        const order: StopOrder = { stop: signal, isReplaced: false };
+        worker.send(order);
+        // What is sent before is lost: Node gives it to `cluster.worker`.
+        worker.on('message', (message) => void (message === 'obeys' && worker.send(order)));
         await exit;
       }),
     );

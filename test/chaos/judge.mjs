@@ -8,7 +8,7 @@
  * @param executions by token, counted where it is executed
  */
 export function judge(calls, faults, executions) {
-  const kills = faults.filter(({ fault }) => fault === 'kill');
+  const kills = faults.filter(({ fault }) => fault === 'kill' || fault === 'worker');
   const wasKilled = ({ at, startedAt, endedAt }) =>
     kills.some((kill) => kill.part === `api ${at + 1}` && kill.startedAt <= endedAt && kill.overAt >= startedAt);
   // A process that ends in order may close a connection whose request it never read.

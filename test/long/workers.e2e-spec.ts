@@ -250,9 +250,12 @@ describe('two workers', () => {
 
   verifies(
     'workers:stop',
-    'end at SIGTERM with their Postgres',
+    'end at SIGTERM with their Postgres, also one that has just been started again',
     async () => {
-      const all = [workerPid(1), workerPid(2), await postgresOf(dataDir)];
+      const all = [workerPid(1), await postgresOf(dataDir)];
+      const ends = logged('worker 2 ended');
+      process.kill(workerPid(2), 'SIGKILL');
+      await until(() => logged('worker 2 ended') > ends, 'its end is noticed');
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
       await until(() => all.every((pid) => !isAlive(pid as number)), 'no process is left');
