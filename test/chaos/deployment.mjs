@@ -202,7 +202,11 @@ class Service extends Part {
   async worker() {
     this.look();
     const pids = this.workerPids();
-    if (pids.length > 0) signal(pids[Math.floor(Math.random() * pids.length)], 'SIGKILL');
+    if (pids.length === 0) return;
+    const { length } = this.output;
+    signal(pids[Math.floor(Math.random() * pids.length)], 'SIGKILL');
+    // Until then the supervisor hands connections to it, which are lost.
+    await until(() => this.output.slice(length).includes('ended (SIGKILL)'), `${this.name} misses its worker`);
   }
 }
 
