@@ -110,6 +110,16 @@ interface Partitions {
   indexed: IndexedRange[];
 }
 
+/** Form of an id. */
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+
+/** Ids that a caller may be: of an account with this name, and the text itself. Undefined without a caller. */
+async function callerIds(tx: EntityManager, { caller }: InvocationQuery): Promise<string[] | undefined> {
+  if (caller === undefined) return undefined;
+  const accounts = await tx.query<{ id: string }[]>('SELECT id FROM accounts WHERE name = $1', [caller]);
+  return [...(UUID.test(caller) ? [caller] : []), ...accounts.map(({ id }) => id)];
+}
+
 /** Finds invocations. */
 @Injectable()
 export class InvocationSearchRepository {
@@ -137,11 +147,12 @@ export class InvocationSearchRepository {
    */
   async find(
     serverId: string,
-    query: InvocationQuery,
+    asked: InvocationQuery,
     limit: number,
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean; leftOut: number }> {
     const { oldest, indexed } = (await this.cache.get('all')) ?? { oldest: yesterday(), indexed: [] };
     return this.bounded(serverId, async (tx) => {
+      const query = { ...asked, callerIds: await callerIds(tx, asked) };
       const { from: _from, to: _to, before: _before, ...filters } = query;
       const { total, ids, isExact } = Object.values(filters).every((value) => value === undefined)
         ? await listed(tx, serverId, query, { limit, oldest })
@@ -191,15 +202,15 @@ export class InvocationSearchRepository {
 
   /** The newest matches since a time, newest first, with their versions. @throws as `find` */
   async versions(serverId: string, query: InvocationQuery, since: Date, limit: number): Promise<InvocationVersion[]> {
-    const { sql, values } = condition(serverId, query);
-    const to = new Date(Date.now() + DAY_MS);
-    return this.bounded(serverId, (tx) =>
-      tx.query<InvocationVersion[]>(
+    return this.bounded(serverId, async (tx) => {
+      const { sql, values } = condition(serverId, { ...query, callerIds: await callerIds(tx, query) });
+      const range = part({ from: since, to: new Date(Date.now() + DAY_MS) });
+      return tx.query<InvocationVersion[]>(
         `SELECT id, cardinality(jobs) AS version FROM invocations
-          WHERE ${part({ from: since, to })} AND ${sql} ORDER BY id DESC LIMIT ${limit}`,
+          WHERE ${range} AND ${sql} ORDER BY id DESC LIMIT ${limit}`,
         values,
-      ),
-    );
+      );
+    });
   }
 
   /** The invocations with these ids, newest first; those that do not exist are missing. */
