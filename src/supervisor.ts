@@ -8,8 +8,9 @@
  *
  * The supervisor adds up what workers count together: requests and failures (`RateCounter`), and `/metrics`.
  *
- * Messages: `obeys` from a worker that takes orders, `ready` from one that serves; a {@link StopOrder} to a worker. Signals of a terminal or a service manager
- * reach all processes, so a worker ignores them. A worker ends at once when its supervisor is gone.
+ * Messages: `obeys` from a worker that takes orders, `ready` from one that serves; a {@link StopOrder} to a worker. Signals of
+ * a terminal or a service manager reach all processes, so a worker ignores them. A worker ends at once when its supervisor is
+ * gone.
  */
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
@@ -119,7 +120,7 @@ export class Supervisor {
         const exit = once(worker, 'exit');
         const order: StopOrder = { stop: signal, isReplaced: false };
         worker.send(order);
-        // What is sent before is lost: Node gives it to `cluster.worker`.
+        // An order that a worker gets before it says `obeys` is lost: Node gives it to `cluster.worker`, where nobody listens.
         worker.on('message', (message) => void (message === 'obeys' && worker.send(order)));
         await exit;
       }),

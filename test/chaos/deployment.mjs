@@ -29,7 +29,7 @@ const apart = { stdio: ['ignore', 'pipe', 'pipe'], detached: true };
 /** Pause before a process that ended is started again. */
 const superviseMs = 500;
 
-/** Processes of each part with the role `api`: `WORKERS=2 npm run chaos`. */
+/** Processes of each part with the role `api`, also in `rolling` and `outage`: `WORKERS=2 npm run chaos`. */
 const workers = Number(process.env.WORKERS ?? 1);
 
 /** Leases are short, so that pauses outlast them. */
@@ -339,7 +339,7 @@ const detour = `data:text/javascript,${encodeURIComponent(
   };`,
 )}`;
 
-/** A part that serves or works: a process of the service, of which those with the role `api` have workers. */
+/** A process of the service. One with the role `api` has `workers` of its own if they are several. */
 function makeService(name, port, settings, tuning) {
   const count = settings.ROLES.includes('api') ? workers : 1;
   const url = `http://127.0.0.1:${port}`;

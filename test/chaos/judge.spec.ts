@@ -142,6 +142,7 @@ describe('the judge of the chaos run', () => {
 
   verifies('call:counted-in-chaos', 'excuses a lost connection by a fault of its own process and time alone', () => {
     expect(onLost([fault('kill')], 1)).toEqual([]);
+    expect(onLost([fault('worker')], 1)).toEqual([]);
     expect(onLost([fault('kill')], 2)).toEqual(['twice']);
     expect(onLost([fault('kill', 'api 2')], 1)).toEqual(['unsaid']);
     expect(onLost([fault('kill', 'host')], 0)).toEqual(['unanswered']);

@@ -93,7 +93,7 @@ export class AccessRequestsController {
   /**
    * List the requests for access of an account.
    *
-   * Those that it made, with the answers, or those that it decides. Newest first.
+   * Requests that the account made, with the answers, or those that it decides. Newest first.
    */
   @Get('accounts/:accountId/access-requests')
   @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })

@@ -90,7 +90,7 @@ export class GrantAccountDto {
   name: string;
 }
 
-/** What another account may do with a server, a connection or a namespace. */
+/** Rights of another account on a server, a connection or a namespace. */
 export class GrantDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;

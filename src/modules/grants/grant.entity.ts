@@ -6,7 +6,7 @@ import { Namespace } from '../namespaces/namespace.entity.js';
 import { Server } from '../servers/server.entity.js';
 
 /**
- * What the owner of a server, a connection or a namespace lets another account do with it, or everybody. At most one for each
+ * A right that the owner of a server, a connection or a namespace gives another account, or everybody. At most one for each
  * target and account.
  */
 @Entity('grants')

@@ -10,7 +10,7 @@ export interface GrantTarget {
   id: string;
 }
 
-/** What a grant opens, and until when. */
+/** Level, tools and end of a grant. */
 export interface GrantTerms {
   level: GrantLevel;
   /** The only tools that it opens; null: all, and all else. */

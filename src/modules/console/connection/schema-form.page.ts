@@ -2,7 +2,7 @@
 import { html, type Html } from '../../../platform/pages/html.js';
 import { jsonText, type Faults, type Field } from './schema-form.js';
 
-/** What stands in the inputs, and the faults beside them. */
+/** Values of the inputs, and the faults beside them. */
 export interface Typed {
   form: URLSearchParams;
   faults: Faults;

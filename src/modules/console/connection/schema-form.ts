@@ -87,7 +87,7 @@ export function formOf(schema: unknown, prefix = '#'): Field {
     return count > FIELDS_MAX ? field : { ...field, ...shapeOf(part, name, depth) };
   };
 
-  /** What is drawn of a part; nothing for one that is a field for JSON. */
+  /** Inputs that are drawn for a part; nothing for one that is a field for JSON. */
   const shapeOf = (part: JsonObject, name: string, depth: number): Partial<Field> => {
     if (Object.keys(part).some((keyword) => !DRAWN.has(keyword) && !keyword.startsWith('x-'))) return FREE;
     const { anyOf, oneOf, type, enum: listed, enumNames, items, properties = {}, required = [], ...rest } = part;

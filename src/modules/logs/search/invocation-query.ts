@@ -23,7 +23,7 @@ export interface InvocationQuery {
   minDurationMs?: number;
   /** Name or id of the caller's account, or id of its credential. */
   caller?: string;
-  /** The ids among which `caller` is, which Postgres must know to estimate how many rows they have. */
+  /** Ids that `caller` stands for. The repository looks them up: Postgres estimates rows of an id that it knows. */
   callerIds?: string[];
 }
 
