@@ -16,7 +16,12 @@ const services = {
 };
 const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts'));
 const hasLong = (file) => isLong(file) || /\b(longIt|longVerifies)\b/.test(readFileSync(file, 'utf8'));
+const isAlone = (file) => /^\s*(aloneIt|aloneVerifies)\(/m.test(readFileSync(file, 'utf8'));
+/** Kills processes, or measures time. */
+const isLongAlone = (file) => /^\/\/ Runs alone: /m.test(readFileSync(file, 'utf8').slice(0, 400));
+const unitFiles = ['src', 'test'].flatMap(filesUnder).filter((file) => file.endsWith('.spec.ts'));
 const startsWith = (words) => (file) => readFileSync(file, 'utf8').startsWith(words);
+const redisLong = files.filter(startsWith('// Also run with the queue on Redis by test:long:'));
 
 /** Jest takes an empty list for every file. */
 const only = (chosen) => ({ testMatch: chosen.length > 0 ? chosen : ['<rootDir>/none'] });
@@ -24,14 +29,21 @@ const only = (chosen) => ({ testMatch: chosen.length > 0 ? chosen : ['<rootDir>/
 /**
  * `unit`: no service, no database. `e2e`: everything that starts the service, on one Postgres for the whole run.
  * `long`: minutes, run by `npm run test:long`: the files of some folders, and of other files the tests made with `longIt` or
- * `longVerifies`. `redis` and `redis-long`: the e2e tests whose first line says so, with the
+ * `longVerifies`. `alone` and `long-alone` run with one worker, after the others: what promises a wall-clock time or kills
+ * processes (`aloneIt`, `aloneVerifies`; long files whose first lines say `// Runs alone:`). `redis`, `redis-long` and `redis-long-alone`: the e2e tests whose first line says so, with the
  * queue on the Redis of REDIS_FOR_TESTS.
  */
 export default {
   projects: [
     { ...common, displayName: 'unit', testRegex: '\\.spec\\.ts$' },
     { ...services, displayName: 'e2e', ...only(files.filter((file) => !isLong(file))) },
-    { ...services, displayName: 'long', ...only(files.filter(hasLong)) },
+    {
+      ...services,
+      displayName: 'long',
+      ...only([...files, ...unitFiles].filter((file) => hasLong(file) && !isLongAlone(file))),
+    },
+    { ...services, displayName: 'alone', ...only([...files, ...unitFiles].filter(isAlone)) },
+    { ...services, displayName: 'long-alone', ...only(files.filter(isLongAlone)) },
     ...(process.env.REDIS_FOR_TESTS
       ? [
           {
@@ -39,11 +51,8 @@ export default {
             displayName: 'redis',
             ...only(files.filter(startsWith('// Also run with the queue on Redis:'))),
           },
-          {
-            ...services,
-            displayName: 'redis-long',
-            ...only(files.filter(startsWith('// Also run with the queue on Redis by test:long:'))),
-          },
+          { ...services, displayName: 'redis-long', ...only(redisLong.filter((file) => !isLongAlone(file))) },
+          { ...services, displayName: 'redis-long-alone', ...only(redisLong.filter(isLongAlone)) },
         ]
       : []),
   ],

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run chaos`: a deployment of two `api` processes, a `worker` and a `host` with a Postgres, a Redis and MCP servers of its
+ * `npm run lab chaos`: a deployment of two `api` processes, a `worker` and a `host` with a Postgres, a Redis and MCP servers of its
  * own, under load. Each part is killed, paused and restarted at random while every executed token is counted where it is
  * executed. Exits with 1 unless all of these are zero: executed, but the answer does not say that it may have been; answered,
  * but not executed; executed twice; wrong answers; leases and processes left over. In the end everything must work again
@@ -8,9 +8,10 @@
  *
  * With `WORKERS=2` in the environment each `api` process is a supervisor with two workers, one of which may be killed alone.
  *
- *   npm run chaos -- [--seconds 1800] [--seed <number>] [--callers 2]
+ *   npm run lab chaos -- [--faults 600] [--callers 2]
  *
- * The seed decides the order of faults; their moments differ from run to run. Linux only: faults are signals.
+ * `TEST_SEED` decides what is drawn: faults, their order and pauses, and the calls of each caller. Linux only: faults are
+ * signals.
  */
 import { existsSync } from 'node:fs';
 import process from 'node:process';
@@ -21,18 +22,17 @@ import { integerOption, loadAverage } from '../bench/run.mjs';
 import { Calls, kindNames } from '../test/chaos/callers.mjs';
 import { endEverything, startDeployment, until } from '../test/chaos/deployment.mjs';
 import { judge, labels } from '../test/chaos/judge.mjs';
+import { randomFrom, testSeed } from '../test/support/seed.mjs';
 import { publish, setUp } from '../test/chaos/set-up.mjs';
 import { fail, prepare } from './lib.mjs';
 
 const { values: options } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '1800' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
+    faults: { type: 'string', default: '600' },
     callers: { type: 'string', default: '2' },
   },
 });
-const seconds = integerOption('seconds', options.seconds, 3, 86_400);
-const seed = integerOption('seed', options.seed, 0, 1e9);
+const faultsMax = integerOption('faults', options.faults, 1, 100_000);
 const scale = integerOption('callers', options.callers, 1, 100);
 
 /** Time in which everything must work again after the last fault; twice the first start on a machine where that is longer. */
@@ -42,22 +42,14 @@ const goneMaxMs = 2_000;
 const examplesMax = 5;
 const releaseEveryMs = 3_000;
 
-/** Random numbers from 0 to 1 that follow from the seed (mulberry32). */
-function randomFrom(state) {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-const random = randomFrom(seed);
+const random = randomFrom('faults');
 
 /** Publishes releases of an external server until `isOver`. */
 async function releaseOften(deployment, releases) {
   const payload = { type: 'external', upstreamUrl: deployment.upstreamUrl.modern };
+  const drawApi = randomFrom('releases');
   while (!releases.isOver) {
-    const at = Math.floor(Math.random() * deployment.urls.length);
+    const at = Math.floor(drawApi() * deployment.urls.length);
     await publish(deployment, 'released', payload, undefined, at).then(
       (id) => releases.accepted.push(id),
       () => (releases.refused += 1),
@@ -90,10 +82,10 @@ async function disturb({ part, fault, goneMs }, faults) {
   entry.readyAt = Date.now();
 }
 
-async function disturbOften({ parts }, deadline, faults) {
+async function disturbOften({ parts }, faults) {
   const disturbed = new Map();
   for (const { part, fault } of pairs(parts)) {
-    if (Date.now() >= deadline) break;
+    if (faults.length >= faultsMax) break;
     const goneMs = Math.floor(random() * (fault === 'pause' ? pauseMaxMs : goneMaxMs));
     const isAlone = random() < 0.6;
     // One part has one fault at a time.
@@ -275,14 +267,14 @@ async function main() {
     throw new Error(`${error.message}\n${calls.lastTexts().join('\n')}`);
   });
   console.log(
-    `seed ${seed}, ${seconds} s; set up in ${shownSeconds(Date.now() - setUpAt)} s; load average ${loadAverage()}`,
+    `TEST_SEED=${testSeed}, ${faultsMax} faults; set up in ${shownSeconds(Date.now() - setUpAt)} s; load average ${loadAverage()}`,
   );
 
   const faults = [];
   const releases = { accepted: [], refused: 0, isOver: false };
   const releasing = releaseOften(deployment, releases);
   const looking = setInterval(() => deployment.all.forEach((part) => part.look()), 1_000);
-  await disturbOften(deployment, Date.now() + seconds * 1000, faults).catch((error) => problems.push(error.message));
+  await disturbOften(deployment, faults).catch((error) => problems.push(error.message));
 
   const overAt = Date.now();
   await Promise.all(deployment.all.map((part) => part.ready())).catch((error) => problems.push(error.message));
@@ -317,11 +309,11 @@ async function main() {
   for (const [name, list] of Object.entries(verdicts)) console.log(`${labels[name]}: ${list.length}`);
   for (const problem of problems) console.log(problem);
   const isGood = problems.length === 0 && Object.values(verdicts).every((list) => list.length === 0);
-  console.log(isGood ? 'Nothing was lost.' : `Broken: repeat it with --seed ${seed}.`);
+  console.log(isGood ? 'Nothing was lost.' : `Broken: repeat it with TEST_SEED=${testSeed}.`);
   return isGood ? 0 : 1;
 }
 
-if (!existsSync('/proc/self/stat')) fail('npm run chaos needs Linux: it reads /proc.');
+if (!existsSync('/proc/self/stat')) fail('npm run lab chaos needs Linux: it reads /proc.');
 prepare();
 let isLeaving = false;
 async function leave(code) {

@@ -1,16 +1,13 @@
 /**
- * `npm run fuzz [-- --seconds 20] [--seed text]`: sends generated inputs to the service (`test/fuzz`) and prints their
- * counts and every fault. The seed of a run is printed; with it the same inputs are sent again.
+ * `npm run lab fuzz [-- --inputs 2000]`: sends so many generated inputs of each of three accounts to the service (`test/fuzz`) and
+ * prints their counts and every fault. The inputs follow from `TEST_SEED`.
  */
 import { register } from 'node:module';
 import { parseArgs } from 'node:util';
 import { prepare } from './lib.mjs';
 
 prepare();
-const { values } = parseArgs({ options: { seconds: { type: 'string' }, seed: { type: 'string' } } });
-const seconds = Number(values.seconds ?? 20);
-const seed = values.seed ?? String(Math.floor(Math.random() * 1e9));
-process.stdout.write(`Seed ${seed}, ${seconds} s. Again: npm run fuzz -- --seed ${seed} --seconds ${seconds}\n`);
+const { values } = parseArgs({ options: { inputs: { type: 'string', default: '2000' } } });
 
 register('../test/support/jest/loader.mjs', import.meta.url);
 const { default: startDatabase } = await import('../test/support/global-setup.mjs');
@@ -18,7 +15,7 @@ const { default: stopDatabase } = await import('../test/support/global-teardown.
 await startDatabase();
 try {
   const { fuzz } = await import('../test/fuzz/fuzz.ts');
-  const report = await fuzz({ seed, seconds });
+  const report = await fuzz(Number(values.inputs));
   process.stdout.write(report.text);
   process.exitCode = report.faults.length > 0 ? 1 : 0;
 } finally {

@@ -15,8 +15,8 @@ interface Scan {
 
 const root = path.resolve(import.meta.dirname, '..');
 const testFile = /\.(spec|e2e-spec)\.ts$/;
-const runners = new Set(['it', 'longIt', 'test', 'describe', 'verifies', 'longVerifies']);
-const citing = /^(v|longV)erifies$/;
+const runners = new Set(['it', 'aloneIt', 'longIt', 'test', 'describe', 'verifies', 'aloneVerifies', 'longVerifies']);
+const citing = /^(v|aloneV|longV)erifies$/;
 const switchedOff = new Set(['skip', 'only', 'todo', 'failing']);
 const prefixedForms = new Set(['xit', 'fit', 'xtest', 'xdescribe', 'fdescribe']);
 

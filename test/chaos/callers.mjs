@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { randomFrom } from '../support/seed.mjs';
 
 /** Longest wait for an answer: longer than any time limit of the service together with a pause of its process. */
 const answerMaxMs = 60_000;
@@ -172,17 +173,20 @@ export class Calls {
     this.longMs = longMs;
     for (const [kind, makers] of Object.entries(own)) {
       for (const make of makers) {
-        for (let n = 0; n < scale; n += 1) this.running.push(this.callOften(kind, make(), urls, key));
+        for (let n = 0; n < scale; n += 1) {
+          const random = randomFrom(`caller ${this.running.length}`);
+          this.running.push(this.callOften(kind, make(), urls, key, random));
+        }
       }
     }
   }
 
-  async callOften(kind, send, urls, key) {
+  async callOften(kind, send, urls, key, random) {
     while (!this.isOver) {
-      const at = Math.floor(Math.random() * urls.length);
+      const at = Math.floor(random() * urls.length);
       // Mostly quick, sometimes slow enough to be caught by a fault.
-      const isSlow = Math.random() < 0.2;
-      const ms = isSlow ? 300 + Math.floor(Math.random() * (this.longMs - 300)) : Math.floor(Math.random() * 50);
+      const isSlow = random() < 0.2;
+      const ms = isSlow ? 300 + Math.floor(random() * (this.longMs - 300)) : Math.floor(random() * 50);
       const call = {
         kind,
         at,
@@ -204,7 +208,7 @@ export class Calls {
         });
       }
       call.endedAt = Date.now();
-      await wait(Math.random() * 2 * this.thinkMs);
+      await wait(random() * 2 * this.thinkMs);
     }
   }
 

@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { freePort } from '../../bench/run.mjs';
 import { root } from '../../scripts/lib.mjs';
+import { randomFrom } from '../support/seed.mjs';
 import { descendantsOf, isAlive, signal } from './processes.mjs';
 
 /** The folder in which upstreams write what they carried out: not on a disk that an outage fills, which becomes `TMPDIR` later. */
@@ -29,7 +30,7 @@ const apart = { stdio: ['ignore', 'pipe', 'pipe'], detached: true };
 /** Pause before a process that ended is started again. */
 const superviseMs = 500;
 
-/** Processes of each part with the role `api`, also in `rolling` and `outage`: `WORKERS=2 npm run chaos`. */
+/** Processes of each part with the role `api`, also in `rolling` and `outage`: `WORKERS=2 npm run lab chaos`. */
 const workers = Number(process.env.WORKERS ?? 1);
 
 /** Leases are short, so that pauses outlast them. */
@@ -38,6 +39,7 @@ const leaseMs = 3_000;
 const callTimeoutMs = 4_000;
 const wallMs = 15_000;
 
+const random = randomFrom('worker to kill');
 const children = new Set();
 let isOver = false;
 const folders = [];
@@ -204,7 +206,7 @@ class Service extends Part {
     const pids = this.workerPids();
     if (pids.length === 0) return;
     const { length } = this.output;
-    signal(pids[Math.floor(Math.random() * pids.length)], 'SIGKILL');
+    signal(pids[Math.floor(random() * pids.length)], 'SIGKILL');
     // Until then the supervisor hands connections to it, which are lost.
     await until(() => this.output.slice(length).includes('ended (SIGKILL)'), `${this.name} misses its worker`);
   }

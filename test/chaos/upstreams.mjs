@@ -12,6 +12,7 @@ import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { WebSocket } from 'ws';
+import { randomFrom } from '../support/seed.mjs';
 
 const [kind, json] = process.argv.slice(2);
 const { port, file, urls, path, key } = JSON.parse(json);
@@ -70,6 +71,7 @@ async function answer({ id, method, params }) {
 // ---- Over HTTP.
 
 const sessions = new Set();
+const random = randomFrom(kind);
 
 async function serve(request, response) {
   if (request.method !== 'POST') return response.writeHead(request.method === 'DELETE' ? 200 : 405).end();
@@ -97,7 +99,7 @@ async function serve(request, response) {
     headers['mcp-session-id'] = randomUUID();
     sessions.add(headers['mcp-session-id']);
   }
-  const isStream = message.method === 'tools/call' && Math.random() < 0.5;
+  const isStream = message.method === 'tools/call' && random() < 0.5;
   send(response, 200, reply, headers, isStream);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Sends generated inputs to a service in a process of its own and judges each answer (`answers.ts`), the state that the
  * answers speak of (`state.ts`), the log, the memory and the exit of the process. Inputs are arbitraries of fast-check
- * (`rest.ts`, `mcp.ts`, `uplink.ts`, `wire.ts`) and follow from the seed. `npm run fuzz -- --seed 6` prints the report.
+ * (`rest.ts`, `mcp.ts`, `uplink.ts`, `wire.ts`) and follow from `TEST_SEED`. `npm run lab fuzz` prints the report.
  */
 import fc from 'fast-check';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
@@ -11,6 +11,7 @@ import { cleanUpPrograms, readySettings, runProgram, type Program } from '../sup
 import { startRepositoryHost } from '../support/releases/repository-host.js';
 import { skillMd } from '../support/releases/skills.js';
 import { startScripted } from '../support/special-upstreams/scripted-upstream.js';
+import { testSeed } from '../support/seed.mjs';
 import { until } from '../support/until.js';
 import { startUpstream } from '../support/upstream/upstream.js';
 import { zipOf } from '../support/zips.js';
@@ -43,10 +44,10 @@ const GROWTH_MB_MAX = 400;
 const FAULTS_MAX = 60;
 
 /**
- * Sends generated inputs for `seconds`, and longer until each lane sent every operation: a busy machine sends few
- * requests in that time. Everything that is sent follows from the seed.
+ * Sends `inputs` generated inputs of each lane, and more until each lane sent every operation twice. Everything that is sent
+ * follows from the seed.
  */
-export async function fuzz({ seed, seconds }: { seed: string; seconds: number }): Promise<FuzzReport> {
+export async function fuzz(inputs: number, seed = testSeed): Promise<FuzzReport> {
   const keys = { operator: generateApiKey(), metrics: 'metrics-token-of-the-fuzzer' };
   const program = runProgram(
     'main.js',
@@ -75,7 +76,7 @@ export async function fuzz({ seed, seconds }: { seed: string; seconds: number })
     const upstreams = { plain: plain.url, guarded: guarded.url, odd: odd.url, events: eventful.url };
     const repository = `${repositories.url}/acme/skills`;
     const run = new Run(await program.url(), program, keys, upstreams, repository, await ApiDocument.read());
-    return await run.run(seed, seconds);
+    return await run.run(seed, inputs);
   } finally {
     await Promise.all([plain, guarded, odd, eventful, repositories].map((server) => server.close()));
     await cleanUpPrograms();
@@ -113,7 +114,7 @@ export class Run {
     });
   }
 
-  async run(seed: string, seconds: number): Promise<FuzzReport> {
+  async run(seed: number, inputs: number): Promise<FuzzReport> {
     const stranger = await this.account('stranger');
     const lanes: Lane[] = [];
     for (let i = 0; i < LANES; i++) {
@@ -121,8 +122,7 @@ export class Run {
       lanes.push(new Lane(this, `${seed}/${i}`, { ...account, namespaces: [`fuzz-${i}a`, `fuzz-${i}b`] }, stranger));
     }
     const beforeMb = await this.memoryMb();
-    const end = Date.now() + seconds * 1_000;
-    await Promise.all(lanes.map((lane) => lane.work(end)));
+    await Promise.all(lanes.map((lane) => lane.work(inputs)));
     if (this.faults.size === 0) await this.settle();
     const afterMb = this.isEnded ? NaN : await this.memoryMb();
     if (afterMb - beforeMb > GROWTH_MB_MAX) this.fault(`memory grew from ${beforeMb} to ${afterMb} MB`);
@@ -144,7 +144,7 @@ export class Run {
         .map(([name, count]) => `  ${name.padEnd(28)} ${String(count).padStart(7)}`),
     ];
     const text = [
-      `${requests} requests in ${seconds} s, seed ${seed}`,
+      `${requests} requests, ${inputs} inputs of each lane, TEST_SEED=${seed}`,
       ...table('Inputs', this.kinds),
       ...table('Answers', this.statuses),
       `Operations that succeeded: ${this.succeeded.size} of ${names.length}. Never: ${never}`,

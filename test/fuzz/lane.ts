@@ -40,8 +40,8 @@ export class Lane {
     this.cases = new RestCases(run.document, run.urls, run.keys, sender, stranger);
   }
 
-  async work(until: number): Promise<void> {
-    for (let i = 0; (Date.now() < until || this.cases.rounds < 2) && !this.run.isOver; i++) {
+  async work(inputs: number): Promise<void> {
+    for (let i = 0; (i < inputs || this.cases.rounds < 2) && !this.run.isOver; i++) {
       const draw = drawFrom(`${this.seed}/${i}`);
       try {
         // The names that most inputs need exist most of the time.

@@ -1,3 +1,4 @@
+// Runs alone: it kills processes.
 import { expect, it } from '@jest/globals';
 import { runChaos } from '../support/chaos.js';
 

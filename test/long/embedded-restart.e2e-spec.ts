@@ -1,3 +1,4 @@
+// Runs alone: it kills processes.
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';

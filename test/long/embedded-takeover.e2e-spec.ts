@@ -1,3 +1,4 @@
+// Runs alone: it kills processes.
 import { afterAll, describe, expect } from '@jest/globals';
 import { query } from '../support/database/query.js';
 import { cleanUpPrograms, databaseUrlOf, runProgram, usedDataFolder } from '../support/program.js';

@@ -1,3 +1,4 @@
+// Runs alone: it measures how long others wait.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { testAccount, testApp, uniqueName } from '../support/app.js';

@@ -1,4 +1,5 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
+// Runs alone: it kills processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { tmpdir } from 'node:os';
 import { mkdtemp, rm } from 'node:fs/promises';

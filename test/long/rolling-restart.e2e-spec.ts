@@ -1,3 +1,4 @@
+// Runs alone: it restarts processes.
 import { describe, expect } from '@jest/globals';
 import { runRolling } from '../support/chaos.js';
 import { verifies } from '../support/verifies.js';

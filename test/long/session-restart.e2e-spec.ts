@@ -1,3 +1,4 @@
+// Runs alone: it kills processes.
 import { afterAll, describe, expect } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';

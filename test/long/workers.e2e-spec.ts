@@ -1,4 +1,5 @@
 // Also run with the queue on Redis by test:long: counts and messages between processes.
+// Runs alone: it kills processes.
 /** `WORKERS`: the built service with two workers on its embedded Postgres, under calls of every kind, each on a new socket. */
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';

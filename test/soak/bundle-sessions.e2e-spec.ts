@@ -1,3 +1,4 @@
+// Runs alone: it measures the memory of the process.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from '@jest/globals';

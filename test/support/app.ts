@@ -15,6 +15,7 @@ import { databaseAvailability } from '../../src/platform/database/database-avail
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
 import { endAfterFile } from './jest/leftovers.mjs';
+import { drawNumber } from './seed.mjs';
 import { until } from './until.js';
 import { freePort } from './upstream/upstream-net.js';
 
@@ -56,9 +57,11 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-/** A random word that is a valid namespace, server and connection name. */
+/** A name of a namespace, server or connection that no other of the test file has. It follows from the seed, and so does its place in a sorted list. */
 export function uniqueName(prefix = 'test'): string {
-  return `${prefix}-${randomBytes(5).toString('hex')}`;
+  return `${prefix}-${Math.floor(drawNumber() * 2 ** 40)
+    .toString(16)
+    .padStart(10, '0')}`;
 }
 
 /** A database on the Postgres of the test run. The caller drops it. */
@@ -217,7 +220,7 @@ export async function startApp(settings: NodeJS.ProcessEnv = {}, tuning: Partial
   const database = await cloneDatabase();
   const s3 = process.env.TEST_FILES === 's3' ? await (await import('./s3.js')).startS3() : null;
   const defaults = {
-    QUEUE_PREFIX: uniqueName('queue'),
+    QUEUE_PREFIX: `queue-${randomUUID()}`,
     DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')),
     BLOB_URL: s3?.blobUrl,
   };

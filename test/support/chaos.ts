@@ -8,12 +8,12 @@ export interface ChaosRun {
   output: string;
 }
 
-/** Runs `npm run chaos` with faults for so many seconds. */
-export function runChaos(seconds: number): Promise<ChaosRun> {
-  return runScript('chaos.mjs', ['--seconds', String(seconds), '--callers', '1']);
+/** Runs `npm run lab chaos` with so many faults. */
+export function runChaos(faults: number): Promise<ChaosRun> {
+  return runScript('chaos.mjs', ['--faults', String(faults), '--callers', '1']);
 }
 
-/** Runs `npm run rolling`. */
+/** Runs `npm run lab rolling`. */
 export function runRolling(): Promise<ChaosRun> {
   return runScript('rolling.mjs', []);
 }

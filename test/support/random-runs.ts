@@ -1,16 +1,16 @@
 import fc from 'fast-check';
+import { testSeed } from './seed.mjs';
 
-/** A tenth finds what a change breaks; the rest is for `npm run test:long`, which sets RANDOM_RUNS=all. */
+/** A tenth finds what a change breaks; `RANDOM_RUNS=all` tries all, as `npm run lab search` does with other seeds. */
 const SHARE = 0.1;
 const RUNS_MIN = 50;
 
-/** True in `npm run test:long`. */
+/** True where all random cases are tried. */
 export const isThorough = process.env.RANDOM_RUNS === 'all';
 
-// `npm test` tries the same cases each time: what it refuses is due to the change. `npm run test:long` looks for new ones.
-if (!isThorough) fc.configureGlobal({ seed: 20 });
+fc.configureGlobal({ seed: testSeed });
 
-/** Number of random cases of a property. @param all the number in `npm run test:long` */
+/** Number of random cases of a property. @param all the number where {@link isThorough} */
 export function randomRuns(all: number): number {
   return isThorough ? all : Math.min(all, Math.max(RUNS_MIN, all * SHARE));
 }

@@ -12,7 +12,8 @@ const PATIENCE_MS = 60_000;
  * Repeats a function until its result is truthy, and returns the result. A function that throws is repeated.
  *
  * @param what finishes the sentence "It did not happen that …"
- * @param timeoutMs only where it is part of what is promised
+ * @param timeoutMs only where it is part of what is promised. The attempt that begins after it decides: how long an attempt
+ *   takes depends on the machine, and not on what is promised
  */
 export async function until<T>(
   ask: () => T | Promise<T>,
@@ -22,6 +23,7 @@ export async function until<T>(
   const deadline = Date.now() + timeoutMs;
   for (let pollMs = POLL_MS_MIN; ; pollMs = Math.min(pollMs * 1.2, POLL_MS_MAX)) {
     let last: unknown;
+    const isLast = Date.now() > deadline;
     try {
       const answer = await ask();
       if (answer) return answer as NonNullable<Exclude<T, false>>;
@@ -29,8 +31,7 @@ export async function until<T>(
     } catch (error) {
       last = error;
     }
-    if (Date.now() > deadline)
-      throw new Error(`It did not happen that ${what} (${timeoutMs} ms); last: ${String(last)}`);
+    if (isLast) throw new Error(`It did not happen that ${what} (${timeoutMs} ms); last: ${String(last)}`);
     await wait(pollMs);
   }
 }

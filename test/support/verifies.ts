@@ -1,5 +1,5 @@
 import { it } from '@jest/globals';
-import { longIt } from './jest/globals.mjs';
+import { aloneIt, longIt } from './jest/globals.mjs';
 
 /**
  * A test that proves the requirements with these ids; they stand behind its name in the report. Write the ids as
@@ -23,4 +23,9 @@ function nameOf(id: string | readonly string[], name: string): string {
 /** The same for a test that only `npm run test:long` runs: it takes long, and its requirement has another test. */
 export function longVerifies(...[id, name, fn, timeoutMs]: Parameters<typeof verifies>): void {
   longIt(nameOf(id, name), fn, timeoutMs);
+}
+
+/** The same for a test of what is promised in wall-clock time: it runs while no other test does. */
+export function aloneVerifies(...[id, name, fn, timeoutMs]: Parameters<typeof verifies>): void {
+  aloneIt(nameOf(id, name), fn, timeoutMs);
 }

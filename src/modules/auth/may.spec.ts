@@ -10,6 +10,7 @@ import {
   type Role,
   type Target,
 } from './access.types.js';
+import { randomFrom, testSeed } from '../../../test/support/seed.mjs';
 import { decide, isWithin, parseScope } from './may.js';
 
 const ACTIONS: Action[] = ['discover', ...keyLevels, 'administer', 'own'];
@@ -36,15 +37,6 @@ const ALLOWED: Record<string, Action[]> = {
   stranger: [],
 };
 
-/** A generator of numbers below a bound, the same in each run. */
-function numbers(seed: number): (bound: number) => number {
-  let state = seed;
-  return (bound) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * bound);
-  };
-}
-
 const key = (scopes: string[] | null, memberships: [string, Role][] = []): Caller => ({
   accountId: 'me',
   keyId: 'k',
@@ -55,8 +47,8 @@ const key = (scopes: string[] | null, memberships: [string, Role][] = []): Calle
 
 describe('may', () => {
   it('agrees with the written tables in 10,000 generated cases', () => {
-    const seed = Date.now() % 1_000_000;
-    const below = numbers(seed);
+    const random = randomFrom('may');
+    const below = (bound: number) => Math.floor(random() * bound);
     const one = <T>(values: readonly T[]): T => values[below(values.length)];
     const seen = { yes: 0, scope: 0, no: 0 };
     for (let n = 0; n < 10_000; n += 1) {
@@ -91,8 +83,8 @@ describe('may', () => {
           return (within === undefined || within === namespace) && COVERED[level].includes(action);
         });
       const decision = decide(key(scopes, memberships), action, target);
-      expect([seed, memberships, scopes, action, target, decision]).toEqual([
-        seed,
+      expect([testSeed, memberships, scopes, action, target, decision]).toEqual([
+        testSeed,
         memberships,
         scopes,
         action,

@@ -120,8 +120,12 @@ describe('a payload without its secrets', () => {
     'token '.repeat(10_000),
     'A'.repeat(64_000),
   ])('costs no more for a text made to cost: %#', (text) => {
-    const from = process.cpuUsage().user;
-    redacted({ text });
-    expect((process.cpuUsage().user - from) / 1_000).toBeLessThan(1_000);
+    // The least of three: the time of the process includes what other threads of it do meanwhile.
+    const timesMs = [1, 2, 3].map(() => {
+      const from = process.cpuUsage().user;
+      redacted({ text });
+      return (process.cpuUsage().user - from) / 1_000;
+    });
+    expect(Math.min(...timesMs)).toBeLessThan(1_000);
   });
 });

@@ -14,7 +14,7 @@ import {
   type WireUpstream,
 } from '../../support/special-upstreams/wire-upstream.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { aloneVerifies, verifies } from '../../support/verifies.js';
 
 /** The longest time in which a stream may go on after the end of its key. */
 const END_MS_MAX = 5_000;
@@ -126,7 +126,7 @@ async function openAll(of: TestApp, key: Key): Promise<Opened[]> {
 const allEnded = (streams: Opened[]) => until(() => streams.every(({ isOpen }) => !isOpen), 'the streams end');
 
 describe('the streams of a key', () => {
-  verifies(
+  aloneVerifies(
     'streams:key-ended',
     'end with its revocation, in a process too that the message does not reach',
     async () => {
@@ -143,7 +143,7 @@ describe('the streams of a key', () => {
     },
   );
 
-  verifies('streams:key-ended', 'end when it expires', async () => {
+  aloneVerifies('streams:key-ended', 'end when it expires', async () => {
     const expiresAt = Date.now() + 4_000;
     const streams = await openAll(app, await createKey({ expiresAt: new Date(expiresAt).toISOString() }));
     await allEnded(streams);
@@ -153,7 +153,7 @@ describe('the streams of a key', () => {
     }
   });
 
-  verifies(
+  aloneVerifies(
     'streams:key-ended',
     'end with it: those of calls too, whose calls are cancelled and whose sessions at the server end',
     async () => {
@@ -189,26 +189,30 @@ describe('the streams of a key', () => {
     },
   );
 
-  verifies('streams:key-ended', 'end with it: so does a call that waits for the answers of its client', async () => {
-    for (const each of [app, deaf]) {
-      const key = await createKey();
-      const before = sessionsWith('tools/call').length;
-      const { body, headers } = modern(
-        'tools/call',
-        { name: 'x', arguments: {} },
-        { capabilities: { elicitation: {} } },
-      );
-      const url = `${each.url}${askingMcp}`;
-      const asked = await read(await post(url, body, { ...headers, authorization: `Bearer ${key.key}` }));
-      expect(asked.body.result).toMatchObject({ resultType: 'input_required' });
-      const [own] = sessionsWith('tools/call').slice(before);
-      expect(sessionsWith('notifications/cancelled')).not.toContain(own);
-      const revokedAt = Date.now();
-      expect((await app.as(owner).delete(`/accounts/me/api-keys/${key.id}`)).status).toBe(200);
-      await until(() => sessionsWith('notifications/cancelled').includes(own), 'the call is cancelled');
-      expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
-    }
-  });
+  aloneVerifies(
+    'streams:key-ended',
+    'end with it: so does a call that waits for the answers of its client',
+    async () => {
+      for (const each of [app, deaf]) {
+        const key = await createKey();
+        const before = sessionsWith('tools/call').length;
+        const { body, headers } = modern(
+          'tools/call',
+          { name: 'x', arguments: {} },
+          { capabilities: { elicitation: {} } },
+        );
+        const url = `${each.url}${askingMcp}`;
+        const asked = await read(await post(url, body, { ...headers, authorization: `Bearer ${key.key}` }));
+        expect(asked.body.result).toMatchObject({ resultType: 'input_required' });
+        const [own] = sessionsWith('tools/call').slice(before);
+        expect(sessionsWith('notifications/cancelled')).not.toContain(own);
+        const revokedAt = Date.now();
+        expect((await app.as(owner).delete(`/accounts/me/api-keys/${key.id}`)).status).toBe(200);
+        await until(() => sessionsWith('notifications/cancelled').includes(own), 'the call is cancelled');
+        expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
+      }
+    },
+  );
 
   verifies('streams:key-ended', 'are not watched any more after they ended by themselves', async () => {
     const { id, key } = await createKey();

@@ -6,7 +6,7 @@ import { mcpAccept, request, send } from '../../support/mcp/calls.js';
 import { initialize } from '../../support/mcp/mcp-calls.js';
 import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { aloneVerifies, verifies } from '../../support/verifies.js';
 
 /** The longest time in which a suspended thing may still be called. */
 const END_MS_MAX = 5_000;
@@ -41,15 +41,17 @@ const suspend = (by: TestAccount, path: string, reason: string | null) =>
 async function refusedWhile(path: string, call: (on: TestApp) => ReturnType<typeof list>, thing: string) {
   for (const on of [app, second]) expect((await call(on)).status).toBe(200);
   expect((await suspend(app.operator, path, REASON)).status).toBe(200);
-  const suspendedAt = Date.now();
   for (const on of [app, second]) {
-    const refused = await until(async () => {
-      const answer = await call(on);
-      return answer.status === 403 ? answer : null;
-    }, 'the call is refused');
+    const refused = await until(
+      async () => {
+        const answer = await call(on);
+        return answer.status === 403 ? answer : null;
+      },
+      'the call is rejected',
+      END_MS_MAX,
+    );
     expect(refused.text).toContain(`Forbidden: the operator suspended this ${thing}: ${REASON}`);
   }
-  expect(Date.now() - suspendedAt).toBeLessThan(END_MS_MAX + 1_000);
   expect((await suspend(app.operator, path, null)).status).toBe(200);
   for (const on of [app, second]) await until(async () => (await call(on)).status === 200, 'the calls work again');
 }
@@ -75,7 +77,7 @@ describe('a suspension', () => {
     },
   );
 
-  verifies('suspension:namespace', 'ends streams of its connections, in every process', async () => {
+  aloneVerifies('suspension:namespace', 'ends streams of its connections, in every process', async () => {
     let ended = 0;
     for (const on of [app, second]) {
       const url = `${on.url}${connection}/mcp`;

@@ -5,7 +5,7 @@ import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { publishExternal } from '../../support/releases/releases.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { aloneVerifies, verifies } from '../../support/verifies.js';
 
 const app = testApp();
 /** A process that receives no message of the others: it listens on another channel. */
@@ -63,7 +63,7 @@ verifies('team:races', 'a namespace that moves during a release has the release 
   expect([status, body.releases]).toEqual([200, [expect.objectContaining({ status: 'SUCCESS' })]]);
 });
 
-verifies('team:races', 'a grant that expires during a stream ends it, in every process', async () => {
+aloneVerifies('team:races', 'a grant that expires during a stream ends it, in every process', async () => {
   const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
   const expiresAt = new Date(Date.now() + 2_000).toISOString();
   await app.as(owner).post(`${path}/grants`, { account: caller.id, level: 'call', expiresAt }).expect(201);

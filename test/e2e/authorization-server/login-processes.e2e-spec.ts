@@ -87,12 +87,10 @@ describe('a login', () => {
     });
     expect(refreshed.status).toBe(200);
     await client.revoke(refreshed.body.refresh_token);
-    const revokedAt = Date.now();
     for (const token of [body.access_token, refreshed.body.access_token]) {
       expect(await call(app, token)).toBe(401);
-      await until(async () => (await call(second, token)) === 401, 'the other process refuses the token');
+      await until(async () => (await call(second, token)) === 401, 'the other process rejects the token', END_MS_MAX);
     }
-    expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
   });
 
   verifies('login:branches', 'has one successor of a refresh token, in every process and after a restart', async () => {

@@ -320,14 +320,12 @@ describe('a login', () => {
       await Promise.all(
         logins.map(async ({ name, client, tokens, streams, end }) => {
           await end();
-          const endedAt = Date.now();
           for (const each of [app, deaf]) {
             const isRefused = async () =>
               [401, 403, 404].includes(await call(each, client.resource, tokens.access_token));
-            await until(isRefused, `a login ends by ${name}`);
+            await until(isRefused, `a login ends by ${name}`, END_MS_MAX);
           }
-          await until(() => streams.every(({ isOpen }) => !isOpen), `the streams of a login end by ${name}`);
-          expect([name, Date.now() - endedAt < END_MS_MAX + 1_000]).toEqual([name, true]);
+          await until(() => streams.every(({ isOpen }) => !isOpen), `the streams of a login end by ${name}`, END_MS_MAX);
         }),
       );
       expect(controls.map(({ isOpen }) => isOpen)).toEqual([true, true]);
@@ -362,7 +360,7 @@ describe('a login', () => {
       await app.database.query('UPDATE servers SET slug = $2 WHERE id = $1', [server.serverId, moved]);
       await app.database.query('UPDATE servers SET slug = $2 WHERE id = $1', [taker.serverId, server.slug]);
       const old = async (token: string) => (await call(app, client.resource, token)) === 401;
-      await until(() => old(tokens.access_token), 'the token does not open the old slug', END_MS_MAX + 1_000);
+      await until(() => old(tokens.access_token), 'the token does not open the old slug', END_MS_MAX);
       expect(await call(app, `${app.url}/run/${moved}`, tokens.access_token)).toBe(200);
       const { body } = await client.refresh(tokens.refresh_token);
       expect(await call(app, client.resource, body.access_token)).toBe(401);

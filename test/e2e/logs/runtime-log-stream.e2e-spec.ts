@@ -8,7 +8,7 @@ import { append, logWith, record } from '../../support/logs/invocations.js';
 import { followLog, type LogFollower } from '../../support/logs/log-follower.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { longVerifies, verifies } from '../../support/verifies.js';
+import { aloneVerifies, longVerifies, verifies } from '../../support/verifies.js';
 
 const app = testApp();
 let other: TestApp;
@@ -41,7 +41,7 @@ async function follow(from: TestApp, name: string, query = '', lastEventId?: str
 }
 
 describe('the stream of a log', () => {
-  verifies(
+  aloneVerifies(
     'runtime-log:stream',
     'sends existing and then new invocations, in the process that writes them and in another one',
     async () => {

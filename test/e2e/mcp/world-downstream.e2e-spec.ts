@@ -20,8 +20,8 @@ import {
 } from '../../support/special-upstreams/wire-upstream.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
+import { testSeed } from '../../support/seed.mjs';
 
-const SEED = Number(process.env.WIRE_SEED ?? Date.now() % 1_000_000);
 const NEWEST = '2026-07-28';
 
 const app = testApp();
@@ -65,7 +65,7 @@ function newest(path: string, method: string, params: Record<string, unknown> = 
 const serves = (tools: unknown[], result: object = { content: [] }): WireScript =>
   legacy((message, res) => answer(res, message, message.method === 'tools/list' ? { tools } : result));
 
-describe(`a namespace (seed ${SEED})`, () => {
+describe(`a namespace (seed ${testSeed})`, () => {
   const odd: unknown[] = [
     ...[null, undefined, 'object', {}, { type: 'string' }, { type: null }, { type: 'object', required: null }].map(
       (inputSchema) => ({ name: 'odd', inputSchema }),
@@ -87,7 +87,7 @@ describe(`a namespace (seed ${SEED})`, () => {
         },
         { requiredKeys: ['name'] },
       ),
-      { numRuns: 12, seed: SEED },
+      { numRuns: 12, seed: testSeed },
     ),
   ];
 

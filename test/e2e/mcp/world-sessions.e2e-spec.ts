@@ -21,8 +21,8 @@ import {
 import { until } from '../../support/until.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
+import { testSeed } from '../../support/seed.mjs';
 
-const SEED = Number(process.env.WIRE_SEED ?? Date.now() % 1_000_000);
 
 const app = testApp();
 const owner = testAccount(app);
@@ -40,7 +40,7 @@ async function connected(script: WireScript) {
   return { upstream, path: made.path, all: `/connect/${namespace}/.mcp` };
 }
 
-describe(`a session that the server has lost (seed ${SEED})`, () => {
+describe(`a session that the server has lost (seed ${testSeed})`, () => {
   interface Refusal {
     status: number;
     /** Null: an answer without JSON-RPC. */
@@ -62,7 +62,7 @@ describe(`a session that the server has lost (seed ${SEED})`, () => {
         hasId: fc.boolean(),
         isStream: fc.boolean(),
       }),
-      { numRuns: 10, seed: SEED },
+      { numRuns: 10, seed: testSeed },
     ),
   ];
 
@@ -129,7 +129,7 @@ describe(`a session that the server has lost (seed ${SEED})`, () => {
   });
 });
 
-describe(`a stream of notifications that ends soon (seed ${SEED})`, () => {
+describe(`a stream of notifications that ends soon (seed ${testSeed})`, () => {
   interface Ending {
     retryMs?: number;
     afterMs?: number;
@@ -150,7 +150,7 @@ describe(`a stream of notifications that ends soon (seed ${SEED})`, () => {
         afterMs: fc.integer({ min: 0, max: 400 }),
         isTelling: fc.boolean(),
       }),
-      { numRuns: 5, seed: SEED },
+      { numRuns: 5, seed: testSeed },
     ),
   ];
   const doors = ['a client that listens', 'a client that answers requests', 'a server of 2026-07-28'] as const;

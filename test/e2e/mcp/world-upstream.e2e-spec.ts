@@ -31,8 +31,8 @@ import {
 import { withTimeout } from '../../../src/platform/limits/with-timeout.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
+import { testSeed } from '../../support/seed.mjs';
 
-const SEED = Number(process.env.WIRE_SEED ?? Date.now() % 1_000_000);
 
 const app = testApp();
 const owner = testAccount(app);
@@ -262,9 +262,9 @@ const kinds: Record<string, { fixed: Partial<Dress>[]; more: fc.Arbitrary<Partia
 
 const ran = [{ type: 'text', text: 'ran' }];
 
-describe.each(Object.entries(kinds))(`%s (seed ${SEED})`, (_kind, { fixed, more }) => {
+describe.each(Object.entries(kinds))(`%s (seed ${testSeed})`, (_kind, { fixed, more }) => {
   verifies('wire:read-as-directly', 'is read wherever the official client reads it, through every door', async () => {
-    const made = fc.sample(more, { numRuns: fixed.length, seed: SEED });
+    const made = fc.sample(more, { numRuns: fixed.length, seed: testSeed });
     const all = [...fixed, ...made].map((part): Dress => ({ ...plain, ...part }));
     const namespace = await createNamespace(app, owner);
     for (const [i, dress] of all.entries()) {
@@ -303,7 +303,7 @@ describe('an upstream', () => {
       '/mcp/',
       '/moved?key=1',
       'mcp/v2#part',
-      `/${fc.sample(fc.domain(), { numRuns: 1, seed: SEED })[0]}`,
+      `/${fc.sample(fc.domain(), { numRuns: 1, seed: testSeed })[0]}`,
     ];
     for (const target of targets) {
       for (const status of [307, 308]) {
@@ -424,7 +424,7 @@ describe('an upstream', () => {
     });
     const form = { method: 'elicitation/create', params: { mode: 'form', message: 'Name?', requestedSchema: {} } };
     const asked = 'The MCP server asks its user for input before it goes on';
-    const [one, two] = fc.sample(fc.webUrl({ withQueryParameters: true }), { numRuns: 2, seed: SEED }) as [
+    const [one, two] = fc.sample(fc.webUrl({ withQueryParameters: true }), { numRuns: 2, seed: testSeed }) as [
       string,
       string,
     ];

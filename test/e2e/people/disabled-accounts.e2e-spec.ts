@@ -5,7 +5,7 @@ import { createNamespace, createServer } from '../../support/factories.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { accountWithPassword, openBrowser, personAt, signedInBrowser } from '../../support/people/browser-session.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { aloneVerifies, verifies } from '../../support/verifies.js';
 
 const PASSWORD = 'correct horse battery';
 
@@ -42,7 +42,7 @@ describe('PATCH /accounts/{accountId}', () => {
     expect(await statusAt(app, account)).toBe(200);
   });
 
-  verifies('account:disable', 'ends what its keys hold open', async () => {
+  aloneVerifies('account:disable', 'ends what its keys hold open', async () => {
     const account = await app.account();
     const name = await createServer(app, account, { namespace: await createNamespace(app, account) });
     const ended = await Promise.all(

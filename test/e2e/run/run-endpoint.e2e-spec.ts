@@ -32,7 +32,7 @@ import {
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import type { Upstream, UpstreamOptions } from '../../support/upstream/upstream.js';
-import { longVerifies, verifies } from '../../support/verifies.js';
+import { aloneVerifies, longVerifies, verifies } from '../../support/verifies.js';
 
 /** Room for a busy machine: what had no deadline would take for ever. */
 const MARGIN_MS = 20_000;
@@ -333,7 +333,7 @@ describe('what a server remembers in its session', () => {
 });
 
 describe('a change of the server', () => {
-  verifies('run:renamed', 'of its slug holds at once, and the old one is unknown', async () => {
+  aloneVerifies('run:renamed', 'of its slug holds at once, and the old one is unknown', async () => {
     const { upstream, server } = await served({ sessions: true });
     let known = server.slug;
     const isUnknownAtOnce = async () => {
@@ -402,7 +402,7 @@ describe('a change of the server', () => {
     expect(after.sessions.size).toBe(1);
   });
 
-  verifies('run:new-release', 'reaches every process, and a first release a server that had none', async () => {
+  aloneVerifies('run:new-release', 'reaches every process, and a first release a server that had none', async () => {
     const name = await createServer(app, owner);
     const slug = name.replace('/', '--');
     for (const on of [app, second]) expect((await run(owner, slug, echo('x'), { on })).status).toBe(409);

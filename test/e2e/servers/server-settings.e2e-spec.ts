@@ -1,5 +1,4 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { randomInt } from 'node:crypto';
 import { describe, expect, it, jest } from '@jest/globals';
 import { ReleaseResumptionService } from '../../../src/modules/releases/release-resumption.service.js';
 import { ProgramSettingsService } from '../../../src/modules/servers/settings/program-settings.service.js';
@@ -9,6 +8,7 @@ import { testAccount, testApp, uniqueName, type TestAccount } from '../../suppor
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { pathOf, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
+import { drawNumber } from '../../support/seed.mjs';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -21,9 +21,9 @@ const app = testApp();
 const owner = testAccount(app);
 const other = testAccount(app);
 
-/** Characters that need nine each in a URL; at random, because an index would compress a repetition. */
+/** Characters that need nine each in a URL; drawn, because an index would compress a repetition. */
 function randomHan(count: number): string {
-  return Array.from({ length: count }, () => String.fromCharCode(0x4e00 + randomInt(0x5000))).join('');
+  return Array.from({ length: count }, () => String.fromCharCode(0x4e00 + Math.floor(drawNumber() * 0x5000))).join('');
 }
 
 /** Everything of a server that people can set, as the database has it. */

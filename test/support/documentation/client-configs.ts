@@ -2,7 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { PageRun } from './doc-commands.js';
+import { pinPackage, type PageRun } from './doc-commands.js';
 import type { DocBlock } from './doc-pages.js';
 
 /** An MCP server as a client's configuration describes it. */
@@ -60,7 +60,12 @@ export async function toolsThrough(
   } else {
     const { command = '', args = [] } = entry;
     const ownEnv = { ...env, ...filled(entry.env) };
-    transport = new StdioClientTransport({ command, args: args.map(fill), env: ownEnv, stderr: 'ignore' });
+    transport = new StdioClientTransport({
+      command,
+      args: args.map(pinPackage).map(fill),
+      env: ownEnv,
+      stderr: 'ignore',
+    });
   }
   const client = new Client({ name: 'docs', version: '1.0.0' });
   await client.connect(transport, { timeout: 120_000 });

@@ -93,12 +93,41 @@ export interface CommandBlock extends DocBlock {
   expected: string;
 }
 
+/**
+ * The versions that tests install of packages that the documentation names without one: somebody else's publication must not
+ * decide a landing. `npm run lab search` sets DOC_VERSIONS=latest.
+ */
+const PINNED: Record<string, string> = {
+  '@modelcontextprotocol/server-everything': '2026.8.31',
+  '@modelcontextprotocol/sdk': '1.32.2',
+  '@anthropic-ai/mcpb': '2.1.2',
+  '@cfworker/json-schema': '4.1.6',
+  'mcp-remote': '0.15.1',
+  bestzip: '2.2.7',
+  esbuild: '0.28.2',
+  skills: '1.7.4',
+  ws: '8.23.0',
+  zod: '4.6.7',
+};
+
+/** Returns a package as the command names it, with the version of {@link PINNED} where it has none or only a major one. */
+export function pinPackage(word: string): string {
+  const [, name = ''] = /^((?:@[\w-]+\/)?[\w-]+)(?:@\d+)?$/.exec(word) ?? [];
+  const isPinned = process.env.DOC_VERSIONS !== 'latest' && Object.hasOwn(PINNED, name);
+  return isPinned ? `${name}@${PINNED[name]}` : word;
+}
+
+/** Pins the packages of each line that installs some. */
+function pinPackages(text: string): string {
+  return text.replace(/^.*\b(?:npx|npm install)\s.*$/gm, (line) => line.replace(/(?<= )\S+/g, pinPackage));
+}
+
 /** The `sh test` blocks of a page, each with the output that the page shows. */
 export function commandsOf(blocks: DocBlock[]): CommandBlock[] {
   return blocks.flatMap((block, index) => {
     if (!/^sh test\b/.test(block.info)) return [];
     const next = blocks.at(index + 1);
-    return [{ ...block, expected: next?.info === 'text output' ? next.text : '' }];
+    return [{ ...block, text: pinPackages(block.text), expected: next?.info === 'text output' ? next.text : '' }];
   });
 }
 

@@ -5,10 +5,12 @@
  * a worker loads `src` and the packages once. Therefore modules keep their state from one test file to the next.
  */
 import { createRequire, register } from 'node:module';
+import { relative } from 'node:path';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { isLong } from '../../../scripts/lib.mjs';
 import { setGlobals } from './globals.mjs';
+import { startFile } from '../seed.mjs';
 import { endFile, endTest } from './leftovers.mjs';
 
 const require = createRequire(import.meta.url);
@@ -33,10 +35,13 @@ export default async function run(globalConfig, config, environment, runtime, te
   const env = { ...process.env };
   const project = config.displayName?.name;
   if (project.startsWith('redis')) process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
+  startFile(`${project}/${relative(config.rootDir, testPath)}`);
   const longTests = new WeakSet();
+  const aloneTests = new WeakSet();
   // Before the first test: Jest refuses hooks of a block that never had one.
   environment.handleTestEvent = ({ name }, { rootDescribeBlock }) => {
-    if (name === 'run_start') drop(rootDescribeBlock, ({ fn }) => !isWanted(project, testPath, longTests.has(fn)));
+    if (name === 'run_start')
+      drop(rootDescribeBlock, ({ fn }) => !isWanted(project, testPath, longTests.has(fn), aloneTests.has(fn)));
   };
   const native = {
     // A new copy for each file: it holds the list of tests and the event handlers.
@@ -56,7 +61,11 @@ export default async function run(globalConfig, config, environment, runtime, te
         longTests.add(fn);
         globals.it(name, fn, timeoutMs);
       };
-      setGlobals({ ...globals, longIt, jest: jestObject(environment) });
+      const aloneIt = (name, fn, timeoutMs) => {
+        aloneTests.add(fn);
+        globals.it(name, fn, timeoutMs);
+      };
+      setGlobals({ ...globals, longIt, aloneIt, jest: jestObject(environment) });
       globals.afterEach(endTest);
     },
     unstable_shouldLoadAsEsm: () => true,
@@ -75,10 +84,12 @@ export default async function run(globalConfig, config, environment, runtime, te
   }
 }
 
-/** True if a test of this file belongs to a project: of a file that is in `e2e` and in `long`, each belongs to one. */
-function isWanted(project, testPath, isLongTest) {
+/** True if a test of this file belongs to a project: of a file that is in several, each test belongs to one. */
+function isWanted(project, testPath, isLongTest, isAloneTest) {
+  if (isAloneTest || project === 'alone') return isAloneTest && project === 'alone';
+  if (project.endsWith('long-alone')) return true;
   if (project === 'long') return isLongTest || isLong(testPath);
-  return !isLongTest || project === 'redis-long' || process.env.RANDOM_RUNS === 'all';
+  return !isLongTest || project.startsWith('redis-long') || process.env.RANDOM_RUNS === 'all';
 }
 
 /** Takes tests out of a block, so that they neither run nor count. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { drawNumber } from '../seed.mjs';
 import { CutOff, RawJson, RpcError, type Exchange, type RpcMessage } from './upstream-exchange.js';
 
 /** Call of a tool. */
@@ -117,7 +118,7 @@ export function defaultTools(rawResult: string): ToolDef[] {
       inputSchema: schema({ token: string }),
       annotations: { readOnlyHint: true },
       call: async ({ args, exchange }) => {
-        await exchange.delay(Math.random() * 10);
+        await exchange.delay(drawNumber() * 10);
         return textResult(String(args.token));
       },
     },
