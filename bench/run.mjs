@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// `npm run bench`: what a call costs through Slipway, next to the same call straight to the server and through a bare
+// `npm run lab bench`: what a call costs through Slipway, next to the same call straight to the server and through a bare
 // pass-through; with --against also next to the same call through another build. Also holds what the other benches and
 // the conformance run share.
 //
 // One load process lives as long as the bench. Rounds consist of a short slice of calls to each target in turn, so a slow
 // second of the machine falls on every target alike; a ratio is taken inside its round first, then over the rounds.
 //
-//   npm run bench -- [--rounds 24] [--calls 1000] [--callers 1,16,64] [--quick] [--json]
+//   npm run lab bench -- [--rounds 24] [--calls 1000] [--callers 1,16,64] [--quick] [--json]
 //                    [--only direct,nginx,pass-through,rest,mcp,oauth,session,run,rest64k,rest1m] [--against <folder>]
 //
 // --against: the folder of another checkout of this repository that has been built; its service runs on a port and an

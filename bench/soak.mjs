@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// `node bench/soak.mjs`: does anything grow? One service with all roles under a moderate, steady load of everything that begins and
+// `npm run lab soak`: does anything grow? One service with all roles under a moderate, steady load of everything that begins and
 // ends: sessions with calls (some never closed), modules of connections, uplinks (some cut off) and releases, each deleted
 // after its call. A line a minute, a last one a minute after the load has ended, and the first line next to the last.
 // Exits with 1 if anything failed. A Postgres is started beside the service unless BENCH_DATABASE_URL names an empty database.
 //
-//   node bench/soak.mjs [--minutes 30]
+//   npm run lab soak [--minutes 30]
 
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';

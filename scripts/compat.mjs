@@ -1,9 +1,9 @@
 /**
- * `npm run compat`: published MCP clients and servers, each directly and through Slipway's three kinds of MCP endpoint. Prints
+ * `npm run lab compat`: published MCP clients and servers, each directly and through Slipway's three kinds of MCP endpoint. Prints
  * the tables of clients, servers and features of docs/compatibility.md. Exits with 1 where Slipway makes a difference that is not
  * expected, or a client fails directly.
  *
- *   npm run compat -- [--only <parts of clients' or servers' names, with commas>]
+ *   npm run lab compat -- [--only <parts of clients' or servers' names, with commas>]
  *
  * The packages are no dependencies: they are installed on first use, into node_modules/.cache/compat.
  */

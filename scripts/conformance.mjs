@@ -1,5 +1,5 @@
 /**
- * `npm run conformance`: the official MCP conformance suite against Slipway.
+ * `npm run lab conformance`: the official MCP conformance suite against Slipway.
  *
  * Server scenarios run in three revisions against the three kinds of MCP endpoint (connection, run, namespace), with two
  * fixtures of one era each and two reference servers behind them, and against the servers directly. A check that fails
@@ -8,7 +8,7 @@
  * its own. Scenarios of extensions that a server lacks are not counted. A scenario without a passed and without a failed
  * check is "not exercised" and named.
  *
- *   npm run conformance -- [--only <part of a run's name>] [--scenario <client scenario>]
+ *   npm run lab conformance -- [--only <part of a run's name>] [--scenario <client scenario>]
  *
  * The suite is no dependency: it is installed on first use, into node_modules/.cache/conformance, with a Node 22 where
  * this one is older. What each scenario saw is left there in `results`.

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 /**
- * `npm run outage`: a deployment of two `api` processes, a `worker` and a `host` with the default time limits, under calls of
+ * `npm run lab outage`: a deployment of two `api` processes, a `worker` and a `host` with the default time limits, under calls of
  * every kind that needs no state of Slipway, and of senders of log records, who repeat what is answered 503 or 507. Something
  * outside of Slipway breaks for 45 s. Counts by kind the calls that failed, from then until 20 s after the end, accepted records
  * that are missing in the log or there twice, and processes that ended. Exits with 1 if there is one. Linux only.
  *
- *   npm run outage -- [--kind stop] [--seconds 45]
+ *   npm run lab outage -- [--kind stop] [--seconds 45]
  *
  * Kinds: `stop` (Postgres is away), `restarts` (it is restarted 20 times), `fatal` (it ends each session right after it has
  * begun, without Redis the queue's too), `disk` (no byte is free for Postgres, Redis and the service; needs root), `clock` (the

@@ -1,5 +1,5 @@
 /**
- * `npm run pictures` writes the pictures of the documentation anew: it starts the service, fills it, and photographs in Chromium
+ * `npm run lab pictures` writes the pictures of the documentation anew: it starts the service, fills it, and photographs in Chromium
  * (CHROMIUM_PATH, or /usr/bin/chromium) the page of a `setupUrl`, and pages of the console at 1280 and 390 px, side by side.
  */
 import { join } from 'node:path';

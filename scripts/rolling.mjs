@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run rolling`: two `api` processes behind the nginx sample and two processes with the roles `host` and `worker`, under
+ * `npm run lab rolling`: two `api` processes behind the nginx sample and two processes with the roles `host` and `worker`, under
  * calls of every kind. Each process is restarted in turn by SIGTERM and awaited at `/ready` before the next. Exits with 1
  * unless every call was answered, and each was executed exactly once where it is executed.
  *

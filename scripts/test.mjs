@@ -6,7 +6,11 @@
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
  *   npm run test:long     what takes minutes: kills, published programs, documentation, generated module, soak, conformance
- *   npm test -- --all     npm test and then test:long, with one count at the end
+ *   npm test -- --all     npm test and then test:long, with one count at the end; writes test/GREEN when nothing failed
+ *   npm test -- --landing npm test, and of test:long what differs from the commit of test/GREEN can break (landing.mjs)
+ *   --strict              beside any of these: what failed is not repeated
+ *
+ * Everything that tests draw follows from `TEST_SEED`, which is a constant unless it is set. A repetition draws the same.
  *
  * Each step prints one line with its time; a failing step prints its output, of Jest only what failed. A test file that
  * failed runs once more, alone: where it passes then, `FLAKY <file>` stands before the last line, and it counts as passed.
@@ -30,15 +34,18 @@ import { createServer } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
+import { longTestsOfChange, writeGreen } from './landing.mjs';
 import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from './lib.mjs';
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
 const stepTimeoutMs = 40 * 60_000;
-/** Two more than there are processors: tests wait for leases, caches and the processes that they start. */
-const jestWorkers = cpus().length + 2;
+/** One more than there are processors: tests wait for leases, caches and the processes that they start. */
+const jestWorkers = cpus().length + 1;
 
 /** Failed files that are repeated, each alone. */
 const repeatedFilesMax = 10;
+
+const oneWorker = ['--maxWorkers=1'];
 
 /** The e2e tests of everything that stores files. `npm run test:long` repeats them with the files in S3. */
 const filesTests = [
@@ -107,10 +114,36 @@ const steps = {
   migrations: node('migration drift', join(root, 'scripts/migration-generate.mjs'), '--check'),
 };
 
-const args = process.argv.slice(2);
+/** Steps of `npm run test:long` beside Jest's, each with the paths that can break it. */
+const longSteps = [
+  {
+    name: 'e2e tests with files in S3',
+    subject: /^src\/platform\/(blobs|files|zip)\/|^src\/modules\/(releases|skills)\//,
+    run: (name) => runJest(name, ['e2e'], filesTests, { TEST_FILES: 's3' }),
+  },
+  {
+    name: 'image',
+    subject: /^(docker|scripts)\/|^src\/(main|supervisor|config)/,
+    run: (name) => runScript(name, 'scripts/test-image.mjs'),
+  },
+  {
+    name: 'tests of the last release',
+    subject: /^migrations\//,
+    run: (name) => runScript(name, 'scripts/previous-release.mjs'),
+  },
+  {
+    name: 'conformance',
+    subject: /^src\/mcp\//,
+    run: (name) => runScript(name, 'scripts/conformance.mjs'),
+  },
+];
+
+const args = process.argv.slice(2).filter((arg) => arg !== '--strict');
+const isStrict = process.argv.includes('--strict');
 if (args[0] === '--quick') await runQuick();
 else if (args[0] === '--long') await runLong();
-else if (args[0] === '--all') await runAll().then(runLong);
+else if (args[0] === '--all') await runAll().then(runLong).then(recordGreen);
+else if (args[0] === '--landing') await runLanding();
 else if (args.length > 0) await runSome(args);
 else await runAll();
 finish();
@@ -118,18 +151,55 @@ finish();
 /** Jest with these arguments. Long tests run only when an argument names them: `npm test -- test/docs`. */
 async function runSome(args) {
   const projects = args.some((arg) => /\b(docs|extension|long|soak)\b/.test(arg))
-    ? ['unit', 'e2e', 'long']
-    : ['unit', 'e2e'];
+    ? ['unit', 'e2e', 'alone', 'long', 'long-alone']
+    : ['unit', 'e2e', 'alone'];
   await runJest('tests', args.includes('--selectProjects') ? [] : projects, args);
 }
 
 /** The tests begin as soon as there is a build; the checks use the processors while tests wait. */
 async function runAll() {
   await Promise.all([
-    withBuild('tests', () => runJestOn('redis', 'tests', 'unit', 'e2e')),
+    withBuild('tests', () => runJestOn('redis', 'tests', [], 'unit', 'e2e')),
     runSteps(steps.types, steps.lint, steps.boundaries, steps.format),
     withBuild('OpenAPI and migration drift', () => runSteps(steps.openapi, steps.migrations)),
   ]);
+  await withBuild('tests alone', (name) => runJest(name, ['alone'], oneWorker));
+}
+
+/** `npm test`, and of the long tests what the change can break. */
+async function runLanding() {
+  await runAll();
+  const { reason, files, all, pages, changed, since } = longTestsOfChange();
+  if (reason !== undefined) {
+    notes.push(`all long tests ran: ${reason}`);
+    await runLong();
+    return;
+  }
+  const paths = (list) => ['--runTestsByPath', ...list];
+  // One start of processes with kills, whatever has changed.
+  const kills = join(root, 'test/long/workers.e2e-spec.ts');
+  const chosen = [...new Set([...files, kills])];
+  await withBuild('long tests', (name) => runJest(name, ['long'], paths(chosen)));
+  await withBuild('long tests alone', (name) => runJest(name, ['long-alone'], [...oneWorker, ...paths(chosen)]));
+  if (pages.length > 0) {
+    const docs = paths([join(root, 'test/docs/commands.e2e-spec.ts')]);
+    const named = ['-t', `(${pages.map((page) => page.replaceAll('.', '\\.')).join('|')}) work`];
+    await withBuild('commands of pages', (name) => runJest(name, ['long'], [...docs, ...named]));
+  }
+  const steps = longSteps.filter(({ subject }) => changed.some((path) => subject.test(path)));
+  for (const { name, run } of steps) await withBuild(name, run);
+  const left = longSteps.filter((step) => !steps.includes(step)).map(({ name }) => name);
+  notes.push(
+    `full run: ${since.commit.slice(0, 8)} of ${since.date}; ${changed.length} files differ from it`,
+    `ran ${chosen.length} of ${all.length} files with long tests and the commands of ${pages.length} pages; ` +
+      `left out what the change does not reach${left.length > 0 ? `, and: ${left.join(', ')}` : ''}`,
+  );
+}
+
+/** Records a run of everything, with its counts. */
+function recordGreen() {
+  const seconds = Math.round((Date.now() - started) / 1000);
+  if (counts.failed === 0) writeGreen({ ...counts, seconds });
 }
 
 /** The unit tests, the e2e tests in the folders of changed modules, and those that were changed themselves. */
@@ -152,13 +222,9 @@ async function runQuick() {
 async function runLong() {
   if (!hasNginx()) notes.push('skipped: the nginx sample, a rolling restart (no nginx)');
   if (!hasPgBouncer()) notes.push('skipped: a pooler, a standby (no pgbouncer or no postgresql)');
-  const all = { RANDOM_RUNS: 'all' };
-  await withBuild('long tests', () => runJestOn('redis-long', 'long tests', 'long'));
-  await withBuild('unit tests, with all random cases', (name) => runJest(name, ['unit'], [], all));
-  await withBuild('e2e tests with files in S3', (name) => runJest(name, ['e2e'], filesTests, { TEST_FILES: 's3' }));
-  await withBuild('image', (name) => runScript(name, 'scripts/test-image.mjs'));
-  await withBuild('tests of the last release', (name) => runScript(name, 'scripts/previous-release.mjs'));
-  await withBuild('conformance', (name) => runScript(name, 'scripts/conformance.mjs'));
+  await withBuild('long tests', () => runJestOn('redis-long', 'long tests', [], 'long'));
+  await withBuild('long tests alone', () => runJestOn('redis-long-alone', 'long tests alone', oneWorker, 'long-alone'));
+  for (const { name, run } of longSteps) await withBuild(name, run);
 }
 
 /** Runs what needs a build, which is made once. */
@@ -249,13 +315,14 @@ function importsOf(path, text) {
 }
 
 /** Runs Jest as a step, with these projects and, where there is a Redis, the project that needs one. */
-async function runJestOn(redisProject, name, ...projects) {
+async function runJestOn(redisProject, name, args, ...projects) {
   if (!onPath('redis-server')) {
-    notes.push('skipped: e2e on Redis (no redis-server)');
-    return runJest(name, projects);
+    const note = 'skipped: e2e on Redis (no redis-server)';
+    if (!notes.includes(note)) notes.push(note);
+    return runJest(name, projects, args);
   }
   const redis = await startRedis();
-  await runJest(name, [...projects, redisProject], [], { REDIS_FOR_TESTS: redis.url });
+  await runJest(name, [...projects, redisProject], args, { REDIS_FOR_TESTS: redis.url });
   kill(redis.child);
 }
 
@@ -265,7 +332,7 @@ async function runJest(name, projects, args = [], env = {}) {
   const first = await jest(projects, args, env);
   const broken = [...new Set(first.files.filter(isFailed).map((file) => file.name))];
   // More is no flaw of single files, such as a database that is gone: a repetition of all of them would take hours.
-  const failed = projects.length === 0 || broken.length > repeatedFilesMax ? [] : broken;
+  const failed = isStrict || projects.length === 0 || broken.length > repeatedFilesMax ? [] : broken;
   let files = first.files;
   const flaky = [];
   for (const path of failed) {
