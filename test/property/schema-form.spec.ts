@@ -81,6 +81,31 @@ describe('the form of the schema of a published server', () => {
   });
 });
 
+describe('the form of a schema without an end', () => {
+  const none = { type: 'null' };
+  const again = { $ref: '#/$defs/x' };
+  const nested = (text: [string, string]) => JSON.parse(text[0].repeat(20_000) + text[1].repeat(20_000)) as unknown;
+
+  it.each<[string, unknown]>([
+    ['is optional again and again', { anyOf: [again, none] }],
+    ['is one of itself', { oneOf: [none, again] }],
+    ['is a list of itself', { type: 'array', items: again }],
+    ['is an object of itself', { type: 'object', properties: { a: again, b: again } }],
+    ['is an optional object of optional ones', { anyOf: [{ properties: { a: again, b: again } }, none] }],
+    ['has a default of 20,000 levels', { type: 'string', default: nested(['[', ']']) }],
+    ['has a type of 20,000 levels', { type: nested(['[', ']']) }],
+  ])('that %s takes a value', (_name, x) => {
+    for (const schema of [
+      { $defs: { x }, ...again },
+      { $defs: { x }, type: 'object', properties: { a: again } },
+    ]) {
+      const root = formOf(schema);
+      expect(() => defaultsOf(root)).not.toThrow();
+      expect(valueIn(root, new URLSearchParams({ '#': '{"a":1}' }), new Map())).toEqual({ a: 1 });
+    }
+  });
+});
+
 const text = fc.string({ unit: 'grapheme', maxLength: 20 });
 
 /** Schemas of parts with values that they allow. */

@@ -147,28 +147,34 @@ export class AggregateLists {
     const gathered = end < 0 ? lists : lists.slice(0, end);
     const last = gathered.at(-1);
     const nextCursor = last && gathered.length < rest.length ? encodeCursor(last.member.seq) : undefined;
-    return resultReply(this.text(kind, gathered, all, nextCursor));
+    return resultReply(await this.text(kind, gathered, all, nextCursor));
   }
 
-  private text(
+  private async text(
     kind: ListKind,
     gathered: GatheredItems[],
     all: AggregateMembers,
     nextCursor: string | undefined,
-  ): string {
+  ): Promise<string> {
+    const repaired = new Map<GatheredItems, Awaited<ReturnType<typeof repairedItems>>>();
+    for (const list of gathered) {
+      if ('items' in list) repaired.set(list, await repairedItems(kind, list.items, list.member.seq));
+    }
     const names = this.namesOf(all);
     const shadowed: { connectionId: string; name: string }[] = [];
     const appUri = kind === mcpLists.tools ? listedAppUris(gathered, all) : null;
     const owners = kind === skillList ? ownersOf(gathered, (list) => list.map(({ name }) => name)) : null;
     const missing: { connectionId?: string; name?: string | null; reason: string }[] = [];
     const items = gathered.flatMap((list) => {
-      if (!('items' in list)) return [];
+      const usable = repaired.get(list);
+      if (!('items' in list) || !usable) return [];
       const { connectionId } = list.member;
-      const usable = repairedItems(kind, list.items);
       missing.push(...[...list.leftOut, ...usable.leftOut].map((item) => ({ connectionId, ...item })));
       const isNamed = kind === mcpLists.tools || kind === mcpLists.prompts;
       const listedNames = isNamed ? names.namesOf(connectionId, list.items) : null;
+      const current = new Set(list.items.map(({ name }) => name));
       return usable.items.flatMap((item) => {
+        if (!current.has(item.name)) return [];
         const isOwn = owners?.get(item.name) === 1;
         const name = listedNames ? listedNames.get(item.name) : isOwn ? item.name : qualifyUri(connectionId, item.name);
         const text = appUri ? rewriteAppUris(item.text, (uri) => appUri(connectionId, uri)) : item.text;

@@ -1,11 +1,15 @@
 /**
  * Items of a connection in a list of all connections. Official clients refuse a whole list for one item that does not match
  * the schema of MCP, so that a fault of one server would hide the tools of all: an item is repaired by dropping the members
- * that these clients refuse, or left out with a reason. Members without fault keep their bytes. Pure functions.
+ * that these clients refuse, or left out with a reason. Members without fault keep their bytes.
+ * Items are checked in short turns of the event loop.
  *
  * A tool whose `inputSchema` is missing or no schema of an object takes any object. A boolean property schema `true`, which
  * these clients refuse, becomes `{}`, which means the same.
  */
+import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import type * as SdkTypes from '@modelcontextprotocol/sdk/types.js';
 import { lazyRequire } from '../../platform/lazy-require.js';
 import { isWithinDepth } from '../../platform/text/json.js';
@@ -26,45 +30,118 @@ const schemas = {
 /** Nested levels of an item; a text with more stops the readers of some clients. */
 const ITEM_DEPTH_MAX = 64;
 
-/** Repairs of one item, after which it is left out. */
-const REPAIRS_MAX = 32;
+/** Values of an item, counted as commas; the check of one with more takes seconds. */
+const ITEM_VALUES_MAX = 10_000;
+
+/** Faults of an item, after which it is left out. */
+const FAULTS_MAX = 4;
+
+/** A connection's faulty list is repaired again after this time; a list of the same content is not. */
+const REPAIR_EVERY_MS = 30_000;
+
+/** Time of one turn of the event loop in milliseconds, after which other work goes first. */
+const TURN_MS = 10;
+
+/** Characters of the lists that are kept. */
+const KEPT_CHARS_MAX = 64 * 1024 * 1024;
+
+interface Repaired {
+  items: ListItem[];
+  leftOut: LeftOutItem[];
+}
 
 /** Items by the list they come from: a list is repaired once while it is cached. */
-const known = new WeakMap<readonly ListItem[], { items: ListItem[]; leftOut: LeftOutItem[] }>();
+const known = new WeakMap<readonly ListItem[], Promise<Repaired>>();
 
-/** The items of one connection that clients accept, and those that they would not. */
-export function repairedItems(
-  kind: ListKind,
-  from: readonly ListItem[],
-): { items: ListItem[]; leftOut: LeftOutItem[] } {
-  const cached = known.get(from);
-  if (cached) return cached;
-  const leftOut: LeftOutItem[] = [];
-  const items = from.flatMap((item) => {
-    const { name } = item;
-    if (!isWithinDepth(JSON.parse(item.text), ITEM_DEPTH_MAX)) {
-      leftOut.push({ name, reason: `it is nested deeper than ${ITEM_DEPTH_MAX} levels` });
-      return [];
-    }
-    const text = repaired(kind, item.text);
-    if (text !== null) return [text === item.text ? item : { name, text }];
-    leftOut.push({ name, reason: 'MCP clients refuse it: it does not match the schema of MCP' });
-    return [];
-  });
-  const result = { items, leftOut };
-  known.set(from, result);
+/** The last list of each connection, kind and choice of names. */
+const last = new LRUCache<string, { hash: string; until: number; size: number; repaired: Promise<Repaired> }>({
+  maxSize: KEPT_CHARS_MAX,
+  sizeCalculation: ({ size }) => size,
+});
+
+/**
+ * The items of one connection that clients accept, and those that they would not. A list is repaired once; where the last one
+ * had a fault, a changed list of the same names takes its place after 30 s.
+ *
+ * @param connection its number, which is unique over all namespaces
+ */
+export function repairedItems(kind: ListKind, from: readonly ListItem[], connection: string): Promise<Repaired> {
+  const cached = known.get(from) ?? repairedList(kind, from, connection);
+  known.set(from, cached);
+  return cached;
+}
+
+function repairedList(kind: ListKind, from: readonly ListItem[], connection: string): Promise<Repaired> {
+  const hashed = createHash('sha256');
+  const names = createHash('sha256');
+  let size = 1;
+  for (const { name, text } of from) {
+    names.update(JSON.stringify(name));
+    hashed.update(text).update('\n');
+    size += text.length;
+  }
+  // Callers may have different lists of one connection.
+  const key = `${kind.member} ${connection} ${names.digest('base64')}`;
+  const hash = hashed.digest('base64');
+  const before = last.get(key);
+  if (before && (before.hash === hash || Date.now() < before.until)) return before.repaired;
+  const entry = { hash, until: Infinity, size, repaired: repairedInTurns(kind, from) };
+  last.set(key, entry);
+  entry.repaired.then(
+    ({ items }) =>
+      (entry.until =
+        items.every((item, at) => item === from[at]) && items.length === from.length
+          ? 0
+          : Date.now() + REPAIR_EVERY_MS),
+    () => last.delete(key),
+  );
+  return entry.repaired;
+}
+
+async function repairedInTurns(kind: ListKind, from: readonly ListItem[]): Promise<Repaired> {
+  const result: Repaired = { items: [], leftOut: [] };
+  let began = performance.now();
+  for (const item of from) {
+    const checked = repairedItem(kind, item);
+    if ('reason' in checked) result.leftOut.push(checked);
+    else result.items.push(checked);
+    if (performance.now() - began < TURN_MS) continue;
+    await setImmediate();
+    began = performance.now();
+  }
   return result;
 }
 
-/** The item as clients accept it; null if dropping members does not help. */
+/** The item as clients accept it, or why it is left out. */
+export function repairedItem(kind: ListKind, item: ListItem): ListItem | LeftOutItem {
+  const { name, text } = item;
+  if (hasMoreValues(text)) return { name, reason: `it has more than ${ITEM_VALUES_MAX} values` };
+  if (!isWithinDepth(JSON.parse(text), ITEM_DEPTH_MAX)) {
+    return { name, reason: `it is nested deeper than ${ITEM_DEPTH_MAX} levels` };
+  }
+  const usable = repaired(kind, text);
+  if (usable === null) return { name, reason: 'MCP clients refuse it: it does not match the schema of MCP' };
+  return usable === text ? item : { name, text: usable };
+}
+
+function hasMoreValues(text: string): boolean {
+  let count = 0;
+  for (let at = text.indexOf(','); at >= 0 && count <= ITEM_VALUES_MAX; at = text.indexOf(',', at + 1)) count += 1;
+  return count > ITEM_VALUES_MAX;
+}
+
+/** The item as clients accept it; null if it has too many faults, or if dropping members does not help. */
 function repaired({ member }: ListKind, text: string): string | null {
   const dropped = new Set<string>();
   let item = text;
   const schema = schemas[member as keyof typeof schemas]?.();
   if (!schema) return text;
-  for (let repairs = 0; repairs <= REPAIRS_MAX; repairs += 1) {
-    const issue = schema.safeParse(JSON.parse(item)).error?.issues[0];
+  // A fault of a required member takes further repairs: the member, then what has it.
+  for (let repairs = 0; repairs <= 2 * FAULTS_MAX; repairs += 1) {
+    const { issues = [] } = schema.safeParse(JSON.parse(item)).error ?? {};
+    const [issue] = issues;
     if (!issue) return item;
+    if (issues.length > FAULTS_MAX) return null;
     let { path } = issue;
     if (path[0] === 'inputSchema' && (path.length === 1 || path[1] === 'type')) {
       item = withMember(item, 'inputSchema', objectSchema(memberText(item, 'inputSchema')));

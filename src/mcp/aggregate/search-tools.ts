@@ -7,7 +7,7 @@ import { LIST_ITEMS_MAX, mcpLists, type ListItem } from '../protocol/list-pages.
 import { resultReply, toolFailureReply, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
 import type { MemberCall, MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
-import { repairedItems } from './item-repair.js';
+import { repairedItem } from './item-repair.js';
 import { withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
 
@@ -138,8 +138,10 @@ export class SearchTools {
     if (!list || !('items' in list))
       return toolFailureReply(list?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
     const tool = list.items.find((item) => item.name === read.name);
-    const [usable = tool] = tool ? repairedItems(mcpLists.tools, [tool]).items : [];
-    return usable ? toolReply(`{"tool":${withMember(usable.text, 'name', JSON.stringify(name))}}`) : unknownTool(name);
+    if (!tool) return unknownTool(name);
+    const usable = repairedItem(mcpLists.tools, tool);
+    const { text } = 'reason' in usable ? tool : usable;
+    return toolReply(`{"tool":${withMember(text, 'name', JSON.stringify(name))}}`);
   }
 
   /** All tools, of connected connections first, within the limits. */

@@ -72,6 +72,19 @@ describe('HandlePool', () => {
     await links.close();
   });
 
+  it('stores a handle beside 40,000 others in less than 50 µs', async () => {
+    const links = new HandlePool<HeldLink>('spec', 160_000);
+    const link = new HeldLink();
+    for (let i = 0; i < 40_000; i += 1) links.put(`${i}`, link, 'busy');
+    const times = Array.from({ length: 20 }, (_, i) => {
+      const began = performance.now();
+      links.put(`new ${i}`, link, 'busy');
+      return performance.now() - began;
+    });
+    expect(Math.min(...times)).toBeLessThan(0.05);
+    await links.close();
+  });
+
   it('evicts the least recently used handle above its limit', async () => {
     const { links, put } = pool(3);
     const [a, b, c] = ['a', 'b', 'c'].map((key) => put(key));

@@ -22,6 +22,8 @@ const SHARE = 4;
 /** Handles by key, shared by all callers and closed when idle. */
 export class HandlePool<H extends UpstreamHandle> {
   private readonly handles: LRUCache<string, { handle: H; account: string }>;
+  /** Keys of each account, the least recently used first. */
+  private readonly keysOf = new Map<string, Set<string>>();
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => {
     const before = Date.now() - IDLE_MS;
     const idle = [...this.handles.entries()].filter(([, { handle }]) => handle.isIdle && handle.lastUsedAt < before);
@@ -50,16 +52,17 @@ export class HandlePool<H extends UpstreamHandle> {
   }
 
   get(key: string): H | undefined {
-    return this.handles.get(key)?.handle;
+    const entry = this.handles.get(key);
+    if (entry) this.touch(key, entry.account);
+    return entry?.handle;
   }
 
   /** Stores `handle` for this account. A handle it replaces closes after its running calls. */
   put(key: string, handle: H, account: string): void {
     this.drop(key);
     this.handles.set(key, { handle, account });
-    // Linear in all handles: 10 ns each, negligible beside opening a session.
-    const keysOfAccount = [...this.handles.rkeys()].filter((other) => this.handles.peek(other)?.account === account);
-    if (keysOfAccount.length > Math.max(1, Math.floor(this.max / SHARE))) this.drop(keysOfAccount[0]);
+    const keys = this.touch(key, account);
+    if (keys.size > Math.max(1, Math.floor(this.max / SHARE))) this.drop(keys.values().next().value as string);
     else if (this.handles.size > this.max) this.drop(this.handles.rkeys().next().value as string);
   }
 
@@ -91,9 +94,21 @@ export class HandlePool<H extends UpstreamHandle> {
     await Promise.all([...this.handles.keys()].map((key) => this.end(key)));
   }
 
+  /** Makes the key the most recently used one of its account. @returns the keys of the account */
+  private touch(key: string, account: string): Set<string> {
+    const keys = this.keysOf.get(account) ?? new Set();
+    this.keysOf.set(account, keys);
+    keys.delete(key);
+    return keys.add(key);
+  }
+
   private take(key: string): H | undefined {
     const entry = this.handles.peek(key);
+    if (!entry) return undefined;
     this.handles.delete(key);
-    return entry?.handle;
+    const keys = this.keysOf.get(entry.account);
+    keys?.delete(key);
+    if (keys?.size === 0) this.keysOf.delete(entry.account);
+    return entry.handle;
   }
 }

@@ -70,7 +70,8 @@ export class GrantsService {
       throw new InvalidInputError('tools goes with the level "call": who manages a thing may do everything with it');
     }
     const expiresAt = given.expiresAt === undefined ? null : new Date(given.expiresAt);
-    if (expiresAt && expiresAt.getTime() <= Date.now()) throw new InvalidInputError('expiresAt must be in the future');
+    if (expiresAt && !(expiresAt.getTime() > Date.now()))
+      throw new InvalidInputError('expiresAt must be in the future');
     const terms = { level, tools: given.tools ? [...new Set(given.tools.allow)] : null, expiresAt };
     const account = named === undefined ? null : await this.rows.findAccount(named);
     const unknown = () => new NotFoundError('No account has this id or name: its owner finds both at GET /accounts/me');

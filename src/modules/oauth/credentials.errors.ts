@@ -143,7 +143,9 @@ export function answeredError(
     return Object.assign(refusal, { refusedLinkId: id, tryAgainUrl });
   }
   const reason = said === '' ? 'without a reason' : `and said: “${said.slice(0, 300)}”`;
-  const nextStep = nextSteps[error] ?? 'Open the link again; if this happens once more, tell whoever gave it to you.';
+  const nextStep =
+    (Object.hasOwn(nextSteps, error) && nextSteps[error]) ||
+    'Open the link again; if this happens once more, tell whoever gave it to you.';
   return new SetupPageError(
     'upstream',
     `${name} is not connected`,

@@ -105,7 +105,9 @@ const bitbucket: Host = { browse: /\/src\//, archive: (ref) => `/get/${ref}.zip`
 /** Gitea, Forgejo and their forks. */
 const gitea: Host = { browse: /\/src\/(?:branch|tag|commit)\//, archive: (ref) => `/archive/${ref}.zip` };
 
-const hosts: Record<string, Host> = { 'github.com': github, 'gitlab.com': gitlab, 'bitbucket.org': bitbucket };
+const hosts: ReadonlyMap<string, Host> = new Map(
+  Object.entries({ 'github.com': github, 'gitlab.com': gitlab, 'bitbucket.org': bitbucket }),
+);
 
 /** With percent-encoding; the column is indexed. */
 const URL_LENGTH_MAX = 1_000;
@@ -128,7 +130,7 @@ export function parseGitUrl(text: string): GitSource {
     throw new InvalidInputError(`gitUrl must not be longer than ${URL_LENGTH_MAX} characters`);
   }
   const { hostname, pathname } = url;
-  const host = hosts[hostname] ?? [gitlab, gitea, github].find(({ browse }) => browse.test(pathname));
+  const host = hosts.get(hostname) ?? [gitlab, gitea, github].find(({ browse }) => browse.test(pathname));
   const browsed = host?.browse.exec(pathname);
   const path = pathname
     .slice(0, browsed?.index)

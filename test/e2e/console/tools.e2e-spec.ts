@@ -204,6 +204,32 @@ describe('a server with 2,000 tools and odd results', () => {
   });
   afterAll(() => upstream.close());
 
+  it('rejects forms that it cannot read, and no word of a form finds a member of every object', async () => {
+    const words = ['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'];
+    for (const word of words) expect((await browsers.owner.submit(at, { do: word })).status).toBe(400);
+    for (const params of [null, 1, 'x', [], true, { requestedSchema: null }]) {
+      const waiting = JSON.stringify({ arguments: {}, inputRequests: { a: { params } } });
+      const { status } = await browsers.owner.submit(`${at}/tools/long`, { waiting, action: 'accept' });
+      expect([params, status === 500]).toEqual([params, false]);
+    }
+    const values = Object.fromEntries(Array.from({ length: 1_100 }, (_none, i) => [`#/m${i}`, 'x']));
+    expect((await browsers.owner.submit(`${at}/tools/long`, values)).status).toBe(400);
+  });
+
+  it('gives recorded calls to no cache', async () => {
+    const { headers } = await browsers.owner.get(`${at}/fixture`);
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  it('shows 50 tools of those to choose from, and keeps the ticks of the others', async () => {
+    const choice = `/ui/add/${other.namespace}/${other.connectionId}/tools`;
+    const { text } = await browsers.owner.get(choice);
+    expect(text.match(/type="checkbox"/g)?.length).toBe(50);
+    expect(text.match(/type="hidden" name="tool"/g)?.length).toBe(1_953);
+    const next = await browsers.owner.submit(choice, { do: 'reads', page: '1' });
+    expect(next.text).toContain('(2 of 2003 ticked)');
+  });
+
   verifies('console:tools:paged', 'has pages of tools', async () => {
     const { text } = await browsers.owner.get(`${at}?q=tool-&page=40`);
     expect(text).toContain('Tools (2003)');

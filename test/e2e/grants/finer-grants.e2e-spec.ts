@@ -193,6 +193,10 @@ describe('a grant of a namespace', () => {
       [{ everyone: true, level: 'call', tools: { allow: [''] } }, 'allow'],
       [{ everyone: true, level: 'call', tools: {} }, 'allow'],
       [{ everyone: true, level: 'call', expiresAt: '2020-01-01T00:00:00Z' }, 'in the future'],
+      ...['2026-W01-1', '2030-W10-3', '2030-366T00:00:00Z'].map((expiresAt): [object, string] => [
+        { everyone: true, level: 'call', expiresAt },
+        'expiresAt',
+      ]),
     ] as const) {
       const { status, body: answer } = await app.as(owner).post(`/namespaces/${namespace}/grants`, body);
       expect([body, status, JSON.stringify(answer)]).toEqual([body, 400, expect.stringContaining(words)]);

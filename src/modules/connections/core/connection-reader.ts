@@ -148,9 +148,14 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): Connection
             version: row.serverInfo.version,
             title: row.serverInfo.title,
             icons: row.serverInfo.icons,
-            websiteUrl: row.serverInfo.websiteUrl,
+            websiteUrl: webAddress(row.serverInfo.websiteUrl),
             description: row.serverInfo.description,
           },
         }),
   };
+}
+
+/** The address, unless a browser would run it as a script. */
+function webAddress(url: string | undefined): string | undefined {
+  return url !== undefined && /^https?:\/\//i.test(url) ? url : undefined;
 }

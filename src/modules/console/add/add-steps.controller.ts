@@ -135,7 +135,15 @@ export class AddStepsController {
     }
     const q = (form?.get('q') ?? '').trim().slice(0, 255);
     const setup = setupOf(this.env, rootFrom(page.request.path), namespace.name, connection);
-    const view = { isAdding, tools, ticked, q, setup, fault: refusal?.message ?? null };
+    const view = {
+      isAdding,
+      tools,
+      ticked,
+      q,
+      page: Number(form?.get('page')),
+      setup,
+      fault: refusal?.message ?? null,
+    };
     this.send(page, (token) => toolsStep(connection, { ...view, token }), refusal);
   }
 

@@ -40,6 +40,7 @@ export function toolsStep(
     token: Html;
     ticked: ReadonlySet<string>;
     q: string;
+    page: number;
   },
 ): Framed {
   const { state, message, nextStep } = status;

@@ -1,10 +1,14 @@
 /**
  * The form of the tools that a connection offers: a tick for each, with what it says of itself. It works without scripts: its
  * buttons `do=find`, `all`, `reads` and `none` show the form again, {@link ticksAfter} has the ticks then, and `do=save` stores
- * them. A tool that a search hides keeps its tick in a hidden input.
+ * them. A tool that a search hides, or that is on
+ * another page, keeps its tick in a hidden input.
  */
 import { html, type Html } from '../../../platform/pages/html.js';
-import { annotationsOf, needsTick, type Tool } from '../connection/tool-try.page.js';
+import { annotationsOf, needsTick, shortened, type Tool } from '../connection/tool-try.page.js';
+
+/** Tools of one page of the form. */
+const PAGE_SIZE = 50;
 
 /** The names that are ticked after a button was pressed. */
 export function ticksAfter(form: URLSearchParams, tools: Tool[]): Set<string> {
@@ -23,30 +27,45 @@ export function ticksAfter(form: URLSearchParams, tools: Tool[]): Set<string> {
   }
 }
 
-/** @param q words of the search @param save label of the button that stores the choice */
+/** @param q words of the search @param page from 1 on @param save label of the button that stores the choice */
 export function offeredToolsForm(
   tools: Tool[],
-  { token, ticked, q, save }: { token: Html; ticked: ReadonlySet<string>; q: string; save: string },
+  {
+    token,
+    ticked,
+    q,
+    page: asked,
+    save,
+  }: { token: Html; ticked: ReadonlySet<string>; q: string; page: number; save: string },
 ): Html {
   const words = q.toLowerCase();
   const isFound = ({ name, title, description }: Tool) =>
     [name, title, description].some((text) => typeof text === 'string' && text.toLowerCase().includes(words));
   const found = tools.filter(isFound);
+  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
+  const page = Math.min(pages, Math.max(1, Math.floor(asked) || 1));
+  const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  const isShown = new Set(shown);
   const hidden = tools
-    .filter((tool) => ticked.has(tool.name) && !found.includes(tool))
+    .filter((tool) => ticked.has(tool.name) && !isShown.has(tool))
     .map(({ name }) => html`<input type="hidden" name="tool" value="${name}">`);
   const button = (value: string, label: string, kind: 'submit' | 'plain' = 'plain') =>
     html`<button type="submit" name="do" value="${value}"${kind === 'plain' && html` class="plain"`}>${label}</button> `;
+  const to = (other: number, label: string) =>
+    other >= 1 &&
+    other <= pages &&
+    html`<button type="submit" name="page" value="${other}" class="plain">${label}</button> `;
   return html`<form method="post" class="choice">${token}${hidden}
 <p><label for="q">Find a tool</label><input id="q" type="search" name="q" value="${q}" maxlength="255"></p>
 <p class="row">${button('find', 'Find')}${button('all', 'Tick all')}${button('reads', 'Tick what reads only')}${button('none', 'Tick none')}</p>
 <fieldset><legend>Tools (${ticked.size} of ${tools.length} ticked)</legend>
 ${found.length === 0 && html`<p>No tool has these words.</p>`}
-${found.map(
+${shown.map(
   (
     tool,
   ) => html`<p><label><input type="checkbox" name="tool" value="${tool.name}"${ticked.has(tool.name) && html` checked`}> <b>${tool.name}</b></label>
-${typeof tool.description === 'string' && tool.description} <span class="hint">${annotationsOf(tool).join(', ')}</span></p>`,
+${typeof tool.description === 'string' && shortened(tool.description)} <span class="hint">${annotationsOf(tool).join(', ')}</span></p>`,
 )}</fieldset>
+${pages > 1 && html`<p class="row">${to(page - 1, 'Previous')}Page ${page} of ${pages} ${to(page + 1, 'Next')}</p>`}
 <p>${button('save', save, 'submit')}</p></form>`;
 }

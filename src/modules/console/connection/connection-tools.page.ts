@@ -4,7 +4,7 @@
  */
 import { html, type Html } from '../../../platform/pages/html.js';
 import type { ListItem } from '../../../mcp/protocol/list-pages.js';
-import { annotationsOf, type Tool } from './tool-try.page.js';
+import { annotationsOf, shortened, type Tool } from './tool-try.page.js';
 
 /** Tools of one page of the list. */
 const PAGE_SIZE = 50;
@@ -66,5 +66,5 @@ function rowOf(tool: Row, connectionId: string): Html {
   const isPath = !['', '.', '..'].includes(name);
   const address = `./${encodeURIComponent(connectionId)}/tools/${encodeURIComponent(name)}`;
   return html`<div><dt>${isPath ? html`<a href="${address}">${name}</a>` : name}${typeof title === 'string' && title !== name && ` · ${title}`}</dt>
-<dd>${typeof description === 'string' && description} <span class="hint">${annotationsOf(tool).join(', ')}</span></dd></div>`;
+<dd>${typeof description === 'string' && shortened(description)} <span class="hint">${annotationsOf(tool).join(', ')}</span></dd></div>`;
 }

@@ -6,7 +6,7 @@
  * Every form posts here and names in `do` what shall be done, under the rule of the route of REST that does the same. A refused form
  * is shown again with what was typed, but for values of headers. `check` answers with the steps of a diagnosis, which nothing stores.
  */
-import { Controller, Get, Param, Post, Query, Req, Res } from '@nestjs/common';
+import { Controller, Get, Header, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
@@ -48,12 +48,12 @@ const RULES = {
 } as const satisfies Record<string, AccessRule>;
 
 /** The rule of each form; {@link RULES} `change` for those that are not named. */
-const RULE_OF: Partial<Record<string, AccessRule>> = {
-  check: RULES.read,
-  delete: RULES.administer,
-  grant: RULES.administer,
-  end: RULES.administer,
-};
+const RULE_OF: ReadonlyMap<string, AccessRule> = new Map<string, AccessRule>([
+  ['check', RULES.read],
+  ['delete', RULES.administer],
+  ['grant', RULES.administer],
+  ['end', RULES.administer],
+]);
 
 interface ConnectionAddress {
   namespace: string;
@@ -104,7 +104,7 @@ export class ConnectionPageController {
     @Res() response: Response,
   ): Promise<void> {
     const what = form.get('do') ?? '';
-    const opened = await this.opened(person, address, RULE_OF[what] ?? RULES.change).catch(noneOf);
+    const opened = await this.opened(person, address, RULE_OF.get(what) ?? RULES.change).catch(noneOf);
     let shown: Shown = {};
     try {
       const outcome = opened && (await this.apply(what, form, opened, address.connectionId));
@@ -122,6 +122,7 @@ export class ConnectionPageController {
 
   /** The recording as a fixture, to be stored. */
   @Get('fixture')
+  @Header('cache-control', 'no-store')
   @Page('connections:read')
   async fixture(
     @Param() address: ConnectionAddress,

@@ -38,8 +38,17 @@ export type Faults = Map<string, string>;
 /** Objects within objects that are drawn. */
 const DEPTH_MAX = 3;
 
-/** Fields of a form; further parts are fields for JSON. */
+/** Fields of a form; a schema with more is one field for JSON. */
 const FIELDS_MAX = 200;
+
+/** Size of all that a form shows of a schema, roughly in characters; a larger schema is one field for JSON. */
+const SIZE_MAX = 256 * 1024;
+
+/** Size of a keyword, or of a choice, besides its text. */
+const PART_SIZE = 16;
+
+/** Characters of a description that a page shows. */
+export const DESCRIPTION_CHARS_MAX = 2_000;
 
 /** Keywords of a drawn part. Those that begin with `x-` say nothing about its value. */
 const DRAWN = new Set(
@@ -64,17 +73,54 @@ export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(CHANGED, escaped);
 }
 
+/** Thrown for a schema that is too large for a form. */
+class TooLargeForFormError extends Error {}
+
 /** The form of a schema: the field of the whole value. @param prefix of the names of its inputs */
 export function formOf(schema: unknown, prefix = '#'): Field {
+  try {
+    return drawnForm(schema, prefix);
+  } catch (error) {
+    // A `RangeError` is one of JSON that is nested too deeply to be written.
+    if (error instanceof TooLargeForFormError || error instanceof RangeError)
+      return drawnForm({ $comment: '' }, prefix);
+    throw error;
+  }
+}
+
+function drawnForm(schema: unknown, prefix: string): Field {
   let count = 0;
+  let size = 0;
+
+  const add = (more: number) => {
+    size += more;
+    if (size > SIZE_MAX) throw new TooLargeForFormError();
+  };
+
+  /** The part that a schema refers to. Every use of it counts: many references to one large part make a large form. */
+  const partOf = (given: unknown): JsonObject => {
+    const part = resolved(given, schema);
+    add(PART_SIZE * (1 + Object.keys(part).length));
+    return part;
+  };
+
+  const choice = (options: Field['options']): Partial<Field> => {
+    for (const { label, value } of options) add(PART_SIZE + label.length + jsonText(value).length);
+    return { control: 'choice', options };
+  };
 
   const draw = (given: unknown, name: string, label: string, isRequired: boolean, depth: number): Field => {
-    const part = resolved(given, schema);
+    count += 1;
+    if (count > FIELDS_MAX) throw new TooLargeForFormError();
+    const part = partOf(given);
     const { title, description, default: fallback } = part;
+    const shownLabel = typeof title === 'string' ? title.slice(0, DESCRIPTION_CHARS_MAX) : label;
+    const hint = typeof description === 'string' ? description.slice(0, DESCRIPTION_CHARS_MAX) : '';
+    add(name.length + shownLabel.length + hint.length + (fallback === undefined ? 0 : jsonText(fallback).length));
     const field: Field = {
       name,
-      label: typeof title === 'string' ? title : label,
-      hint: typeof description === 'string' ? description : '',
+      label: shownLabel,
+      hint,
       isRequired,
       control: 'json',
       isList: false,
@@ -83,19 +129,18 @@ export function formOf(schema: unknown, prefix = '#'): Field {
       blank: undefined,
       fallback,
     };
-    count += 1;
-    return count > FIELDS_MAX ? field : { ...field, ...shapeOf(part, name, depth) };
+    return { ...field, ...shapeOf(part, name, depth) };
   };
 
   /** Inputs that are drawn for a part; nothing for one that is a field for JSON. */
-  const shapeOf = (part: JsonObject, name: string, depth: number): Partial<Field> => {
+  const shapeOf = (part: JsonObject, name: string, depth: number, isOptional = false): Partial<Field> => {
     if (Object.keys(part).some((keyword) => !DRAWN.has(keyword) && !keyword.startsWith('x-'))) return FREE;
     const { anyOf, oneOf, type, enum: listed, enumNames, items, properties = {}, required = [], ...rest } = part;
     const others = anyOf ?? oneOf;
     if (others !== undefined) {
       if (!Array.isArray(others) || (anyOf && oneOf) || [listed, items, part.properties].some((keyword) => keyword))
         return FREE;
-      const branches = others.map((branch) => resolved(branch, schema));
+      const branches = others.map(partOf);
       if (
         branches.length > 0 &&
         branches.every(isConstant) &&
@@ -104,13 +149,14 @@ export function formOf(schema: unknown, prefix = '#'): Field {
         return choice(branches.map(({ const: value, title }) => ({ value, label: labelOf(value, title) })));
       }
       const [kept, ...more] = branches.filter((branch) => branch.type !== 'null' || Object.keys(branch).length > 1);
-      if (!kept || more.length > 0 || branches.length !== 2 || type !== undefined) return FREE;
-      const shape = shapeOf(kept, name, depth);
+      // Twice optional is a schema that may refer to itself.
+      if (!kept || more.length > 0 || branches.length !== 2 || type !== undefined || isOptional) return FREE;
+      const shape = shapeOf(kept, name, depth, true);
       return shape === FREE ? FREE : { ...shape, blank: null };
     }
     if (Array.isArray(type)) {
       const [kept, ...more] = type.filter((one) => one !== 'null') as unknown[];
-      if (kept === undefined || more.length > 0) return FREE;
+      if (typeof kept !== 'string' || more.length > 0) return FREE;
       const shape = shapeOf({ ...part, type: kept }, name, depth);
       return shape === FREE ? FREE : { ...shape, ...(type.includes('null') && { blank: null }) };
     }
@@ -119,6 +165,7 @@ export function formOf(schema: unknown, prefix = '#'): Field {
       const names = Array.isArray(enumNames) ? (enumNames as unknown[]) : [];
       const filled = listed.filter((value) => value !== null) as unknown[];
       if (filled.length === 0) return FREE;
+      add(PART_SIZE * filled.length);
       const shape = choice(filled.map((value, i) => ({ value, label: labelOf(value, names[i]) })));
       return filled.length < listed.length ? { ...shape, blank: null } : shape;
     }
@@ -126,13 +173,16 @@ export function formOf(schema: unknown, prefix = '#'): Field {
     if (type === 'string') return { control: 'text', ...(rest.default === '' && { blank: '' }) };
     if (type === 'number' || type === 'integer') return { control: type };
     if (type === 'array') {
-      const { control, options, isList, blank } = draw(items, name, '', true, depth);
+      // A list of lists is a field for JSON, as one of objects is.
+      if (depth === Infinity) return FREE;
+      const { control, options, isList, blank } = draw(items, name, '', true, Infinity);
       const isScalar = control !== 'json' && control !== 'object' && !isList && blank === undefined;
       return isScalar ? { control, options, isList: true, blank: [] } : FREE;
     }
     const isOpen = rest.additionalProperties !== undefined && typeof rest.additionalProperties === 'object';
     if ((type !== 'object' && part.properties === undefined) || !isObject(properties)) return FREE;
     const names = Object.keys(properties);
+    add(PART_SIZE * (names.length + (Array.isArray(required) ? required.length : 0)));
     const isMissing = !Array.isArray(required) || required.some((member) => !Object.hasOwn(properties, String(member)));
     const isEmpty = names.length === 0 && depth > 0 && rest.additionalProperties !== false;
     if (
@@ -143,9 +193,11 @@ export function formOf(schema: unknown, prefix = '#'): Field {
       names.some((member) => member.search(/[\r\n\t]/) >= 0 || member.search(CHANGED) >= 0)
     )
       return FREE;
+    if (count + names.length > FIELDS_MAX) throw new TooLargeForFormError();
+    const needed = new Set(required as unknown[]);
     const members = names.map((member): [string, Field] => {
       const below = `${name}/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-      return [member, draw(properties[member], below, member, (required as unknown[]).includes(member), depth + 1)];
+      return [member, draw(properties[member], below, member, needed.has(member), depth + 1)];
     });
     return { control: 'object', members: new Map(members) };
   };
@@ -159,14 +211,44 @@ export function formOf(schema: unknown, prefix = '#'): Field {
  * @param faults gets those of the text of single inputs: missing ones, no number, no JSON
  */
 export function valueIn(field: Field, form: URLSearchParams, faults: Faults): unknown {
+  return readField(field, sentIn(form), faults);
+}
+
+interface SentTexts {
+  /** The texts of each input. */
+  texts: Map<string, string[]>;
+  /** Names of the inputs with a text, and of the fields around them. */
+  filled: Set<string>;
+}
+
+/** Forms that were read: one that is the answer to several input requests is read once. */
+const readForms = new WeakMap<URLSearchParams, SentTexts>();
+
+function sentIn(form: URLSearchParams): SentTexts {
+  const known = readForms.get(form);
+  if (known) return known;
+  const sent: SentTexts = { texts: new Map(), filled: new Set() };
+  for (const [name, text] of form) {
+    const texts = sent.texts.get(name);
+    if (texts) texts.push(text);
+    else sent.texts.set(name, [text]);
+    if (text === '') continue;
+    // No field is deeper.
+    const steps = name.split('/', DEPTH_MAX + 2);
+    for (const at of steps.keys()) sent.filled.add(steps.slice(0, at + 1).join('/'));
+  }
+  readForms.set(form, sent);
+  return sent;
+}
+
+function readField(field: Field, form: SentTexts, faults: Faults): unknown {
   const { name, control, isRequired, isList, blank } = field;
-  const isFilled = [...form].some(([at, text]) => text !== '' && (at === name || at.startsWith(`${name}/`)));
-  if (!isFilled) {
+  if (!form.filled.has(name)) {
     if (!isRequired) return undefined;
     if (blank !== undefined) return blank;
     if (control !== 'object') return refuse('Enter a value.');
   }
-  const texts = form.getAll(name).map((text) => text.replaceAll('\r\n', '\n'));
+  const texts = (form.texts.get(name) ?? []).map((text) => text.replaceAll('\r\n', '\n'));
   const [whole = ''] = texts;
   if (control === 'json' || (control === 'object' && whole.trim() !== '')) {
     try {
@@ -176,9 +258,10 @@ export function valueIn(field: Field, form: URLSearchParams, faults: Faults): un
     }
   }
   if (control === 'object') {
-    const members = [...field.members].map(([member, inner]) => [member, valueIn(inner, form, faults)] as const);
+    const members = [...field.members].map(([member, inner]) => [member, readField(inner, form, faults)] as const);
     return Object.fromEntries(members.filter(([, value]) => value !== undefined));
   }
+  const options = new Map(field.options.map(({ value }) => [jsonText(value), value]));
   if (!isList) return scalar(whole);
   const items = control === 'choice' ? texts : whole.split('\n');
   return items.filter((item) => item !== '').map(scalar);
@@ -186,8 +269,7 @@ export function valueIn(field: Field, form: URLSearchParams, faults: Faults): un
   function scalar(text: string): unknown {
     if (control === 'text') return text;
     if (control === 'choice') {
-      const option = field.options.find(({ value }) => jsonText(value) === text);
-      return option ? option.value : refuse('Choose one of the values.');
+      return options.has(text) ? options.get(text) : refuse('Choose one of the values.');
     }
     const value = Number(text);
     if (!NUMBER.test(text.trim()) || !Number.isFinite(value)) return refuse('Enter a number, such as 5 or 0.5.');
@@ -238,10 +320,6 @@ function written(field: Field, value: unknown): [string, string][] {
   if (!Array.isArray(value)) return [];
   const items = value.map(textOf);
   return control === 'choice' ? items.map((item) => [name, item]) : [[name, items.join('\n')]];
-}
-
-function choice(options: Field['options']): Partial<Field> {
-  return { control: 'choice', options };
 }
 
 function labelOf(value: unknown, title?: unknown): string {

@@ -9,7 +9,7 @@
 import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
-import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
+import { DomainError, InvalidInputError, statusOf } from '../../../platform/errors/domain-error.js';
 import type { job as faultsJob } from '../../../platform/json-schema/schema-faults.job.js';
 import { sendFramed } from '../../../platform/pages/frame.js';
 import { rootFrom } from '../../../platform/pages/page.js';
@@ -25,6 +25,12 @@ import { ConnectionToolsService } from '../../connections/tools/connection-tools
 import { nothingHere } from '../addresses.page.js';
 import { defaultsOf, formOf, inputAt, valueIn, type Faults, type Field } from './schema-form.js';
 import { inputSchemaOf, needsTick, prefixOf, toolPage, type Tool, type Waiting } from './tool-try.page.js';
+
+/** Values of a form. */
+const VALUES_MAX = 1_000;
+
+/** Input requests of one answer that a page shows. */
+const REQUESTS_MAX = 20;
 
 const FAULTS = 'platform/json-schema/schema-faults.job.js';
 
@@ -69,6 +75,9 @@ export class ToolTryController {
     @Res() response: Response,
   ): Promise<void> {
     return this.send(address, person, request, response, async ({ tool, namespaceId }) => {
+      if (form.size > VALUES_MAX) {
+        throw new InvalidInputError(`A form has at most ${VALUES_MAX} values: enter the whole value as JSON`);
+      }
       const faults: Faults = new Map();
       const typed = { form, faults };
       const continued = waitingIn(form);
@@ -186,9 +195,8 @@ function waitingIn(form: URLSearchParams): Waiting | null {
   const text = form.get('waiting');
   if (text === null) return null;
   try {
-    const { arguments: args, requestState, inputRequests } = JSON.parse(text) as Waiting;
-    const requests = Object.entries(inputRequests).filter(([, request]) => isObject(request));
-    return isObject(args) ? { arguments: args, requestState, inputRequests: Object.fromEntries(requests) } : null;
+    const { arguments: args, requestState, inputRequests } = JSON.parse(text) as JsonObject;
+    return isObject(args) ? { arguments: args, requestState, inputRequests: requestsOf(inputRequests) } : null;
   } catch {
     return null;
   }
@@ -197,6 +205,15 @@ function waitingIn(form: URLSearchParams): Waiting | null {
 function waitingAfter({ result }: Trial, args: JsonObject): Waiting | undefined {
   if (result?.resultType !== 'input_required') return undefined;
   const { requestState, inputRequests } = result;
-  const requests = isObject(inputRequests) ? (inputRequests as Waiting['inputRequests']) : {};
-  return { arguments: args, requestState, inputRequests: requests };
+  return { arguments: args, requestState, inputRequests: requestsOf(inputRequests) };
+}
+
+/** The first requests, with `params` that are an object. */
+function requestsOf(sent: unknown): Waiting['inputRequests'] {
+  const requests = Object.entries(isObject(sent) ? sent : {}).filter(([, request]) => isObject(request));
+  return Object.fromEntries(
+    (requests as [string, JsonObject][])
+      .slice(0, REQUESTS_MAX)
+      .map(([key, { params, ...request }]) => [key, { ...request, params: isObject(params) ? params : {} }]),
+  );
 }

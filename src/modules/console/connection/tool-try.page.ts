@@ -5,7 +5,7 @@ import { html, type Html } from '../../../platform/pages/html.js';
 import { timeOf } from '../../../platform/pages/times.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import type { Trial } from '../../connections/mcp-trial.service.js';
-import { formOf, jsonText } from './schema-form.js';
+import { DESCRIPTION_CHARS_MAX, formOf, jsonText } from './schema-form.js';
 import { inputsOf, type Typed } from './schema-form.page.js';
 
 /** A tool as its server lists it. */
@@ -57,6 +57,13 @@ export function needsTick({ annotations }: Tool): boolean {
   return !(isObject(annotations) && annotations.readOnlyHint === true);
 }
 
+/** A description as a page shows it. */
+export function shortened(description: string): string {
+  return description.length > DESCRIPTION_CHARS_MAX
+    ? `${description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed()}…`
+    : description;
+}
+
 /** The schema of a tool's arguments; an object without known members where the server sends none. */
 export function inputSchemaOf({ inputSchema }: Tool): unknown {
   return isObject(inputSchema) ? inputSchema : { type: 'object' };
@@ -95,7 +102,7 @@ ${waiting && continuation(waiting, token, typed)}
 ${trial && html`<section aria-labelledby="answer" role="status"><h2 id="answer">Answer</h2>${answerOf(trial, isGuest)}</section>`}
 <section aria-labelledby="about"><h2 id="about">What it does</h2>
 ${title !== null && html`<p><b>${title}</b></p>`}
-<p>${typeof tool.description === 'string' ? tool.description : 'Its server does not say.'}</p>
+<p>${typeof tool.description === 'string' ? shortened(tool.description) : 'Its server does not say.'}</p>
 <p class="soft">${annotationsOf(tool).join(', ')}</p></section>
 <section aria-labelledby="try"><h2 id="try">Try it</h2>${form}</section>`,
   };

@@ -21,7 +21,9 @@ const CHARS_MAX = 16 * 1024 * 1024;
 const LAST_SEND_MS_MAX = 2_000;
 
 /** Severity numbers of OpenTelemetry by level; other levels are sent as `info`. */
-const SEVERITY: Partial<Record<string, number>> = { debug: 5, info: 9, log: 9, warn: 13, error: 17 };
+const SEVERITY: ReadonlyMap<string, number> = new Map(
+  Object.entries({ debug: 5, info: 9, log: 9, warn: 13, error: 17 }),
+);
 
 /**
  * Sends runtime logs of servers and connections to a collector by OTLP over HTTP, besides storing them. Endpoint and
@@ -135,7 +137,7 @@ function record(
     hrTime: [Math.floor(at / 1000), Math.round((at % 1000) * 1e6)],
     hrTimeObserved: [Math.floor(Date.now() / 1000), 0],
     severityText: level,
-    severityNumber: SEVERITY[level] ?? 9,
+    severityNumber: SEVERITY.get(level) ?? 9,
     body,
     instrumentationScope: SCOPE,
     attributes,

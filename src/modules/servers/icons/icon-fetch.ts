@@ -3,8 +3,8 @@
  *
  * http(s) and data URLs are read through the egress policy, with 1 MB, 5 s and 3 redirects. Of the icons that a server names
  * up to eight are tried within 10 s: PNG before others, those with sizes before those without. The type is read from the
- * bytes, never from the name or the header: PNG, JPEG, GIF, WebP, an SVG whose first tag is `<svg` after comments and a
- * plain doctype, or the largest PNG within an ICO.
+ * bytes, never from the name or the header: PNG, JPEG, GIF, WebP, an SVG whose first tag is `<svg` after at most 4 KB of
+ * comments and a plain doctype, or the largest PNG among the first 32 entries of an ICO.
  *
  * Nothing is thrown: an icon that cannot be had is null, or `too_large` if it was larger than 1 MB.
  */
@@ -32,6 +32,14 @@ export const iconTooLarge = () => new TooLargeError('File too large');
 export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml'] as const;
 
 type IconType = (typeof iconTypes)[number];
+
+/** Entries of an ICO that are read. */
+const ENTRIES_MAX = 32;
+
+/** Bytes within which the tag `<svg` must stand. */
+const PROLOG_BYTES_MAX = 4 * 1024;
+
+const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
 /** One piece of the prolog of an XML document. */
 const PROLOG_PIECE = /^(?:\s+|<\?[^>]*\?>|<!--[\s\S]*?-->|<!DOCTYPE\s+svg\b[^>[]*>)/;
@@ -86,16 +94,22 @@ export async function fetchFirstIcon(
   return found;
 }
 
-/** The largest PNG within an ICO; null for other bytes, and for an ICO of bitmaps. */
+/** The largest PNG within an ICO, of its first entries that overlap no others; null for other bytes, and for an ICO of bitmaps. */
 function pngWithin(bytes: Buffer): Buffer | null {
   if (bytes.length < 6 || bytes.readUInt32LE(0) !== 0x10000) return null;
-  const images = Array.from({ length: bytes.readUInt16LE(4) }, (_, at) => 6 + at * 16)
+  let largest: Buffer | null = null;
+  let end = 0;
+  const ranges = Array.from({ length: Math.min(bytes.readUInt16LE(4), ENTRIES_MAX) }, (_, at) => 6 + at * 16)
     .filter((entry) => entry + 16 <= bytes.length)
-    .map((entry) =>
-      bytes.subarray(bytes.readUInt32LE(entry + 12), bytes.readUInt32LE(entry + 12) + bytes.readUInt32LE(entry + 8)),
-    );
-  const largest = images.filter((image) => iconTypeOf(image) === 'image/png').sort((a, b) => b.length - a.length)[0];
-  return largest ?? null;
+    .map((entry) => ({ from: bytes.readUInt32LE(entry + 12), length: bytes.readUInt32LE(entry + 8) }))
+    .sort((a, b) => a.from - b.from);
+  for (const { from, length } of ranges) {
+    if (from < end || from + length > bytes.length) continue;
+    end = from + length;
+    const image = bytes.subarray(from, end);
+    if (isPng(image) && image.length > (largest?.length ?? 0)) largest = image;
+  }
+  return largest;
 }
 
 /** RFC 2397: `data:[type][;base64],data`. */
@@ -128,18 +142,22 @@ async function readUrl(egress: Egress, src: string, timeoutMs: number): Promise<
   return null;
 }
 
+function isPng(bytes: Buffer): boolean {
+  return bytes.subarray(0, PNG.length).equals(PNG);
+}
+
 /**
  * The type of an image by its first bytes; null for anything else. The declared type is ignored: a page of HTML declared as
  * an image would run in the viewer's browser.
  */
 export function iconTypeOf(bytes: Buffer): IconType | null {
   const starts = (text: string, at = 0) => bytes.subarray(at, at + text.length).equals(Buffer.from(text, 'latin1'));
-  if (starts('\x89PNG\r\n\x1a\n')) return 'image/png';
+  if (isPng(bytes)) return 'image/png';
   if (starts('\xff\xd8\xff')) return 'image/jpeg';
   if (starts('GIF87a') || starts('GIF89a')) return 'image/gif';
   if (starts('RIFF') && starts('WEBP', 8)) return 'image/webp';
   // SVG in UTF-8: prolog, comments, then the tag `svg`, perhaps with a prefix.
-  let rest = bytes.toString('utf8').replace(/^\ufeff/, '');
+  let rest = bytes.toString('utf8', 0, PROLOG_BYTES_MAX).replace(/^\ufeff/, '');
   for (let piece = PROLOG_PIECE.exec(rest); piece; piece = PROLOG_PIECE.exec(rest)) rest = rest.slice(piece[0].length);
   return /^<(?:[a-z]+:)?svg[\s/>]/.test(rest) ? 'image/svg+xml' : null;
 }
