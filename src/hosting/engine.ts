@@ -6,7 +6,7 @@ import type { EngineName, Program, ProgramLimits, Trace } from './hosting.types.
 export interface InstanceExit {
   /** `stopped`: on request; `memory`: over the memory limit; `crashed`: otherwise. */
   reason: 'stopped' | 'memory' | 'crashed';
-  /** Last output, for the author. */
+  /** Last output, for the owner alone, without secrets. */
   detail: string;
 }
 
@@ -38,7 +38,9 @@ export interface EngineContext {
   stateDir: string;
   /** Writes a log line with the names of the program. */
   log: ProgramLog;
-  /** Receives lines and exceptions of the code. Must not throw. */
+  /** Blanks the secrets of the program in its output: call it before a text is cut. */
+  redact: (text: string) => string;
+  /** Receives lines and exceptions of the code, whose secrets it blanks. Must not throw. */
   onTrace(trace: Trace): void;
 }
 
@@ -49,7 +51,7 @@ export abstract class Engine {
   /**
    * Starts a program; resolves when it accepts requests.
    *
-   * @throws ProgramStartError with its output
+   * @throws ProgramStartError with its output, without secrets
    */
   abstract start(program: Program, context: EngineContext): Promise<Instance>;
 

@@ -5,7 +5,10 @@ import type { RuntimeOutcome } from './hosting.types.js';
 /** Reason of a refused request: concurrency limit, back-off after crashes, failed start, or no place for a program. */
 export type RefusalReason = 'busy' | 'resting' | 'start' | 'unavailable';
 
-/** A program did not answer. The message states the problem and a remedy, and names no machine. */
+/**
+ * A program did not answer. The message states the problem and a remedy, and names no machine. Callers read it, so it
+ * repeats nothing that the program printed or threw.
+ */
 export abstract class HostedFailure extends DomainError {
   abstract readonly outcome: RuntimeOutcome;
   /** Null when the program had begun with the request. Another host may take the request if this one is `unavailable`. */
@@ -47,11 +50,20 @@ export class HostAwayError extends refusedBy('unavailable', 'unavailable', 'host
   }
 }
 
-/** The program does not start. The message holds its output. */
-@Serializable()
-export class ProgramStartError extends refusedBy('start', 'upstream', 'upstream_error') {}
+/** The program does not start. Its output is for its owner alone. */
+@Serializable('output')
+export class ProgramStartError extends refusedBy('start', 'upstream', 'upstream_error') {
+  /** @param output the last output of the program, without its secrets; empty without any */
+  constructor(
+    message: string,
+    detail?: unknown,
+    readonly output = '',
+  ) {
+    super(message, detail);
+  }
+}
 
-/** The program crashed repeatedly and is started again only after a back-off. The message holds its output. */
+/** The program crashed repeatedly and is started again only after a back-off. */
 @Serializable('retryAfterSeconds')
 export class ProgramRestingError extends refusedBy('resting', 'unavailable', 'upstream_error') {
   constructor(
@@ -97,4 +109,10 @@ export function hostedFailureIn(error: unknown): HostedFailure | null {
     cause = (cause as { detail?: unknown }).detail;
   }
   return null;
+}
+
+/** The message of a failure for the owner of the program: of one that does not start its output, if there is any. */
+export function messageForOwner(failure: Error): string {
+  const hosted = hostedFailureIn(failure);
+  return (hosted instanceof ProgramStartError && hosted.output) || failure.message;
 }

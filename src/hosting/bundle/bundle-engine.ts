@@ -62,6 +62,7 @@ export class BundleEngine extends Engine {
       },
       handlers: {
         log: context.log,
+        redact: context.redact,
         onLine: (invocationId, line) => report({ invocationId, lines: [line], exceptions: [] }),
         onFailure: (invocationId, outcome, message) => {
           const exceptions = [{ at: Date.now(), name: 'ServerEnded', message }];

@@ -8,8 +8,8 @@
  * (`notifications/cancelled`).
  *
  * The session is ended when a call exceeds its CPU time, its processes together their memory or number, or a message 16
- * MB; then all its calls fail with the limit or the process' last words (-32603). An ended session closes the input;
- * the process group is killed a second later.
+ * MB; then all its calls fail with the limit or the exit code (-32603). The last words of the process are for its owner:
+ * in the log, and in the error of a scan. An ended session closes the input; the process group is killed a second later.
  */
 import { randomUUID } from 'node:crypto';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -23,6 +23,7 @@ import {
   INVOCATION_HEADER,
   LINE_BYTES,
   MEMORY_BASE_MB,
+  SCAN_HEADER,
   type ProgramLimits,
   type RuntimeOutcome,
   type TraceLine,
@@ -37,6 +38,9 @@ export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Length limit of a console line. */
 const LINE_CHARS_MAX = 8 * 1024;
+
+/** Length limit of a line that is read, so that a secret across the limit of a console line is recognized. */
+const READ_CHARS_MAX = 3 * LINE_CHARS_MAX;
 
 /** Length limit of the last output in an error: an error of Node takes about ten lines. */
 const WORDS_CHARS_MAX = 1_000;
@@ -60,12 +64,15 @@ export interface SessionHandlers {
   /** Called when a call ended without an answer. */
   onFailure(invocationId: string, outcome: RuntimeOutcome, message: string): void;
   onEnd(): void;
+  /** Blanks the secrets of the bundle in its output. */
+  redact: (text: string) => string;
   /** Writes a log line with the names of the bundle's program. */
   log: ProgramLog;
 }
 
 interface PendingCall {
   invocationId: string;
+  isScan: boolean;
   progressToken: unknown;
   cpuAtStart: number;
   loggedBytes: number;
@@ -147,7 +154,7 @@ export class BundleSession {
   private listen(): Promise<void> {
     const { child } = this;
     const stdout = new LineReader(MESSAGE_BYTES_MAX, 'refused', (line) => this.fromChild(line));
-    const stderr = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
+    const stderr = new LineReader(READ_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
     child.stdin?.on('error', (error) =>
       this.handlers.log('debug', { msg: 'the input of a bundle is closed', err: error }),
     );
@@ -185,10 +192,11 @@ export class BundleSession {
 
   private toChild(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     if ('method' in message && 'id' in message) {
-      const invocation = extra?.requestInfo?.headers[INVOCATION_HEADER];
+      const { [INVOCATION_HEADER]: invocation, [SCAN_HEADER]: scan } = extra?.requestInfo?.headers ?? {};
       const meta = (message.params as { _meta?: { progressToken?: unknown } } | undefined)?._meta;
       this.pending.set(message.id, {
         invocationId: typeof invocation === 'string' ? invocation : '',
+        isScan: scan !== undefined,
         progressToken: meta?.progressToken,
         cpuAtStart: this.usage.now()?.cpuMs ?? 0,
         loggedBytes: 0,
@@ -208,7 +216,7 @@ export class BundleSession {
   private fromChild(line: string): void {
     const message = jsonIn(line) as JSONRPCMessage | undefined;
     // Logged because servers often print to standard output; the client must not receive it.
-    if (message === undefined) return this.logLine(line.slice(0, LINE_CHARS_MAX));
+    if (message === undefined) return this.logLine(line.slice(0, READ_CHARS_MAX));
     const isAnswer = typeof message === 'object' && message !== null && !('method' in message) && 'id' in message;
     if (isAnswer) this.pending.delete((message as { id: RequestId }).id);
     const relatedRequestId = isAnswer ? undefined : this.callOf(message);
@@ -231,7 +239,8 @@ export class BundleSession {
     return call?.[0];
   }
 
-  private logLine(message: string): void {
+  private logLine(text: string): void {
+    const message = this.handlers.redact(text);
     this.lastWords = `${this.lastWords} ${message}`.slice(-WORDS_CHARS_MAX);
     const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.pending.values();
@@ -267,16 +276,17 @@ export class BundleSession {
     this.watch.stop();
     this.isEnding = true;
     const words = this.lastWords.replace(/\s+/g, ' ').trim();
-    const said = words === '' ? '' : ` Its last words: ${words}`;
     const { outcome, message } = this.why ?? {
       outcome: 'exception' as const,
-      message: `The server ended before it answered. ${how}${said}`,
+      message: `The server ended before it answered. ${how}`,
     };
+    const forOwner = this.why || words === '' ? message : `${message} Its last words: ${words}`;
     const waiting = [...this.pending];
     this.pending.clear();
-    const answers = waiting.map(async ([id, { invocationId }]) => {
-      this.handlers.onFailure(invocationId, outcome, message);
-      await this.transport.send({ jsonrpc: '2.0', id, error: { code: -32603, message } });
+    const answers = waiting.map(async ([id, { invocationId, isScan }]) => {
+      this.handlers.onFailure(invocationId, outcome, forOwner);
+      const error = { code: -32603, message: isScan ? forOwner : message };
+      await this.transport.send({ jsonrpc: '2.0', id, error });
     });
     void Promise.allSettled(answers)
       .then(() => this.transport.close())

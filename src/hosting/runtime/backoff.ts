@@ -15,13 +15,10 @@ export class Backoff {
   crashes = 0;
   private restsUntil = 0;
   private crashedAt = -Infinity;
-  lastWords = '';
 
-  /** @param lastWords last output of the program */
-  crashed(now: number, lastWords: string): void {
+  crashed(now: number): void {
     this.crashes += 1;
     this.crashedAt = now;
-    this.lastWords = lastWords;
     const doublings = this.crashes - 2;
     this.restsUntil = doublings < 0 ? now : now + Math.min(REST_MS_MAX, FIRST_REST_MS * 2 ** doublings);
   }

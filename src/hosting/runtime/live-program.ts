@@ -13,10 +13,11 @@
 import { join } from 'node:path';
 import type { Env } from '../../config/env.js';
 import type { Tuning } from '../../config/tuning.js';
+import { valueRedactor } from '../../platform/telemetry/redact-values.js';
 import { NoSlotError, type KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import type { Engines, Instance, InstanceExit, ProgramLog } from '../engine.js';
-import { HostedFailure, HostingUnavailableError, type RefusalReason } from '../hosting.errors.js';
-import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
+import { HostedFailure, HostingUnavailableError, messageForOwner, type RefusalReason } from '../hosting.errors.js';
+import type { ProgramLimits, ProgramRef, Trace } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
 import { CpuMeter, ProcessMetrics } from './process-metrics.js';
 import {
@@ -201,7 +202,7 @@ export class LiveProgram {
     this.log('warn', { msg: `a program was killed: ${reason}` });
     this.instance?.kill();
     const verdict = limitError(reason, this.limits, this.stallMs);
-    this.backoff.crashed(performance.now(), verdict.message);
+    this.backoff.crashed(performance.now());
     this.attribute(this.calls.likelyCause(guilty), verdict);
     const others = reason === 'memory' ? overMemory(this.limits.memoryMb) : collateralError();
     this.calls.fail((call) => (call === guilty ? verdict : others));
@@ -238,10 +239,11 @@ export class LiveProgram {
     this.runDir = runDir;
     counts.starts += 1;
     const stateDir = join(stateRoot, this.ref.ownerId);
-    const onTrace = this.traces.observed.bind(this.traces);
     const instance = await owners.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.valuesDigest = digestOf(program);
-      return engine.start(program, { limits, runDir, stateDir, onTrace, log: this.log });
+      const redact = valueRedactor(Object.values(program.secrets));
+      const onTrace = (trace: Trace) => this.traces.observed(redacted(trace, redact));
+      return engine.start(program, { limits, runDir, stateDir, onTrace, redact, log: this.log });
     });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
@@ -261,7 +263,10 @@ export class LiveProgram {
       this.report('could not be loaded', error);
       failure = notLoaded();
     }
-    if (failure.kind === 'upstream') this.noteCrash(failure.message);
+    if (failure.kind === 'upstream') {
+      this.noteCrash();
+      this.tellOwner(failure.name, messageForOwner(failure));
+    }
     this.traces.started();
     await this.leave(failure);
   }
@@ -269,15 +274,22 @@ export class LiveProgram {
   private async exited(exit: InstanceExit): Promise<void> {
     const failure = whenGone(exit, this.limits);
     if (this.state !== 'stopping') {
-      this.noteCrash(exit.detail);
+      this.noteCrash();
       this.attribute(this.calls.likelyCause(), failure);
+      if (exit.reason === 'crashed') this.tellOwner(failure.name, exit.detail);
     }
     await this.leave(failure);
   }
 
-  private noteCrash(lastWords: string): void {
+  private noteCrash(): void {
     this.services.counts.crashes += 1;
-    this.backoff.crashed(performance.now(), lastWords);
+    this.backoff.crashed(performance.now());
+  }
+
+  /** Reports the last output, which callers do not read, to the log of the owner. */
+  private tellOwner(name: string, message: string): void {
+    const exceptions = [{ at: Date.now(), name, message }];
+    this.traces.observed({ ref: this.ref, invocationId: '', lines: [], exceptions });
   }
 
   private readonly log: ProgramLog = (level, entry) => this.services.owners.log(this.ref, level, entry);
@@ -294,4 +306,14 @@ export class LiveProgram {
     if (this.runDir) await this.services.runDirs.remove(this.runDir);
     this.resolveGone();
   }
+}
+
+/** A trace without the secrets of the program. */
+function redacted(trace: Trace, redact: (text: string) => string): Trace {
+  const lines = trace.lines.map((line) => ({ ...line, message: redact(line.message) }));
+  const exceptions = trace.exceptions.map(({ name, message, stack, ...rest }) => ({
+    ...{ ...rest, name: redact(name), message: redact(message) },
+    ...(stack === undefined ? {} : { stack: redact(stack) }),
+  }));
+  return { ...trace, lines, exceptions };
 }

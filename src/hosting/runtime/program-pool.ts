@@ -128,7 +128,7 @@ export class ProgramPool {
     if (this.isClosing) throw stopping();
     const { backoff } = owner;
     const restMs = backoff.restMs(performance.now());
-    if (restMs > 0) throw resting(backoff.crashes, restMs, backoff.lastWords);
+    if (restMs > 0) throw resting(backoff.crashes, restMs);
     const program = new LiveProgram(ref, this.services, backoff, this.freePlace(owner, ref));
     this.services.population.add(program);
     owner.programs.add(program);

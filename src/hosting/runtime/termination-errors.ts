@@ -1,10 +1,10 @@
 /**
- * The errors of requests whose program was refused, killed or has exited. Each names the limit or the last words of the
- * program, and what its author can do.
+ * The errors of requests whose program was refused, killed or has exited. Each names the limit, and what its author can do.
+ * Callers read them, so none repeats what the program printed: that is in the log of its owner.
  *
  * `LimitExceededError` goes to the request that exceeded a limit, `ProgramCrashedError` to others in flight: it may
  * have run in part, so only the caller knows if a repetition is safe. Busy, resting, not started and unavailable mean
- * that the request did not run. From the fifth crash in a row on, the refusal quotes the program's output. Outcomes
+ * that the request did not run. Outcomes
  * (`exceededCpu`, `exceededMemory`, `exceededWall`, `exceededResponse`) appear in the runtime logs.
  */
 import {
@@ -19,14 +19,10 @@ import {
 import type { InstanceExit } from '../engine.js';
 import type { ProgramLimits } from '../hosting.types.js';
 
+const IN_LOG = 'Its owner finds its output in the log.';
+
 /** Reason of a kill. */
 export type KillReason = 'cpu' | 'stall' | 'memory';
-
-/** Length limit of quoted output. */
-const WORDS_MAX = 500;
-
-/** Number of crashes in a row from which the error quotes the program. */
-const QUOTED_FROM = 5;
 
 /** Error of the request that caused the kill. */
 export function limitError(
@@ -72,17 +68,14 @@ export function overResponse(bytes: number): LimitExceededError {
 }
 
 /** Error of requests whose program has exited. */
-export function whenGone({ reason, detail }: InstanceExit, { memoryMb }: ProgramLimits): HostedFailure {
+export function whenGone({ reason }: InstanceExit, { memoryMb }: ProgramLimits): HostedFailure {
   if (reason === 'memory') return overMemory(memoryMb);
   if (reason === 'stopped') {
     return new ProgramCrashedError(
       'The program was stopped while it worked on the request, which may have run: try again.',
     );
   }
-  const words = quoted(detail);
-  return new ProgramCrashedError(
-    `The program crashed while it worked on the request, which may have run.${words ? ` It said: ${words}` : ''}`,
-  );
+  return new ProgramCrashedError(`The program crashed while it worked on the request, which may have run. ${IN_LOG}`);
 }
 
 /** Error of a connection that the program closed without an answer while running on. */
@@ -92,11 +85,10 @@ export function noAnswer(): ProgramCrashedError {
   );
 }
 
-export function resting(crashes: number, restMs: number, lastWords: string): ProgramRestingError {
+export function resting(crashes: number, restMs: number): ProgramRestingError {
   const seconds = Math.ceil(restMs / 1_000);
-  const words = crashes >= QUOTED_FROM ? quoted(lastWords) : '';
   return new ProgramRestingError(
-    `The program crashed ${crashes} times in a row and is started again in ${seconds} s.${words ? ` It said: ${words}` : ''}`,
+    `The program crashed ${crashes} times in a row and is started again in ${seconds} s. ${IN_LOG}`,
     seconds,
   );
 }
@@ -141,10 +133,4 @@ export function notLoaded(): HostingUnavailableError {
   return new HostingUnavailableError(
     'The program could not be loaded: try again. If this lasts, ask the operator to look into the log.',
   );
-}
-
-/** Output on one line, limited in length. */
-function quoted(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > WORDS_MAX ? `…${line.slice(-WORDS_MAX)}` : line;
 }

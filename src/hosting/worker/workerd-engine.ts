@@ -35,6 +35,9 @@ import { Pool, type Dispatcher } from 'undici';
  */
 const START_MS_MAX = 30_000;
 
+/** Length limit of the output of a module that does not load. */
+const OUTPUT_CHARS_MAX = 8_000;
+
 /** First free descriptor after the standard streams and workerd's control channel. */
 const FIRST_HELD = 4;
 
@@ -172,7 +175,9 @@ export class WorkerdEngine extends Engine {
         folders: stateDir === null ? [] : [stateDir],
       });
       const sockets = ['requests', 'health'];
-      const process = await listening(() => new WorkerdProcess(launch, openFiles, sockets, (line) => log.print(line)));
+      const process = await listening(
+        () => new WorkerdProcess(launch, openFiles, sockets, context.redact, (line) => log.print(line)),
+      );
       log.loaded();
       return process;
     } finally {
@@ -207,11 +212,15 @@ async function listening(spawn: () => WorkerdProcess, isLast = false): Promise<W
   const { by, hasRunOutOfMemory, lastWords, detail } = await process.ended;
   const isKilled = by === 'SIGKILL' && !isLate && !hasRunOutOfMemory;
   if (isKilled && !isLast) return listening(spawn, true);
-  let why = lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+  let why = `The module could not be started (${by}).`;
   if (isKilled) why = KILLED;
   if (hasRunOutOfMemory) why = 'The module exceeded its memory limit while it was loaded.';
   if (isLate) why = `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
-  throw new ProgramStartError(why, detail);
+  throw new ProgramStartError(
+    why,
+    detail,
+    isKilled || hasRunOutOfMemory || isLate ? '' : lastWords.join('\n').slice(0, OUTPUT_CHARS_MAX),
+  );
 }
 
 function pool(socketPath: string): Pool {

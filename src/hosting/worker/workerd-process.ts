@@ -51,11 +51,14 @@ export class WorkerdProcess {
    * @param held descriptors to pass from 4 on
    *
    * @param sockets sockets whose opening makes it ready
+   *
+   * @param redact blanks secrets in its last output
    */
   constructor(
     { file, args, options }: Launch,
     held: HeldFiles,
     sockets: string[],
+    private readonly redact: (text: string) => string,
     private readonly onConsole: (line: TraceLine) => void,
   ) {
     this.listening = new Set(sockets);
@@ -96,9 +99,10 @@ export class WorkerdProcess {
     const output = readOutputLine(text, new Date());
     if (output.by === 'code') return this.onConsole(output.line);
     this.hasRunOutOfMemory ||= saysOutOfMemory(output.message);
-    const words = forAuthor(output.message);
+    const message = this.redact(output.message);
+    const words = forAuthor(message);
     if (words !== null) append(this.lastWords, words);
-    else append(this.detail, output.message);
+    else append(this.detail, message);
   }
 
   private control(text: string): void {

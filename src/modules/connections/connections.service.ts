@@ -15,7 +15,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { hostedFailureIn, ProgramStartError } from '../../hosting/hosting.errors.js';
+import { hostedFailureIn, messageForOwner, ProgramStartError } from '../../hosting/hosting.errors.js';
 import { isGuest } from '../../platform/http/held-by-keys.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
@@ -213,7 +213,7 @@ export class ConnectionsService {
     const failure = await this.checks.run(id);
     if (source && hostedFailureIn(failure) instanceof ProgramStartError) {
       await this.deletion.delete(id);
-      throw InvalidSourceError.whileLoading(source.entrypoint, failure as Error);
+      throw InvalidSourceError.whileLoading(source.entrypoint, messageForOwner(failure as Error));
     }
     return this.reader.byRowId(id);
   }

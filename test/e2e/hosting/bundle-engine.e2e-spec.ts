@@ -142,6 +142,7 @@ async function start(
     stateDir: join(folder, 'state'),
     log: () => undefined,
     onTrace: (trace: Trace) => traces.push(trace),
+    redact: (text: string) => text,
   };
   const program = { ref, file, secrets, configSchema: null, egressAllow };
   return (instance = await new BundleEngine(env, new Tuning(tuning), new Sandbox(env), openWayOut).start(

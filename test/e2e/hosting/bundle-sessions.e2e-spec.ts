@@ -47,7 +47,7 @@ describe('a session of a bundle', () => {
 
   verifies('bundle:session', 'fails its waiting calls with the reason of its end, and is removed', async () => {
     const client = await bundle.connect();
-    await expect(textOf(client, 'die')).rejects.toThrow(/ended before it answered.*exit code 3.*cannot go on/);
+    await expect(textOf(client, 'die')).rejects.toThrow(/ended before it answered\. .*exit code 3\.$/);
     await expect(textOf(client, 'echo')).rejects.toThrow(/Session not found/);
     expect(bundle.told).toContain('cannot go on');
   });

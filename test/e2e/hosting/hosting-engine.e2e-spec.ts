@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../src/hosting/hosting.types.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosting/hosted-programs.js';
 import { CLIENT_CODE, type Tried } from '../../support/hosting/egress-worker.js';
@@ -628,9 +629,11 @@ describe('a module that does not start', () => {
       () => null,
       (thrown: Error) => thrown,
     );
-    expect(error?.constructor.name).toBe('ProgramStartError');
-    expect(error?.message).toMatch(said);
-    expect(error?.message).not.toMatch(/workerd|\/proc|\/tmp|main\.mjs/);
+    expect(error).toBeInstanceOf(ProgramStartError);
+    expect(error?.message).toBe('The module could not be started (1).');
+    const { output } = error as ProgramStartError;
+    expect(output).toMatch(said);
+    expect(output).not.toMatch(/workerd|\/proc|\/tmp|main\.mjs/);
   });
 });
 

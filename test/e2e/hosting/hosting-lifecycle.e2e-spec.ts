@@ -82,15 +82,15 @@ describe('a program is started', () => {
     expect(own?.invocationId).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  verifies('runtime:start:failure', 'and a failure to start is reported with its output', async () => {
+  verifies('runtime:start:failure', 'and a failure to start is reported to its owner with its output', async () => {
     await start();
     const ref = await hosted.add('throw new Error("no database"); export default () => {};');
     const { error, invocationId } = await hosted.ask(ref);
     expect(error).toMatchObject({ code: 'upstream_error', mayHaveRun: false });
-    expect(error?.message).toContain('no database');
+    expect(error?.message).not.toContain('no database');
     expect(hosted.told(invocationId)).toMatchObject({
       outcome: 'exception',
-      exceptions: [{ name: 'ProgramStartError' }],
+      exceptions: [{ name: 'ProgramStartError', message: expect.stringContaining('no database') }, {}],
     });
   });
 });
@@ -456,17 +456,17 @@ describe('new values', () => {
 describe('a program that crashes', () => {
   verifies(
     'runtime:crash:back-off',
-    'fails its requests with its output, is restarted by the next one, and backs off after repeated crashes',
+    'fails its requests without its output, is restarted by the next one, and backs off after repeated crashes',
     async () => {
       await start();
       const ref = await hosted.add(program('a'));
       await hosted.ask(ref);
       const dead = await hosted.ask(ref, '/die');
       expect(dead.error).toMatchObject({ name: 'ProgramCrashedError', mayHaveRun: true });
-      expect(dead.error?.message).toContain('last words of a');
+      expect(dead.error?.message).not.toContain('last words of a');
       expect(hosted.told(dead.invocationId)).toMatchObject({
         outcome: 'exception',
-        exceptions: [{ name: 'ProgramCrashedError' }],
+        exceptions: [{ name: 'ProgramCrashedError', message: expect.stringContaining('last words of a') }, {}],
       });
       await hosted.ask(ref, '/die');
       const resting = await hosted.ask(ref);

@@ -57,6 +57,7 @@ export async function startBundle({
     },
     handlers: {
       log: () => undefined,
+      redact: (text) => text,
       onLine: (_id, { message }) => told.push(message),
       onFailure: (_id, outcome, message) => told.push(`${outcome}: ${message}`),
     },

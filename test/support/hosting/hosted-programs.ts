@@ -72,6 +72,7 @@ export class HostedPrograms {
       stateDir,
       log: () => undefined,
       onTrace: (trace) => traces.push(trace),
+      redact: (text) => text,
     };
     const instance = await this.engine.start(program, context);
     this.running.push(instance);

@@ -47,7 +47,8 @@ export class NodeEngine extends Engine {
       reason: isStopping ? 'stopped' : 'crashed',
       detail: words,
     }));
-    if (!(await Promise.race([isReady, exited.then(() => false)]))) throw new ProgramStartError(`It said: ${words}`);
+    if (!(await Promise.race([isReady, exited.then(() => false)])))
+      throw new ProgramStartError('It does not start.', undefined, words);
     this.started.push(ref.id);
     const dispatcher = new Pool('http://program', { socketPath: join(runDir, 'in.sock'), connections: null });
     const health = new Client('http://program', { socketPath: join(runDir, 'health.sock') });

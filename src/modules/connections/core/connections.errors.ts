@@ -147,7 +147,7 @@ export class InvalidSourceError extends DomainError {
   }
 
   /** The compiled module failed, so the place in its source is unknown. */
-  static whileLoading(path: string, { message }: Error): InvalidSourceError {
+  static whileLoading(path: string, message: string): InvalidSourceError {
     return new InvalidSourceError(`The module ${path} cannot be loaded: ${message}`, [
       { path, line: 1, column: 1, message },
     ]);

@@ -1,3 +1,4 @@
+import { messageForOwner } from '../../../hosting/hosting.errors.js';
 import { visible } from '../../../platform/text/quoted.js';
 import type { ConnectionTarget } from '../core/connection.entity.js';
 import type { DiagnosisStepDto, DiagnosisStepName } from './diagnosis.dto.js';
@@ -22,8 +23,11 @@ export class StepFailedError extends Error {
 export class DiagnosisLog {
   readonly steps: DiagnosisStepDto[] = [];
   private readonly secrets: string[];
+  /** Callers that can read the diagnosis of a module can also read its output. */
+  private readonly isOwnProgram: boolean;
 
   constructor(target: ConnectionTarget) {
+    this.isOwnProgram = target.kind === 'source';
     const headers = 'headers' in target ? Object.values(target.headers) : [];
     const query = target.kind === 'server' ? target.query.map(([, value]) => value) : [];
     const own = target.kind === 'url' ? [...new URL(target.url).searchParams.values()] : [];
@@ -60,7 +64,7 @@ export class DiagnosisLog {
 
   /** @throws StepFailedError */
   fail(step: DiagnosisStepName, reason: Error, ms = 0): never {
-    this.add(step, 'failed', reason.message, ms);
+    this.add(step, 'failed', this.isOwnProgram ? messageForOwner(reason) : reason.message, ms);
     throw new StepFailedError(step, reason);
   }
 

@@ -9,7 +9,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { Tuning } from '../../../config/tuning.js';
-import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
+import { hostedFailureIn, messageForOwner, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
@@ -63,7 +63,7 @@ export class BundleScan {
     const program = scannedBundle(release.id);
     const redact = (message: string) => redactCredentials(message, { secrets: Object.values(credentials) });
     const query = Object.entries(credentials);
-    const channel = this.hosted.channelTo(program, { mcpPath: '/', name: 'The bundle', query });
+    const channel = this.hosted.channelTo(program, { mcpPath: '/', name: 'The bundle', query, isScan: true });
     try {
       const scan = await scanUnderLease(channel, lease, {
         timeoutMs: this.tuning.releaseScanTimeoutMs,
@@ -88,7 +88,7 @@ export class BundleScan {
         return { facts: claimed, source: 'files', whyNot };
       }
       const isOurs = failure !== null && !failure.mayHaveRun && !(failure instanceof ProgramStartError);
-      return { outcome: failed(isOurs ? 'FAILURE' : 'FAILURE_SCAN', 'scan', redact(error.message)) };
+      return { outcome: failed(isOurs ? 'FAILURE' : 'FAILURE_SCAN', 'scan', redact(messageForOwner(error))) };
     }
   }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Tuning } from '../../../config/tuning.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
-import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
+import { hostedFailureIn, messageForOwner, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import { configFields, type ConfigField } from '../config/config-fields.js';
@@ -72,11 +72,11 @@ export class HostedScan {
   ): Promise<HostedScanResult> {
     const isStarted = !(hostedFailureIn(failure) instanceof ProgramStartError);
     if (!isStarted || invented.length === 0 || release.serverCard === null) {
-      return { outcome: failed('FAILURE', 'scan', failure.message) };
+      return { outcome: failed('FAILURE', 'scan', messageForOwner(failure)) };
     }
     const names = invented.map((name) => quoted(name)).join(', ');
     const message =
-      `The module wants ${names} of its callers and does not answer without: ${failure.message} ` +
+      `The module wants ${names} of its callers and does not answer without: ${messageForOwner(failure)} ` +
       'What it offers is read from the card it was published with.';
     await lease.log({ stage: 'scan', level: 'warning', message });
     return { facts: factsOfCard(release.serverCard), source: 'claims', mcpPath: '/' };

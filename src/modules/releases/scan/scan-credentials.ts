@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { valueRedactor } from '../../../platform/telemetry/redact-values.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import type { Vault } from '../../../platform/vault/vault.js';
 import type { Release } from '../release.entity.js';
@@ -21,9 +22,6 @@ export interface ScanTarget {
   /** Addition to the error of a server that refuses the credentials; empty for none. */
   note: string;
 }
-
-/** Shorter values occur in texts by chance. */
-const REDACTED_CHARS_MIN = 6;
 
 /**
  * Refuses credentials that cannot be sent, before anything is stored. Their values are not repeated.
@@ -115,13 +113,9 @@ export function credentialTarget(
   return { url, headers, secrets: Object.values(credentials), note: inQuery.length === 0 ? '' : ` ${note}` };
 }
 
-/** Replaces credentials in a text of the upstream, plain or URL-encoded. */
+/** Replaces credentials in a message of the upstream, in all usual spellings. */
 export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
-  const spellings = secrets
-    .filter(({ length }) => length >= REDACTED_CHARS_MIN)
-    .flatMap((secret) => [secret, new URLSearchParams({ '': secret }).toString().slice(1), encodeURIComponent(secret)])
-    .flatMap((secret) => [secret, encodeURIComponent(secret)]);
-  return spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[credential]'), text);
+  return valueRedactor(secrets, '[credential]')(text);
 }
 
 function fieldsOf(configSchema: ConfigSchema | null, kind: 'external' | 'hosted' = 'external'): ConfigField[] {
