@@ -72,7 +72,7 @@ export function ensureInstalled() {
 }
 
 /**
- * Runs `nest build` unless dist was built from exactly the sources at hand. Compares contents, not times, so a branch
+ * Runs `nest build` and writes the description of the API, unless dist was built from exactly the sources at hand. Compares contents, not times, so a branch
  * switched forth and back does not rebuild; dist itself is compared by name, size and time, so a build made by another
  * tool (`npm run dev`) is not mistaken for this one.
  */
@@ -94,6 +94,7 @@ export function ensureBuilt() {
       fail('Building failed; the compiler says why above.');
     }
     removeOrphans();
+    describeApi();
     writeFileSync(stamp, `${sources} ${distHash()}`);
   } finally {
     release();
@@ -205,6 +206,15 @@ function distHash() {
     hash.update(`${relative(dist, file)} ${size} ${mtimeMs}\0`);
   }
   return hash.digest('hex');
+}
+
+/** Writes the documents of the API as they are served: making them at the first request would block the service. */
+function describeApi() {
+  const cli = join(dist, 'src', 'cli', 'openapi.js');
+  const result = spawnSync(process.execPath, [cli, '--served', join(dist, 'openapi')], { cwd: root, encoding: 'utf8' });
+  if (result.status === 0) return;
+  process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
+  fail('The description of the API could not be written.');
 }
 
 /** Compiled files whose source is gone would live on: a deleted migration would still run. */

@@ -6,9 +6,12 @@
  * A guide is a framed page for `Accept: text/html` and its Markdown for everybody else. Swagger UI keeps the key for the tab, in
  * `sessionStorage`.
  */
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type { INestApplication } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
@@ -33,12 +36,15 @@ const DOCS_HEADERS = {
   'referrer-policy': 'no-referrer',
 };
 
-/** The documents that Swagger serializes for each request, and their content types. */
-const DOCUMENTS = {
+/** The documents that describe the API, and their content types. */
+const DOCUMENTS: Record<string, string> = {
   '/openapi.json': 'application/json; charset=utf-8',
   '/openapi.yaml': 'text/yaml; charset=utf-8',
   '/docs/swagger-ui-init.js': 'application/javascript; charset=utf-8',
 };
+
+/** The documents as the build wrote them; `npm run dev` writes none. */
+const BUILT_FOLDER = join(import.meta.dirname, '../openapi');
 
 /** The pages of the documentation, in the same place of the repository and of the image. */
 const PACKAGE_FOLDER = dirname(createRequire(import.meta.url).resolve('slipway/package.json'));
@@ -57,7 +63,6 @@ export function serveDocs(
   limits: RequestLimits,
   sessions: SessionsService,
 ): void {
-  let document: OpenAPIObject | undefined;
   app.use((request: Request, response: Response, next: () => void) => {
     const isPage = /^\/docs(?:\/|$)/.test(request.path);
     if (isPage || request.path === '/' || request.path.endsWith('.md') || request.path in DOCUMENTS)
@@ -66,14 +71,16 @@ export function serveDocs(
     next();
   });
   const express = app.getHttpAdapter().getInstance() as Express;
+  let documents: Promise<Documents> | undefined;
   for (const [path, type] of Object.entries(DOCUMENTS)) {
-    let kept: Buffer | undefined;
-    express.get(path, (_request, response, next) => {
-      response.set('content-type', type);
-      if (kept) return void response.send(kept);
-      const send = response.send.bind(response);
-      response.send = (text: string) => send((kept = Buffer.from(text)));
-      next();
+    // Swagger has the script at a second path too.
+    const paths = path.endsWith('.js') ? [path, `/docs${path}`] : path;
+    express.get(paths, async (_request, response) => {
+      documents ??= documentsOf(app, env);
+      // Rendering can fail for a passing reason, such as a limit of processes: the next request tries it again.
+      documents.catch(() => (documents = undefined));
+      const { [path]: bytes } = await documents;
+      response.set('content-type', type).send(bytes);
     });
   }
   const files = documentationFiles();
@@ -105,7 +112,55 @@ export function serveDocs(
       sendFramed(env, request, response, person?.accountName ?? null, () => content);
     });
   }
-  SwaggerModule.setup('docs', app, () => (document ??= createOpenApi(app)), {
+  serveSwagger(app, app);
+  app.use(async (request: Request, response: Response, next: () => void) => {
+    if (request.path !== '/' || request.method !== 'GET') return next();
+    response.vary('Accept');
+    if (request.accepts(['json', 'html']) === 'html') {
+      return (await personOf(request)) ? redirectTo(response, './ui/') : sendPage(response, startPage(env, guides));
+    }
+    const paths = guides.map(({ path }) => `/${path}`);
+    response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
+  });
+}
+
+/** The documents by path. */
+type Documents = Record<string, Buffer>;
+
+/**
+ * Returns the documents that the build wrote. With modules from outside the tree they are rendered, in a thread, because
+ * that takes half a second.
+ */
+async function documentsOf(app: NestExpressApplication, env: Env): Promise<Documents> {
+  const hasModules = (env.modules ?? []).length > 0;
+  if (!hasModules && existsSync(BUILT_FOLDER)) {
+    const read = async (path: string) => [path, await readFile(join(BUILT_FOLDER, basename(path)))] as const;
+    return Object.fromEntries(await Promise.all(Object.keys(DOCUMENTS).map(read)));
+  }
+  // Tests run the sources, which a thread cannot.
+  if (!import.meta.filename.endsWith('.js')) return renderDocuments(app);
+  const thread = new Worker(new URL('./cli/openapi.js', import.meta.url), { workerData: env.modules });
+  const [documents] = (await once(thread, 'message')) as [Record<string, Uint8Array>];
+  return Object.fromEntries(Object.entries(documents).map(([path, bytes]) => [path, Buffer.from(bytes)]));
+}
+
+/** Renders the documents of an app, which may be a preview. */
+export async function renderDocuments(app: NestExpressApplication): Promise<Documents> {
+  const documents: Documents = {};
+  const handlers = new Map<string, (request: object, response: object) => Promise<void>>();
+  const recorder = { get: (path: string, handler: never) => handlers.set(path, handler), getType: () => 'express' };
+  serveSwagger(app, { getHttpAdapter: () => recorder, useStaticAssets: () => undefined });
+  for (const path of Object.keys(DOCUMENTS)) {
+    const send = (text: string) => (documents[path] = Buffer.from(text));
+    await handlers.get(path)?.({}, { type: () => undefined, send });
+  }
+  return documents;
+}
+
+/** Registers Swagger UI and the documents of `app` in `target`. */
+function serveSwagger(app: INestApplication, target: object): void {
+  let document: OpenAPIObject | undefined;
+  SwaggerModule.setup('docs', target as INestApplication, () => (document ??= createOpenApi(app)), {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
     customSiteTitle: 'Slipway API',
@@ -116,15 +171,6 @@ export function serveDocs(
       defaultModelsExpandDepth: 0,
       onComplete: keepKeyForTab,
     },
-  });
-  app.use(async (request: Request, response: Response, next: () => void) => {
-    if (request.path !== '/' || request.method !== 'GET') return next();
-    response.vary('Accept');
-    if (request.accepts(['json', 'html']) === 'html') {
-      return (await personOf(request)) ? redirectTo(response, './ui/') : sendPage(response, startPage(env, guides));
-    }
-    const paths = guides.map(({ path }) => `/${path}`);
-    response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
   });
 }
 

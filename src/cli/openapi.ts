@@ -1,15 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import { renderDocuments } from '../app.docs.js';
 import { createApp } from '../app.setup.js';
 import { loadEnv } from '../config/env.js';
 import { createOpenApi } from '../platform/http/openapi-document.js';
 
-/** Writes the OpenAPI document to the path given; needs no database. */
-const [, , file = 'openapi.json'] = process.argv;
+/**
+ * Writes the OpenAPI document to the path given, or with `--served` all documents as they are served into that folder. In
+ * a thread of the service it posts them, with those of its external modules. Needs no database.
+ */
+const [, , file = 'openapi.json', folder = ''] = process.argv;
 const env = loadEnv({
   DATABASE_URL: 'postgres://localhost/none',
   ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+  ...(parentPort && { SLIPWAY_MODULES: (workerData as string[]).join() }),
 });
 const app = await createApp(env, { preview: true });
-await writeFile(file, `${JSON.stringify(createOpenApi(app), null, 2)}\n`);
+if (parentPort) parentPort.postMessage(await renderDocuments(app));
+else if (file === '--served') {
+  await mkdir(folder, { recursive: true });
+  for (const [path, bytes] of Object.entries(await renderDocuments(app))) {
+    await writeFile(join(folder, basename(path)), bytes);
+  }
+} else await writeFile(file, `${JSON.stringify(createOpenApi(app), null, 2)}\n`);
 process.exit(0);
