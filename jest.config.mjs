@@ -16,6 +16,9 @@ const services = {
 };
 const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts'));
 const hasLong = (file) => isLong(file) || /\b(longIt|longVerifies)\b/.test(readFileSync(file, 'utf8'));
+/** True for a file of which some tests do not run alone: the calls with `each` and of tables count too. */
+const hasOthers = (file) =>
+  !isAlone(file) || /^\s*(it|test|verifies|longIt|longVerifies)(\.each)?\b/m.test(readFileSync(file, 'utf8'));
 const isAlone = (file) => /^\s*(aloneIt|aloneVerifies)\(/m.test(readFileSync(file, 'utf8'));
 /** Kills processes, or measures time. */
 const isLongAlone = (file) => /^\/\/ Runs alone: /m.test(readFileSync(file, 'utf8').slice(0, 400));
@@ -35,8 +38,8 @@ const only = (chosen) => ({ testMatch: chosen.length > 0 ? chosen : ['<rootDir>/
  */
 export default {
   projects: [
-    { ...common, displayName: 'unit', testRegex: '\\.spec\\.ts$' },
-    { ...services, displayName: 'e2e', ...only(files.filter((file) => !isLong(file))) },
+    { ...common, displayName: 'unit', ...only(unitFiles.filter(hasOthers)) },
+    { ...services, displayName: 'e2e', ...only(files.filter((file) => !isLong(file) && hasOthers(file))) },
     {
       ...services,
       displayName: 'long',

@@ -325,7 +325,11 @@ describe('a login', () => {
               [401, 403, 404].includes(await call(each, client.resource, tokens.access_token));
             await until(isRefused, `a login ends by ${name}`, END_MS_MAX);
           }
-          await until(() => streams.every(({ isOpen }) => !isOpen), `the streams of a login end by ${name}`, END_MS_MAX);
+          await until(
+            () => streams.every(({ isOpen }) => !isOpen),
+            `the streams of a login end by ${name}`,
+            END_MS_MAX,
+          );
         }),
       );
       expect(controls.map(({ isOpen }) => isOpen)).toEqual([true, true]);

@@ -33,7 +33,6 @@ import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 import { testSeed } from '../../support/seed.mjs';
 
-
 const app = testApp();
 const owner = testAccount(app);
 const keyed = () => ({ authorization: `Bearer ${owner.key}` });

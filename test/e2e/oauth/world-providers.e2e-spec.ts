@@ -21,7 +21,6 @@ import {
 import { verifies } from '../../support/verifies.js';
 import { testSeed } from '../../support/seed.mjs';
 
-
 const app = testApp();
 const account = testAccount(app);
 let provider: QuirkyProvider;
