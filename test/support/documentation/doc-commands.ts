@@ -105,7 +105,7 @@ const PINNED: Record<string, string> = {
   'mcp-remote': '0.15.1',
   bestzip: '2.2.7',
   esbuild: '0.28.2',
-  skills: '1.7.4',
+  skills: '1.5.18',
   ws: '8.23.0',
   zod: '4.6.7',
 };
