@@ -40,3 +40,14 @@ export async function createConnection(
   expect(response.status).toBe(201);
   return { namespace: inside, connectionId, path, body: response.body as Record<string, unknown> };
 }
+
+/** An organization with these members. */
+export async function createOrganization(
+  app: TestApp,
+  members: Partial<Record<'owner' | 'editor' | 'member' | 'guest', TestAccount>>,
+): Promise<TestAccount> {
+  const organization = await app.account({ kind: 'organization' });
+  for (const [role, { id }] of Object.entries(members))
+    await app.as(app.operator).put(`/accounts/${organization.id}/members/${id}`, { role }).expect(200);
+  return organization;
+}

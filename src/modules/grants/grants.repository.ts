@@ -5,6 +5,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { grantsTo, IS_CURRENT, TERMS, toolsOfAll } from '../auth/memberships.access.js';
 import type { FoundGrant, GrantedThing, Visibility } from '../auth/access.types.js';
+import { callableByAccount } from '../auth/visible-servers.access.js';
 import type { GivenGrantRow, GrantedRow, GrantTarget, GrantTerms, ListedGrantRow } from './grant.types.js';
 
 /** A grant that was found, with the id of the row that was asked for. */
@@ -59,6 +60,14 @@ interface ThingRow {
   visibility: Visibility | null;
   /** Why the operator suspended it, or its namespace; null for one in use. */
   suspended: string | null;
+}
+
+/** A server of another owner behind a connection. */
+interface ServerBehind {
+  ownerId: string;
+  namespace: string;
+  /** Its qualified name. */
+  name: string;
 }
 
 /** The current grants of what the account $1 owns. */
@@ -126,6 +135,18 @@ export class GrantsRepository {
       [id],
     );
     return row ?? null;
+  }
+
+  /** Servers of other owners behind the connections of a target that the grantee cannot call itself. @param subjectId null: everybody */
+  serversBehind({ kind, id }: GrantTarget, subjectId: string | null): Promise<ServerBehind[]> {
+    return this.database.query<ServerBehind[]>(
+      `SELECT DISTINCT o.account_id AS "ownerId", o.name AS namespace, concat_ws('/', o.name, nullif(s.name, '')) AS name
+         FROM connections c JOIN namespaces n ON n.id = c.namespace_id
+         JOIN servers s ON s.id = c.server_id JOIN namespaces o ON o.id = s.namespace_id
+        WHERE c.${kind === 'namespace' ? 'namespace_id' : 'id'} = $1 AND o.account_id <> n.account_id
+          AND ${callableByAccount('s', '$2::uuid')} IS NOT TRUE`,
+      [id, subjectId],
+    );
   }
 
   /** The account of this id, or of this name; null when there is none. */

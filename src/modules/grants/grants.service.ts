@@ -23,6 +23,7 @@ import {
 import type { GrantTarget } from './grant.types.js';
 import { AccessService } from '../auth/access.service.js';
 import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { NotGrantableError } from '../servers/servers.errors.js';
 import { membersOnly } from './grants.docs.js';
 import { GrantsRepository } from './grants.repository.js';
 
@@ -79,6 +80,9 @@ export class GrantsService {
     const { ownerId, organizationId } = await this.rightOf(caller, target, missing);
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (account?.id === ownerId) throw new InvalidInputError('account owns this already: name another account');
+    for (const server of await this.rows.serversBehind(target, account?.id ?? null)) {
+      if (!this.access.may(caller, 'own', server)) throw new NotGrantableError(server.name);
+    }
     const row = { subjectId: account?.id ?? null, ...terms, createdBy: caller.accountId, organizationId };
     const stored = await this.rows.set(target, row, GRANTS_MAX, within).catch(onViolation({ foreignKey: unknown }));
     if (stored === 'missing') throw missing();

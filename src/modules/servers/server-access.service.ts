@@ -91,6 +91,11 @@ export class ServerAccessService implements OnModuleInit {
     return this.may(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }
 
+  /** True if the caller can grant the server to anybody. @throws KeyScopeError */
+  mayGrant(caller: Caller, { ownerId, namespace }: ServerTarget): boolean {
+    return this.access.may(caller, 'own', { ownerId, namespace });
+  }
+
   /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */
   async lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
     const closed = new Set(await this.rows.closedAmong([...new Set(uses.map(({ serverId }) => serverId))]));

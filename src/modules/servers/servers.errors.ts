@@ -29,6 +29,17 @@ export class AccessRequiredError extends CallFailure {
   }
 }
 
+/** A connection lets others call a server that its owner can call, but not grant. */
+export class NotGrantableError extends ForbiddenError {
+  /** @param name the qualified name of the server */
+  constructor(name: string) {
+    super(
+      `Forbidden: only the owner of the server ${name} grants it to others, also by a connection. ` +
+        'Ask its owner to grant it to them.',
+    );
+  }
+}
+
 /** Only owners of an organization let everybody call one of its servers. */
 export class PublicByOwnersError extends ForbiddenError {
   constructor() {

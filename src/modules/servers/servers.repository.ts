@@ -4,7 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { BY_MEMBERSHIP, type GrantRef, type Visibility } from '../auth/access.types.js';
-import { accountsOf, grantsTo, toolsOfAll } from '../auth/memberships.access.js';
+import { accountsOf, grantsTo, IS_CURRENT, toolsOfAll } from '../auth/memberships.access.js';
 import type { Suspension } from '../auth/suspension.types.js';
 import { callableByAccount, visibleToAccount } from '../auth/visible-servers.access.js';
 import { Vault } from '../../platform/vault/vault.js';
@@ -148,6 +148,18 @@ export class ServersRepository {
         WHERE coalesce(s.suspended, n.suspended) IS NOT NULL OR NOT ${callableByAccount('s', 'u.account')}`,
       [uses.map(({ serverId }) => serverId), uses.map(({ accountId }) => accountId)],
     );
+  }
+
+  /** True if a namespace of another owner is granted to somebody who cannot call the server. */
+  async isSharedBy(id: string, namespaceId: string): Promise<boolean> {
+    const rows = await this.database.query<unknown[]>(
+      `SELECT FROM servers s JOIN namespaces o ON o.id = s.namespace_id JOIN namespaces n ON n.id = $2
+         JOIN (SELECT g.namespace_id, g.subject_id FROM grants g WHERE ${IS_CURRENT}) given ON given.namespace_id = n.id
+        WHERE s.id = $1 AND o.account_id <> n.account_id
+          AND ${callableByAccount('s', 'given.subject_id')} IS NOT TRUE LIMIT 1`,
+      [id, namespaceId],
+    );
+    return rows.length > 0;
   }
 
   /** The public record of a server; null when there is none that the account may find. */

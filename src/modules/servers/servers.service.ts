@@ -24,7 +24,7 @@ import {
   type ServerChange,
   type ServerRef,
 } from './server.types.js';
-import { AccessRequiredError, ServerNotFoundError } from './servers.errors.js';
+import { AccessRequiredError, NotGrantableError, ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 import { ServerAccessService } from './server-access.service.js';
 import { ServerCardsService } from './server-cards.service.js';
@@ -143,6 +143,31 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async requireCall(caller: Caller, server: ServerRef): Promise<void> {
     if (!(await this.access.mayCallByAccount(caller, server)))
       throw new AccessRequiredError(formatQualifiedName(server));
+  }
+
+  /**
+   * Requires that the caller can call what a connection of `owner` to the server calls.
+   *
+   * @throws AccessRequiredError if one of them cannot call the server, or the caller can call fewer tools
+   */
+  async requireCallFor(owner: Caller, caller: Caller, server: ServerRef): Promise<void> {
+    await this.requireCall(owner, server);
+    await this.requireCall(caller, server);
+    const tools = this.access.grantOf({ ...caller, scopes: null }, server)?.tools;
+    if (!tools) return;
+    const ofOwner = this.access.grantOf(owner, server)?.tools;
+    if (!ofOwner?.every((tool) => tools.includes(tool))) throw new AccessRequiredError(formatQualifiedName(server));
+  }
+
+  /**
+   * Requires that a connection to the server in this namespace does not open it to grantees of the namespace, unless the caller
+   * can grant the server.
+   *
+   * @throws ForbiddenError
+   */
+  async requireUnshared(server: ServerRef, namespaceId: string, caller: Caller): Promise<void> {
+    if (server.visibility === 'public' || !(await this.rows.isSharedBy(server.id, namespaceId))) return;
+    if (!this.access.mayGrant(caller, server)) throw new NotGrantableError(formatQualifiedName(server));
   }
 
   /**

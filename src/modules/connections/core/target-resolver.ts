@@ -54,18 +54,18 @@ export class TargetResolver {
   /**
    * The target of a new connection in this namespace.
    *
-   * @param caller whose key must cover calls of a server that is not public: connections call it with all rights of their owner
-   * @throws InvalidInputError, also for a server that does not exist, or that the owner of the namespace may not find;
-   * AccessRequiredError for one that it may only find; KeyScopeError
+   * @param caller must be allowed to call the server as well: connections call it with all rights of their owner
+   * @throws InvalidInputError, also for a server that does not exist, or that the caller or the owner of the namespace cannot
+   * find; AccessRequiredError for one that either can only find; KeyScopeError
    */
   async resolve(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<NewTarget> {
     const requested = requireNewTarget(body);
     if (requested.kind === 'uplink') return { ...NOWHERE, targetKind: 'uplink' };
     if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
-    const server = await this.serverOf(requested, namespace);
-    if (server) await this.servers.requireCall(await this.ownerOf(namespace), server);
-    if (server && server.visibility !== 'public') this.access.requireScope(caller, 'call', server.namespace);
+    const server = await this.serverOf(requested, namespace, caller);
     if (server) {
+      await this.requireCall(server, namespace, caller);
+      await this.servers.requireUnshared(server, namespace.id, caller);
       const serverName = formatQualifiedName(server);
       const query = requested.kind === 'url' ? queryOf(requested.url) : [];
       const mcpUrl = this.urls.run(server.slug);
@@ -89,7 +89,7 @@ export class TargetResolver {
     namespace: OwnedNamespace,
     existing: Connection,
     body: SetConnectionDto,
-    { grant }: Caller,
+    caller: Caller,
   ): Promise<TargetChange> {
     const requested = requireSameTarget(existing, body);
     if (requested === null) return {};
@@ -98,11 +98,13 @@ export class TargetResolver {
       if (isDeepStrictEqual(requested.source, existing.source)) return {};
       throw targetConflict('source');
     }
-    const server = await this.serverOf(requested, namespace);
+    const server = await this.serverOf(requested, namespace, caller, existing.serverId);
     if (existing.targetKind === 'server') {
       if (!server || server.id !== existing.serverId) throw targetConflict('server');
       const query = requested.kind === 'url' ? queryOf(requested.url) : [];
-      return query.length > 0 ? { query } : {};
+      if (query.length === 0) return {};
+      await this.requireCall(server, namespace, caller);
+      return { query };
     }
     if (requested.kind === 'server') throw targetConflict('server');
     if (server || existing.mcpUrl === null) throw targetConflict('mcpUrl');
@@ -111,9 +113,15 @@ export class TargetResolver {
     if (existing.statusState === 'input_required' && isSamePlace(requested.url, existing.mcpUrl)) {
       return { mcpUrl: requested.url };
     }
-    if (existing.lastOkAt !== null || grant) throw targetConflict('mcpUrl');
+    if (existing.lastOkAt !== null || caller.grant) throw targetConflict('mcpUrl');
     this.requireElsewhere(requested.url);
     return { mcpUrl: requested.url, isMove: true };
+  }
+
+  /** @throws AccessRequiredError unless the owner of the namespace and the caller can call the server; KeyScopeError */
+  private async requireCall(server: ServerRef, namespace: OwnedNamespace, caller: Caller): Promise<void> {
+    await this.servers.requireCallFor(await this.ownerOf(namespace), caller, server);
+    if (server.visibility !== 'public') this.access.requireScope(caller, 'call', server.namespace);
   }
 
   /** @throws InvalidInputError for an address of this service */
@@ -140,15 +148,20 @@ export class TargetResolver {
     }
   }
 
-  private async serverOf(requested: RequestedTarget, namespace: OwnedNamespace): Promise<ServerRef | null> {
-    if (requested.kind !== 'url') {
-      return requested.kind === 'server' ? this.serverNamed(requested.name, namespace) : null;
-    }
-    const registryAddress = registryAddressOf(requested.url, this.env);
-    if (!registryAddress) return null;
-    const server = await this.at(registryAddress, namespace);
-    if (!server) throw unknownServer('name' in registryAddress ? registryAddress.name : registryAddress.slug);
-    return server;
+  /** @param knownId of the server that the caller knows by the connection, which need not be visible to it */
+  private async serverOf(
+    requested: RequestedTarget,
+    namespace: OwnedNamespace,
+    caller: Caller,
+    knownId: string | null = null,
+  ): Promise<ServerRef | null> {
+    if (requested.kind !== 'url' && requested.kind !== 'server') return null;
+    const address = requested.kind === 'server' ? { name: requested.name } : registryAddressOf(requested.url, this.env);
+    if (!address) return null;
+    const server = await this.at(address, namespace);
+    if (server && (server.id === knownId || (await this.servers.findBySlug(server.slug, caller)))) return server;
+    if (requested.kind === 'server') return null;
+    throw unknownServer('name' in address ? address.name : address.slug);
   }
 
   private async at(address: RegistryAddress, namespace: OwnedNamespace): Promise<ServerRef | null> {
