@@ -26,6 +26,7 @@ let url: string;
 let key: string;
 let upstream: Upstream;
 let tunnel: UplinkClient;
+let isEnding = false;
 let session: Client;
 /** Number of times that each token was executed, wherever. */
 const executions = new Map<string, number>();
@@ -77,7 +78,7 @@ async function keepTunnel(): Promise<void> {
     answers: { 'tools/call': ({ params }) => execute(params.arguments.token) },
   });
   void tunnel.closed.then(({ code }) =>
-    code === 1000 ? undefined : until(() => keepTunnel().then(() => true), 'it pairs'),
+    code === 1000 || isEnding ? undefined : until(() => isEnding || keepTunnel().then(() => true), 'it pairs'),
   );
 }
 
@@ -169,6 +170,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await session.close();
+  isEnding = true;
   tunnel.socket.terminate();
   await upstream.close();
   await cleanUpPrograms();

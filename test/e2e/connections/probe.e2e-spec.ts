@@ -233,14 +233,17 @@ describe('POST /accounts/me/probe', () => {
     const [busy, quick, daily] = [await app.account(), await app.account(), await app.account()];
 
     const silent = await startFaulty('silent');
-    const waiting = Promise.all([0, 1, 2, 3, 4, 5].map((at) => ask({ mcpUrl: silent.url }, busy, both(at))));
+    let answered = 0;
+    const waiting = Promise.all(
+      [0, 1, 2, 3, 4, 5].map((at) => ask({ mcpUrl: silent.url }, busy, both(at)).finally(() => (answered += 1))),
+    );
     const running = async () => {
       const [{ count }] = await app.database.query('SELECT count(*)::int AS count FROM probes WHERE account_id = $1', [
         busy.id,
       ]);
-      return count === 4;
+      return count === 4 && answered === 2;
     };
-    await until(running, 'four of them run');
+    await until(running, 'four of them run, and two are refused');
     expect((await ask({ mcpUrl }, busy, second)).status).toBe(429);
     await silent.close();
     const statuses = (await waiting).map(({ status }) => status).sort();
