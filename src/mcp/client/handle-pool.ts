@@ -88,6 +88,14 @@ export class HandlePool<H extends UpstreamHandle> {
     await this.take(key)?.close(forGood);
   }
 
+  /** {@link end} for every handle that matches. Never throws. */
+  endWhere(matches: (handle: H) => boolean, forGood = false): void {
+    for (const [key, { handle }] of [...this.handles.entries()]) {
+      if (matches(handle))
+        this.end(key, forGood).catch((err: unknown) => this.logger.debug({ msg: 'an end failed', err }));
+    }
+  }
+
   /** Closes all handles and the sweep timer. */
   async close(): Promise<void> {
     this.sweeper.stop();

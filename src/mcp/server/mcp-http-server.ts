@@ -24,6 +24,7 @@ import { ConflictError, ForbiddenError } from '../../platform/errors/domain-erro
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { namesType } from '../../platform/text/media-type.js';
 import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
+import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
@@ -76,7 +77,7 @@ export interface McpServerTarget {
   target: string;
   /** For callers with an OAuth token: the path that it opens. */
   endpoint?: string;
-  /** Grant that opened the endpoint to the account: streams end with it too. */
+  /** Grant that opened the endpoint to the account. */
   grant?: HoldingGrant;
 }
 
@@ -94,6 +95,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     private readonly sessions: LiveSessions,
     private readonly input: ClientInput,
     private readonly streams: StreamLimiter,
+    private readonly open: OpenRequests,
     private readonly sse: SseStreams,
     private readonly resumable: ResumableStreams,
   ) {
@@ -140,10 +142,19 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
+    const open = this.open.of(request);
+    if (open) {
+      open.tool = () => toolIn(text);
+      // Also where its client may come back for the answer.
+      open.end = () => {
+        cancellation.cancel();
+        response.destroy();
+      };
+    }
     let release: () => void = () => undefined;
     // A call without an answer yet may have had effects: it is answered.
     sink.opened = () => {
-      release = this.streams.endWithKey(target.principal, () => cancellation.cancel(), target.grant);
+      release = this.streams.endWithKey(target.principal, () => cancellation.cancel());
     };
     try {
       const stream = sseStreamOf(request);
@@ -172,7 +183,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
    * Answers one request of MCP 2026-07-28 whose client is this process.
    *
    * @param headers by lower-case names, as its client would send them
-   * @param cancellation cancelled here when the credential or the grant of the caller ends
+   * @param cancellation cancelled here when the credential of the caller ends
    * @throws TooManyError
    */
   async serveInProcess(
@@ -185,7 +196,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw tooManyOpen('requests');
-    const release = this.streams.endWithKey(target.principal, () => cancellation.cancel(), target.grant);
+    const release = this.streams.endWithKey(target.principal, () => cancellation.cancel());
     const context = { session: null, findSession: null, cancellation, observer };
     try {
       await this.server.serve(target.channel, contextOf({ headers, headersDistinct: {} }, target, text, context), sink);
@@ -258,12 +269,12 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   /** Serves what a client missed of a stream that it left, and the rest of the stream. */
   private async resume(
     eventId: string,
-    { account, principal, target, grant }: McpServerTarget,
+    { account, principal, target }: McpServerTarget,
     session: ClientSession,
     response: ServerResponse,
   ): Promise<void> {
     const sink = new ResponseSink(response);
-    const leave = this.streams.enter({ account, principal, grant }, session.expiresAt - Date.now(), () => sink.end());
+    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
     if (!leave) throw tooManyOpen('streams');
     const reader = {
       open: () => sink.openAnswer(),
@@ -281,7 +292,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
 
   /** Serves the GET stream of a session until its client disconnects, the session ends, or an hour has passed. */
   private async stream(
-    { channel, account, principal, grant }: McpServerTarget,
+    { channel, account, principal }: McpServerTarget,
     session: ClientSession,
     response: ServerResponse,
     find: () => Promise<McpServerTarget>,
@@ -289,7 +300,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
     let end: () => void = () => sink.end();
-    const leave = this.streams.enter({ account, principal, grant }, session.expiresAt - Date.now(), () => end());
+    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => end());
     if (!leave) throw tooManyOpen('streams');
     const stop = this.listen(session, principal, find, sink);
     if (!stop) {
@@ -438,4 +449,10 @@ export class McpServerMetrics {
   constructor(metrics: Metrics, server: McpHttpServer) {
     for (const [name, help, key] of GAUGES) metrics.gauge(name, help, () => server.stats()[key]);
   }
+}
+
+/** The tool that a message calls; undefined for other messages and for several. */
+function toolIn(text: string): string | undefined {
+  const { method, params } = JSON.parse(text) as { method?: unknown; params?: { name?: unknown } };
+  return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }

@@ -15,6 +15,7 @@ import {
   type AccessTarget,
   type Action,
   type Caller,
+  type FoundGrant,
   type Grant,
   type GrantedThing,
   GrantSource,
@@ -38,6 +39,21 @@ import {
 import { hasKeyPrefix } from './api-key.js';
 import { accountOwns, accountsWith, covers, coversSomewhere, decide } from './may.js';
 
+/** What a rule with `owner` asks. */
+interface OwnedQuestion {
+  action: Action;
+  /** The name of the namespace. */
+  name: string;
+  /** The server, connection or namespace that the path names. */
+  thing: GrantedThing;
+}
+
+/** Where owners and grants are looked up. */
+export interface AccessFacts {
+  owner: (name: string) => Promise<NamespaceOwner | null> | NamespaceOwner | null;
+  grant: (accountId: string, thing: GrantedThing) => Promise<FoundGrant | null> | FoundGrant | null;
+}
+
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
@@ -49,6 +65,10 @@ export class AccessService implements OnModuleInit {
   private sessions!: SessionSource;
   /** Callers of {@link opened}. */
   private readonly members = new WeakMap<Caller, Caller>();
+  private readonly known: AccessFacts = {
+    owner: (name) => this.owners.find(name),
+    grant: (accountId, thing) => this.grants.find(accountId, thing),
+  };
 
   constructor(
     private readonly keys: ApiKeysService,
@@ -147,8 +167,7 @@ export class AccessService implements OnModuleInit {
    * GrantLevelError
    */
   authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Grant | Promise<Grant> {
-    const ownAction = rule.ownersOnly ? 'own' : rule.own ? 'administer' : null;
-    const action = ownAction ?? (rule.discover ? 'discover' : actionOf(rule.scope));
+    const action = actionOfRule(rule);
     if (rule.operator) {
       if (!caller.isOperator) throw new ForbiddenError('Forbidden: only the operator manages accounts');
       this.requireForAll(caller, action);
@@ -168,45 +187,37 @@ export class AccessService implements OnModuleInit {
       if (caller.scopes && !coversSomewhere(caller.scopes, action)) throw new KeyScopeError(action, null);
       return { caller };
     }
-    const owner = target.owner ?? '';
-    // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
-    const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
-    const cached = this.owners.peek(name);
-    if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: name })) {
-      return this.opened(caller, action, cached, name);
+    const question = questionOf(rule, target);
+    const cached = this.owners.peek(question.name);
+    if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: question.name })) {
+      return this.opened(caller, action, cached, question.name);
     }
-    // The server, connection or namespace that the path names.
-    const { connectionId } = target;
-    let thing: GrantedThing = { namespace: name, kind: 'namespace', name: '' };
-    if (rule.owner === 'qualifiedName' && !rule.inNamespace) {
-      thing = { namespace: name, kind: 'server', name: owner.slice(name.length + 1) };
-    } else if (connectionId !== undefined) thing = { namespace: name, kind: 'connection', name: connectionId };
-    return this.authorizeOther(caller, rule, action, name, thing);
+    return this.authorizeOwned(caller, rule, question, this.known);
   }
 
-  private async authorizeOther(
+  /** {@link authorize} for a rule with `owner`. */
+  async authorizeOwned(
     caller: Caller,
     rule: AccessRule,
-    action: Action,
-    name: string,
-    thing: GrantedThing,
+    { action, name, thing }: OwnedQuestion,
+    facts: AccessFacts,
   ): Promise<Grant> {
-    const owner = await this.owners.find(name);
+    const owner = await facts.owner(name);
     if (owner && this.may(caller, action, { ownerId: owner.accountId, namespace: name })) {
       return this.opened(caller, action, owner, name);
     }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
-    const find = (asked: GrantedThing) => (caller === ANONYMOUS ? null : this.grants.find(caller.accountId, asked));
+    const find = (asked: GrantedThing) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, asked));
     // A thing that is not there yet may be made by who was granted its namespace.
     const granted = (await find(thing)) ?? (await find({ namespace: name, kind: 'namespace', name: '' }));
     if (granted) {
-      const { id, level, tools, terms, namespaceId, ownerId } = granted;
+      const { id, level, tools, namespaceId, ownerId } = granted;
       if (!this.may(caller, action, { ownerId, namespace: name, granted: level })) {
         throw new GrantLevelError(level, action);
       }
       if (tools && !rule.byTool) throw new ToolsOnlyError(tools);
       requireActive(action, owner);
-      return { caller: { ...caller, grant: { id, level, tools, terms } }, namespace: { id: namespaceId, name } };
+      return { caller: { ...caller, grant: { id, level, tools } }, namespace: { id: namespaceId, name } };
     }
     const role = owner && caller.memberships.get(owner.accountId);
     if (role && role !== 'guest') throw new RoleError(role);
@@ -232,6 +243,23 @@ export class AccessService implements OnModuleInit {
     if (!member) this.members.set(caller, (member = { ...caller, grant: BY_MEMBERSHIP }));
     return { caller: member, namespace };
   }
+}
+
+/** The action of a rule on its target. */
+export function actionOfRule(rule: AccessRule): Action {
+  const ownAction = rule.ownersOnly ? 'own' : rule.own ? 'administer' : null;
+  return ownAction ?? (rule.discover ? 'discover' : actionOf(rule.scope));
+}
+
+/** What a rule with `owner` asks of its target. */
+export function questionOf(rule: AccessRule, { owner = '', connectionId }: AccessTarget): OwnedQuestion {
+  // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
+  const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
+  let thing: GrantedThing = { namespace: name, kind: 'namespace', name: '' };
+  if (rule.owner === 'qualifiedName' && !rule.inNamespace) {
+    thing = { namespace: name, kind: 'server', name: owner.slice(name.length + 1) };
+  } else if (connectionId !== undefined) thing = { namespace: name, kind: 'connection', name: connectionId };
+  return { action: actionOfRule(rule), name, thing };
 }
 
 /** @throws SuspendedError for a call in a suspended namespace */

@@ -81,8 +81,6 @@ export interface GrantRef {
   level: GrantLevel;
   /** The only tools that it opens; null: all, and all else. */
   tools: readonly string[] | null;
-  /** Changes with the terms of the row: what was opened by others ends. */
-  terms: string;
 }
 
 /**
@@ -93,7 +91,6 @@ export const BY_MEMBERSHIP: GrantRef = {
   id: '00000000-0000-0000-0000-000000000000',
   level: 'call',
   tools: null,
-  terms: '',
 };
 
 /** The caller of what is done for an account without a request of it, such as calls through its connections. */
@@ -245,6 +242,8 @@ export abstract class NamespaceOwners {
   abstract peek(name: string): NamespaceOwner | null;
   /** @returns null when there is no such namespace. At most 5 s old. */
   abstract find(name: string): Promise<NamespaceOwner | null>;
+  /** The owners of namespaces as they are now, by their names. */
+  abstract findAll(names: string[]): Promise<Map<string, NamespaceOwner>>;
   /** Names of the namespaces of accounts, newest first, 1,000 at most. */
   abstract namesOf(accountIds: string[]): Promise<string[]>;
 }
@@ -271,4 +270,6 @@ export type OwnedThing = GrantedThing & { ownerId: string };
 export abstract class GrantSource {
   /** @returns null when nothing was granted, or the thing does not exist. At most 5 s old. */
   abstract find(accountId: string, thing: GrantedThing): Promise<FoundGrant | null>;
+  /** What is granted now, in the order of what was asked. */
+  abstract findAll(asked: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]>;
 }

@@ -8,7 +8,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { AccessService } from './access.service.js';
-import type { AccessRule, Caller, Grant } from './access.types.js';
+import { OpenRequests } from '../../platform/http/open-requests.js';
+import { actionOf, type AccessRule, type Caller, type Grant } from './access.types.js';
+import type { Right } from './open-rights.service.js';
 import { RequestLimits } from './request-limits.service.js';
 
 /** A request with the parameters of its route, decoded; without any where no route has its path. */
@@ -20,6 +22,7 @@ export class Admission {
   constructor(
     private readonly access: AccessService,
     private readonly limits: RequestLimits,
+    private readonly open: OpenRequests<Right>,
   ) {}
 
   /**
@@ -50,10 +53,22 @@ export class Admission {
   ): Grant | Promise<Grant> {
     this.limits.admit(request, caller, response);
     const { params = {} } = request;
-    return this.access.authorize(caller, rule, {
+    const target = {
       owner: rule.owner === undefined ? undefined : String(params[rule.owner]),
       account: rule.account === undefined ? undefined : String(params[rule.account]),
       connectionId: params.connectionId as string | undefined,
+    };
+    const grant = this.access.authorize(caller, rule, target);
+    // What else takes long, such as a deletion, may take the right to itself away.
+    if (request.method !== 'GET' && actionOf(rule.scope) !== 'call') return grant;
+    const opened = ({ caller: { grant: by } }: Grant) => this.open.add(request, response, { caller, rule, target, by });
+    if (!(grant instanceof Promise)) {
+      opened(grant);
+      return grant;
+    }
+    return grant.then((found) => {
+      opened(found);
+      return found;
     });
   }
 

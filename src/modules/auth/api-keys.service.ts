@@ -92,9 +92,6 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.rows.saveLastUses([...batch.keys()], uses);
   });
 
-  /** The memberships that credentials were last loaded with: a change ends what is held open by them. */
-  private readonly members = new Map<string, { memberships: Memberships; readAt: number }>();
-
   /** The sources of other credentials, whose streams the check of open streams must not end. */
   private others: Pick<SessionSource, 'validAmong'>[] = [];
 
@@ -268,26 +265,17 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.people.get(accountId);
   }
 
-  /**
-   * The memberships of a credential that is being loaded. Ends what it holds open when they have changed since it was loaded
-   * before.
-   *
-   * @param keyId {@link Caller.keyId}
-   * @param roles in the form of {@link readMemberships}
-   */
-  memberships(keyId: string, roles: string | null): Memberships {
-    const memberships = readMemberships(roles);
-    const before = this.members.get(keyId)?.memberships ?? memberships;
-    if (memberships.size > 0) this.members.set(keyId, { memberships, readAt: Date.now() });
-    else this.members.delete(keyId);
-    if (before !== memberships) this.held.end(keyId);
-    return memberships;
+  /** The memberships as they are now of those of these credentials that are valid, by their ids ({@link Caller.keyId}). */
+  async membershipsAmong(ids: string[]): Promise<Map<string, Memberships>> {
+    const valid = await this.validAmong(ids);
+    const rows = await this.rows.rolesOf([...valid]);
+    return new Map(rows.map(({ id, roles }) => [id, readMemberships(roles)]));
   }
 
   /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read anew, and what they hold open may end. */
   async accountChanged(accountId: string): Promise<void> {
-    this.pubSub.publish('auth.account-changed', { accountId });
-    await this.forgetAccount(accountId);
+    this.pubSub.announce('auth.account-changed', { accountId });
+    await this.checkHeld();
   }
 
   /** Removes keys that expired more than 30 days ago. Returns how many. */
@@ -357,7 +345,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
     const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled } = row;
     const scopes = readScopes(row.scopes);
-    const memberships = this.memberships(keyId, row.roles);
+    const memberships = readMemberships(row.roles);
     return {
       caller: { accountId, keyId, isOperator, scopes, memberships, limits: this.limits.of(overrides) },
       expiresAt,
@@ -368,29 +356,23 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /** Ends what is held open by keys that have expired, of disabled accounts, or that were revoked and the message was lost. */
   private async checkHeld(): Promise<void> {
     const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
-    if (keyIds.length === 0) return;
-    const valid = await this.rows.validAmong(keyIds);
-    const others = keyIds.filter((id) => !valid.has(id));
-    if (others.length > 0) {
-      const good = await Promise.all(this.others.map((source) => source.validAmong(others)));
-      for (const id of others) if (!good.some((ids) => ids.has(id))) this.forget(id);
-    }
-    await this.checkMembers(new Set(keyIds));
+    const valid = await this.validAmong(keyIds);
+    for (const id of keyIds) if (!valid.has(id)) this.forget(id);
   }
 
-  private async checkMembers(heldIds: Set<string>): Promise<void> {
-    const before = Date.now() - 2 * CACHE_MS;
-    // A caller that was loaded longer ago is in no cache, so it opens nothing more.
-    for (const [id, { readAt }] of this.members) if (!heldIds.has(id) && readAt < before) this.members.delete(id);
-    const ids = [...this.members.keys()].filter((id) => heldIds.has(id));
-    if (ids.length === 0) return;
-    for (const { id, roles } of await this.rows.rolesOf(ids)) this.memberships(id, roles);
+  /** Those of these credentials that have neither ended nor expired, of accounts that are in use. */
+  private async validAmong(ids: string[]): Promise<Set<string>> {
+    if (ids.length === 0) return new Set();
+    const valid = await this.rows.validAmong(ids);
+    const others = ids.filter((id) => !valid.has(id));
+    if (others.length === 0) return valid;
+    const found = await Promise.all(this.others.map((source) => source.validAmong(others)));
+    return new Set([...valid, ...found.flatMap((some) => [...some])]);
   }
 
   /** To be called when a key was deleted: ends what it holds at once in this process, within 5 s in every other. */
   end(keyId: string, now = false): void {
-    this.forget(keyId, now);
-    this.pubSub.publish('auth.key-revoked', { keyId, now });
+    this.pubSub.announce('auth.key-revoked', { keyId, now });
   }
 
   private async forgetAccount(accountId: string): Promise<void> {

@@ -14,6 +14,7 @@ import { Admission } from './admission.service.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
+import { OpenRights } from './open-rights.service.js';
 import { MembersController } from './members.controller.js';
 import { MembersRepository } from './members.repository.js';
 import { MembersService } from './members.service.js';
@@ -38,6 +39,7 @@ export class AuthModule {
         RequestLimits,
         AccessService,
         Admission,
+        OpenRights,
         AccountsService,
         MembersRepository,
         MembersService,

@@ -32,8 +32,8 @@ export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m 
 /** Of a row of `grants g`: expired ones count nowhere. */
 export const IS_CURRENT = '(g.expires_at IS NULL OR g.expires_at > now())';
 
-/** SQL of {@link GrantRef.terms}, of a row of `grants g`. */
-export const TERMS = `md5(concat_ws(' ', g.level, g.tools::text))`;
+/** A sub-select of the current grants of namespaces. */
+export const namespaceGrants = `(SELECT g.namespace_id, g.subject_id FROM grants g WHERE ${IS_CURRENT})`;
 
 /**
  * A sub-select of the current grants to an account, to organizations where it is more than a guest, and to everybody;
@@ -42,7 +42,7 @@ export const TERMS = `md5(concat_ws(' ', g.level, g.tools::text))`;
  * @param account SQL of its id
  */
 export function grantsTo(account: string): string {
-  return `(SELECT g.*, CASE WHEN m.role = 'member' THEN 'call' ELSE g.level END AS "ownLevel", ${TERMS} AS terms FROM grants g
+  return `(SELECT g.*, CASE WHEN m.role = 'member' THEN 'call' ELSE g.level END AS "ownLevel" FROM grants g
      LEFT JOIN (memberships m JOIN accounts o ON o.id = m.organization_id AND o.disabled_at IS NULL)
        ON m.organization_id = g.subject_id AND m.account_id = ${account}
     WHERE (g.subject_id = ${account} OR m.role <> 'guest' OR g.subject_id IS NULL) AND ${IS_CURRENT})`;

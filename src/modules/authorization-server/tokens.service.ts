@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { readMemberships } from '../auth/memberships.access.js';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
@@ -84,8 +85,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   /** Ends grants that were deleted: at once in this process, within 5 s in every other. */
   end(grantIds: string[]): void {
     if (grantIds.length === 0) return;
-    grantIds.forEach((id) => this.forget(id));
-    this.pubSub.publish('authorization-server.grants-ended', { grantIds });
+    this.pubSub.announce('authorization-server.grants-ended', { grantIds });
   }
 
   private use({ caller, expiresAt }: KnownToken, request: IncomingMessage): Caller {
@@ -123,7 +123,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
       endpoint: pathOfEndpoint(endpoint),
       isOperator: false,
       scopes: null,
-      memberships: this.keys.memberships(grantId, roles),
+      memberships: readMemberships(roles),
       limits,
     };
     return { caller, expiresAt: expiresAt.getTime() };

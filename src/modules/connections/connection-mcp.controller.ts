@@ -7,6 +7,7 @@ import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import { ConnectionHandles } from './core/connection-handles.js';
+import { OpenRequests } from '../../platform/http/open-requests.js';
 import { LogRecorder, type CallRecord } from './log/log-recorder.js';
 import { ConnectionController, McpSessionRoute, toolsOfConnections } from './core/connections.access.js';
 import { targetOf } from './mcp-trial.service.js';
@@ -18,6 +19,7 @@ export class ConnectionMcpController {
     private readonly handles: ConnectionHandles,
     private readonly server: McpHttpServer,
     private readonly recorder: LogRecorder,
+    private readonly open: OpenRequests,
   ) {}
 
   /**
@@ -54,6 +56,7 @@ export class ConnectionMcpController {
   private handle(request: FastPathRequest, response: ServerResponse, record?: CallRecord): Promise<void> {
     const { connectionId } = request.params as { connectionId: string };
     const find = () => targetOf(this.handles, request.grant, connectionId, record);
+    this.open.checkWhileOpen(request, find);
     return this.server.serve(request, response, find, record);
   }
 }

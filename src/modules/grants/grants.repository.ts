@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { isUUID } from 'class-validator';
 import { DataSource, type EntityManager } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import { grantsTo, IS_CURRENT, TERMS, toolsOfAll } from '../auth/memberships.access.js';
+import { grantsTo, IS_CURRENT, toolsOfAll } from '../auth/memberships.access.js';
 import type { FoundGrant, GrantedThing, Visibility } from '../auth/access.types.js';
 import { callableByAccount } from '../auth/visible-servers.access.js';
 import type { GivenGrantRow, GrantedRow, GrantTarget, GrantTerms, ListedGrantRow } from './grant.types.js';
@@ -31,19 +31,30 @@ export type OpeningGrant = TargetedGrant & {
   subject: string | null;
 };
 
+/** SQL of what is asked: the id of an account, the name of a namespace, and that of the thing in it. */
+interface Asked {
+  account: string;
+  namespace: string;
+  name: string;
+}
+
 /** Every grant of a thing and of its namespace, the strongest first. */
-const found = (target: string, column: string) =>
-  new PreparedStatement<OpeningGrant>(
-    `SELECT g.id, g."ownLevel" AS level, g.tools, g.terms, t.id AS "targetId", n.id AS "namespaceId", n.account_id AS "ownerId",
-            g.expires_at AS "expiresAt", (SELECT a.name FROM accounts a WHERE a.id = g.subject_id) AS subject
-       FROM namespaces n JOIN ${target} JOIN ${grantsTo('$1::uuid')} g ON g.${column} = t.id OR g.namespace_id = n.id
-      WHERE n.name = $2 ORDER BY g."ownLevel" DESC, g.tools IS NULL DESC, g.expires_at DESC, g.id`,
-  );
-const FIND = {
-  server: found('servers t ON t.namespace_id = n.id AND lower(t.name) = lower($3)', 'server_id'),
-  connection: found('connections t ON t.namespace_id = n.id AND t.connection_id = $3', 'connection_id'),
-  namespace: found(`namespaces t ON t.id = n.id AND $3 = ''`, 'namespace_id'),
+const opening = {
+  server: ({ account, namespace, name }: Asked) =>
+    found(`servers t ON t.namespace_id = n.id AND lower(t.name) = lower(${name})`, 'server_id', account, namespace),
+  connection: ({ account, namespace, name }: Asked) =>
+    found(`connections t ON t.namespace_id = n.id AND t.connection_id = ${name}`, 'connection_id', account, namespace),
+  namespace: ({ account, namespace, name }: Asked) =>
+    found(`namespaces t ON t.id = n.id AND ${name} = ''`, 'namespace_id', account, namespace),
 };
+const found = (target: string, column: string, account: string, namespace: string) =>
+  `SELECT g.id, g."ownLevel" AS level, g.tools, t.id AS "targetId", n.id AS "namespaceId", n.account_id AS "ownerId",
+          g.expires_at AS "expiresAt", (SELECT a.name FROM accounts a WHERE a.id = g.subject_id) AS subject
+     FROM namespaces n JOIN ${target} JOIN ${grantsTo(account)} g ON g.${column} = t.id OR g.namespace_id = n.id
+    WHERE n.name = ${namespace} ORDER BY g."ownLevel" DESC, g.tools IS NULL DESC, g.expires_at DESC, g.id`;
+const one = (kind: GrantedThing['kind']) =>
+  new PreparedStatement<OpeningGrant>(opening[kind]({ account: '$1::uuid', namespace: '$2', name: '$3' }));
+const FIND = { server: one('server'), connection: one('connection'), namespace: one('namespace') };
 
 /** The join of a kind of thing to its namespace `n`. */
 const THING = {
@@ -85,10 +96,28 @@ export class GrantsRepository {
 
   /** What the grants of a thing open together to an account, under the id of the strongest; null when there is none. */
   async find(accountId: string, thing: GrantedThing): Promise<TargetedGrant | null> {
-    const rows = await this.opening(accountId, thing);
-    const [strongest] = rows;
-    if (!strongest) return null;
-    return { ...strongest, tools: toolsOfAll(rows) };
+    return together(await this.opening(accountId, thing));
+  }
+
+  /** {@link find} of many, in their order. */
+  async findAll(asked: { accountId: string; thing: GrantedThing }[]): Promise<(TargetedGrant | null)[]> {
+    const rowsOf = asked.map((): OpeningGrant[] => []);
+    for (const kind of Object.keys(opening) as GrantedThing['kind'][]) {
+      const some = asked.flatMap((each, at) => (each.thing.kind === kind ? [{ ...each, at }] : []));
+      if (some.length === 0) continue;
+      const rows = await this.database.query<(OpeningGrant & { at: number })[]>(
+        `SELECT a.at, f.* FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[]) a(at, account, namespace, name)
+          CROSS JOIN LATERAL (${opening[kind]({ account: 'a.account', namespace: 'a.namespace', name: 'a.name' })}) f`,
+        [
+          some.map(({ at }) => at),
+          some.map(({ accountId }) => accountId),
+          some.map(({ thing }) => thing.namespace),
+          some.map(({ thing }) => thing.name),
+        ],
+      );
+      for (const { at, ...row } of rows) rowsOf[at]?.push(row);
+    }
+    return rowsOf.map(together);
   }
 
   /** The current grants that open a thing to an account, of the thing and of its namespace, the strongest first. */
@@ -106,15 +135,6 @@ export class GrantsRepository {
       kind === 'namespace' ? [namespace] : [namespace, name],
     );
     return row ?? null;
-  }
-
-  /** The terms of those of these grants that are current, by id. */
-  async termsOf(ids: string[]): Promise<Map<string, string>> {
-    const rows = await this.database.query<{ id: string; terms: string }[]>(
-      `SELECT g.id, ${TERMS} AS terms FROM grants g WHERE g.id = ANY($1::uuid[]) AND ${IS_CURRENT}`,
-      [ids],
-    );
-    return new Map(rows.map(({ id, terms }) => [id, terms]));
   }
 
   /** The id of the row of a connection; null when there is none. */
@@ -296,6 +316,12 @@ export class GrantsRepository {
       [accountId, limit, offset],
     );
   }
+}
+
+/** What grants of one thing open together, under the id of the strongest, which is the first. */
+function together(rows: OpeningGrant[]): TargetedGrant | null {
+  const [strongest] = rows;
+  return strongest ? { ...strongest, tools: toolsOfAll(rows) } : null;
 }
 
 /** Ends the setup links of a target, and the authorizations that began with them. */

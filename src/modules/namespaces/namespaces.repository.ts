@@ -39,6 +39,15 @@ export class NamespacesRepository {
     return OWNER_BY_NAME.findOne(this.database, [name]);
   }
 
+  /** The owners of namespaces, by their names. */
+  async findOwners(names: string[]): Promise<Map<string, NamespaceOwner>> {
+    const rows = await this.database.query<(NamespaceOwner & { name: string })[]>(
+      `SELECT name, id, account_id AS "accountId", suspended ->> 'reason' AS suspended FROM namespaces WHERE name = ANY($1)`,
+      [names],
+    );
+    return new Map(rows.map(({ name, ...owner }) => [name, owner]));
+  }
+
   /** Sets or ends the suspension of a namespace. @returns false when there is none */
   async suspend(name: string, suspended: Suspension | null): Promise<boolean> {
     const [rows] = await this.database.query<[unknown[]]>(

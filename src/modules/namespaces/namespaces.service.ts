@@ -101,6 +101,10 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     return this.owners.get(name);
   }
 
+  findAll(names: string[]): Promise<Map<string, NamespaceOwner>> {
+    return this.rows.findOwners(names.filter((name) => NAMESPACE_NAME.test(name)));
+  }
+
   async namesOf(accountIds: string[]): Promise<string[]> {
     const rows = await this.namespaces.find({
       where: { accountId: In(accountIds) },
@@ -174,8 +178,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     const refusal = () => new ConflictError(`The namespace "${name}" still holds servers: delete them first`);
     await this.namespaces.delete({ id }).catch(onViolation({ foreignKey: refusal }));
     finish();
-    this.owners.drop(name);
-    this.pubSub.publish('namespaces.deleted', { id, name });
+    this.pubSub.announce('namespaces.deleted', { id, name });
     return { success: true, name };
   }
 
@@ -187,8 +190,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async suspend(name: string, caller: Caller, reason: string | null): Promise<SuccessDto> {
     const isName = NAMESPACE_NAME.test(name);
     if (!isName || !(await this.rows.suspend(name, toSuspension(reason, caller)))) throw new NamespaceNotFoundError();
-    this.owners.drop(name);
-    this.pubSub.publish('namespaces.suspended', { name });
+    this.pubSub.announce('namespaces.suspended', { name });
     return { success: true };
   }
 
@@ -220,9 +222,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     });
     if (!moved) throw new NotFoundError('No account that is in use has this id');
     for (const { id, name: one } of moved) {
-      this.owners.drop(one);
-      this.pubSub.publish('namespaces.deleted', { id, name: one });
-      this.pubSub.publish('namespaces.suspended', { name: one });
+      this.pubSub.announce('namespaces.deleted', { id, name: one });
+      this.pubSub.announce('namespaces.suspended', { name: one });
     }
     await this.deletion.revokeTokens(idsOf(moved));
     return { success: true, namespaces: moved.map(({ name: one }) => one).sort() };

@@ -189,7 +189,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   /** Drops a credential from the caches of all processes. */
   private changed(key: string): void {
     this.cache.drop(key);
-    this.pubSub.publish('credentials.changed', { key });
+    this.pubSub.announce('credentials.changed', { key });
   }
 
   private async revoke(row: UpstreamCredential): Promise<void> {

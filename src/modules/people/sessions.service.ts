@@ -8,6 +8,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import { readMemberships } from '../auth/memberships.access.js';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { clientAddress } from '../../platform/http/client-address.js';
@@ -56,7 +57,7 @@ export class SessionsService implements SessionSource {
       isSession: true,
       isOperator,
       scopes: null,
-      memberships: this.keys.memberships(sessionId, roles),
+      memberships: readMemberships(roles),
       limits: this.limits.of(overrides),
       loginsEpoch,
     };

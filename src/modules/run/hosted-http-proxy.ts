@@ -68,7 +68,7 @@ export class HostedHttpProxy {
    */
   async forward(
     ref: ProgramRef,
-    { slug, accountId, keyId, grant }: { slug: string } & StreamOwner,
+    { slug, accountId, keyId, grant }: { slug: string; grant?: { id: string } } & StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
@@ -77,13 +77,9 @@ export class HostedHttpProxy {
     if (!leave) throw tooManyOpen('requests');
     const forget = this.keys.addCall(response, [keyId, grant?.id]);
     // A call without an answer yet may have had effects: it is answered.
-    const release = this.keys.add(
-      keyId,
-      () => {
-        if (response.headersSent) response.destroy();
-      },
-      grant,
-    );
+    const release = this.keys.add(keyId, () => {
+      if (response.headersSent) response.destroy();
+    });
     try {
       await new Promise<void>((resolve, reject) => {
         const answer = new ProxiedResponse(response, `/run/${slug}`, record, resolve, reject);

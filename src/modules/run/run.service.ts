@@ -20,10 +20,13 @@ import { grantedTools } from '../../mcp/client/tool-choice.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';
+import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { Caller } from '../auth/access.types.js';
 import { ToolsOnlyError } from '../auth/auth.errors.js';
+import { isStillOpen } from '../auth/open-rights.service.js';
 import type { ServerHolder, ServerUse } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallEvents } from '../logs/call.events.js';
@@ -60,6 +63,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     private readonly resolver: ServerResolver,
     private readonly factory: ReleaseHandles,
     private readonly mcpServer: McpHttpServer,
+    private readonly open: OpenRequests,
     private readonly httpProxy: HostedHttpProxy,
     private readonly recorder: InvocationRecorder,
     private readonly events: CallEvents,
@@ -97,6 +101,11 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       use.responses.delete(response);
       if (use.responses.size === 0 && this.answers.get(key) === use) this.answers.delete(key);
     };
+    this.open.checkWhileOpen(request, async () => {
+      const now = await this.resolver.forCaller(slug, caller);
+      const tool = this.open.of(request)?.tool;
+      if (!isStillOpen(server.grant, now.grant, isPost ? tool : undefined)) throw new ServerNotFoundError();
+    });
     const isPost = request.method === 'POST';
     // `/mcp` below the run endpoint is the endpoint itself: many clients add it.
     const isPassedThrough = path.length > 1 || (path.length === 1 && path[0] !== 'mcp');

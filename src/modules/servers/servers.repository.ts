@@ -4,7 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { BY_MEMBERSHIP, type GrantRef, type Visibility } from '../auth/access.types.js';
-import { accountsOf, grantsTo, IS_CURRENT, toolsOfAll } from '../auth/memberships.access.js';
+import { accountsOf, grantsTo, namespaceGrants, toolsOfAll } from '../auth/memberships.access.js';
 import type { Suspension } from '../auth/suspension.types.js';
 import { callableByAccount, visibleToAccount } from '../auth/visible-servers.access.js';
 import { Vault } from '../../platform/vault/vault.js';
@@ -63,9 +63,9 @@ const RUNNABLE_BY_ID = runnableWhere('s.id = $1');
 
 /** What was granted, and the calls of a member of the organization: connections call without the roles of their account. */
 const GRANT = new PreparedStatement<GrantRef>(
-  `SELECT g.id, g."ownLevel" AS level, g.tools, g.terms FROM ${grantsTo('$2::uuid')} g
+  `SELECT g.id, g."ownLevel" AS level, g.tools FROM ${grantsTo('$2::uuid')} g
     WHERE g.server_id = $1 OR g.namespace_id = (SELECT namespace_id FROM servers WHERE id = $1)
-   UNION ALL SELECT '${BY_MEMBERSHIP.id}', 'call', NULL, '' FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+   UNION ALL SELECT '${BY_MEMBERSHIP.id}', 'call', NULL FROM servers s JOIN namespaces n ON n.id = s.namespace_id
     WHERE s.id = $1 AND n.account_id IN ${accountsOf('$2::uuid')} ORDER BY level DESC, tools DESC NULLS FIRST, id`,
 );
 
@@ -154,7 +154,7 @@ export class ServersRepository {
   async isSharedBy(id: string, namespaceId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT FROM servers s JOIN namespaces o ON o.id = s.namespace_id JOIN namespaces n ON n.id = $2
-         JOIN (SELECT g.namespace_id, g.subject_id FROM grants g WHERE ${IS_CURRENT}) given ON given.namespace_id = n.id
+         JOIN ${namespaceGrants} given ON given.namespace_id = n.id
         WHERE s.id = $1 AND o.account_id <> n.account_id
           AND ${callableByAccount('s', 'given.subject_id')} IS NOT TRUE LIMIT 1`,
       [id, namespaceId],

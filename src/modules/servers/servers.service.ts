@@ -215,7 +215,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
 
   /** Publishes that a server's slug, secrets or runtime settings changed. New current releases have a topic of their own. */
   announceChange({ id, slug }: ServerChange): void {
-    this.pubSub.publish('servers.changed', { id, slug });
+    this.pubSub.announce('servers.changed', { id, slug });
   }
 
   /** Suspends a server or, with null, ends that: within 5 s in every process. @throws ServerNotFoundError */
@@ -237,7 +237,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     const { affected } = await this.servers.delete({ id: server.id, namespaceId: server.namespaceId });
     if (!affected) throw new ServerNotFoundError();
     this.events.emit('deleted', server.id);
-    this.pubSub.publish('servers.deleted', { id: server.id, slug: server.slug });
+    this.pubSub.announce('servers.deleted', { id: server.id, slug: server.slug });
     return { success: true, namespace: server.namespace, server: server.name };
   }
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { KeyedLimiter } from '../limits/keyed-limiter.js';
-import type { HeldByKeys, HoldingGrant } from './held-by-keys.js';
+import type { HeldByKeys } from './held-by-keys.js';
 import { repeat } from '../schedule/repeat.js';
 import { STALL_MS_MAX } from './stalled-reader.js';
 
@@ -100,11 +100,10 @@ export abstract class EventStream {
   }
 }
 
-/** Owner of a stream: streams are counted for the account, and end with the key and the grant. */
+/** Owner of a stream: streams are counted for the account, and end with the key. */
 export interface StreamOwner {
   accountId: string;
   keyId: string;
-  grant?: HoldingGrant;
 }
 
 /** The open streams of one kind in this process. */
@@ -141,7 +140,7 @@ export class EventStreams<Stream extends EventStream> {
    *
    * @returns false above a limit, with nothing sent
    */
-  start(stream: Stream, { accountId, keyId, grant }: StreamOwner, response: ServerResponse): boolean {
+  start(stream: Stream, { accountId, keyId }: StreamOwner, response: ServerResponse): boolean {
     const leave = this.limiter.enter(accountId);
     if (!leave) return false;
     try {
@@ -152,7 +151,7 @@ export class EventStreams<Stream extends EventStream> {
     }
     // Added before its first query, so that it misses no message.
     this.open.add(stream);
-    const release = this.held.add(keyId, () => stream.close(), grant);
+    const release = this.held.add(keyId, () => stream.close());
     stream
       .run()
       .finally(() => {

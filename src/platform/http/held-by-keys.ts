@@ -1,11 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 
-/** A grant, with the terms that it had when something was opened by it. */
+/** The grant that opened something. */
 export interface HoldingGrant {
   id: string;
   level: string;
-  terms: string;
 }
 
 /** True for the grant of somebody who may call a thing, and not manage it. */
@@ -14,13 +13,12 @@ export function isGuest(grant: HoldingGrant | undefined): boolean {
 }
 
 /**
- * Streams and tunnels that are open in this process, by the key and the grant that opened them: they end with either. Running
- * calls are answered, unless they are cut.
+ * Streams, tunnels and sessions that are open in this process, by the key that opened them: they end with it. Running calls end
+ * with the next check of their rights, unless they are cut.
  */
 @Injectable()
 export class HeldByKeys {
   private readonly byKey = new Map<string, Set<() => void>>();
-  private readonly byGrant = new Map<string, Set<() => void>>();
   /** Responses of running calls, by the ids of their keys and grants. */
   private readonly calls = new Map<string, Set<ServerResponse>>();
 
@@ -29,26 +27,12 @@ export class HeldByKeys {
     return [...this.byKey.keys()];
   }
 
-  /** Grants that hold something open. */
-  get grants(): Pick<HoldingGrant, 'id' | 'terms'>[] {
-    return [...this.byGrant.keys()].map((name) => {
-      const [id = '', terms = ''] = name.split(' ');
-      return { id, terms };
-    });
-  }
-
   /**
-   * @param end called when the key was revoked or has expired, or the grant was withdrawn or changed
-   * @param grant absent for what is the caller's own, or public
+   * @param end called when the key was revoked or has expired
    * @returns function to call when the thing has ended
    */
-  add(keyId: string, end: () => void, grant?: HoldingGrant): () => void {
-    const forgetKey = enter(this.byKey, keyId, end);
-    const forgetGrant = grant && enter(this.byGrant, nameOf(grant), end);
-    return () => {
-      forgetKey();
-      forgetGrant?.();
-    };
+  add(keyId: string, end: () => void): () => void {
+    return enter(this.byKey, keyId, end);
   }
 
   /**
@@ -69,17 +53,8 @@ export class HeldByKeys {
 
   /** Ends everything that a key holds. */
   end(keyId: string): void {
-    endAll(this.byKey, keyId);
+    for (const end of [...(this.byKey.get(keyId) ?? [])]) end();
   }
-
-  /** Ends everything that a grant of these terms holds. */
-  endGrant(grant: Pick<HoldingGrant, 'id' | 'terms'>): void {
-    endAll(this.byGrant, nameOf(grant));
-  }
-}
-
-function nameOf({ id, terms }: Pick<HoldingGrant, 'id' | 'terms'>): string {
-  return `${id} ${terms}`;
 }
 
 function enter<T>(holders: Map<string, Set<T>>, name: string, thing: T): () => void {
@@ -88,8 +63,4 @@ function enter<T>(holders: Map<string, Set<T>>, name: string, thing: T): () => v
   return () => {
     if (things.delete(thing) && things.size === 0) holders.delete(name);
   };
-}
-
-function endAll(holders: Map<string, Set<() => void>>, name: string): void {
-  for (const end of [...(holders.get(name) ?? [])]) end();
 }

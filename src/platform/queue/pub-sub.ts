@@ -6,6 +6,7 @@
  * sender included. Delivery is best effort: a message is lost while the store is away, and the loss is logged. So every
  * subscriber must also bound the age of what it caches to a few seconds, and every handler must be idempotent.
  */
+import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { createPostgresRelayBackend, Relay, type RelayOptions } from 'bullmq';
 import { Env } from '../../config/env.js';
@@ -24,6 +25,9 @@ export interface Topics {}
 export class PubSub implements OnApplicationShutdown {
   private readonly logger = new Logger('pub-sub');
   private readonly relay: Relay;
+  /** Marks what this process has announced. */
+  private readonly id = randomUUID();
+  private readonly listeners = new Map<keyof Topics, ((data: never) => void)[]>();
 
   constructor(@Inject(Env) env: Env, { option }: QueueConnection) {
     this.relay = new Relay({
@@ -40,7 +44,26 @@ export class PubSub implements OnApplicationShutdown {
 
   /** Calls `listener` with each message on `topic`, from any process, this one included. */
   async subscribe<T extends keyof Topics>(topic: T, listener: (data: Topics[T]) => void): Promise<void> {
-    await this.relay.subscribe<Topics[T]>(topic, ({ data }) => listener(data));
+    this.listeners.set(topic, [...(this.listeners.get(topic) ?? []), listener]);
+    await this.relay.subscribe<Topics[T] & { announcedBy?: string }>(topic, ({ data }) => {
+      if (data.announcedBy !== this.id) listener(data);
+    });
+  }
+
+  /**
+   * Sends what changed a row or ended a right. The listeners of this process have run when it returns, so that the answer to
+   * the request may say that it is done; those of other processes run when the message arrives. Never throws, as
+   * {@link publish}.
+   */
+  announce<T extends keyof Topics>(topic: T, data: Topics[T]): void {
+    for (const listener of (this.listeners.get(topic) ?? []) as ((data: Topics[T]) => void)[]) {
+      try {
+        listener(data);
+      } catch (error) {
+        this.logger.error({ msg: `a listener of ${topic} failed`, err: error });
+      }
+    }
+    this.publish(topic, { ...(data as object), announcedBy: this.id } as unknown as Topics[T]);
   }
 
   /** Sends `data` to every process. Returns at once and never throws: a failure is logged. */

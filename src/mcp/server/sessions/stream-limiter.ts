@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { HeldByKeys, type HoldingGrant } from '../../../platform/http/held-by-keys.js';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 
 /** Limits of open streams in a process: per account, and in total. */
@@ -9,7 +9,7 @@ const STREAMS_MAX = 10_000;
 /** Maximum lifetime of a stream: its client opens another one and authenticates again. */
 const STREAM_MS_MAX = 60 * 60_000;
 
-/** Long-lived streams: counted, limited in time, and ended with their key, their grant and the process. */
+/** Long-lived streams: counted, limited in time, and ended with their key and the process. */
 @Injectable()
 export class StreamLimiter {
   private readonly open = new Set<() => void>();
@@ -24,7 +24,7 @@ export class StreamLimiter {
   }
 
   /**
-   * @param owner account, key and grant
+   * @param owner account and key
    *
    * @param msLeft maximum lifetime, at most an hour
    *
@@ -32,7 +32,7 @@ export class StreamLimiter {
    * @returns function to call when the stream has ended; null when a limit is reached
    */
   enter(
-    { account, principal, grant }: { account: string; principal: string; grant?: HoldingGrant },
+    { account, principal }: { account: string; principal: string },
     msLeft: number,
     end: () => void,
   ): (() => void) | null {
@@ -40,7 +40,7 @@ export class StreamLimiter {
     if (!leave) return null;
     const timer = setTimeout(end, Math.min(msLeft, STREAM_MS_MAX)).unref();
     this.open.add(end);
-    const release = this.held.add(principal, end, grant);
+    const release = this.held.add(principal, end);
     return () => {
       clearTimeout(timer);
       this.open.delete(end);
@@ -49,9 +49,9 @@ export class StreamLimiter {
     };
   }
 
-  /** Calls `end` when the key or the grant of a call ends. @returns function to call when the call has ended */
-  endWithKey(principal: string, end: () => void, grant?: HoldingGrant): () => void {
-    return this.held.add(principal, end, grant);
+  /** Calls `end` when the key of a call ends. @returns function to call when the call has ended */
+  endWithKey(principal: string, end: () => void): () => void {
+    return this.held.add(principal, end);
   }
 
   /** Ends all streams and refuses new ones. */

@@ -149,7 +149,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     });
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
-      this.handles.dropWhere(({ owner }) => owner.target.namespaceId === id, true);
+      this.handles.endWhere(({ owner }) => owner.target.namespaceId === id, true);
     });
   }
 
@@ -213,10 +213,9 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /** Announces a changed connection to every process. */
-  announce({ id, revision, ...name }: ChangedConnection): void {
-    const change = { key: keyOf(name), id, revision };
-    this.applyChange(change);
-    this.pubSub.publish('connections.changed', change);
+  announce({ id, revision, ...name }: ChangedConnection, isSuspended = false): void {
+    const change = { key: keyOf(name), id, revision, isSuspended };
+    this.pubSub.announce('connections.changed', change);
   }
 
   /** Suspends a connection or, with null, ends that: within 5 s in every process. @throws ResourceNotFoundError */
@@ -224,7 +223,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     const isName = STORABLE.test(namespace) && isConnectionId(connectionId);
     const row = isName ? await this.repository.suspend(namespace, connectionId, toSuspension(reason, caller)) : null;
     if (!row) throw new ResourceNotFoundError();
-    this.announce(row);
+    this.announce(row, reason !== null);
   }
 
   /** Ends the handle of a connection, with its upstream session. */
@@ -237,11 +236,12 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   private applyChange(change: ConnectionChange): void {
-    const { key, id, revision } = change;
+    const { key, id, revision, isSuspended } = change;
     if (revision === null) this.targets.drop(key);
     else this.targets.expire(key, (target) => target.revision === revision);
     const handle = this.handles.get(id);
-    if (handle && handle.owner.target.revision !== revision) this.handles.drop(id, revision === null);
+    if (revision === null || isSuspended) this.handles.endWhere((one) => one === handle, revision === null);
+    else if (handle && handle.owner.target.revision !== revision) this.handles.drop(id);
     this.events.emit('changed', change);
   }
 
@@ -267,8 +267,10 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /** The registry servers that open handles lead to. */
-  endUse({ serverId, accountId }: ServerUse): void {
-    this.handles.dropWhere(
+  endUse({ serverId, accountId }: ServerUse, now: boolean): void {
+    // Calls of other servers are refused meanwhile: those that run here get some seconds more to be answered.
+    if (!now) return;
+    this.handles.endWhere(
       ({ owner: { target } }) =>
         // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
         target.kind === 'server' && target.serverId === serverId && target.accountId === accountId,

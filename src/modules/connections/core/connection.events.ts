@@ -17,6 +17,8 @@ export interface ConnectionChange {
   id: string;
   /** Null for a deleted connection. */
   revision: number | null;
+  /** True when it was suspended just now: its running calls end. */
+  isSuspended?: boolean;
 }
 
 /** Events of connections in this process. A listener must not throw; the handle logs an error of an `answered` listener. */

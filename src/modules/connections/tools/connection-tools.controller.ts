@@ -5,6 +5,7 @@ import { originOf } from '../../../mcp/server/mcp-request.js';
 import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { answerJson, JSON_TYPE } from '../../../platform/http/json-answer.js';
+import { OpenRequests } from '../../../platform/http/open-requests.js';
 import { readBody } from '../../../platform/http/body/request-body.js';
 import {
   Access,
@@ -70,6 +71,7 @@ export class ConnectionToolsController {
   constructor(
     private readonly tools: ConnectionToolsService,
     private readonly recorder: LogRecorder,
+    private readonly open: OpenRequests,
   ) {}
 
   /** List the tools of a connection. */
@@ -134,9 +136,12 @@ export class ConnectionToolsController {
     const { caller } = request.grant;
     const namespace = request.grant.namespace as OwnedNamespace;
     const cancellation = new DisconnectCancellation(response);
+    const tool = toolPath.join('/');
+    const check = () => this.tools.requireConnection(namespace, connectionId);
+    this.open.checkWhileOpen(request, check, () => tool);
     try {
       const result = await this.recorder.record(request, originOf(caller), response, (record) =>
-        this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record, caller.grant?.tools),
+        this.tools.call(namespace, connectionId, tool, body, cancellation, record, caller.grant?.tools),
       );
       answerJson(response, result);
     } finally {

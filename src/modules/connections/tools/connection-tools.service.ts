@@ -48,6 +48,11 @@ export class ConnectionToolsService {
     private readonly tuning: Tuning,
   ) {}
 
+  /** @throws ResourceNotFoundError, SuspendedError for a connection that cannot be called */
+  async requireConnection(namespace: OwnedNamespace, connectionId: string): Promise<void> {
+    await this.handles.find(namespace, connectionId);
+  }
+
   /** `{"tools": […]}` as JSON text. @param granted the only tools of the caller @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string, granted: GrantedTools): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);

@@ -23,7 +23,8 @@ import {
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
 import { Tuning } from '../../../config/tuning.js';
-import { HeldByKeys, type HoldingGrant } from '../../../platform/http/held-by-keys.js';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import type { OpenRequest } from '../../../platform/http/open-requests.js';
 import { UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
 import { ProcessRegistry, type LeaseHolder } from '../../../platform/processes/process-registry.js';
@@ -63,8 +64,8 @@ export interface Pairing {
   accountId: string;
   /** Key of the handshake: it ends its tunnels when it is revoked or expires. */
   keyId: string;
-  /** Grant of the connection to the account: it ends its tunnels when it is withdrawn. */
-  grant?: HoldingGrant;
+  /** The handshake, which stays open as long as its tunnel. */
+  open?: OpenRequest;
   /** Replace a tunnel that is open. */
   force: boolean;
   /** Returns the share of {@link TunnelLimits} when the tunnel has ended, or was not paired. */
@@ -218,12 +219,10 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       ...pairing,
       socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
       pings: repeat(this.tuning.uplinkPingMs, () => held.socket.ping()),
-      release: this.keys.add(
-        pairing.keyId,
-        () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was withdrawn'),
-        pairing.grant,
-      ),
+      release: this.keys.add(pairing.keyId, () => end()),
     };
+    const end = () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was withdrawn');
+    if (pairing.open) pairing.open.end = end;
     this.held.set(pairing.connectionId, held);
     void this.greet(held);
   }

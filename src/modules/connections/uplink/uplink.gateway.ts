@@ -9,6 +9,7 @@ import { logFailure } from '../../../platform/errors/log-failure.js';
 import { JSON_TYPE } from '../../../platform/http/json-answer.js';
 import { lazyRequire } from '../../../platform/lazy-require.js';
 import { matchPath } from '../../../platform/http/route-table.js';
+import { OpenRequests } from '../../../platform/http/open-requests.js';
 import { Admission } from '../../auth/admission.service.js';
 import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
 import { ownConnections } from '../core/connections.access.js';
@@ -41,6 +42,7 @@ export class UplinkGateway {
   constructor(
     private readonly connections: ConnectionReader,
     private readonly admission: Admission,
+    private readonly open: OpenRequests,
     private readonly tunnels: UplinkTunnels,
     private readonly limits: TunnelLimits,
   ) {}
@@ -79,13 +81,11 @@ export class UplinkGateway {
         'This is no WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)',
       );
     }
-    const { accountId, keyId, grant: opened } = grant.caller;
+    const { accountId, keyId } = grant.caller;
+    const open = this.open.of(request);
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
     const leave = this.limits.enter(accountId);
-    await this.tunnels.pair(
-      { connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force, leave },
-      accept,
-    );
+    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, keyId, open, force, leave }, accept);
   }
 
   /** Opens the socket. @returns null when the peer has closed it */

@@ -36,7 +36,7 @@ export class LogStreamsController {
   follow(
     @TargetServer() server: ServerRef,
     @Query() { limit = 20, ...query }: InvocationFilterDto,
-    @CurrentCaller() { accountId, keyId, grant }: Caller,
+    @CurrentCaller() { accountId, keyId }: Caller,
     @Req() request: Request,
     @Res() response: Response,
   ): void {
@@ -46,6 +46,6 @@ export class LogStreamsController {
       const caller = await this.access.authenticate(request);
       await this.access.authorize(caller, rule, { owner: String(request.params.qualifiedName) });
     };
-    this.streams.follow({ serverId: server.id, accountId, keyId, grant, query, limit, after, check }, response);
+    this.streams.follow({ serverId: server.id, accountId, keyId, query, limit, after, check }, response);
   }
 }

@@ -65,7 +65,7 @@ export class PublishService {
       .catch((error: unknown) => {
         throw isForeignKeyViolation(error) ? new ServerNotFoundError() : error;
       });
-    if (visibility) this.pubSub.publish('servers.changed', { id: server.id, slug: server.slug });
+    if (visibility) this.pubSub.announce('servers.changed', { id: server.id, slug: server.slug });
     for (const older of cancelled) this.pubSub.publish('releases.changed', { id: older });
     this.queue.enqueue({ releaseId: id, attempt: 1 });
     const note = form.type === 'external_shttp' ? null : await this.secrets.publicNote(server);

@@ -1,0 +1,175 @@
+/**
+ * The end of what is open when the right to it has ended, whatever took it: of calls, streams and tunnels alike. The check of
+ * their admission is repeated every 2 s, by what the database says then, so all of it ends within 5 s in every process. What
+ * ends a right is announced, and ends streams and tunnels at once. A call ends when two checks in a row have failed: so it has
+ * 2 s to be answered, as it may have had effects.
+ */
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { DomainError } from '../../platform/errors/domain-error.js';
+import { OpenRequests, type OpenRequest } from '../../platform/http/open-requests.js';
+import { partOf } from '../../platform/parts.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { Schedule, type ScheduledWork } from '../../platform/schedule/schedule.js';
+import { AccessService, questionOf, type AccessFacts } from './access.service.js';
+import {
+  ANONYMOUS,
+  GrantSource,
+  NamespaceOwners,
+  type AccessRule,
+  type AccessTarget,
+  type Caller,
+  type GrantedThing,
+  type GrantRef,
+} from './access.types.js';
+import { UnauthenticatedError } from './auth.errors.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { accountOwns } from './may.js';
+
+/** Interval of the check: two of them and their queries take less than 5 s. */
+const CHECK_MS = 2_000;
+
+/** What a request was admitted with. */
+export interface Right {
+  caller: Caller;
+  rule: AccessRule;
+  target: AccessTarget;
+  /** The grant that opened it; absent where the account owns the target. */
+  by?: GrantRef;
+}
+
+/** Checks the rights of what is open, and ends what has lost them. */
+@Injectable()
+export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
+  private readonly logger = new Logger('access');
+  private owners!: NamespaceOwners;
+  private grants!: GrantSource;
+  private work: ScheduledWork | undefined;
+  private soon: Promise<void> | undefined;
+
+  constructor(
+    private readonly open: OpenRequests<Right>,
+    private readonly access: AccessService,
+    private readonly keys: ApiKeysService,
+    private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
+    private readonly modules: ModuleRef,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    this.owners = partOf(this.modules, NamespaceOwners);
+    this.grants = partOf(this.modules, GrantSource);
+    const check = () => this.checkSoon();
+    await this.pubSub.subscribe('auth.account-changed', check);
+    await this.pubSub.subscribe('auth.key-revoked', check);
+    await this.pubSub.subscribe('grants.changed', check);
+    await this.pubSub.subscribe('namespaces.suspended', check);
+    await this.pubSub.subscribe('servers.changed', check);
+  }
+
+  onApplicationBootstrap(): void {
+    this.work = this.schedule.every('check of what is open', CHECK_MS, () => this.check(true));
+  }
+
+  private checkSoon(): void {
+    this.soon ??= Promise.resolve()
+      .then(() => {
+        this.soon = undefined;
+        return this.check(false);
+      })
+      .catch((error: unknown) =>
+        this.logger.warn({ msg: 'streams without a right end at the next check', err: error }),
+      );
+  }
+
+  /** @param calls false: only of streams and tunnels */
+  private async check(calls: boolean): Promise<void> {
+    const open = [...this.open].filter(({ isCall }) => calls || !isCall);
+    if (open.length === 0) return;
+    const callers = await this.callersOf(open);
+    const facts = await this.factsOf(open, callers);
+    for (const each of open) {
+      try {
+        await this.checkOne(each, callers, facts);
+        each.hasFailed = false;
+      } catch (error) {
+        if (error instanceof DomainError) {
+          if (!each.isCall || each.hasFailed) each.end();
+          each.hasFailed = true;
+        } else this.logger.warn({ msg: 'a right of what is open could not be checked', err: error });
+      }
+    }
+  }
+
+  /** @throws DomainError when its right has ended */
+  private async checkOne(
+    { right: { caller, rule, target, by }, isCall, tool, check }: OpenRequest<Right>,
+    callers: Map<string, Caller>,
+    facts: AccessFacts,
+  ): Promise<void> {
+    const now = callers.get(caller.keyId);
+    if (!now) throw UnauthenticatedError.invalid();
+    if (rule.owner !== undefined) {
+      const { grant } = (await this.access.authorizeOwned(now, rule, questionOf(rule, target), facts)).caller;
+      if (!isStillOpen(by, grant, isCall ? tool : undefined)) throw UnauthenticatedError.invalid();
+    }
+    await check?.();
+  }
+
+  /** The callers whose credentials are valid, as they are now, by the ids of these. */
+  private async callersOf(open: OpenRequest<Right>[]): Promise<Map<string, Caller>> {
+    const callers = new Map(open.map(({ right: { caller } }) => [caller.keyId, caller]));
+    const ids = [...callers.keys()].filter((id) => id !== ANONYMOUS.keyId);
+    const valid = await this.keys.membershipsAmong(ids);
+    for (const id of ids) {
+      const memberships = valid.get(id);
+      if (memberships) callers.set(id, { ...(callers.get(id) as Caller), memberships });
+      else callers.delete(id);
+    }
+    return callers;
+  }
+
+  /** Owners of the namespaces of what is open, and grants of what is not its callers' own. */
+  private async factsOf(open: OpenRequest<Right>[], callers: Map<string, Caller>): Promise<AccessFacts> {
+    const names = new Set<string>();
+    for (const { right } of open)
+      if (right.rule.owner !== undefined) names.add(questionOf(right.rule, right.target).name);
+    const owners = await this.owners.findAll([...names]);
+    const asked = new Map<string, { accountId: string; thing: GrantedThing }>();
+    for (const { right } of open) {
+      const caller = callers.get(right.caller.keyId);
+      if (!caller || right.rule.owner === undefined) continue;
+      const { name, thing, action } = questionOf(right.rule, right.target);
+      const owner = owners.get(name);
+      if (owner && accountOwns(caller, action, owner.accountId)) continue;
+      const { accountId } = caller;
+      for (const one of [thing, { namespace: name, kind: 'namespace' as const, name: '' }])
+        asked.set(keyOf(accountId, one), { accountId, thing: one });
+    }
+    const found = await this.grants.findAll([...asked.values()]);
+    const grants = new Map([...asked.keys()].map((key, at) => [key, found[at] ?? null]));
+    return {
+      owner: (name) => owners.get(name) ?? null,
+      grant: (accountId, thing) => grants.get(keyOf(accountId, thing)) ?? null,
+    };
+  }
+}
+
+function keyOf(accountId: string, thing: GrantedThing): string {
+  return JSON.stringify([accountId, thing.kind, thing.namespace, thing.name]);
+}
+
+/**
+ * True if what was opened by `before` is open by `now` as well. A stream ends when it would show something else; a call of one
+ * tool only when that is granted no longer.
+ */
+export function isStillOpen(
+  before: GrantRef | undefined,
+  now: GrantRef | undefined,
+  tool: (() => string | undefined) | undefined,
+): boolean {
+  const terms = (grant?: GrantRef) => JSON.stringify([grant?.level, grant?.tools && [...grant.tools].sort()]);
+  if (terms(before) === terms(now) || (tool && !now?.tools)) return true;
+  const called = tool?.();
+  return called !== undefined && now?.tools?.includes(called) === true;
+}
