@@ -174,7 +174,7 @@ export class RevokeApiKeyQueryDto {
   @IsFlag()
   made?: boolean;
 
-  /** Also cuts the calls that run with these keys, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
+  /** Cuts the calls that run with these keys at once, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
   @IsOptional()
   @IsFlag()
   now?: boolean;

@@ -244,7 +244,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * Revokes a key, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
    * @param made also revokes what was made by it; of other accounts only for the operator
-   * @param now cuts the calls that run with these keys; otherwise they are answered
+   * @param now cuts the calls that run with these keys; otherwise they have 2 s to be answered
    * @returns the ids of the revoked keys
    * @throws NotFoundError when none was revoked
    */

@@ -76,7 +76,7 @@ export class SetGrantDto {
 }
 
 export class WithdrawGrantQueryDto {
-  /** Also cuts the calls that run by the grant, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
+  /** Cuts the calls that run by the grant at once, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
   @IsOptional()
   @IsFlag()
   now?: boolean;

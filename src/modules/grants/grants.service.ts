@@ -111,7 +111,7 @@ export class GrantsService {
   /**
    * Withdraws a grant, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
-   * @param now cuts the calls that run by it; otherwise they are answered
+   * @param now cuts the calls that run by it; otherwise they have 2 s to be answered
    * @throws NotFoundError, ForbiddenError for an editor and a grant to others than members of the organization
    */
   async remove(
