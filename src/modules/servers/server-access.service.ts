@@ -16,7 +16,7 @@ import { didYouMean } from '../../platform/text/nearest.js';
 import { AccessService } from '../auth/access.service.js';
 import { ANONYMOUS, BY_MEMBERSHIP, type Action, type Caller, type GrantRef } from '../auth/access.types.js';
 import type { QualifiedName, ServerTarget, ServerUse } from './server.types.js';
-import { ServerNotFoundError } from './servers.errors.js';
+import { OpenedByOwnersError, ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -92,8 +92,13 @@ export class ServerAccessService implements OnModuleInit {
   }
 
   /** True if the caller can grant the server to anybody. @throws KeyScopeError */
-  mayGrant(caller: Caller, { ownerId, namespace }: ServerTarget): boolean {
+  mayGrant(caller: Caller, { ownerId, namespace }: Pick<ServerTarget, 'ownerId' | 'namespace'>): boolean {
     return this.access.may(caller, 'own', { ownerId, namespace });
+  }
+
+  /** Requires that the caller can make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
+  requireOpener(caller: Caller, server: Pick<ServerTarget, 'ownerId' | 'namespace'>): void {
+    if (!this.mayGrant(caller, server)) throw new OpenedByOwnersError();
   }
 
   /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */

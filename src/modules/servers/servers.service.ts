@@ -76,11 +76,12 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
    * Creates a server, or changes an existing one of this name, in any case: members of the body are applied, absent and null
    * ones stay (Spec 4.1).
    *
+   * A new server is `restricted` where the default is public and the caller cannot open it.
+   *
    * @param name empty for the namespace-only server
-   * @param by the account of the caller
-   * @throws InvalidInputError, QuotaExceededError, PublicByOwnersError, NamespaceNotFoundError when the namespace was deleted meanwhile
+   * @throws InvalidInputError, QuotaExceededError, OpenedByOwnersError, NamespaceNotFoundError when the namespace was deleted meanwhile
    */
-  async put(namespace: OwnedNamespace, name: string, body: CreateServerDto, by: string): Promise<ServerDto> {
+  async put(namespace: OwnedNamespace, name: string, body: CreateServerDto, caller: Caller): Promise<ServerDto> {
     requireServerName(name);
     const namespaceId = namespace.id;
     const { displayName, description, visibility } = body;
@@ -92,7 +93,6 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       name,
       displayName: name || namespace.name,
       description: '',
-      visibility: visibility ?? this.env.defaultVisibility,
       ...given,
     };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
@@ -101,13 +101,13 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     let isNew = false;
     for (;;) {
       const server = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
+      if (server && !isNew && visibility) await this.setVisibility(server, visibility, caller);
       if (server && !isNew && Object.keys(given).length > 0) {
         await this.servers.update({ id: server.id }, given);
       }
-      if (server && !isNew && visibility) await this.setVisibility(server, visibility, by);
       if (server) return toServerDto(namespace.name, { ...server, ...given });
-      if (visibility === 'public') await this.rows.requireOpener(namespaceId, by);
-      const insert = () => this.rows.insertIfFree({ ...row, slug });
+      const firstVisibility = await this.firstVisibility(namespace, visibility, caller);
+      const insert = () => this.rows.insertIfFree({ ...row, slug, visibility: firstVisibility });
       isNew = await this.limits
         .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
@@ -173,17 +173,17 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Sets who may find and call a server.
    *
-   * @param by the account that sets it
    * @param confirmsSecrets that everybody may call it with its secrets
-   * @throws SecretsNotConfirmedError, ServerNotFoundError, PublicByOwnersError
+   * @throws SecretsNotConfirmedError, ServerNotFoundError; OpenedByOwnersError and KeyScopeError for a more open one
    */
   async setVisibility(
     server: ServerChange,
     visibility: Visibility,
-    by: string,
+    caller: Caller,
     confirmsSecrets?: boolean,
   ): Promise<void> {
-    await this.rows.setVisibility(server.id, visibility, by, confirmsSecrets);
+    const requireOpener = this.access.requireOpener.bind(this.access, caller);
+    await this.rows.setVisibility(server.id, visibility, requireOpener, confirmsSecrets);
     this.announceChange(server);
   }
 
@@ -239,6 +239,19 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     this.events.emit('deleted', server.id);
     this.pubSub.publish('servers.deleted', { id: server.id, slug: server.slug });
     return { success: true, namespace: server.namespace, server: server.name };
+  }
+
+  /** The visibility of a new server. @throws OpenedByOwnersError, NamespaceNotFoundError */
+  private async firstVisibility(
+    { id, name: namespace }: OwnedNamespace,
+    requested: Visibility | undefined,
+    caller: Caller,
+  ): Promise<Visibility> {
+    const visibility = requested ?? this.env.defaultVisibility;
+    if (visibility !== 'public') return visibility;
+    const target = { ownerId: await this.rows.ownerOf(id), namespace };
+    if (requested) this.access.requireOpener(caller, target);
+    return this.access.mayGrant(caller, target) ? 'public' : 'restricted';
   }
 
   async onApplicationShutdown(): Promise<void> {
