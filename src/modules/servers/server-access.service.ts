@@ -86,6 +86,14 @@ export class ServerAccessService implements OnModuleInit {
     return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
   }
 
+  /**
+   * The only tools of a server that is not public that the account of the caller can call, and see of a private one; null for
+   * all. Right after {@link may}.
+   */
+  grantedToolsOf(caller: Caller, server: ServerTarget): readonly string[] | null {
+    return this.grantOf(caller.scopes === null ? caller : { ...caller, scopes: null }, server)?.tools ?? null;
+  }
+
   /** {@link may} call it, whatever the key of the caller may do. */
   mayCallByAccount(caller: Caller, server: ServerTarget): boolean | Promise<boolean> {
     return this.may(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);

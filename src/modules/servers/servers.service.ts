@@ -10,6 +10,7 @@ import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { Caller, OwnedNamespace, Visibility } from '../auth/access.types.js';
+import { ToolsOnlyError } from '../auth/auth.errors.js';
 import { toSuspension } from '../auth/suspension.types.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -145,6 +146,18 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       throw new AccessRequiredError(formatQualifiedName(server));
   }
 
+  /** {@link requireCall} of the whole server. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
+  async requireWhole(caller: Caller, server: ServerRef): Promise<void> {
+    await this.requireCall(caller, server);
+    const tools = this.access.grantedToolsOf(caller, server);
+    if (tools) throw new ToolsOnlyError(tools);
+  }
+
+  /** The only tools of a server that a connection of this account calls; null for all. After {@link requireCall}. */
+  grantedToolsOf(caller: Caller, server: ServerRef): readonly string[] | null {
+    return this.access.grantedToolsOf(caller, server);
+  }
+
   /**
    * Requires that the caller can call what a connection of `owner` to the server calls.
    *
@@ -153,9 +166,9 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async requireCallFor(owner: Caller, caller: Caller, server: ServerRef): Promise<void> {
     await this.requireCall(owner, server);
     await this.requireCall(caller, server);
-    const tools = this.access.grantOf({ ...caller, scopes: null }, server)?.tools;
+    const tools = this.access.grantedToolsOf(caller, server);
     if (!tools) return;
-    const ofOwner = this.access.grantOf(owner, server)?.tools;
+    const ofOwner = this.access.grantedToolsOf(owner, server);
     if (!ofOwner?.every((tool) => tools.includes(tool))) throw new AccessRequiredError(formatQualifiedName(server));
   }
 
@@ -191,7 +204,8 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.rows.findDetail(name, caller.accountId);
     if (!row || !(await this.access.may(caller, 'discover', row))) throw await this.access.missing(name, caller);
-    const detail = toServerDetailDto(row, this.urls, await this.access.mayCallByAccount(caller, row));
+    const mayCall = await this.access.mayCallByAccount(caller, row);
+    const detail = toServerDetailDto(row, this.urls, mayCall, mayCall ? this.access.grantedToolsOf(caller, row) : null);
     return this.cards.isEmpty ? detail : Object.assign(detail, (await this.cards.read([row.id]))(row.id));
   }
 

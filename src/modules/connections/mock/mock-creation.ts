@@ -9,6 +9,7 @@ import { GrantLevelError } from '../../auth/auth.errors.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
+import { withinTools } from '../../servers/server.mapper.js';
 import type { ServerOffers } from '../../servers/server.types.js';
 import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
 import type { MockDto } from '../core/connection.dto.js';
@@ -55,19 +56,20 @@ export class MockCreation {
    */
   async prepare(
     namespace: OwnedNamespace,
-    { serverId, serverName }: NewTarget,
+    { serverId, serverName, grantedTools }: NewTarget,
     mock: MockDto | undefined,
     caller: Caller,
   ): Promise<NewMock | null> {
     if (!mock?.enabled || serverId === null) return null;
     const scenario = readScenario(mock.scenario);
-    const offers = await this.servers.offersOf(serverId);
-    if (!offers) {
+    const allOffers = await this.servers.offersOf(serverId);
+    if (!allOffers) {
       throw new InvalidInputError(
         `"${serverName}" cannot be simulated: it has no successful release yet, so nothing is known of its tools. ` +
           'Publish one first.',
       );
     }
+    const offers = withinTools(allOffers, grantedTools);
     if (scenario.kind === 'fixture') requireTools(scenario.fixture, offers.tools ?? []);
     // Inferred schemas of the results of tools without an output schema.
     const names = (offers.tools ?? []).flatMap(({ name, outputSchema }) =>
