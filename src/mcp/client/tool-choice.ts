@@ -24,14 +24,14 @@ export interface ToolChoice {
   deny?: string[];
 }
 
-/** A channel that lists and calls the chosen tools only. */
+/** A channel that lists and calls only the tools whose names are offered. */
 export class ChosenToolsChannel implements Channel {
   /** Names of the tools that the server listed last and that are not offered. */
   readonly withheld = new Set<string>();
 
   constructor(
     private readonly channel: Channel,
-    private readonly choice: ToolChoice,
+    private readonly isOffered: (name: string) => boolean,
   ) {}
 
   open(...args: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
@@ -41,7 +41,7 @@ export class ChosenToolsChannel implements Channel {
   async request(call: McpCall): Promise<McpReply> {
     if (call.method === 'tools/call') {
       const name = calledTool(call.params);
-      if (name === null || !isChosen(name, this.choice)) {
+      if (name === null || !this.isOffered(name)) {
         return errorReply(rpcCode.invalidParams, `Unknown tool: ${quoted(name ?? '')}`);
       }
     }
@@ -51,7 +51,7 @@ export class ChosenToolsChannel implements Channel {
     return withList(reply, 'tools', (tools) =>
       tools.filter((tool) => {
         const name = String((JSON.parse(tool) as { name?: unknown } | null)?.name);
-        const isOffered = isChosen(name, this.choice);
+        const isOffered = this.isOffered(name);
         if (!isOffered && this.withheld.size < LIST_ITEMS_MAX) this.withheld.add(name);
         return isOffered;
       }),
@@ -110,7 +110,7 @@ type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest
 
 /** The channel for a caller to whom these tools were granted, by exact names; the same channel for null, which is all. */
 export function grantedTools(channel: Channel, tools: readonly string[] | null | undefined): Channel {
-  return tools ? new GrantedToolsChannel(channel, { allow: [...tools] }) : channel;
+  return tools ? new GrantedToolsChannel(channel, (name) => tools.includes(name)) : channel;
 }
 
 /** True if the choice offers a tool of this name. */

@@ -142,15 +142,12 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
-    const open = this.open.of(request);
-    if (open) {
-      open.tool = () => toolIn(text);
-      // Also where its client may come back for the answer.
-      open.end = () => {
-        cancellation.cancel();
-        response.destroy();
-      };
-    }
+    // Also where its client may come back for the answer.
+    const end = () => {
+      cancellation.cancel();
+      response.destroy();
+    };
+    this.open.endBy(request, end, () => toolIn(text));
     let release: () => void = () => undefined;
     // A call without an answer yet may have had effects: it is answered.
     sink.opened = () => {
@@ -249,6 +246,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const sink = new ResponseSink(response);
     const leave = this.streams.enter(target, Infinity, () => sink.end());
     if (!leave) throw tooManyOpen('streams');
+    this.open.endBy(request, () => sink.end());
     await this.sse.serve(request, response, sink, caller, {
       serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
@@ -276,6 +274,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const sink = new ResponseSink(response);
     const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
     if (!leave) throw tooManyOpen('streams');
+    this.open.endBy(response.req, () => sink.end());
     const reader = {
       open: () => sink.openAnswer(),
       write: (frame: string) => sink.write(frame),
@@ -302,6 +301,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     let end: () => void = () => sink.end();
     const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => end());
     if (!leave) throw tooManyOpen('streams');
+    this.open.endBy(response.req, () => end());
     const stop = this.listen(session, principal, find, sink);
     if (!stop) {
       leave();

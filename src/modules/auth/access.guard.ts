@@ -5,6 +5,7 @@ import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import { readJsonBody } from '../../platform/http/body/request-body.js';
+import { OpenRequests } from '../../platform/http/open-requests.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
 import { PageFormsService } from '../../platform/pages/page-forms.service.js';
@@ -31,6 +32,7 @@ export class AccessGuard implements CanActivate {
     private readonly limits: RequestLimits,
     private readonly forms: PageFormsService,
     private readonly env: Env,
+    private readonly open: OpenRequests,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -56,6 +58,7 @@ export class AccessGuard implements CanActivate {
       }
     }
     request.grant = await this.admission.admit(request, response, declared);
+    this.open.removeOnClose(request, response);
     const { caller } = request.grant;
     if (declared.page || caller === ANONYMOUS) return true;
     this.bodies.admit(request, response, caller.accountId);

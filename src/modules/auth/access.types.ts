@@ -33,7 +33,7 @@ export interface KeyScope {
 
 /**
  * Who may find and call a server beside its owner and those with a grant: everybody (`public`), nobody (`private`), or
- * everybody may find it and nobody call it (`restricted`).
+ * everybody may find it and nobody call it (`restricted`). Sorted from the most open one.
  */
 export const visibilities = ['public', 'restricted', 'private'] as const;
 export type Visibility = (typeof visibilities)[number];

@@ -26,7 +26,7 @@ export class Admission {
   ) {}
 
   /**
-   * Authenticates a request, counts it and authorizes it. Without a promise while its key and the owner of its target are
+   * Authenticates a request, counts it, authorizes it, and holds it among what is open. Without a promise while its key and the owner of its target are
    * cached.
    *
    * @param response gets the `RateLimit` headers; null for a WebSocket handshake
@@ -43,6 +43,11 @@ export class Admission {
     } catch (error) {
       return this.refuse(error, request, response);
     }
+  }
+
+  /** To be called when an admitted request has ended, where its response does not tell (`OpenRequests`). */
+  ended(request: IncomingMessage): void {
+    this.open.remove(request);
   }
 
   private authorize(

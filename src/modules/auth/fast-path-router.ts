@@ -169,6 +169,8 @@ export class FastPathRouter {
         'content-type': JSON_TYPE,
       };
       response.writeHead(status, all).end(JSON.stringify(body));
+    } finally {
+      this.admission.ended(request);
     }
   }
 }

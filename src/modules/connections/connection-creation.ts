@@ -40,11 +40,11 @@ export class ConnectionCreation {
     private readonly limits: AccountLimitsService,
   ) {}
 
-  /** Resolves the target of a new connection. @throws InvalidInputError, InvalidSourceError, KeyScopeError */
+  /** Resolves the target of a new connection. @throws InvalidInputError, InvalidSourceError, KeyScopeError, GrantLevelError */
   async prepare(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<PreparedTarget> {
     const target = await this.targets.resolve(namespace, body, caller);
     if (target.source) Object.assign(target, await this.sources.check(target.source, namespace.id));
-    return { target, mock: await this.mocks.prepare(namespace.id, target, body.mock) };
+    return { target, mock: await this.mocks.prepare(namespace, target, body.mock, caller) };
   }
 
   /** @returns the row's id; null if the connection id is taken */

@@ -146,7 +146,10 @@ export class ConnectionsController {
     return this.reader.list(namespace, query, metadata);
   }
 
-  /** Get a connection with its last known status. Accounts that were granted only calls read who has to log in, without a link. */
+  /**
+   * Get a connection with its last known status. With the level `call`, you read its name, state and who has to log in: no address,
+   * metadata, values, choice of tools or messages of its MCP server.
+   */
   @Get(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:read', listedTools)

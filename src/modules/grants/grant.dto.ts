@@ -9,6 +9,7 @@ import {
   IsObject,
   IsOptional,
   Length,
+  NotContains,
   ValidateIf,
   ValidateNested,
 } from 'class-validator';
@@ -30,12 +31,13 @@ import {
 @ClosedBody()
 export class GrantToolsDto {
   /**
-   * Exact names, 1 to 100.
+   * 1 to 100 exact names, without `*`.
    * @example ['search', 'read_file']
    */
   @ArrayNotEmpty({ message: '$property must hold at least one name' })
   @ArrayMaxSize(100, { message: '$property must hold at most 100 names' })
   @Length(1, 255, { each: true })
+  @NotContains('*', { each: true, message: '$property must hold exact names, without "*"' })
   allow: string[];
 }
 

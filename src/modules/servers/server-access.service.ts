@@ -16,7 +16,7 @@ import { didYouMean } from '../../platform/text/nearest.js';
 import { AccessService } from '../auth/access.service.js';
 import { ANONYMOUS, BY_MEMBERSHIP, type Action, type Caller, type GrantRef } from '../auth/access.types.js';
 import type { QualifiedName, ServerTarget, ServerUse } from './server.types.js';
-import { ServerNotFoundError } from './servers.errors.js';
+import { OpenedByOwnersError, ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -86,14 +86,27 @@ export class ServerAccessService implements OnModuleInit {
     return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
   }
 
+  /**
+   * The only tools of a server that is not public that the account of the caller can call, and see of a private one; null for
+   * all. Right after {@link may}.
+   */
+  grantedToolsOf(caller: Caller, server: ServerTarget): readonly string[] | null {
+    return this.grantOf(caller.scopes === null ? caller : { ...caller, scopes: null }, server)?.tools ?? null;
+  }
+
   /** {@link may} call it, whatever the key of the caller may do. */
   mayCallByAccount(caller: Caller, server: ServerTarget): boolean | Promise<boolean> {
     return this.may(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }
 
   /** True if the caller can grant the server to anybody. @throws KeyScopeError */
-  mayGrant(caller: Caller, { ownerId, namespace }: ServerTarget): boolean {
+  mayGrant(caller: Caller, { ownerId, namespace }: Pick<ServerTarget, 'ownerId' | 'namespace'>): boolean {
     return this.access.may(caller, 'own', { ownerId, namespace });
+  }
+
+  /** Requires that the caller can make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
+  requireOpener(caller: Caller, server: Pick<ServerTarget, 'ownerId' | 'namespace'>): void {
+    if (!this.mayGrant(caller, server)) throw new OpenedByOwnersError();
   }
 
   /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */

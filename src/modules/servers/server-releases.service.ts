@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import type { Visibility } from '../auth/access.types.js';
+import type { Caller, Visibility } from '../auth/access.types.js';
 import { toStorableText } from '../../platform/database/storable.js';
+import { ServerAccessService } from './server-access.service.js';
 import { Server } from './server.entity.js';
 import type { ServerOffers, ServerSnapshot, QualifiedName } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
@@ -23,6 +24,7 @@ export class ServerReleasesService {
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
     private readonly rows: ServersRepository,
+    private readonly access: ServerAccessService,
   ) {}
 
   /** Locks a server against other publications until the transaction ends. @throws ServerNotFoundError */
@@ -34,11 +36,10 @@ export class ServerReleasesService {
   /**
    * Sets who may find and call a server, within the transaction that publishes; its caller announces the change.
    *
-   * @param by the account that publishes
-   * @throws SecretsNotConfirmedError, PublicByOwnersError
+   * @throws SecretsNotConfirmedError; OpenedByOwnersError and KeyScopeError for a more open one
    */
-  async setVisibility(id: string, visibility: Visibility, by: string, tx: EntityManager): Promise<void> {
-    await this.rows.setVisibility(id, visibility, by, false, tx);
+  async setVisibility(id: string, visibility: Visibility, caller: Caller, tx: EntityManager): Promise<void> {
+    await this.rows.setVisibility(id, visibility, this.access.requireOpener.bind(this.access, caller), false, tx);
   }
 
   /** The slug and the qualified name. @throws ServerNotFoundError */

@@ -10,7 +10,13 @@ import type {
 import type { Server } from './server.entity.js';
 import type { ServerSummaryDto } from './search/server-search.dto.js';
 import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
-import { type QualifiedName, formatQualifiedName, type ReleaseType, type ServerTarget } from './server.types.js';
+import {
+  type QualifiedName,
+  formatQualifiedName,
+  type ReleaseType,
+  type ServerOffers,
+  type ServerTarget,
+} from './server.types.js';
 import type { Visibility } from '../auth/access.types.js';
 import { shownSuspension, type Suspension } from '../auth/suspension.types.js';
 
@@ -47,18 +53,26 @@ const LENDS_SECRETS = {
  * Without a release, its members are null, false or empty, as the contract says.
  *
  * @param mayCall false hides what only callers need: configuration and bundle
+ * @param tools the only tools granted to the caller, which hide the bundle and all else of a private server; null: all
  */
-export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService, mayCall: boolean): ServerDetailDto {
-  const { snapshot, scanPassed } = row;
+export function toServerDetailDto(
+  row: DetailRow,
+  urls: ServerUrlsService,
+  mayCall: boolean,
+  tools: readonly string[] | null,
+): ServerDetailDto {
+  const { scanPassed } = row;
+  const shownTools = row.visibility === 'private' ? tools : null;
+  const snapshot = row.snapshot && withinTools(row.snapshot, shownTools);
   const remote = snapshot !== null && urls.remoteTypes.includes(snapshot.type);
   const connections: ServerDetailDto['connections'] = [];
   if (snapshot && mayCall) {
     const { runtime, configSchema } = snapshot;
     if (remote) connections.push({ type: 'http', deploymentUrl: urls.run(row.slug), configSchema });
-    if (snapshot.type === 'stdio')
+    if (snapshot.type === 'stdio' && !tools)
       connections.push({ type: 'stdio', bundleUrl: urls.bundle(row), runtime: runtime ?? 'node', configSchema });
   }
-  const warned = snapshot?.warnings ?? [];
+  const warned = (snapshot?.warnings ?? []).filter(({ tool }) => !shownTools || shownTools.includes(tool ?? ''));
   const warnings = [...(row.lendsSecrets ? [LENDS_SECRETS] : []), ...warned]
     .slice(0, 100)
     .map(({ tool, message }) => ({ tool, message }));
@@ -79,6 +93,16 @@ export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService, mayCa
     resources: summaries(snapshot?.resources, toResource),
     prompts: summaries(snapshot?.prompts, toPrompt),
   };
+}
+
+/** Keeps only these tools of what a server offers; null: everything. */
+export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>>(
+  offers: T,
+  tools: readonly string[] | null,
+): T {
+  if (!tools) return offers;
+  const shown = offers.tools?.filter(({ name }) => tools.includes(String(name))) ?? null;
+  return { ...offers, tools: shown, resources: [], resourceTemplates: [], prompts: [] };
 }
 
 /** The items with all members that the contract requires; null if the list is unknown. */

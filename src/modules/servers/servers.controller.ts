@@ -60,10 +60,10 @@ export class ServersController {
   create(
     @Param('qualifiedName') name: string,
     @CurrentNamespace() namespace: OwnedNamespace,
-    @CurrentCaller() { accountId }: Caller,
+    @CurrentCaller() caller: Caller,
     @Body() body: CreateServerDto,
   ): Promise<ServerDto> {
-    return this.servers.put(namespace, parseQualifiedName(name).name, body, accountId);
+    return this.servers.put(namespace, parseQualifiedName(name).name, body, caller);
   }
 
   /** Get a server with its connections, tools and security status. Spec 4.10. */
@@ -85,10 +85,10 @@ export class ServersController {
   @ApiErrors(400, notServerOwner, serverNotFound, secretsNotConfirmed)
   update(
     @TargetServer() server: ServerRef,
-    @CurrentCaller() { accountId }: Caller,
+    @CurrentCaller() caller: Caller,
     @Body() body: UpdateServerDto,
   ): Promise<UpdatedServerDto> {
-    return this.settings.update(server, body, accountId);
+    return this.settings.update(server, body, caller);
   }
 
   /** Move a server to another namespace of yours. Its run endpoint and the connections to it stay as they are. */
@@ -160,11 +160,11 @@ export class ServersController {
   async createUnderNamespace(
     @Param('server') server: string,
     @CurrentNamespace() namespace: OwnedNamespace,
-    @CurrentCaller() { accountId }: Caller,
+    @CurrentCaller() caller: Caller,
     @Body() body: CreateServerDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ServerDto> {
-    const created = await this.servers.put(namespace, server, body, accountId);
+    const created = await this.servers.put(namespace, server, body, caller);
     const successor = `../../../servers/${namespace.name}%2F${created.server}`;
     response.set({
       location: successor,

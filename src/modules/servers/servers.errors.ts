@@ -40,11 +40,11 @@ export class NotGrantableError extends ForbiddenError {
   }
 }
 
-/** Only owners of an organization let everybody call one of its servers. */
-export class PublicByOwnersError extends ForbiddenError {
+/** Neither a grant nor the role of an editor lets an account open a server to others. */
+export class OpenedByOwnersError extends ForbiddenError {
   constructor() {
     super(
-      'Forbidden: only owners of the organization make its servers public. Ask one of them, or choose "restricted".',
+      'Forbidden: only the owner of a server, or an owner of its organization, makes it more visible. Ask one of them.',
     );
   }
 }

@@ -3,14 +3,15 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import { BY_MEMBERSHIP, type GrantRef, type Visibility } from '../auth/access.types.js';
+import { BY_MEMBERSHIP, visibilities, type GrantRef, type Visibility } from '../auth/access.types.js';
 import { accountsOf, grantsTo, namespaceGrants, toolsOfAll } from '../auth/memberships.access.js';
 import type { Suspension } from '../auth/suspension.types.js';
 import { callableByAccount, visibleToAccount } from '../auth/visible-servers.access.js';
 import { Vault } from '../../platform/vault/vault.js';
+import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { Server } from './server.entity.js';
 import type { DetailRow } from './server.mapper.js';
-import { PublicByOwnersError, SecretsNotConfirmedError, ServerNotFoundError } from './servers.errors.js';
+import { SecretsNotConfirmedError, ServerNotFoundError } from './servers.errors.js';
 import {
   type QualifiedName,
   type RunnableServer,
@@ -68,11 +69,6 @@ const GRANT = new PreparedStatement<GrantRef>(
    UNION ALL SELECT '${BY_MEMBERSHIP.id}', 'call', NULL FROM servers s JOIN namespaces n ON n.id = s.namespace_id
     WHERE s.id = $1 AND n.account_id IN ${accountsOf('$2::uuid')} ORDER BY level DESC, tools DESC NULLS FIRST, id`,
 );
-
-/** SQL of a condition: the account may make servers public in a namespace. Of an organization with members, only owners. */
-const mayOpen = (namespaceId: string, account: string) =>
-  `coalesce((SELECT bool_or(m.role = 'owner' AND m.account_id = ${account}) FROM namespaces o
-      JOIN memberships m ON m.organization_id = o.account_id WHERE o.id = ${namespaceId}), true)`;
 
 /** Reads and writes servers with statements of their own. */
 @AccountQuotas({
@@ -193,46 +189,52 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** @throws PublicByOwnersError where the account may make no public server in the namespace */
-  async requireOpener(namespaceId: string, accountId: string): Promise<void> {
-    const [row] = await this.database.query<[{ may: boolean }]>(`SELECT ${mayOpen('$1::uuid', '$2::uuid')} AS may`, [
-      namespaceId,
-      accountId,
-    ]);
-    if (!row.may) throw new PublicByOwnersError();
+  /** The account that owns a namespace. @throws NamespaceNotFoundError */
+  async ownerOf(namespaceId: string): Promise<string> {
+    const [row] = await this.database.query<{ ownerId: string }[]>(
+      'SELECT account_id AS "ownerId" FROM namespaces WHERE id = $1',
+      [namespaceId],
+    );
+    if (!row) throw new NamespaceNotFoundError();
+    return row.ownerId;
   }
 
   /**
    * Sets who may find and call a server; its caller announces the change.
    *
-   * @param by the account that sets it
+   * @param requireOpener throws if the caller cannot open the server: called under the lock of the row, before the server
+   * becomes more visible and for a confirmation
    * @param confirmsSecrets that everybody may call it with its secrets
-   * @throws SecretsNotConfirmedError for a server with secrets that becomes public without; ServerNotFoundError;
-   * PublicByOwnersError
+   * @throws SecretsNotConfirmedError for a server with secrets that becomes public without; ServerNotFoundError; what
+   * `requireOpener` throws
    */
   async setVisibility(
     id: string,
     visibility: Visibility,
-    by: string,
+    requireOpener: (server: Pick<ServerTarget, 'ownerId' | 'namespace'>) => void,
     confirmsSecrets = false,
-    tx = this.database.manager,
+    tx?: EntityManager,
   ): Promise<void> {
-    const [rows] = await tx.query<[{ isOpener: boolean; isSet: boolean }[]]>(
-      `WITH own AS (
-         SELECT id, $2 <> 'public' OR visibility = 'public' OR $3
-                    OR NOT EXISTS (SELECT FROM server_secrets WHERE server_id = $1) AS may,
-                $2 <> 'public' OR (visibility = 'public' AND NOT $3) OR ${mayOpen('namespace_id', '$4::uuid')} AS is_opener
-           FROM servers WHERE id = $1 FOR NO KEY UPDATE)
-       UPDATE servers s SET visibility = CASE WHEN own.may AND own.is_opener THEN $2 ELSE s.visibility END,
-              confirm_secrets = CASE WHEN own.is_opener THEN $2 = 'public' AND (s.confirm_secrets OR $3)
-                                     ELSE s.confirm_secrets END
-         FROM own WHERE s.id = own.id RETURNING own.may AS "isSet", own.is_opener AS "isOpener"`,
-      [id, visibility, confirmsSecrets, by],
+    if (!tx) {
+      return this.database.transaction((own) =>
+        this.setVisibility(id, visibility, requireOpener, confirmsSecrets, own),
+      );
+    }
+    const [row] = await tx.query<{ visibility: Visibility; ownerId: string; namespace: string; hasSecrets: boolean }[]>(
+      `SELECT s.visibility, n.account_id AS "ownerId", n.name AS namespace,
+              EXISTS (SELECT FROM server_secrets WHERE server_id = s.id) AS "hasSecrets"
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE s.id = $1 FOR NO KEY UPDATE OF s`,
+      [id],
     );
-    const [row] = rows;
     if (!row) throw new ServerNotFoundError();
-    if (!row.isOpener) throw new PublicByOwnersError();
-    if (!row.isSet) throw new SecretsNotConfirmedError();
+    const isOpening = visibilities.indexOf(visibility) < visibilities.indexOf(row.visibility);
+    if (isOpening || confirmsSecrets) requireOpener(row);
+    if (visibility === 'public' && isOpening && row.hasSecrets && !confirmsSecrets)
+      throw new SecretsNotConfirmedError();
+    await tx.query(
+      `UPDATE servers SET visibility = $2, confirm_secrets = $2 = 'public' AND (confirm_secrets OR $3) WHERE id = $1`,
+      [id, visibility, confirmsSecrets],
+    );
   }
 
   /** Sets or ends the suspension of a server. @returns null when there is none */

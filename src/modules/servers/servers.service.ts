@@ -10,6 +10,7 @@ import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { Caller, OwnedNamespace, Visibility } from '../auth/access.types.js';
+import { ToolsOnlyError } from '../auth/auth.errors.js';
 import { toSuspension } from '../auth/suspension.types.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -76,11 +77,12 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
    * Creates a server, or changes an existing one of this name, in any case: members of the body are applied, absent and null
    * ones stay (Spec 4.1).
    *
+   * A new server is `restricted` where the default is public and the caller cannot open it.
+   *
    * @param name empty for the namespace-only server
-   * @param by the account of the caller
-   * @throws InvalidInputError, QuotaExceededError, PublicByOwnersError, NamespaceNotFoundError when the namespace was deleted meanwhile
+   * @throws InvalidInputError, QuotaExceededError, OpenedByOwnersError, NamespaceNotFoundError when the namespace was deleted meanwhile
    */
-  async put(namespace: OwnedNamespace, name: string, body: CreateServerDto, by: string): Promise<ServerDto> {
+  async put(namespace: OwnedNamespace, name: string, body: CreateServerDto, caller: Caller): Promise<ServerDto> {
     requireServerName(name);
     const namespaceId = namespace.id;
     const { displayName, description, visibility } = body;
@@ -92,7 +94,6 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       name,
       displayName: name || namespace.name,
       description: '',
-      visibility: visibility ?? this.env.defaultVisibility,
       ...given,
     };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
@@ -101,13 +102,13 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     let isNew = false;
     for (;;) {
       const server = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
+      if (server && !isNew && visibility) await this.setVisibility(server, visibility, caller);
       if (server && !isNew && Object.keys(given).length > 0) {
         await this.servers.update({ id: server.id }, given);
       }
-      if (server && !isNew && visibility) await this.setVisibility(server, visibility, by);
       if (server) return toServerDto(namespace.name, { ...server, ...given });
-      if (visibility === 'public') await this.rows.requireOpener(namespaceId, by);
-      const insert = () => this.rows.insertIfFree({ ...row, slug });
+      const firstVisibility = await this.firstVisibility(namespace, visibility, caller);
+      const insert = () => this.rows.insertIfFree({ ...row, slug, visibility: firstVisibility });
       isNew = await this.limits
         .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
@@ -145,6 +146,18 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       throw new AccessRequiredError(formatQualifiedName(server));
   }
 
+  /** {@link requireCall} of the whole server. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
+  async requireWhole(caller: Caller, server: ServerRef): Promise<void> {
+    await this.requireCall(caller, server);
+    const tools = this.access.grantedToolsOf(caller, server);
+    if (tools) throw new ToolsOnlyError(tools);
+  }
+
+  /** The only tools of a server that a connection of this account calls; null for all. After {@link requireCall}. */
+  grantedToolsOf(caller: Caller, server: ServerRef): readonly string[] | null {
+    return this.access.grantedToolsOf(caller, server);
+  }
+
   /**
    * Requires that the caller can call what a connection of `owner` to the server calls.
    *
@@ -153,9 +166,9 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async requireCallFor(owner: Caller, caller: Caller, server: ServerRef): Promise<void> {
     await this.requireCall(owner, server);
     await this.requireCall(caller, server);
-    const tools = this.access.grantOf({ ...caller, scopes: null }, server)?.tools;
+    const tools = this.access.grantedToolsOf(caller, server);
     if (!tools) return;
-    const ofOwner = this.access.grantOf(owner, server)?.tools;
+    const ofOwner = this.access.grantedToolsOf(owner, server);
     if (!ofOwner?.every((tool) => tools.includes(tool))) throw new AccessRequiredError(formatQualifiedName(server));
   }
 
@@ -173,17 +186,17 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Sets who may find and call a server.
    *
-   * @param by the account that sets it
    * @param confirmsSecrets that everybody may call it with its secrets
-   * @throws SecretsNotConfirmedError, ServerNotFoundError, PublicByOwnersError
+   * @throws SecretsNotConfirmedError, ServerNotFoundError; OpenedByOwnersError and KeyScopeError for a more open one
    */
   async setVisibility(
     server: ServerChange,
     visibility: Visibility,
-    by: string,
+    caller: Caller,
     confirmsSecrets?: boolean,
   ): Promise<void> {
-    await this.rows.setVisibility(server.id, visibility, by, confirmsSecrets);
+    const requireOpener = this.access.requireOpener.bind(this.access, caller);
+    await this.rows.setVisibility(server.id, visibility, requireOpener, confirmsSecrets);
     this.announceChange(server);
   }
 
@@ -191,7 +204,8 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.rows.findDetail(name, caller.accountId);
     if (!row || !(await this.access.may(caller, 'discover', row))) throw await this.access.missing(name, caller);
-    const detail = toServerDetailDto(row, this.urls, await this.access.mayCallByAccount(caller, row));
+    const mayCall = await this.access.mayCallByAccount(caller, row);
+    const detail = toServerDetailDto(row, this.urls, mayCall, mayCall ? this.access.grantedToolsOf(caller, row) : null);
     return this.cards.isEmpty ? detail : Object.assign(detail, (await this.cards.read([row.id]))(row.id));
   }
 
@@ -239,6 +253,19 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     this.events.emit('deleted', server.id);
     this.pubSub.announce('servers.deleted', { id: server.id, slug: server.slug });
     return { success: true, namespace: server.namespace, server: server.name };
+  }
+
+  /** The visibility of a new server. @throws OpenedByOwnersError, NamespaceNotFoundError */
+  private async firstVisibility(
+    { id, name: namespace }: OwnedNamespace,
+    requested: Visibility | undefined,
+    caller: Caller,
+  ): Promise<Visibility> {
+    const visibility = requested ?? this.env.defaultVisibility;
+    if (visibility !== 'public') return visibility;
+    const target = { ownerId: await this.rows.ownerOf(id), namespace };
+    if (requested) this.access.requireOpener(caller, target);
+    return this.access.mayGrant(caller, target) ? 'public' : 'restricted';
   }
 
   async onApplicationShutdown(): Promise<void> {

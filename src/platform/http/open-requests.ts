@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 
 /** A call, a stream or a tunnel that was admitted and has not ended. */
@@ -22,14 +23,22 @@ export interface OpenRequest<Right = unknown> {
 export class OpenRequests<Right = unknown> {
   private readonly open = new Map<IncomingMessage, OpenRequest<Right>>();
 
-  /** @param response null for a WebSocket handshake: open until its socket closes */
+  /** Holds it until {@link remove}. @param response null for a WebSocket handshake */
   add(request: IncomingMessage, response: ServerResponse | null, right: Right): void {
-    const { socket } = request;
     const isCall = response !== null && request.method !== 'GET';
-    const target = response ?? socket;
-    if (target.destroyed) return;
-    this.open.set(request, { right, isCall, hasFailed: false, end: () => void target.destroy() });
-    target.once('close', () => this.open.delete(request));
+    this.open.set(request, { right, isCall, hasFailed: false, end: () => void (response ?? request.socket).destroy() });
+  }
+
+  /** To be called when it has ended, which can be before its response is closed. */
+  remove(request: IncomingMessage): void {
+    this.open.delete(request);
+  }
+
+  /** Calls {@link remove} when the response or the socket of the request closes. */
+  removeOnClose(request: IncomingMessage, closing: Writable): void {
+    if (!this.open.has(request)) return;
+    if (closing.destroyed) this.open.delete(request);
+    else closing.once('close', () => this.open.delete(request));
   }
 
   /** The open request; undefined for one that nothing holds open, or that has ended. */
@@ -37,10 +46,16 @@ export class OpenRequests<Right = unknown> {
     return this.open.get(request);
   }
 
-  /** {@link OpenRequest.check}, for as long as the request is open. */
+  /** Sets {@link OpenRequest.check} and {@link OpenRequest.tool} of a request, while it is open. */
   checkWhileOpen(request: IncomingMessage, check: () => unknown, tool?: OpenRequest['tool']): void {
     const open = this.open.get(request);
     if (open) Object.assign(open, { check, tool });
+  }
+
+  /** Sets {@link OpenRequest.end} and {@link OpenRequest.tool} of a request, while it is open. */
+  endBy(request: IncomingMessage, end: () => void, tool?: OpenRequest['tool']): void {
+    const open = this.open.get(request);
+    if (open) Object.assign(open, { end, tool });
   }
 
   /** All of them, in the order of their admission. */

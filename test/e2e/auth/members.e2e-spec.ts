@@ -250,7 +250,7 @@ describe('a role', () => {
       expect([asked, refused.status, refused.body.error]).toEqual([
         asked,
         403,
-        expect.stringContaining('servers public'),
+        expect.stringContaining('makes it more visible'),
       ]);
     }
     expect((await ask(editor, ['get', serverPath])).body.visibility).toBe('private');
@@ -261,7 +261,7 @@ describe('a role', () => {
     const organization = await organizationOf(everybody);
     const { namespace } = await connectionOf(organization, editor);
     const serverPath = `/servers/${encodeURIComponent(await privateServer(editor, namespace))}`;
-    expect((await ask(editor, ['patch', serverPath, { visibility: 'restricted' }])).status).toBe(200);
+    expect((await ask(owner, ['patch', serverPath, { visibility: 'restricted' }])).status).toBe(200);
     const decide = async (by: TestAccount, account: TestAccount, body: object) => {
       const { body: request } = await ask(account, ['post', `${serverPath}/access-requests`, { text: 'Please.' }]);
       return (await ask(by, ['post', `${serverPath}/access-requests/${request.id}`, body])).status;

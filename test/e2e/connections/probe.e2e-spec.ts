@@ -234,9 +234,12 @@ describe('POST /accounts/me/probe', () => {
 
     const silent = await startFaulty('silent');
     let answered = 0;
-    const waiting = Promise.all(
-      [0, 1, 2, 3, 4, 5].map((at) => ask({ mcpUrl: silent.url }, busy, both(at)).finally(() => (answered += 1))),
-    );
+    const askSilent = async (at: number) => {
+      const answer = await ask({ mcpUrl: silent.url }, busy, both(at));
+      answered += 1;
+      return answer;
+    };
+    const waiting = Promise.all([0, 1, 2, 3, 4, 5].map(askSilent));
     const running = async () => {
       const [{ count }] = await app.database.query('SELECT count(*)::int AS count FROM probes WHERE account_id = $1', [
         busy.id,

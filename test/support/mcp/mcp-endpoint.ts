@@ -11,6 +11,7 @@ import { MCP_SERVER_PROVIDERS } from '../../../src/mcp/server/mcp-server.module.
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
+import { OpenRequests } from '../../../src/platform/http/open-requests.js';
 import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
 import { InternalServer } from '../../../src/platform/internal-http/internal-server.js';
@@ -77,6 +78,7 @@ export async function startMcpEndpoint<C extends Channel>(
     providers: [
       ...MCP_SERVER_PROVIDERS,
       HeldByKeys,
+      OpenRequests,
       InternalClient,
       InternalServer,
       InternalSignatures,

@@ -12,7 +12,7 @@
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
-import { ChosenToolsChannel } from '../../../mcp/client/tool-choice.js';
+import { ChosenToolsChannel, isChosen } from '../../../mcp/client/tool-choice.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { SuspendedError } from '../../auth/auth.errors.js';
@@ -256,7 +256,8 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
       return open;
     }
     const channel = this.transports.channelTo(target);
-    const chosen = target.tools && new ChosenToolsChannel(channel, target.tools);
+    const { tools } = target;
+    const chosen = tools && new ChosenToolsChannel(channel, (name) => isChosen(name, tools));
     const withheld = chosen?.withheld ?? new Set<string>();
     const handle = new UpstreamHandle(
       chosen ?? channel,

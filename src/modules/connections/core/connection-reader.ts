@@ -34,14 +34,43 @@ export class ConnectionReader {
     return toConnectionDto(row, this.urls);
   }
 
-  /** {@link get} for people who may only call the connection: who has to set it up, instead of the way to do so. */
-  async getForGuest(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
-    const connection = await this.get(namespace, connectionId);
-    const { setupUrl: _url, authorizationUrl: _older, ...status } = connection.status;
-    const { state } = status;
-    if (state !== 'auth_required' && state !== 'input_required') return connection;
-    const message = ownerMust(await this.connections.ownerName(namespace.id), state);
-    return { ...connection, status: { ...status, message, nextStep: message } };
+  /**
+   * {@link get} for accounts with the level `call`: names who has to set up the connection, and leaves out the address, values
+   * and errors of its MCP server, metadata and the owner's choices.
+   */
+  async getForGuest(namespace: OwnedNamespace, id: string): Promise<ConnectionDto> {
+    const connection = await this.get(namespace, id);
+    const { connectionId, name, transport, callTimeoutMs, mock, createdAt, suspended, serverInfo } = connection;
+    const { state, reason, since, lastOkAt } = connection.status;
+    const isWaiting = state === 'auth_required' || state === 'input_required';
+    const message = isWaiting ? ownerMust(await this.connections.ownerName(namespace.id), state) : null;
+    return {
+      connectionId,
+      name,
+      mcpUrl: null,
+      metadata: {},
+      transport,
+      ...(callTimeoutMs !== undefined && { callTimeoutMs }),
+      ...(mock && { mock: { enabled: true } }),
+      iconUrl: serverInfo?.icons?.find(({ src }) => src.startsWith('data:image/'))?.src ?? null,
+      createdAt,
+      ...(suspended && { suspended }),
+      status: {
+        state,
+        reason,
+        ...(message !== null && { message, nextStep: message }),
+        since,
+        ...(lastOkAt !== undefined && { lastOkAt }),
+      },
+      ...(serverInfo && {
+        serverInfo: {
+          name: serverInfo.name,
+          version: serverInfo.version,
+          title: serverInfo.title,
+          description: serverInfo.description,
+        },
+      }),
+    };
   }
 
   /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */

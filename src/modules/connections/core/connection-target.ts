@@ -38,6 +38,8 @@ export interface NewTarget {
   mcpUrl: string | null;
   serverId: string | null;
   serverName: string | null;
+  /** The only tools of the server that the owner of the namespace can call; null for all. */
+  grantedTools: readonly string[] | null;
   source: StoredSource | null;
   /** True for a module that keeps sessions. */
   isStateful: boolean;

@@ -341,11 +341,15 @@ export class ConnectionDto {
   /** @example 'My first connection' */
   name: string;
   /**
-   * URL of the MCP server, with `***` instead of the values of its query. Null for an uplink and for a source.
+   * URL of the MCP server, with `***` instead of the values of its query. Null for an uplink, for a source, and for callers with
+   * the level `call`.
    * @example 'http://127.0.0.1:3001/mcp'
    */
   mcpUrl: string | null;
-  /** @example { "userId": "u-1" } */
+  /**
+   * Empty for callers with the level `call`.
+   * @example { "userId": "u-1" }
+   */
   metadata: Record<string, unknown>;
   @ApiProperty({ enum: transports })
   transport: Transport;

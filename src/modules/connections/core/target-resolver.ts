@@ -24,7 +24,15 @@ import {
 import { ConnectionValues } from './connection-values.js';
 import { targetConflict } from './connections.errors.js';
 
-const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
+const NOWHERE = {
+  mcpUrl: null,
+  serverId: null,
+  serverName: null,
+  grantedTools: null,
+  source: null,
+  isStateful: false,
+  query: [],
+};
 
 /** The new target of a connection; members that do not change are absent. */
 export interface TargetChange {
@@ -64,12 +72,12 @@ export class TargetResolver {
     if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
     const server = await this.serverOf(requested, namespace, caller);
     if (server) {
-      await this.requireCall(server, namespace, caller);
+      const grantedTools = await this.requireCall(server, namespace, caller);
       await this.servers.requireUnshared(server, namespace.id, caller);
       const serverName = formatQualifiedName(server);
       const query = requested.kind === 'url' ? queryOf(requested.url) : [];
       const mcpUrl = this.urls.run(server.slug);
-      return { ...NOWHERE, targetKind: 'server', mcpUrl, serverId: server.id, serverName, query };
+      return { ...NOWHERE, targetKind: 'server', mcpUrl, serverId: server.id, serverName, grantedTools, query };
     }
     if (requested.kind === 'server') throw unknownServer(requested.name);
     this.requireElsewhere(requested.url);
@@ -118,10 +126,19 @@ export class TargetResolver {
     return { mcpUrl: requested.url, isMove: true };
   }
 
-  /** @throws AccessRequiredError unless the owner of the namespace and the caller can call the server; KeyScopeError */
-  private async requireCall(server: ServerRef, namespace: OwnedNamespace, caller: Caller): Promise<void> {
-    await this.servers.requireCallFor(await this.ownerOf(namespace), caller, server);
+  /**
+   * @returns the only tools that the owner can call; null for all
+   * @throws AccessRequiredError unless the owner of the namespace and the caller can call the server; KeyScopeError
+   */
+  private async requireCall(
+    server: ServerRef,
+    namespace: OwnedNamespace,
+    caller: Caller,
+  ): Promise<readonly string[] | null> {
+    const owner = await this.ownerOf(namespace);
+    await this.servers.requireCallFor(owner, caller, server);
     if (server.visibility !== 'public') this.access.requireScope(caller, 'call', server.namespace);
+    return this.servers.grantedToolsOf(owner, server);
   }
 
   /** @throws InvalidInputError for an address of this service */

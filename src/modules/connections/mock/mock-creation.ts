@@ -3,7 +3,13 @@ import type { EntityManager } from 'typeorm';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { Vault } from '../../../platform/vault/vault.js';
+import { AccessService } from '../../auth/access.service.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
+import { GrantLevelError } from '../../auth/auth.errors.js';
+import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
+import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
+import { withinTools } from '../../servers/server.mapper.js';
 import type { ServerOffers } from '../../servers/server.types.js';
 import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
 import type { MockDto } from '../core/connection.dto.js';
@@ -37,28 +43,33 @@ export class MockCreation {
     private readonly recordings: RecordingsRepository,
     private readonly mocks: MockRepository,
     private readonly vault: Vault,
+    private readonly access: AccessService,
+    private readonly namespaces: NamespacesService,
   ) {}
 
   /**
    * The mock of a new connection; null for a real connection.
    *
    * @throws InvalidInputError for a server without a successful release or larger than 4 MB, a broken fixture, and a
-   *   replay of a connection without recorded calls
+   *   replay of a connection without recorded calls; GrantLevelError and KeyScopeError for a replay by a caller that cannot
+   *   read recorded calls
    */
   async prepare(
-    namespaceId: string,
-    { serverId, serverName }: NewTarget,
+    namespace: OwnedNamespace,
+    { serverId, serverName, grantedTools }: NewTarget,
     mock: MockDto | undefined,
+    caller: Caller,
   ): Promise<NewMock | null> {
     if (!mock?.enabled || serverId === null) return null;
     const scenario = readScenario(mock.scenario);
-    const offers = await this.servers.offersOf(serverId);
-    if (!offers) {
+    const allOffers = await this.servers.offersOf(serverId);
+    if (!allOffers) {
       throw new InvalidInputError(
         `"${serverName}" cannot be simulated: it has no successful release yet, so nothing is known of its tools. ` +
           'Publish one first.',
       );
     }
+    const offers = withinTools(allOffers, grantedTools);
     if (scenario.kind === 'fixture') requireTools(scenario.fixture, offers.tools ?? []);
     // Inferred schemas of the results of tools without an output schema.
     const names = (offers.tools ?? []).flatMap(({ name, outputSchema }) =>
@@ -73,7 +84,7 @@ export class MockCreation {
     if (Buffer.byteLength(JSON.stringify(server)) > SERVER_BYTES_MAX) {
       throw new InvalidInputError(`"${serverName}" cannot be simulated: what it offers is larger than 4 MB.`);
     }
-    const replies = scenario.kind === 'replay' ? await this.recorded(namespaceId, scenario.connectionId) : [];
+    const replies = scenario.kind === 'replay' ? await this.recorded(namespace, scenario.connectionId, caller) : [];
     return { server, replies };
   }
 
@@ -84,9 +95,19 @@ export class MockCreation {
   }
 
   /** The recorded calls of a connection of this namespace, as JSON texts in their order. */
-  private async recorded(namespaceId: string, connectionId: string): Promise<string[]> {
+  private async recorded(
+    { id: namespaceId, name }: OwnedNamespace,
+    connectionId: string,
+    caller: Caller,
+  ): Promise<string[]> {
+    const owner = await this.namespaces.find(name);
+    if (!owner) throw new NamespaceNotFoundError();
+    const mayRead = this.access.may(caller, 'administer', { ownerId: owner.accountId, namespace: name });
+    if (!mayRead && (await this.recordings.isConnection(namespaceId, connectionId))) {
+      throw new GrantLevelError('manage', 'administer');
+    }
     await this.recorder.settle();
-    const rows = await this.recordings.recorded(namespaceId, connectionId);
+    const rows = mayRead ? await this.recordings.recorded(namespaceId, connectionId) : [];
     if (rows.length > 0) return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
     throw new InvalidInputError(
       `Nothing is recorded of "${connectionId.slice(0, 255)}" in this namespace: ` +

@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../../config/role-module.js';
+import { AuthModule } from '../../auth/auth.module.js';
+import { NamespacesModule } from '../../namespaces/namespaces.module.js';
 import { ToolSchemasModule } from '../../tool-schemas/tool-schemas.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { transports } from '../core/connection-transports.js';
@@ -22,7 +24,9 @@ export class MockModule {
     api: {
       imports: [
         TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage]),
+        AuthModule.forRoles(env),
         ConnectionCoreModule.forRoles(env),
+        NamespacesModule.forRoles(env),
         ToolSchemasModule.forRoles(env),
       ],
       controllers: [RecordingController],

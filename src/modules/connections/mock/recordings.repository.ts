@@ -39,6 +39,15 @@ export class RecordingsRepository {
     );
   }
 
+  /** True if the namespace has a connection with this id. */
+  async isConnection(namespaceId: string, connectionId: string): Promise<boolean> {
+    const rows = await this.database.query<unknown[]>(
+      'SELECT FROM connections WHERE namespace_id = $1 AND connection_id = $2',
+      [namespaceId, connectionId],
+    );
+    return rows.length > 0;
+  }
+
   /** The recorded calls of a connection in their order. `id`: its row, which they are sealed for. */
   recorded(namespaceId: string, connectionId: string): Promise<{ id: string; sealed: string }[]> {
     return this.database.query(

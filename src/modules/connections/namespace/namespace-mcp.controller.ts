@@ -87,7 +87,7 @@ export class NamespaceMcpController {
     const form: AggregateForm = { separator, isSearched: mode === 'search', tools };
     const find = () => {
       const channel = this.servers.find(namespace, form);
-      return tools ? new GrantedToolsChannel(channel, {}) : channel;
+      return tools ? new GrantedToolsChannel(channel, () => true) : channel;
     };
     await this.server.serve(request, response, async () => ({
       channel: find(),

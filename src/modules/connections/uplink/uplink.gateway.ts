@@ -83,6 +83,7 @@ export class UplinkGateway {
     }
     const { accountId, keyId } = grant.caller;
     const open = this.open.of(request);
+    this.open.removeOnClose(request, request.socket);
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
     const leave = this.limits.enter(accountId);
     await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, keyId, open, force, leave }, accept);

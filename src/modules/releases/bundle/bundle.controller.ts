@@ -34,7 +34,7 @@ export class BundleController {
     @Req() { grant: { caller, isSigned } }: GrantedRequest,
     @Res() response: Response,
   ): Promise<void> {
-    if (!isSigned) await this.servers.requireCall(caller, server);
+    if (!isSigned) await this.servers.requireWhole(caller, server);
     const bundle = await this.releases.findBundle(server.id);
     const etag = `"${bundle.hash}"`;
     const validators = {

@@ -37,7 +37,7 @@ export class PublishService {
    *
    * @param readForm reads the form, and stores its files with the function it receives
    * @throws what `readForm` throws; QuotaExceededError; EgressRefusedError for an upstream that may not be dialled;
-   * UnavailableError of {@link ReleaseFiles.attach}; ServerNotFoundError when the server was deleted meanwhile
+   * UnavailableError of {@link ReleaseFiles.attach}; OpenedByOwnersError, KeyScopeError; ServerNotFoundError when the server was deleted meanwhile
    */
   publish(
     server: ServerRef,
@@ -47,7 +47,7 @@ export class PublishService {
     return this.files.storing(async (keep) => this.store(server, caller, await readForm(keep)));
   }
 
-  private async store(server: ServerRef, { accountId }: Caller, form: PublishForm): Promise<PublishedDto> {
+  private async store(server: ServerRef, caller: Caller, form: PublishForm): Promise<PublishedDto> {
     const id = randomUUID();
     const bytes = Object.values(form.artifacts).reduce((sum, artifact) => sum + artifact.bytes, 0);
     const { visibility } = form.payload;
@@ -56,9 +56,9 @@ export class PublishService {
       .within({ namespaceId: server.namespaceId }, quotas, () =>
         this.database.transaction(async (tx) => {
           await this.servers.lock(server.id, tx);
-          if (visibility) await this.servers.setVisibility(server.id, visibility, accountId, tx);
+          if (visibility) await this.servers.setVisibility(server.id, visibility, caller, tx);
           const older = await this.releases.cancelUnfinished(server.id, tx);
-          await this.releases.insert({ id, serverId: server.id, createdBy: accountId }, form, tx);
+          await this.releases.insert({ id, serverId: server.id, createdBy: caller.accountId }, form, tx);
           return older;
         }),
       )

@@ -22,7 +22,7 @@ import { ServerIconsService } from '../icons/server-icons.service.js';
 import { Server } from '../server.entity.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import { ServersService } from '../servers.service.js';
-import { ServerNotFoundError } from '../servers.errors.js';
+import { OpenedByOwnersError, ServerNotFoundError } from '../servers.errors.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { ForbiddenError, ConflictError, NotFoundError } from '../../../platform/errors/domain-error.js';
 import { type ServerRef, formatQualifiedName } from '../server.types.js';
@@ -55,12 +55,12 @@ export class ServerSettingsService {
     private readonly access: AccessService,
   ) {}
 
-  /** Changes the members in the body; null clears. @throws ServerNotFoundError, SecretsNotConfirmedError, PublicByOwnersError, and those of `ServerIconsService.setUrl` */
-  async update(server: ServerRef, body: UpdateServerDto, by: string): Promise<UpdatedServerDto> {
+  /** Changes the members in the body; null clears. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of `ServerIconsService.setUrl` */
+  async update(server: ServerRef, body: UpdateServerDto, caller: Caller): Promise<UpdatedServerDto> {
     const { id, namespace, name } = server;
     const { visibility, confirmSecrets, ...rest } = body;
     const changed: Partial<Server> = rest;
-    if (visibility !== undefined) await this.servers.setVisibility(server, visibility, by, confirmSecrets);
+    if (visibility !== undefined) await this.servers.setVisibility(server, visibility, caller, confirmSecrets);
     if (body.repositoryUrl !== undefined) {
       // The first two segments of the path, in lower case, as hosts of repositories compare them; both null if it has fewer.
       const [, repoOwner, segment, ...further] =
@@ -109,6 +109,7 @@ export class ServerSettingsService {
    * connections to it stay as they are, since they refer to its slug and its id.
    *
    * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError, ForbiddenError for a target of another account,
+   * OpenedByOwnersError if the caller can open the server in the target only,
    * ConflictError when the name is taken
    */
   async transfer(
@@ -124,6 +125,11 @@ export class ServerSettingsService {
       throw new ForbiddenError(
         'Forbidden: targetNamespace must belong to you, and targetOrganizationId must be your account',
       );
+    }
+    // The caller could open the server there.
+    const mayOpen = this.access.may(caller, 'own', { ownerId: target.accountId, namespace });
+    if (mayOpen && server.visibility !== 'public' && !this.access.may(caller, 'own', server)) {
+      throw new OpenedByOwnersError();
     }
     const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
     const taken = `The server "${qualifiedName}" exists: choose another targetSlug or delete that one first`;
