@@ -268,6 +268,15 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.people.get(accountId);
   }
 
+  /** Those of these ids ({@link Caller.keyId}) whose API key, session or login is valid. */
+  async liveAmong(ids: string[]): Promise<Set<string>> {
+    const valid = await this.rows.validAmong(ids);
+    const others = ids.filter((id) => !valid.has(id));
+    if (others.length === 0) return valid;
+    const good = await Promise.all(this.others.map((source) => source.validAmong(others)));
+    return new Set([...valid, ...good.flatMap((found) => [...found])]);
+  }
+
   /**
    * The memberships of a credential that is being loaded. Ends what it holds open when they have changed since it was loaded
    * before.
@@ -369,12 +378,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private async checkHeld(): Promise<void> {
     const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
     if (keyIds.length === 0) return;
-    const valid = await this.rows.validAmong(keyIds);
-    const others = keyIds.filter((id) => !valid.has(id));
-    if (others.length > 0) {
-      const good = await Promise.all(this.others.map((source) => source.validAmong(others)));
-      for (const id of others) if (!good.some((ids) => ids.has(id))) this.forget(id);
-    }
+    const live = await this.liveAmong(keyIds);
+    for (const id of keyIds) if (!live.has(id)) this.forget(id);
     await this.checkMembers(new Set(keyIds));
   }
 

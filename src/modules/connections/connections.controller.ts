@@ -140,13 +140,14 @@ export class ConnectionsController {
   @ApiErrors(400, 404)
   list(
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
     @Query() query: ConnectionQueryDto,
     @MetadataFilters() metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
-    return this.reader.list(namespace, query, metadata);
+    return this.reader.list(namespace, caller, query, metadata);
   }
 
-  /** Get a connection with its last known status. Accounts that were granted only calls read who has to log in, without a link. */
+  /** Get a connection with its last known status. Callers that cannot manage it read no setup link. */
   @Get(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:read', listedTools)
