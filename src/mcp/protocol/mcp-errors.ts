@@ -87,8 +87,8 @@ export class UpstreamAuthRequiredError extends upstreamFailure('unauthorized') {
     return this.data?.setupUrl;
   }
 
-  /** This error with a setup page that opens only for people signed in as this account; itself without a setup page. */
-  boundTo(_accountId: string): Promise<UpstreamAuthRequiredError> {
+  /** This error with a setup page that opens only for people signed in as the caller; itself without a setup page. */
+  forPerson(): Promise<UpstreamAuthRequiredError> {
     return Promise.resolve(this);
   }
 }

@@ -23,6 +23,7 @@ import { readBody } from '../../platform/http/body/request-body.js';
 import { ConflictError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { namesType } from '../../platform/text/media-type.js';
+import type { ErrorReader } from '../../platform/errors/domain-error.js';
 import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { Cancellation } from '../protocol/cancellation.js';
@@ -79,6 +80,8 @@ export interface McpServerTarget {
   endpoint?: string;
   /** Grant that opened the endpoint to the account. */
   grant?: HoldingGrant;
+  /** Rights of the credential; null: all of the account. */
+  scopes: ErrorReader['scopes'];
 }
 
 /** One instance per process: the answer to a server request may arrive on any of its routes. */
@@ -397,6 +400,7 @@ function contextOf(
     account: target.account,
     principal: target.principal,
     grant: target.grant,
+    scopes: target.scopes,
     target: target.target,
     caller: callerOf(target),
     session,

@@ -3,6 +3,7 @@ import type { Cancellation } from '../protocol/cancellation.js';
 import type { CallOrigin, CallTiming, Channel, McpReply } from '../protocol/channel.js';
 import type { McpRequestHeaders } from './classify.js';
 import type { ClientSession } from './sessions/session-ids.js';
+import type { ErrorReader } from '../../platform/errors/domain-error.js';
 import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
@@ -29,6 +30,8 @@ export interface McpRequestContext {
   principal: string;
   /** Grant that opened the endpoint to the account; absent for its own and for public ones. */
   grant?: HoldingGrant;
+  /** Rights of the credential; null: all of the account. */
+  scopes: ErrorReader['scopes'];
   /** Name of the addressed endpoint. */
   target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */

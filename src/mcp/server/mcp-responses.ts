@@ -112,15 +112,9 @@ export function failureText(id: string, method: string, error: unknown, era: Era
  * revision, an `input_required` result of MCP 2026-07-28 or error -32042 of 2025-11-25. Methods of 2026-07-28 that require
  * no input have -33001. Every link opens only for people signed in as the calling account.
  */
-export async function elicitingFailureText(
-  id: string,
-  method: string,
-  error: unknown,
-  era: Era,
-  accountId: string,
-): Promise<string> {
+export async function elicitingFailureText(id: string, method: string, error: unknown, era: Era): Promise<string> {
   if (!(error instanceof UpstreamAuthRequiredError)) return failureText(id, method, error, era);
-  const bound = await error.boundTo(accountId);
+  const bound = await error.forPerson();
   const { setupUrl } = bound;
   if (setupUrl === undefined || (era === 'modern' && !mayRequireInput.has(method))) {
     return failureText(id, method, bound, era);

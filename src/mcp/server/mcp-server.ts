@@ -23,7 +23,6 @@ import { rpcCode } from '../protocol/protocol.js';
 import { agreedVersion, elicitingFailureText, errorText, failureText } from './mcp-responses.js';
 import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { batchFault, serveBatch } from './batch.js';
-import { isGuest } from '../../platform/http/held-by-keys.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { takesUrls } from './bridge/input.js';
 import { classify, clientNameIn, invalid, shapeFault, type Classified, type Fault } from './classify.js';
@@ -127,9 +126,10 @@ export class McpServer {
     } catch (error) {
       request.observer?.failed(error as Error);
       const { era } = classified;
-      const shown = error instanceof DomainError && isGuest(request.grant) ? error.forGuest() : error;
+      const { account: accountId, principal: keyId, grant, scopes } = request;
+      const shown = error instanceof DomainError ? error.forReader({ accountId, keyId, grant, scopes }) : error;
       const text = opensPages(classified, request, message)
-        ? await elicitingFailureText(id, method, shown, era, request.account)
+        ? await elicitingFailureText(id, method, shown, era)
         : failureText(id, method, shown, era);
       if (era === 'legacy' && error instanceof CallerLeftError) return sink.cancelled(text);
       sink.reply(error instanceof McpRefusal ? statusOf[error.kind] : 200, text);

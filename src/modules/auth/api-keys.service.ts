@@ -267,9 +267,19 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
   /** The memberships as they are now of those of these credentials that are valid, by their ids ({@link Caller.keyId}). */
   async membershipsAmong(ids: string[]): Promise<Map<string, Memberships>> {
-    const valid = await this.validAmong(ids);
+    const valid = await this.liveAmong(ids);
     const rows = await this.rows.rolesOf([...valid]);
     return new Map(rows.map(({ id, roles }) => [id, readMemberships(roles)]));
+  }
+
+  /** Those of these ids ({@link Caller.keyId}) whose API key, session or login is valid. */
+  async liveAmong(ids: string[]): Promise<Set<string>> {
+    if (ids.length === 0) return new Set();
+    const valid = await this.rows.validAmong(ids);
+    const others = ids.filter((id) => !valid.has(id));
+    if (others.length === 0) return valid;
+    const good = await Promise.all(this.others.map((source) => source.validAmong(others)));
+    return new Set([...valid, ...good.flatMap((found) => [...found])]);
   }
 
   /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read anew, and what they hold open may end. */
@@ -356,18 +366,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /** Ends what is held open by keys that have expired, of disabled accounts, or that were revoked and the message was lost. */
   private async checkHeld(): Promise<void> {
     const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
-    const valid = await this.validAmong(keyIds);
+    const valid = await this.liveAmong(keyIds);
     for (const id of keyIds) if (!valid.has(id)) this.forget(id);
-  }
-
-  /** Those of these credentials that have neither ended nor expired, of accounts that are in use. */
-  private async validAmong(ids: string[]): Promise<Set<string>> {
-    if (ids.length === 0) return new Set();
-    const valid = await this.rows.validAmong(ids);
-    const others = ids.filter((id) => !valid.has(id));
-    if (others.length === 0) return valid;
-    const found = await Promise.all(this.others.map((source) => source.validAmong(others)));
-    return new Set([...valid, ...found.flatMap((some) => [...some])]);
   }
 
   /** To be called when a key was deleted: ends what it holds at once in this process, within 5 s in every other. */

@@ -161,7 +161,7 @@ export class FastPathRouter {
     } catch (error) {
       logFailure(this.logger, error, request);
       if (response.headersSent) return void response.destroy();
-      const { status, headers, body } = errorAnswer(error, familyOf(path), granted?.caller.grant);
+      const { status, headers, body } = errorAnswer(error, familyOf(path), granted?.caller);
       // A failed call may have had effects; published clients retry without this header.
       const all = {
         ...(request.method === 'POST' && { 'x-should-retry': 'false' }),

@@ -68,12 +68,15 @@ export function accountsWith(caller: Caller, action: Action): string[] {
   return ids.filter((id) => accountOwns(caller, action, id));
 }
 
+/** A {@link KeyScope}, or what a layer that does not know levels has of it. */
+type Rights = Pick<KeyScope, 'namespace'> & { level: string };
+
 /**
  * True if one of the scopes includes the action.
  *
  * @param namespace a name; null: for something of the whole account, which only a scope for all namespaces covers
  */
-export function covers(scopes: readonly KeyScope[], action: Action, namespace: string | null): boolean {
+export function covers(scopes: readonly Rights[], action: Action, namespace: string | null): boolean {
   for (const scope of scopes) {
     if ((scope.namespace === null || scope.namespace === namespace) && includes(scope.level, action)) return true;
   }
@@ -86,7 +89,7 @@ export function coversSomewhere(scopes: readonly KeyScope[], action: Action): bo
 }
 
 /** True if a key of this level may do this. */
-function includes(level: KeyLevel, action: Action): boolean {
+function includes(level: string, action: Action): boolean {
   return level === action || level === 'manage' || action === 'read' || action === 'discover';
 }
 

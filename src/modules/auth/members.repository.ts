@@ -222,10 +222,7 @@ async function lock(
   return row;
 }
 
-/**
- * Ends the OAuth logins of an account that its membership opened, and the setup links of the organization that it may have: none
- * comes back with a later membership. The tables are of modules that import this one.
- */
+/** Revokes the OAuth logins of an account that its membership opened: a later one restores none. Other modules have the tables. */
 async function endRights(tx: EntityManager, organizationId: string, accountId: string): Promise<void> {
   await tx.query(
     `DELETE FROM as_grants g WHERE g.account_id = $2 AND (
@@ -235,19 +232,5 @@ async function endRights(tx: EntityManager, organizationId: string, accountId: s
           WHERE n.account_id = $1 AND n.id = coalesce(g.namespace_id, c.namespace_id, s.namespace_id)
             AND s.visibility IS DISTINCT FROM 'public'))`,
     [organizationId, accountId],
-  );
-  await tx.query(
-    `UPDATE connections SET setup_epoch = setup_epoch + 1 WHERE id IN (
-       SELECT c.id FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE n.account_id = $1
-        ORDER BY c.id FOR UPDATE OF c)`,
-    [organizationId],
-  );
-  await tx.query(
-    `UPDATE pending_authorizations SET completed_at = now(), state_hash = NULL, sealed_verifier = NULL WHERE id IN (
-       SELECT p.id FROM pending_authorizations p LEFT JOIN connections c ON p.owner_kind = 'connection' AND c.id = p.owner_id
-         LEFT JOIN servers s ON p.owner_kind = 'server' AND s.id = p.owner_id
-         JOIN namespaces n ON n.id = coalesce(c.namespace_id, s.namespace_id)
-        WHERE n.account_id = $1 AND p.completed_at IS NULL ORDER BY p.id FOR UPDATE OF p)`,
-    [organizationId],
   );
 }

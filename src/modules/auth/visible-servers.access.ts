@@ -2,7 +2,7 @@ import { ANONYMOUS, type Caller } from './access.types.js';
 import { namespacesOf } from './may.js';
 import { accountsOf, IS_CURRENT } from './memberships.access.js';
 
-export { namespacesOf } from './may.js';
+export { covers, namespacesOf } from './may.js';
 
 /**
  * The SQL condition that a caller may find a server: it is not private, the caller's account or an organization where it is

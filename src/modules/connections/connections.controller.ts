@@ -140,15 +140,16 @@ export class ConnectionsController {
   @ApiErrors(400, 404)
   list(
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
     @Query() query: ConnectionQueryDto,
     @MetadataFilters() metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
-    return this.reader.list(namespace, query, metadata);
+    return this.reader.list(namespace, caller, query, metadata);
   }
 
   /**
-   * Get a connection with its last known status. With the level `call`, you read its name, state and who has to log in: no address,
-   * metadata, values, choice of tools or messages of its MCP server.
+   * Get a connection with its last known status. Callers that cannot manage it read no setup link. With the level `call`, you read
+   * its name, state and who has to log in: no address, metadata, values, choice of tools or messages of its MCP server.
    */
   @Get(':connectionId')
   @ApiParam(connectionIdParam)

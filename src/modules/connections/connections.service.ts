@@ -70,7 +70,7 @@ export class ConnectionsService {
     const prepared = await this.creation.prepare(namespace, body, caller);
     for (;;) {
       const id = await this.creation.insert(namespace, connectionId ?? generateName(6), prepared, body);
-      if (id) return this.firstCheck(id, prepared.target);
+      if (id) return this.firstCheck(id, prepared.target, namespace, caller);
       if (connectionId !== undefined) {
         throw new ConflictError(`There is a connection ${namespace.name}/${connectionId} already: choose another id.`);
       }
@@ -88,8 +88,9 @@ export class ConnectionsService {
   }
 
   /** Reads a connection as the caller may see it: a guest reads who has to set it up. @throws ResourceNotFoundError */
-  get(namespace: OwnedNamespace, connectionId: string, { grant }: Caller): Promise<ConnectionDto> {
-    return isGuest(grant) ? this.reader.getForGuest(namespace, connectionId) : this.reader.get(namespace, connectionId);
+  get(namespace: OwnedNamespace, connectionId: string, caller: Caller): Promise<ConnectionDto> {
+    if (isGuest(caller.grant)) return this.reader.getForGuest(namespace, connectionId);
+    return this.reader.get(namespace, connectionId, caller);
   }
 
   /**
@@ -114,7 +115,7 @@ export class ConnectionsService {
       requireTarget(connectionId, body);
       const prepared = await this.creation.prepare(namespace, body, caller);
       const id = await this.creation.insert(namespace, connectionId, prepared, body);
-      if (id) return { created: true, connection: await this.firstCheck(id, prepared.target) };
+      if (id) return { created: true, connection: await this.firstCheck(id, prepared.target, namespace, caller) };
     }
     const existing = await this.repository.findWithSource(where);
     if (!existing) throw new ResourceNotFoundError();
@@ -126,7 +127,7 @@ export class ConnectionsService {
       const { mcpUrl, server, source, headers } = body;
       if ((mcpUrl ?? server ?? source ?? headers) !== undefined) await this.checks.runAside(existing);
     }
-    return { created: false, connection: await this.reader.byRowId(existing.id) };
+    return { created: false, connection: await this.reader.byRowId(existing.id, namespace, caller) };
   }
 
   /**
@@ -209,13 +210,18 @@ export class ConnectionsService {
   }
 
   /** Deletes a new connection again if its module cannot be loaded. @throws InvalidSourceError */
-  private async firstCheck(id: string, { source }: NewTarget): Promise<ConnectionDto> {
+  private async firstCheck(
+    id: string,
+    { source }: NewTarget,
+    namespace: OwnedNamespace,
+    caller: Caller,
+  ): Promise<ConnectionDto> {
     const failure = await this.checks.run(id);
     if (source && hostedFailureIn(failure) instanceof ProgramStartError) {
       await this.deletion.delete(id);
       throw InvalidSourceError.whileLoading(source.entrypoint, messageForOwner(failure as Error));
     }
-    return this.reader.byRowId(id);
+    return this.reader.byRowId(id, namespace, caller);
   }
 }
 

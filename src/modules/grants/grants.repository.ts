@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { isUUID } from 'class-validator';
-import { DataSource, type EntityManager } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { grantsTo, IS_CURRENT, toolsOfAll } from '../auth/memberships.access.js';
 import type { FoundGrant, GrantedThing, Visibility } from '../auth/access.types.js';
@@ -179,8 +179,7 @@ export class GrantsRepository {
   }
 
   /**
-   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant, which ends the setup
-   * links of the target where the level changes.
+   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant.
    *
    * @param max number of grants that a target may have
    * `organizationId`: only to members of this organization; null: to anybody.
@@ -211,14 +210,13 @@ export class GrantsRepository {
       // Locked, so that two grants at the same moment cannot pass the maximum.
       const locked = await tx.query<unknown[]>(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
       if (locked.length === 0) return 'missing';
-      const [[changed]] = await tx.query<[{ id: string; createdAt: Date; isNew: boolean }[]]>(
-        `UPDATE grants g SET level = $3, tools = $4, expires_at = $5 FROM grants before
-          WHERE g.${column} = $1 AND g.subject_id IS NOT DISTINCT FROM $2::uuid AND before.id = g.id
-         RETURNING g.id, g.created_at AS "createdAt", before.level <> $3 AS "isNew"`,
+      const [[changed]] = await tx.query<[{ id: string; createdAt: Date }[]]>(
+        `UPDATE grants g SET level = $3, tools = $4, expires_at = $5
+          WHERE g.${column} = $1 AND g.subject_id IS NOT DISTINCT FROM $2::uuid
+         RETURNING g.id, g.created_at AS "createdAt"`,
         [id, subjectId, level, tools, expiresAt],
       );
       if (changed) {
-        if (changed.isNew) await endSetup(tx, { kind, id });
         return { created: false, id: changed.id, createdAt: changed.createdAt };
       }
       const [created] = await tx.query<{ id: string; createdAt: Date }[]>(
@@ -232,7 +230,7 @@ export class GrantsRepository {
   }
 
   /**
-   * Deletes a grant of a target, and ends the setup links of the target.
+   * Deletes a grant of a target.
    *
    * @param organizationId only of a member of this organization; null: of anybody
    */
@@ -250,7 +248,6 @@ export class GrantsRepository {
       if (!grant) return 'missing';
       if (!grant.isOf) return 'outsider';
       await tx.query('DELETE FROM grants WHERE id = $1', [id]);
-      await endSetup(tx, target);
       return 'deleted';
     });
   }
@@ -322,20 +319,4 @@ export class GrantsRepository {
 function together(rows: OpeningGrant[]): TargetedGrant | null {
   const [strongest] = rows;
   return strongest ? { ...strongest, tools: toolsOfAll(rows) } : null;
-}
-
-/** Ends the setup links of a target, and the authorizations that began with them. */
-async function endSetup(tx: EntityManager, { kind, id }: GrantTarget): Promise<void> {
-  const ofTarget = kind === 'namespace' ? 'namespace_id = $1' : 'id = $1';
-  if (kind !== 'server') {
-    await tx.query(`UPDATE connections SET setup_epoch = setup_epoch + 1 WHERE ${ofTarget}`, [id]);
-  }
-  await tx.query(
-    `UPDATE pending_authorizations SET completed_at = now(), state_hash = NULL, sealed_verifier = NULL
-      WHERE id IN (SELECT id FROM pending_authorizations
-                    WHERE owner_id IN (SELECT id FROM connections WHERE ${ofTarget} UNION ALL SELECT id FROM servers WHERE ${ofTarget})
-                      AND completed_at IS NULL
-                    ORDER BY id FOR UPDATE)`,
-    [id],
-  );
 }

@@ -44,7 +44,6 @@ import { CredentialsService } from './credentials.service.js';
 import {
   credentialOwners,
   upstreamAddress,
-  type AuthorizationSetup,
   type BeginAuthorization,
   type CredentialOwner,
   type CredentialOwners,
@@ -59,7 +58,7 @@ import {
   authorizeView,
   knownName,
   participantsOf,
-  type LinkPerson,
+  type LinkHolder,
   type PageServer,
   type SetupAnswer,
   type SetupLink,
@@ -121,23 +120,22 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Discovers the upstream's authorization server, registers Slipway there where needed, and makes a link to a page where
-   * a person authorizes it. The link works once, also after a restart.
+   * Discovers the upstream's authorization server, registers Slipway there where needed, and waits for a person to authorize
+   * it by {@link openLink}, once, even after a restart.
    *
    * @throws OAuthSetupError with a sentence for the publisher
    */
-  async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
-    const { id, expiresAt } = (await this.prepare(owner, request, null)).pending;
-    return { setupUrl: this.links.url({ kind: AUTHORIZATION_LINKS, id, epoch: 1 }), expiresAt };
+  async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<void> {
+    await this.prepare(owner, request, null);
   }
 
-  /** The newest link of {@link begin} that is not used yet; null when there is none. */
-  async openLink({ kind: ownerKind, id: ownerId }: CredentialOwner): Promise<string | null> {
+  /** The link to the newest authorization of an owner that is not completed; null when there is none. */
+  async openLink({ kind: ownerKind, id: ownerId }: CredentialOwner, holder: LinkHolder): Promise<string | null> {
     const link = await this.dataSource.manager.findOne(PendingAuthorization, {
-      where: { ownerKind, ownerId, accountId: IsNull(), completedAt: IsNull(), expiresAt: MoreThan(new Date()) },
+      where: { ownerKind, ownerId, completedAt: IsNull(), expiresAt: MoreThan(new Date()) },
       order: { createdAt: 'DESC', id: 'DESC' },
     });
-    return link && this.links.url({ kind: AUTHORIZATION_LINKS, id: link.id, epoch: 1 });
+    return link && this.links.url({ kind: AUTHORIZATION_LINKS, id: link.id, epoch: 1, holder });
   }
 
   /**
@@ -145,7 +143,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
    *
    * @param client a client that the person entered; it is stored for this owner, and used from now on
    * @param cookie identifies the browser, which must come back with it
-   * @param person whose link it begins with, and who must still have the right to it when the answer comes
+   * @param holder of the link that it begins with; its right is checked again at the callback
    * @throws OAuthClientNeededError, also if that client is for another authorization server than the present one
    */
   async start(
@@ -153,10 +151,10 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     request: BeginAuthorization,
     client: PreregisteredClient | null,
     cookie: string,
-    person?: LinkPerson,
+    holder: LinkHolder,
   ): Promise<SetupAnswer> {
-    const { pending, clientRow } = await this.prepare(owner, request, client, person);
-    return { redirect: await this.redirectFor(pending, clientRow, cookie), linkId: pending.id };
+    const { pending, clientRow } = await this.prepare(owner, request, client);
+    return { redirect: await this.redirectFor(pending, clientRow, cookie, holder), linkId: pending.id };
   }
 
   /** Discovery for a page: stores and registers nothing. At most 60 s old. @throws OAuthSetupError */
@@ -205,8 +203,13 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return authorizeView(await this.serverOf(pending), pending.upstreamUrl, pending);
   }
 
-  async submit(pending: PendingAuthorization, _form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
-    const redirect = await this.redirectFor(pending, await this.clientOf(pending), cookie);
+  async submit(
+    pending: PendingAuthorization,
+    _form: URLSearchParams,
+    cookie: string,
+    holder: LinkHolder,
+  ): Promise<SetupAnswer> {
+    const redirect = await this.redirectFor(pending, await this.clientOf(pending), cookie, holder);
     return { redirect, linkId: pending.id };
   }
 
@@ -230,10 +233,8 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     // One guarded statement uses up the state: of two answers with it, only one continues.
     const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
     if (!isClaimed) throw SetupPageError.unknownState();
-    const { accountId, loginsEpoch } = pending;
-    const isOpen =
-      accountId === null ||
-      (await this.links.isOpenTo({ accountId, loginsEpoch }, (person) => this.mayUse(pending, person)));
+    const holder = holderOf(pending);
+    const isOpen = holder && (await this.links.isOpenTo(holder, (person) => this.mayUse(pending, person)));
     if (!isOpen) throw SetupPageError.usedLink();
     if (!(await this.owners[pending.ownerKind].isAuthorizationPending(pending.ownerId)))
       throw SetupPageError.nothingWaits();
@@ -244,8 +245,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       // The link, opened again, leaves out the parameter that the server refused (RFC 8707 section 2).
       if (query.error === 'invalid_target')
         await this.dataSource.manager.update(PendingAuthorization, { id: pending.id }, { resource: '' });
-      const person = accountId === null ? undefined : { accountId, loginsEpoch };
-      const tryAgainUrl = this.links.url({ kind: AUTHORIZATION_LINKS, id: pending.id, epoch: 1, person });
+      const tryAgainUrl = this.links.url({ kind: AUTHORIZATION_LINKS, id: pending.id, epoch: 1, holder });
       const name = knownName(await this.serverOf(pending));
       throw answeredError({ id: pending.id, server, tryAgainUrl }, query, name, this.env.appName);
     }
@@ -257,12 +257,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
   }
 
-  private async prepare(
-    owner: CredentialOwner,
-    request: BeginAuthorization,
-    client: PreregisteredClient | null,
-    person?: LinkPerson,
-  ) {
+  private async prepare(owner: CredentialOwner, request: BeginAuthorization, client: PreregisteredClient | null) {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const key = JSON.stringify([owner, request]);
     const cached = this.discovered.get(key);
@@ -294,7 +289,6 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       resource: takesNoResource ? '' : resource,
       resourceName,
       scopes,
-      ...person,
       expiresAt: new Date(Date.now() + this.tuning.oauthSetupTtlMs),
     };
     const { ownerKind, ownerId } = pending;
@@ -360,10 +354,16 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
    * not.
    *
    * @param client null for an adapter
+   * @param holder whose link it continues
    * @returns the address to redirect the browser to
    * @throws SetupPageError, OAuthSetupError
    */
-  private async redirectFor(pending: SignIn, client: OAuthClient | null, cookie: string): Promise<string> {
+  private async redirectFor(
+    pending: SignIn,
+    client: OAuthClient | null,
+    cookie: string,
+    { accountId, keyId, loginsEpoch }: LinkHolder,
+  ): Promise<string> {
     const state = newSecret();
     const { id, server, resource, scopes } = pending;
     const { url, codeVerifier } =
@@ -381,6 +381,9 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       browserHash: hashSecret(cookie),
       stateHash: hashSecret(state),
       sealedVerifier: this.vault.seal(codeVerifier, id),
+      accountId,
+      keyId,
+      loginsEpoch: loginsEpoch ?? null,
     });
     if (!isBound) throw SetupPageError.usedLink();
     return url;
@@ -486,6 +489,11 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     await tx.update(PendingAuthorization, { id }, { completedAt: new Date(), sealedVerifier: null });
     await tx.delete(PendingAuthorization, { ownerKind, ownerId, id: Not(id) });
   }
+}
+
+/** Whose link an authorization began with; null for one that an earlier version began. */
+function holderOf({ accountId, keyId, loginsEpoch }: PendingAuthorization): LinkHolder | null {
+  return accountId !== null && keyId !== null ? { accountId, keyId, loginsEpoch: loginsEpoch ?? undefined } : null;
 }
 
 function ownerOf({

@@ -60,7 +60,8 @@ export class CredentialRepository {
   /** Begins an authorization in a browser. @returns false if it is over, or was begun in another browser */
   async bindBrowser(
     id: string,
-    started: { browserHash: Buffer; stateHash: Buffer; sealedVerifier: string },
+    started: Record<'browserHash' | 'stateHash', Buffer> &
+      Pick<PendingAuthorization, 'sealedVerifier' | 'accountId' | 'keyId' | 'loginsEpoch'>,
   ): Promise<boolean> {
     const { affected } = await this.dataSource
       .createQueryBuilder()

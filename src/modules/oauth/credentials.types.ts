@@ -19,7 +19,7 @@ export interface CredentialOwner {
 export interface CredentialOwners {
   /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
   isAuthorizationPending(ownerId: string): Promise<boolean>;
-  /** True if the person of a link may authorize this owner. */
+  /** True if the account of a link, with all its rights, can authorize this owner. */
   mayAuthorize(ownerId: string, person: Person): Promise<boolean>;
   /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
   presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
@@ -62,13 +62,6 @@ export interface PreregisteredClient {
   clientId: string;
   /** Null for a public client. */
   clientSecret: string | null;
-}
-
-/** The page where a person authorizes Slipway at an upstream. */
-export interface AuthorizationSetup {
-  /** Gives access to anyone who has it, so only the owner may read it. */
-  setupUrl: string;
-  expiresAt: Date;
 }
 
 /**

@@ -48,13 +48,17 @@ export class PendingAuthorization {
   @Column('text', { nullable: true })
   scopes: string | null;
 
-  /** The person whose link it began with; null for one that whoever had it could use. No foreign key: checked at each use. */
+  /** The account whose link it began with; null before the button is pressed. No foreign key: checked at each use. */
   @Column('uuid', { name: 'account_id', nullable: true })
   accountId: string | null;
 
-  /** The epoch of the person's logins at which the link was made. */
-  @Column('integer', { name: 'logins_epoch', default: 0 })
-  loginsEpoch: number;
+  /** The credential that the link was issued to. */
+  @Column('uuid', { name: 'key_id', nullable: true })
+  keyId: string | null;
+
+  /** `accounts.logins_epoch` when the link was made; null for a link that needs no sign-in. */
+  @Column('integer', { name: 'logins_epoch', nullable: true })
+  loginsEpoch: number | null;
 
   /** The end of the link. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })

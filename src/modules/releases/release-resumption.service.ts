@@ -3,6 +3,8 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository } from 'typeorm';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { AccessService } from '../auth/access.service.js';
+import type { Person } from '../auth/access.types.js';
 import { CredentialsService } from '../oauth/credentials.service.js';
 import type { CredentialOwners } from '../oauth/credentials.types.js';
 import type { ServerRef } from '../servers/server.types.js';
@@ -28,6 +30,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     private readonly pubSub: PubSub,
     private readonly credentials: CredentialsService,
     private readonly registry: ServersService,
+    private readonly access: AccessService,
   ) {}
 
   /** Revokes the credentials of a server that is deleted. */
@@ -40,9 +43,12 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     return this.entities.existsBy({ serverId, status: In(statusesBefore('CANCELLED')) });
   }
 
-  /** Links of releases are for whoever has them, not for a person. */
-  mayAuthorize(): Promise<boolean> {
-    return Promise.resolve(false);
+  /** Grants do not count: an authorization serves everybody who calls the server. */
+  async mayAuthorize(serverId: string, person: Person): Promise<boolean> {
+    const server = await this.registry.findRunnable({ id: serverId });
+    return (
+      server !== null && this.access.may(person, 'manage', { ownerId: server.ownerId, namespace: server.namespace })
+    );
   }
 
   presentation(serverId: string): ReturnType<CredentialOwners['presentation']> {

@@ -67,7 +67,7 @@ export class ReleaseDto {
   lastError?: string;
   /**
    * The page on which a person authorizes a release that is AUTH_REQUIRED; it goes on by itself then. For the owner of the
-   * server only.
+   * server only, with a key that may manage it.
    * @example 'http://127.0.0.1:3000/setup/authorizations/…'
    */
   setupUrl?: string;

@@ -5,6 +5,7 @@ import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { Caller } from '../auth/access.types.js';
 import { AuthorizationsService } from '../oauth/authorizations.service.js';
+import { linkHolderOf } from '../oauth/setup/setup.types.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
@@ -20,6 +21,7 @@ import { ReleaseLogRepository } from './release-log.repository.js';
 import { type ReleaseLog, Release } from './release.entity.js';
 import { isFailure } from './release-state.js';
 import { ReleasesRepository } from './releases.repository.js';
+import { RELEASE_SETUP_PAGE } from './releases.types.js';
 
 /** The server has no release with this id, or none at all. */
 export const RELEASE_NOT_FOUND = 'Release not found';
@@ -48,7 +50,10 @@ export class ReleasesService {
   /** A release with its log. @param id its id, or `latest` @throws NotFoundError */
   async get(server: ServerRef, caller: Caller, id: string): Promise<ReleaseDetailDto> {
     const release = await this.find(server, id);
-    const [dto, logs] = await Promise.all([this.toDto(release, server, caller), this.logsOf(release.id)]);
+    const [dto, logs] = await Promise.all([
+      this.toDto(release, server, caller),
+      this.logsOf(release.id, server, caller),
+    ]);
     return { ...dto, logs: logs.map(toReleaseLogDto) };
   }
 
@@ -61,9 +66,13 @@ export class ReleasesService {
     return release;
   }
 
-  /** The log of a release, in order. @param after the `seq` after which it begins */
-  logsOf(releaseId: string, after?: string): Promise<ReleaseLog[]> {
-    return this.logs.of(releaseId, after);
+  /** The log of a release, in order, with the setup link for callers that get it. @param after the `seq` after which it begins */
+  async logsOf(releaseId: string, server: ServerRef, caller: Caller, after?: string): Promise<ReleaseLog[]> {
+    const lines = await this.logs.of(releaseId, after);
+    const namesPage = lines.some(({ message }) => message.includes(RELEASE_SETUP_PAGE));
+    const setupUrl = namesPage ? await this.setupUrl(server, caller) : null;
+    if (setupUrl === null) return lines;
+    return lines.map((line) => ({ ...line, message: line.message.replace(RELEASE_SETUP_PAGE, () => setupUrl) }));
   }
 
   /** The member `mcpUrl`; none for a bundle where bundles do not run: there is nothing to call. */
@@ -77,14 +86,20 @@ export class ReleasesService {
     return dto;
   }
 
+  /** The link where a server is authorized for everybody who calls it: not for grantees. Null without an open one. */
+  private async setupUrl({ id, namespace }: ServerRef, caller: Caller): Promise<string | null> {
+    const holder = caller.grant ? null : linkHolderOf(caller, namespace);
+    return holder && this.authorizations.openLink({ kind: 'server', id }, holder);
+  }
+
   private async toDtos(releases: Release[], server: ServerRef, caller: Caller): Promise<ReleaseDto[]> {
     const currentId = await this.servers.currentIdOf(server.id);
     const failed = releases.filter(({ status }) => isFailure(status));
     const errors = await this.logs.lastErrors(failed.map(({ id }) => id));
     const names = await this.rows.accountNames(releases.flatMap(({ createdBy }) => createdBy ?? []));
-    // Only the newest release can wait. The link authorizes the server for everybody who calls it: not for grantees.
-    const waits = caller.grant === undefined && releases.some(({ status }) => status === 'AUTH_REQUIRED');
-    const setupUrl = waits ? await this.authorizations.openLink({ kind: 'server', id: server.id }) : null;
+    // Only the newest release can wait.
+    const waits = releases.some(({ status }) => status === 'AUTH_REQUIRED');
+    const setupUrl = waits ? await this.setupUrl(server, caller) : null;
     return releases.map((release) => {
       const { id, status, createdBy } = release;
       const lastError = errors.get(id);

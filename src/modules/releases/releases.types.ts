@@ -40,3 +40,6 @@ export interface RunFormField extends SetupField {
   /** The server cannot be called without it. */
   isMissing: boolean;
 }
+
+/** In the stored log of a release: the link where its owner authorizes the server. Only callers that get the link see it there. */
+export const RELEASE_SETUP_PAGE = 'setupUrl of the release';

@@ -131,7 +131,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
       const { grant, serverId: target } = server;
       if (!(channel instanceof McpRefusal)) channel = grantedTools(channel, grant?.tools);
-      return { channel, account: accountId, principal: keyId, target, grant };
+      return { channel, account: accountId, principal: keyId, target, grant, scopes: caller.scopes };
     };
     try {
       if (record && isPassedThrough) return await this.below(server, { accountId, keyId }, request, response, record);

@@ -1,3 +1,5 @@
+import type { HoldingGrant } from '../http/held-by-keys.js';
+
 /**
  * Why a request failed, in the words of the status table. The contract names no statuses (Spec 7), so they live in
  * one table, {@link statusOf}.
@@ -40,6 +42,16 @@ export const statusOf: Record<ErrorKind, number> = {
   storage_full: 507,
 };
 
+/** The caller that an error is written for: the parts of it that say what it may read. */
+export interface ErrorReader {
+  accountId: string;
+  /** Id of its credential. */
+  keyId: string;
+  grant?: HoldingGrant;
+  /** Rights of the credential; null: all of the account. */
+  scopes: readonly { level: string; namespace: string | null }[] | null;
+}
+
 /**
  * An error with a message for the caller. `detail` goes to the log only.
  *
@@ -77,8 +89,8 @@ export abstract class DomainError extends Error {
     this.name = new.target.name;
   }
 
-  /** This error without what only the owner of a target and its managers may read, for callers who may just call it. */
-  forGuest(): DomainError {
+  /** Returns this error with what only some callers can read, if this one can, and otherwise without. */
+  forReader(_reader: ErrorReader): DomainError {
     return this;
   }
 }

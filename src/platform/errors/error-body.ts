@@ -1,7 +1,6 @@
 import { isStorageFull, StorageFullError } from '../blobs/storage-space.js';
 import { codeOf, DatabaseUnreachableError, isDatabaseUnreachable } from '../database/postgres-errors.js';
-import { isGuest, type HoldingGrant } from '../http/held-by-keys.js';
-import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
+import { DomainError, statusOf, type ErrorKind, type ErrorReader } from './domain-error.js';
 import type { ErrorFamily } from './error-form.decorator.js';
 
 export interface ErrorAnswer {
@@ -49,11 +48,11 @@ export function domainErrorOf(error: unknown): DomainError | null {
  * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,
  * a tool call too, unless told not to.
  *
- * @param grant the grant that let the caller in, if one did
+ * @param reader the caller; absent where it is unknown
  */
-export function errorAnswer(error: unknown, family: ErrorFamily, grant?: HoldingGrant): ErrorAnswer {
+export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorReader): ErrorAnswer {
   const all = domainErrorOf(error);
-  const known = isGuest(grant) ? all?.forGuest() : all;
+  const known = reader ? all?.forReader(reader) : all;
   const kind = known?.kind ?? 'internal';
   const code = known?.code ?? 'internal_error';
   const message = known?.message ?? 'Internal server error';

@@ -3,9 +3,15 @@ import { ModulesContainer } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { askedUrl } from '../http/adapter.js';
-import type { HoldingGrant } from '../http/held-by-keys.js';
 import { methodsOf, routeTable, type Route } from '../http/route-table.js';
-import { DomainError, InvalidInputError, MethodNotAllowedError, NotFoundError, routeNotFound } from './domain-error.js';
+import {
+  DomainError,
+  InvalidInputError,
+  MethodNotAllowedError,
+  NotFoundError,
+  routeNotFound,
+  type ErrorReader,
+} from './domain-error.js';
 import { errorAnswer, HINT_HEADER } from './error-body.js';
 import { familyOf } from './error-form.decorator.js';
 import { html } from '../pages/html.js';
@@ -30,7 +36,7 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
 }
 
 /** A request, with its caller behind the access guard. */
-type GrantedRequest = Request & { grant?: { caller: { grant?: HoldingGrant } } };
+type GrantedRequest = Request & { grant?: { caller: ErrorReader } };
 
 /** True for a person who opens an address. Documents below `/.well-known/` are for programs (RFC 8615). */
 function isBrowser(request: Request): boolean {
@@ -68,7 +74,7 @@ export class ErrorFilter implements ExceptionFilter {
       return sendPage(response, page(this.env, 'Not found', home), 404);
     }
     const family = familyOf(request.path, request.method);
-    const { status, headers, body } = errorAnswer(error, family, request.grant?.caller.grant);
+    const { status, headers, body } = errorAnswer(error, family, request.grant?.caller);
     const { pathPrefix } = this.env;
     if (status === 404 && pathPrefix !== '' && askedUrl(request).startsWith(`${pathPrefix}/`)) {
       headers[HINT_HEADER] ??= `PUBLIC_URL has the path ${pathPrefix}: the proxy must take it off.`;

@@ -181,7 +181,7 @@ describe('a person with an OAuth token', () => {
     const listed = await call('tools/list');
     expect(listed.body.error).toMatchObject({
       code: -33001,
-      data: { setupUrl: expect.stringMatching(`/${owner.id}\\?`) },
+      data: { setupUrl: expect.stringContaining(`/${owner.id}/`) },
     });
     expect(listed.text).not.toContain(await setupUrlOf(url.slice(app.url.length, -'/mcp'.length)));
     await authorize(params.url as string, owner);
@@ -235,9 +235,9 @@ describe('an elicited link', () => {
   verifies('connection:elicitation:person', 'opens for nobody with another account in it, or none', async () => {
     const { url } = await connect();
     const link = await elicited(url, owner);
-    expect(link).toContain(`/${owner.id}?`);
+    expect(link).toContain(`/${owner.id}/`);
     for (const changed of [
-      link.replace(`/${owner.id}?`, '?'),
+      link.replace(`/${owner.id}/`, '/'),
       link.replace(owner.id, other.id),
       `${link}&for=x`.replace(owner.id, ''),
     ]) {
@@ -254,10 +254,10 @@ describe('an elicited link', () => {
     const values = (value: string) => ({ 'key.header': 'Authorization', 'key.value': value });
     const actionIn = ({ html }: Shown): string =>
       (/<form [^>]*action="([^"]+)"/.exec(html)?.[1] ?? '').replaceAll('&amp;', '&');
-    expect(actionIn(page)).toContain(`/${owner.id}?`);
+    expect(actionIn(page)).toContain(`/${owner.id}/`);
     const again = await person.press(actionIn(page), undefined, values('Bearer wrong'));
     expect(again.html).toContain('does not accept them');
-    expect(actionIn(again)).toContain(`/${owner.id}?`);
+    expect(actionIn(again)).toContain(`/${owner.id}/`);
     expect(actionIn(again)).not.toBe(actionIn(page));
     const done = await person.press(actionIn(again), undefined, values('Bearer right'));
     expect(done.html).toContain('<h1>Connected</h1>');
@@ -268,7 +268,7 @@ describe('an elicited link', () => {
     const granted = await app.as(owner).post(`${path}/grants`, { account: other.id, level: 'manage' });
     expect(granted.status).toBe(201);
     const link = await elicited(url, other);
-    expect(link).toContain(`/${other.id}?`);
+    expect(link).toContain(`/${other.id}/`);
     await authorize(link, other);
   });
 
@@ -283,24 +283,28 @@ describe('an elicited link', () => {
   });
 });
 
+/** The path of a link up to the credential that it was issued to. */
+const pageOf = (link: string) => new URL(link).pathname.replace(/[^/]+$/, '');
+
 describe('a client without URL elicitation', () => {
-  verifies('connection:setup:link', 'gets the link that whoever has it may use, as over REST', async () => {
+  verifies('connection:setup:link', 'gets a link that opens for anyone, of the same page as over REST', async () => {
     const { url, path } = await connect();
     const authorization = `Bearer ${await tokenFor(owner, url)}`;
-    const link = await setupUrlOf(path);
-    expect(new URL(link).pathname).toMatch(/^\/setup\/connections\/[^/]+\/\d+$/);
+    const page = pageOf(await setupUrlOf(path));
+    expect(page).toMatch(/^\/setup\/connections\/[^/]+\/\d+\/[^/]+\/$/);
     const { body, headers } = modern('tools/call', echo, { capabilities: { elicitation: {} } });
     const newest = await ask(url, body, { ...headers, authorization });
     expect(newest.body.result).toMatchObject({ isError: true });
-    expect(textOf(newest.body.result)).toContain(link);
+    expect(textOf(newest.body.result)).toContain(page);
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: echo };
     const older = await ask(url, call, { authorization });
     expect(older.body.result).toMatchObject({ isError: true });
-    expect(textOf(older.body.result)).toContain(link);
+    expect(textOf(older.body.result)).toContain(page);
     const list = await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, { authorization });
-    expect(list.body.error).toMatchObject({ code: -33001, data: { setupUrl: link } });
+    expect(list.body.error).toMatchObject({ code: -33001, data: { setupUrl: expect.stringContaining(page) } });
     const failure = await failureOf(connectV1(url, { elicitation: { form: {} } }, { headers: { authorization } }));
-    expect(failure).toMatchObject({ code: -33001, data: { setupUrl: link } });
+    expect(failure).toMatchObject({ code: -33001, data: { setupUrl: expect.stringContaining(page) } });
+    const link = (failure as Error & { data: { setupUrl: string } }).data.setupUrl;
     const person = personAt(app);
     expect(await person.open(link)).toMatchObject({ status: 200, url: link });
     expect(await person.press(link)).toMatchObject({ status: 200, html: expect.stringContaining('Authorized') });
@@ -316,7 +320,7 @@ describe('the endpoint of a namespace', () => {
     const { body, headers } = modern('tools/call', { ...echo, name }, { capabilities });
     const newest = await ask(url, body, { ...headers, authorization });
     const [{ params }] = Object.values(newest.body.result.inputRequests) as [Json];
-    expect(params.url).toContain(`/${owner.id}?`);
+    expect(params.url).toContain(`/${owner.id}/`);
     const plain = await ask(
       url,
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...echo, name } },
@@ -324,7 +328,7 @@ describe('the endpoint of a namespace', () => {
         ...(await initialize(url, { elicitation: {} }, '2025-11-25', authorization)),
       },
     );
-    expect(textOf(plain.body.result)).toContain(await setupUrlOf(path));
+    expect(textOf(plain.body.result)).toContain(pageOf(await setupUrlOf(path)));
     const client = await connectV1(url, capabilities, { headers: { authorization } });
     await authorize(linkIn(await failureOf(client.callTool({ ...echo, name }))), owner);
     expect(textOf(await client.callTool({ ...echo, name }))).toBe('hi');

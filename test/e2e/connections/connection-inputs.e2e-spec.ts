@@ -445,8 +445,8 @@ describe('a setup link', () => {
       const unknown = [
         changed((url) => (url.pathname = other.pathname)),
         changed((url) => (url.pathname = `${url.pathname}1`)),
-        changed((url) => (url.pathname = url.pathname.replace(/\/1$/, '/2'))),
-        changed((url) => (url.pathname = '/setup/connections/nobody/1')),
+        changed((url) => (url.pathname = url.pathname.replace('/1/', '/2/'))),
+        changed((url) => (url.pathname = url.pathname.replace(/[^/]+$/, 'nobody'))),
         changed((url) => url.searchParams.set('signature', 'AAAA')),
         changed((url) => url.searchParams.delete('signature')),
         changed((url) => (url.search = '')),

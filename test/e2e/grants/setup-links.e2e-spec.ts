@@ -6,10 +6,11 @@ import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { PeopleRepository } from '../../../src/modules/people/people.repository.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { createConnection } from '../../support/factories.js';
+import { createConnection, createOrganization } from '../../support/factories.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { ask, modern } from '../../support/mcp/mcp-calls.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../../support/people/authorization-server.js';
+import { signedInBrowser } from '../../support/people/browser-session.js';
 import { personAt } from '../../support/people/credentials.js';
 import type { Person } from '../../support/people/person.js';
 import { freePort, listen } from '../../support/upstream/upstream-net.js';
@@ -90,7 +91,7 @@ async function sharedAt(level: string, { url, tokens = [] }: { url: string; toke
 }
 
 /** The answers of every way that an account has to a connection that needs authorization. */
-async function answers({ path, bob }: Shared): Promise<string[]> {
+async function answers({ path, bob }: Pick<Shared, 'path' | 'bob'>): Promise<string[]> {
   const headers = { authorization: `Bearer ${bob.key}` };
   const texts: string[] = [];
   for (const offered of [capabilities, {}]) {
@@ -130,18 +131,96 @@ async function signedIn(at: TestApp, link: string, { key }: TestAccount): Promis
 }
 
 /** Rights to set up a connection, and their ends. */
-const ends: [what: string, isOfGrant: boolean, end: (of: Shared) => Promise<unknown>][] = [
-  ['a withdrawn grant', true, ({ path, grantId }) => app.as(alice).delete(`${path}/grants/${grantId}`)],
-  ['a lower level', true, ({ path, bob }) => app.as(alice).post(`${path}/grants`, { account: bob.id, level: 'call' })],
+const ends: [what: string, isOfLogins: boolean, end: (of: Shared) => Promise<unknown>][] = [
+  ['a withdrawn grant', false, ({ path, grantId }) => app.as(alice).delete(`${path}/grants/${grantId}`)],
+  ['a lower level', false, ({ path, bob }) => app.as(alice).post(`${path}/grants`, { account: bob.id, level: 'call' })],
   ['a disabled account', false, ({ bob }) => app.as(app.operator).patch(`/accounts/${bob.id}`, { disabled: true })],
-  ['a new password', false, ({ bob }) => app.get(PeopleRepository).setPassword(bob.id, 'none', null)],
+  ['a new password', true, ({ bob }) => app.get(PeopleRepository).setPassword(bob.id, 'none', null)],
   [
     'a used invitation',
-    false,
+    true,
     async ({ bob }) => {
       const people = app.get(PeopleRepository);
       await people.addInvitation(bob.id, bob.id, Buffer.from(bob.id));
       expect(await people.useInvitation(Buffer.from(bob.id), bob.id, 'none')).toBe(true);
+    },
+  ],
+];
+
+interface Right {
+  reader: TestAccount;
+  end: () => unknown;
+}
+
+/** Rights to manage a connection of alice's, each with what ends it. */
+const rights: [what: string, give: (grant: (terms: object) => Promise<Json>, path: string) => Promise<Right>][] = [
+  [
+    'a grant that expires',
+    async (grant) => {
+      const reader = await app.account();
+      await grant({ account: reader.id });
+      const end = () => grant({ account: reader.id, expiresAt: new Date(Date.now() + 1_000).toISOString() });
+      return { reader, end };
+    },
+  ],
+  [
+    'a withdrawn grant',
+    async (grant, path) => {
+      const reader = await app.account();
+      const { id } = await grant({ account: reader.id });
+      return { reader, end: () => app.as(alice).delete(`${path}/grants/${id}`).expect(200) };
+    },
+  ],
+  [
+    'a lower level',
+    async (grant) => {
+      const reader = await app.account();
+      await grant({ account: reader.id });
+      return { reader, end: () => grant({ account: reader.id, level: 'call' }) };
+    },
+  ],
+  [
+    'a disabled account',
+    async (grant) => {
+      const reader = await app.account();
+      await grant({ account: reader.id });
+      const end = () => app.as(app.operator).patch(`/accounts/${reader.id}`, { disabled: true }).expect(200);
+      return { reader, end };
+    },
+  ],
+  [
+    'a deleted account',
+    async (grant) => {
+      const reader = await app.account();
+      await grant({ account: reader.id });
+      return { reader, end: () => app.as(app.operator).delete(`/accounts/${reader.id}`).expect(200) };
+    },
+  ],
+  [
+    'an editor who was removed from an organization with a grant',
+    async (grant) => {
+      const [owner, reader] = await Promise.all([app.account(), app.account()]);
+      const organization = await createOrganization(app, { owner, editor: reader });
+      await grant({ account: organization.id });
+      const end = () => app.as(owner).delete(`/accounts/${organization.id}/members/${reader.id}`).expect(200);
+      return { reader, end };
+    },
+  ],
+  [
+    'an owner of a deleted organization with a grant',
+    async (grant) => {
+      const reader = await app.account();
+      const organization = await createOrganization(app, { owner: reader });
+      await grant({ account: organization.id });
+      return { reader, end: () => app.as(app.operator).delete(`/accounts/${organization.id}`).expect(200) };
+    },
+  ],
+  [
+    'a revoked key of the owner',
+    async () => {
+      const { body } = await app.as(alice).post('/accounts/me/api-keys', { name: 'leaked' }).expect(201);
+      const end = () => app.as(alice).delete(`/accounts/me/api-keys/${body.id}?made=true&now=true`).expect(200);
+      return { reader: { ...alice, key: body.key as string }, end };
     },
   ],
 ];
@@ -161,7 +240,7 @@ describe('a guest who may only call', () => {
 
 describe('a link for who manages a connection', () => {
   verifies('grants:setup', 'ends with the right to it: page, form and callback, of another process too', async () => {
-    const checked = ends.map(async ([what, isOfGrant, end]) => {
+    const checked = ends.map(async ([what, isOfLogins, end]) => {
       const of = await shared('manage');
       const link = await elicited(of);
       const plain = (await app.as(of.bob).get(of.path)).body.status.setupUrl as string;
@@ -171,7 +250,7 @@ describe('a link for who manages a connection', () => {
       await end(of);
       await until(async () => (await person.open(link)).status === 410, `${what} ended the link`, END_MS_MAX);
       const later = [await person.press(link), await person.open(callback.url), await person.open(plain)];
-      expect([what, ...later.map(({ status }) => status)]).toEqual([what, 410, 410, isOfGrant ? 410 : 200]);
+      expect([what, ...later.map(({ status }) => status)]).toEqual([what, 410, 410, isOfLogins ? 200 : 410]);
       const { status, body } = await app.as(alice).post(`${of.path}/.tools/echo`, { message: 'hi' });
       expect([what, status, of.tokens]).toEqual([what, 409, []]);
       // The link that the owner gets now works.
@@ -185,11 +264,96 @@ describe('a link for who manages a connection', () => {
     const { origin, held } = await slowToRegister();
     const of = await sharedAt('manage', { url: `${origin}/mcp` });
     const link = await elicited(of);
-    const person = await signedIn(deaf, link, of.bob);
+    const person = await signedIn(app, link, of.bob);
     const pressed = person.press(link, (next) => next.startsWith(origin));
     await until(() => held.length > 0, 'the client is registered');
     await app.as(alice).delete(`${of.path}/grants/${of.grantId}`);
     for (const answer of held) answer();
     expect(await pressed).toMatchObject({ status: 410, url: link });
+  });
+});
+
+describe('a link that REST gives', () => {
+  for (const [what, give] of rights) {
+    verifies('grants:setup', `ends with ${what}: before the page, the form and the callback`, async () => {
+      const { url, tokens } = await server.protect(upstream.url);
+      const { path } = await createConnection(app, alice, { mcpUrl: url });
+      const grant = async (terms: object) => {
+        const { status, body } = await app.as(alice).post(`${path}/grants`, { level: 'manage', ...terms });
+        expect([200, 201]).toContain(status);
+        return body;
+      };
+      const { reader, end } = await give(grant, path);
+      const link = (await app.as(reader).get(path)).body.status.setupUrl as string;
+      const [opened, begun] = [personAt(deaf), personAt(deaf)];
+      expect((await opened.open(link)).status).toBe(200);
+      expect((await begun.open(link)).status).toBe(200);
+      const callback = await begun.press(link, (next) => next.includes('/oauth/callback'));
+      expect(callback.url).toContain('code=');
+      await end();
+      await until(async () => (await personAt(deaf).open(link)).status === 410, 'the link ended', END_MS_MAX + 1_000);
+      const later = [await opened.press(link), await begun.open(callback.url), await opened.open(link)];
+      expect(later.map(({ status }) => status)).toEqual([410, 410, 410]);
+      const { status } = await app.as(alice).post(`${path}/.tools/echo`, { message: 'hi' });
+      expect([status, tokens]).toEqual([409, []]);
+    });
+  }
+
+  verifies('grants:setup', 'ends with the session whose page showed it', async () => {
+    const { url } = await server.protect(upstream.url);
+    const { namespace, connectionId } = await createConnection(app, alice, { mcpUrl: url });
+    const browser = await signedInBrowser(app, alice);
+    const page = await browser.get(`/ui/c/${namespace}/${connectionId}`);
+    const [, shown = ''] = /href="([^"]*setup\/connections\/[^"]+)"/.exec(page.text) ?? [];
+    const link = new URL(shown.replaceAll('&amp;', '&'), `${app.env.baseUrl}/ui/c/${namespace}/${connectionId}`).href;
+    expect((await personAt(app).open(link)).status).toBe(200);
+    await browser.submit('/logout', {}, '/me');
+    expect((await personAt(app).open(link)).status).toBe(410);
+  });
+});
+
+describe('a credential without the right to manage', () => {
+  verifies('grants:setup', 'reads no link in any response; one that can manage reads it in all', async () => {
+    const { url } = await server.protect(upstream.url);
+    const owner = await app.account();
+    const { path, namespace } = await createConnection(app, owner, { mcpUrl: url });
+    const keyOf = async (...scopes: string[]) => {
+      const { body } = await app.as(owner).post('/accounts/me/api-keys', { name: scopes[0], scopes }).expect(201);
+      return { ...owner, key: body.key as string };
+    };
+    const grantee = async (terms: object) => {
+      const account = await app.account();
+      const { status } = await app.as(owner).post(`${path}/grants`, { account: account.id, ...terms });
+      expect(status).toBe(201);
+      return account;
+    };
+    const scopes = ['read', `read:${namespace}`, `call:${namespace}`, `publish:${namespace}`, 'publish'];
+    const readers: [who: string, account: TestAccount, isManager: boolean][] = [
+      ...(await Promise.all(
+        scopes.map(async (scope): Promise<[string, TestAccount, boolean]> => [scope, await keyOf(scope), false]),
+      )),
+      ['call beside manage elsewhere', await keyOf(`call:${namespace}`, 'manage:elsewhere'), false],
+      ['a guest', await grantee({ level: 'call' }), false],
+      ['a guest with one tool', await grantee({ level: 'call', tools: { allow: ['echo'] } }), false],
+      ['manage', await keyOf(`manage:${namespace}`), true],
+      ['a manager', await grantee({ level: 'manage' }), true],
+    ];
+    for (const [who, account, isManager] of readers) {
+      const as = app.as(account);
+      const texts = await answers({ path, bob: account });
+      const more = [path, `${path}/diagnosis`, '/accounts/me/usable', '/accounts/me/usable?section=granted'];
+      const list = `/connect/${namespace}`;
+      const got = await Promise.all([...more, list, `${list}/.tools`].map(async (at) => (await as.get(at)).text));
+      const [record, , ...usable] = got;
+      const { body, headers } = modern('tools/list', {}, { capabilities });
+      const all = await ask(`${app.url}${list}/.mcp`, body, { ...headers, authorization: `Bearer ${account.key}` });
+      if (!isManager)
+        expect([who, [...texts, ...got, all.text].filter((text) => text.includes('/setup/'))]).toEqual([who, []]);
+      else {
+        for (const text of [...texts, record])
+          expect([who, text]).toEqual([who, expect.stringContaining('/setup/connections/')]);
+        expect(usable.join('')).toContain('/setup/connections/');
+      }
+    }
   });
 });

@@ -8,8 +8,8 @@ import { ReleaseLeases } from '../../../src/modules/releases/release-lease.js';
 import { ReleaseLogRepository } from '../../../src/modules/releases/release-log.repository.js';
 import { mayBecome, releaseStatuses } from '../../../src/modules/releases/release-state.js';
 import { ReleasesRepository } from '../../../src/modules/releases/releases.repository.js';
-import { startApp, testAccount, testApp, type TestApp } from '../../support/app.js';
-import { createServer } from '../../support/factories.js';
+import { startApp, testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
+import { createOrganization, createServer } from '../../support/factories.js';
 import {
   startGuarded,
   type GuardedUpstream,
@@ -205,6 +205,29 @@ describe('a release that waits for authorization', () => {
       expect((await app.as(owner).get(releasesPath(name))).body.releases).toMatchObject([{ id, setupUrl }]);
       expect((await app.as(friend).get(releasesPath(name))).body.releases[0]).not.toHaveProperty('setupUrl');
       expect(await readRelease(app, friend, name, id)).not.toHaveProperty('setupUrl');
+      const at = releasesPath(name, `/${id}`);
+      for (const [scope, mayManage] of [
+        ['read', false],
+        ['call', false],
+        ['publish', false],
+        ['manage:elsewhere', false],
+        ['manage', true],
+        [null, false],
+      ] as const) {
+        const key = { name: 'a key', scopes: ['read', scope] };
+        const { body } = scope === null ? { body: friend } : await app.as(owner).post('/accounts/me/api-keys', key);
+        const as = app.as({ ...owner, key: body.key as string });
+        const texts = [await as.get(at), await as.get(releasesPath(name))].map(({ text }) => text);
+        const headers = { authorization: `Bearer ${body.key}` };
+        const { body: events } = await fetch(`${app.url}${at}/stream`, { headers });
+        const reader = events?.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+        let streamed = '';
+        while (!streamed.includes('and the release goes on'))
+          streamed += Buffer.from((await reader.read()).value ?? []).toString();
+        await reader.cancel();
+        const links = [...texts, streamed].map((text) => text.includes('/setup/'));
+        expect([scope, links]).toEqual([scope, [mayManage, mayManage, mayManage]]);
+      }
       upstream.unlock();
       await resume(name, id);
       expect(await releaseIn(app, owner, name, id, 'SUCCESS')).not.toHaveProperty('setupUrl');
@@ -226,6 +249,27 @@ describe('a release that waits for authorization', () => {
       }
     },
   );
+
+  verifies('release:setup-url', 'has a link that ends with its key and with the role of its reader', async () => {
+    const editor = await app.account();
+    const organization = await createOrganization(app, { owner, editor });
+    const namespace = uniqueName('org');
+    await app.as(owner).put(`/namespaces/${namespace}`, { organizationId: organization.id }).expect(201);
+    const upstream = await guarded({ wants: 'oauth' });
+    const name = await createServer(app, owner, { namespace });
+    const { id } = await publishExternal(app, owner, name, { upstreamUrl: upstream.url }, 'AUTH_REQUIRED');
+    const { body: key } = await app.as(owner).post('/accounts/me/api-keys', { name: 'leaked' });
+    const links: URL[] = [];
+    for (const reader of [editor, { ...owner, key: key.key as string }, owner]) {
+      links.push(new URL(String((await readRelease(app, reader, name, id)).setupUrl)));
+    }
+    const statuses = () =>
+      Promise.all(links.map(async (link) => (await app.as().get(link.pathname + link.search)).status));
+    expect(await statuses()).toEqual([200, 200, 200]);
+    await app.as(owner).put(`/accounts/${organization.id}/members/${editor.id}`, { role: 'member' }).expect(200);
+    await app.as(owner).delete(`/accounts/me/api-keys/${key.id}`).expect(200);
+    expect(await statuses()).toEqual([410, 410, 200]);
+  });
 
   verifies('release:link:cancelled', 'has a link that expires when it is cancelled', async () => {
     const { name, id } = await paused();

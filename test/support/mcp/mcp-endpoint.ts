@@ -113,7 +113,8 @@ export async function startMcpEndpoint<C extends Channel>(
     const account = String(request.headers['x-account'] ?? principal);
     const target = request.url ?? '/';
     bodies.admit(request, response, account);
-    const find = () => Promise.resolve({ channel, account, principal, target: target.split('?', 1)[0] ?? '' });
+    const [path = ''] = target.split('?', 1);
+    const find = () => Promise.resolve({ channel, account, principal, scopes: null, target: path });
     const served =
       target === SSE_STREAMS_PATH
         ? internal.take(request, response)

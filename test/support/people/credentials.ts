@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, jest } from '@jest/globals';
 import { AuthorizationsService } from '../../../src/modules/oauth/authorizations.service.js';
+import { ConnectionSetupService } from '../../../src/modules/connections/setup/connection-setup.service.js';
 import { ReleaseResumptionService } from '../../../src/modules/releases/release-resumption.service.js';
-import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
+import type { CredentialOwner, CredentialOwners } from '../../../src/modules/oauth/credentials.types.js';
 import type { TestApp } from '../app.js';
 import type { AuthorizationServer } from './authorization-server.js';
 import { newPerson, type Person } from './person.js';
@@ -17,7 +18,7 @@ export function personAt(app: TestApp): Person {
   return newPerson({ publicUrl: app.env.baseUrl, url: app.url });
 }
 
-/** Begins an authorization; returns its link. */
+/** Begins an authorization; returns its link, which the operator reads. */
 export async function beginSetup(
   app: TestApp,
   owner: CredentialOwner,
@@ -26,8 +27,14 @@ export async function beginSetup(
 ): Promise<string> {
   // The servers of these tests have no releases, one of which would be waiting.
   jest.spyOn(app.get(ReleaseResumptionService), 'isAuthorizationPending').mockResolvedValue(true);
-  const { setupUrl } = await app.get(AuthorizationsService).begin(owner, { upstreamUrl, challenge, label });
-  return setupUrl;
+  for (const owners of [ReleaseResumptionService, ConnectionSetupService]) {
+    jest.spyOn(app.get<CredentialOwners>(owners), 'mayAuthorize').mockResolvedValue(true);
+  }
+  const authorizations = app.get(AuthorizationsService);
+  await authorizations.begin(owner, { upstreamUrl, challenge, label });
+  const { id: accountId } = app.operator;
+  const [{ id: keyId }] = await app.database.query('SELECT id FROM api_keys WHERE account_id = $1', [accountId]);
+  return (await authorizations.openLink(owner, { accountId, keyId })) ?? '';
 }
 
 /** The whole way: link, page, authorization server and back. */

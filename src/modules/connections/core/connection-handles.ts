@@ -102,10 +102,11 @@ class ConnectionOwner implements HandleOwner {
     const status = isSlowTool || isWait ? null : statusAfter(error);
     if (status) this.observer.failed(status);
     // A person authorizes the connection or enters missing values there.
-    const { id, setupEpoch, ownerName } = this.target;
+    const { id, setupEpoch, namespace, ownerName } = this.target;
     return withSetupUrl(error, {
-      url: () => this.urls.setup(id, setupEpoch),
-      urlFor: (accountId) => this.urls.setupFor(id, setupEpoch, accountId),
+      url: (holder) => this.urls.setup(id, setupEpoch, holder),
+      personUrl: (holder) => this.urls.personSetup(id, setupEpoch, holder),
+      namespace,
       ownerName,
     });
   }
@@ -139,10 +140,6 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
       this.handles.forgetListsWhere(({ owner: { target } }) => serverOf(target) === id),
     );
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
-    // Without a new revision: the setup links of the connection have ended.
-    await this.pubSub.subscribe('grants.changed', ({ connectionId, namespaceId: granted }) =>
-      this.targets.dropWhere(({ id, namespaceId }) => id === connectionId || namespaceId === granted),
-    );
     await this.pubSub.subscribe('namespaces.suspended', ({ name }) => {
       this.targets.dropWhere(({ namespace }) => namespace === name);
       this.handles.dropWhere(({ owner }) => owner.target.namespace === name);

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import { shownSuspension } from '../../auth/suspension.types.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
+import { linkHolderOf, type LinkHolder } from '../../oauth/setup/setup.types.js';
 import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
 import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
@@ -24,14 +25,19 @@ export class ConnectionReader {
     private readonly values: ConnectionValues,
   ) {}
 
-  /** Includes the status that calls of this process have just observed. @throws ResourceNotFoundError */
-  async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
+  /**
+   * Includes the status that calls of this process have just observed.
+   *
+   * @param caller gets the setup link if it can manage the connection; null: nobody
+   * @throws ResourceNotFoundError
+   */
+  async get(namespace: OwnedNamespace, connectionId: string, caller: Caller | null): Promise<ConnectionDto> {
     await this.statuses.settle();
     const row = isConnectionId(connectionId)
       ? await this.connections.findShown({ namespaceId: namespace.id, connectionId })
       : null;
     if (!row) throw await this.connections.missing(namespace, connectionId);
-    return toConnectionDto(row, this.urls);
+    return toConnectionDto(row, this.urls, caller && linkHolderOf(caller, namespace.name));
   }
 
   /**
@@ -39,7 +45,7 @@ export class ConnectionReader {
    * and errors of its MCP server, metadata and the owner's choices.
    */
   async getForGuest(namespace: OwnedNamespace, id: string): Promise<ConnectionDto> {
-    const connection = await this.get(namespace, id);
+    const connection = await this.get(namespace, id, null);
     const { connectionId, name, transport, callTimeoutMs, mock, createdAt, suspended, serverInfo } = connection;
     const { state, reason, since, lastOkAt } = connection.status;
     const isWaiting = state === 'auth_required' || state === 'input_required';
@@ -83,10 +89,10 @@ export class ConnectionReader {
   }
 
   /** @throws ResourceNotFoundError */
-  async byRowId(id: string): Promise<ConnectionDto> {
+  async byRowId(id: string, namespace: OwnedNamespace, caller: Caller): Promise<ConnectionDto> {
     const row = await this.connections.findShown({ id });
     if (!row) throw new ResourceNotFoundError();
-    return toConnectionDto(row, this.urls);
+    return toConnectionDto(row, this.urls, linkHolderOf(caller, namespace.name));
   }
 
   /**
@@ -96,6 +102,7 @@ export class ConnectionReader {
    */
   async list(
     namespace: OwnedNamespace,
+    caller: Caller,
     { limit = 100, cursor, name, mcpUrl, server, state }: ConnectionQueryDto,
     metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
@@ -114,20 +121,21 @@ export class ConnectionReader {
       metadata,
     });
     const page = rows.slice(0, limit);
+    const holder = linkHolderOf(caller, namespace.name);
     const last = page[page.length - 1];
     return {
-      connections: page.map((row) => toConnectionDto(row, this.urls)),
+      connections: page.map((row) => toConnectionDto(row, this.urls, holder)),
       nextCursor: rows.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
   }
 }
 
 /** Lists every field of an answer, so that no other column leaves the service. */
-function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): ConnectionDto {
+function toConnectionDto(row: ShownConnection, urls: ConnectionUrls, holder: LinkHolder | null): ConnectionDto {
   const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
   const nextStep = urls.nextStep(reason);
   const isForPerson = state === 'auth_required' || state === 'input_required' || reason === 'authorization_unavailable';
-  const setupUrl = isForPerson ? urls.setup(row.id, row.setupEpoch) : undefined;
+  const setupUrl = isForPerson && holder ? urls.setup(row.id, row.setupEpoch, holder) : undefined;
   // By name: the database keeps no order.
   const sorted = <T>(fields: Record<string, T>) =>
     Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -167,7 +175,7 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): Connection
       }),
       ...(setupUrl !== undefined && { setupUrl }),
       // Published clients also read this older name.
-      ...(state === 'auth_required' && { authorizationUrl: setupUrl }),
+      ...(state === 'auth_required' && setupUrl !== undefined && { authorizationUrl: setupUrl }),
     },
     ...(row.serverInfo === null
       ? {}

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
+import type { LinkHolder } from '../../oauth/setup/setup.types.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { CONNECTION_LINKS } from './connections.access.js';
 import { nextStepOf, type StatusReason } from './connection-status.js';
@@ -25,12 +26,12 @@ export class ConnectionUrls {
   }
 
   /** The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch. */
-  setup(id: string, epoch: number): string {
-    return this.links.url({ kind: CONNECTION_LINKS, id, epoch });
+  setup(id: string, epoch: number, holder: LinkHolder): string {
+    return this.links.url({ kind: CONNECTION_LINKS, id, epoch, holder });
   }
 
-  /** {@link setup} for people signed in as this account only, while it may manage the connection. */
-  setupFor(id: string, epoch: number, accountId: string): Promise<string> {
-    return this.links.urlFor({ kind: CONNECTION_LINKS, id, epoch }, accountId);
+  /** {@link setup} for people signed in as the holder only. */
+  personSetup(id: string, epoch: number, holder: LinkHolder): Promise<string> {
+    return this.links.personUrl({ kind: CONNECTION_LINKS, id, epoch, holder });
   }
 }

@@ -273,7 +273,10 @@ export class ConnectionStatusDto {
   message?: string;
   /** The advice for the user. Absent while connected. */
   nextStep?: string;
-  /** A page where a person authorizes the connection or enters missing values. The link ends when it was used or values change. */
+  /**
+   * A page where a person authorizes the connection or enters missing values. The link expires when it is used or
+   * values change, and with the key that read it. Absent for callers that cannot manage the connection, by their account or their key.
+   */
   setupUrl?: string;
   /** The same as `setupUrl`, under its older name. */
   authorizationUrl?: string;

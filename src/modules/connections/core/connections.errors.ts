@@ -1,17 +1,20 @@
-import { ConflictError, DomainError, errorOf } from '../../../platform/errors/domain-error.js';
+import { ConflictError, DomainError, errorOf, type ErrorReader } from '../../../platform/errors/domain-error.js';
 import { SETUP_PAGE, UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
 import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
+import { linkHolderOf, type LinkHolder } from '../../oauth/setup/setup.types.js';
 import { McpRefusal } from '../../../mcp/server/mcp-server.errors.js';
 import { didYouMean } from '../../../platform/text/nearest.js';
 import { CallFailure } from '../../../mcp/protocol/failures.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../../run/run.errors.js';
 
-/** Where the person can settle a failure who may set a connection up, and the name of that person for all others. */
+/** Where callers that can manage a connection settle a failure, and the name of its owner for all others. */
 export interface SetupWays {
-  /** The setup page, for whoever has the link. */
-  url: () => string;
-  /** The page for people signed in as this account only. */
-  urlFor: (accountId: string) => Promise<string>;
+  /** The setup page, for anyone who has the link. */
+  url: (holder: LinkHolder) => string;
+  /** The page for people signed in as the holder only. */
+  personUrl: (holder: LinkHolder) => Promise<string>;
+  /** The name of the namespace. */
+  namespace: string;
   /** The name of the account that owns the connection. */
   ownerName: string;
 }
@@ -23,48 +26,61 @@ export function ownerMust(ownerName: string, state: 'auth_required' | 'input_req
     : `The MCP server needs values. The owner of this connection, ${ownerName}, has to enter them.`;
 }
 
-/** A person must authorize: the upstream refused the credentials, or the stored authorization has ended. */
+/**
+ * A person must authorize: the upstream refused the credentials, or the stored authorization has ended. Only what
+ * {@link forReader} returns has a link.
+ */
 class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(
     readonly original: UpstreamAuthRequiredError | AuthorizationRequiredError,
     private readonly ways: SetupWays,
-    setupUrl = ways.url(),
+    private readonly holder?: LinkHolder,
+    setupUrl = holder && ways.url(holder),
   ) {
+    const page = setupUrl ?? SETUP_PAGE;
     const message = original.message.includes(SETUP_PAGE)
-      ? original.message.replace(SETUP_PAGE, () => setupUrl)
-      : `${original.message} Or open ${setupUrl} in a browser.`;
+      ? original.message.replace(SETUP_PAGE, () => page)
+      : `${original.message} Or open ${page} in a browser.`;
     super(message, 'challenges' in original ? original.challenges : [], original.failure, setupUrl);
   }
 
-  override async boundTo(accountId: string): Promise<UpstreamAuthRequiredError> {
-    return new ConnectionAuthRequiredError(this.original, this.ways, await this.ways.urlFor(accountId));
+  override async forPerson(): Promise<UpstreamAuthRequiredError> {
+    const { original, ways, holder } = this;
+    return holder ? new ConnectionAuthRequiredError(original, ways, holder, await ways.personUrl(holder)) : this;
   }
 
-  override forGuest(): DomainError {
-    return new UpstreamAuthRequiredError(ownerMust(this.ways.ownerName, 'auth_required'));
+  override forReader(reader: ErrorReader): DomainError {
+    const { original, ways } = this;
+    const holder = linkHolderOf(reader, ways.namespace);
+    if (holder) return new ConnectionAuthRequiredError(original, ways, holder);
+    return new UpstreamAuthRequiredError(ownerMust(ways.ownerName, 'auth_required'));
   }
 }
 
-/** Values are missing or invalid. Published clients know the text for missing ones. */
+/** Values are missing or invalid. Published clients know the text for missing ones. Only {@link forReader} adds a link. */
 export class ConnectionInputError extends McpRefusal {
   readonly failure = 'missing values';
-  override readonly data: RequiredInputs & { setupUrl: string };
+  override readonly data: RequiredInputs & { setupUrl?: string };
 
   constructor(
     readonly original: InputRequiredError | InputInvalidError,
     private readonly ways: SetupWays,
+    setupUrl?: string,
   ) {
     super(original.message);
-    this.data = { ...original.inputs, setupUrl: ways.url() };
+    this.data = { ...original.inputs, ...(setupUrl !== undefined && { setupUrl }) };
   }
 
-  override forGuest(): DomainError {
-    return new GuestInputError(ownerMust(this.ways.ownerName, 'input_required'));
+  override forReader(reader: ErrorReader): ConnectionInputError | GuestInputError {
+    const { original, ways } = this;
+    const holder = linkHolderOf(reader, ways.namespace);
+    if (holder) return new ConnectionInputError(original, ways, ways.url(holder));
+    return new GuestInputError(ownerMust(ways.ownerName, 'input_required'));
   }
 
   /** The message with the content of `data`, for clients that do not read it. */
   get sentence(): string {
-    return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl} in a browser.`;
+    return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl ?? SETUP_PAGE} in a browser.`;
   }
 }
 
@@ -83,8 +99,9 @@ export class ConnectionInputRequiredError extends CallFailure {
     this.original = full.original;
   }
 
-  override forGuest(): DomainError {
-    return this.full.forGuest();
+  override forReader(reader: ErrorReader): DomainError {
+    const full = this.full.forReader(reader);
+    return full instanceof ConnectionInputError ? new ConnectionInputRequiredError(full) : full;
   }
 }
 
@@ -154,7 +171,7 @@ export class InvalidSourceError extends DomainError {
   }
 }
 
-/** Adds the setup page to a failure that a person can end there. */
+/** A failure that a person can end on the setup page, with its link for callers that can manage the connection. */
 export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
     return new ConnectionAuthRequiredError(failure, ways);
@@ -165,7 +182,7 @@ export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   return failure;
 }
 
-/** The failure before {@link withSetupUrl}. Its link must not be stored. */
+/** The failure before {@link withSetupUrl}. */
 export function originalOf<T>(failure: T): T | Error {
   return (failure as { original?: Error } | null)?.original ?? failure;
 }

@@ -6,6 +6,7 @@ import * as upstream from '../../../mcp/protocol/mcp-errors.js';
 import { failureText } from '../../../mcp/server/mcp-responses.js';
 import { McpLoopError } from '../../../mcp/server/mcp-server.errors.js';
 import { DomainError, ForbiddenError, statusOf } from '../../../platform/errors/domain-error.js';
+import { callerFor, type Caller } from '../../auth/access.types.js';
 import { SuspendedError } from '../../auth/auth.errors.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
@@ -113,16 +114,27 @@ it('every row of the table has a sample', () => {
 });
 
 it('the setup page is added to what a person ends, and the status is that of the failure without it', () => {
-  const ways = { url: () => 'https://s.test', urlFor: () => Promise.resolve('https://s.test'), ownerName: 'a' };
+  const page = 'https://s.test/page';
+  const ways = { url: () => page, personUrl: () => Promise.resolve(page), namespace: 'acme', ownerName: 'a' };
+  const hasLink = (error: Error) => JSON.stringify([error, error.message]).includes(page);
+  const nobody = callerFor('one');
+  const guest: Caller = { ...nobody, keyId: 'key', scopes: [{ level: 'call', namespace: 'acme' }] };
+  const readers: Caller[] = [nobody, guest, { ...nobody, keyId: 'key' }];
   for (const [error, consequences] of table) {
     const shown = withSetupUrl(error, ways);
     expect(statusAfter(shown)).toEqual(statusAfter(error));
     const code = /-33001|missing_values|invalid_values/.exec(consequences)?.[0];
     if (code === undefined) expect(shown).toBe(error);
     else expect(rpcCodeFor(shown)).toBe(code === '-33001' ? -33001 : -32002);
+    const read = [shown];
     if ('sentence' in shown) {
       const inRest = new ConnectionInputRequiredError(shown as never);
       expect([statusAfter(inRest), statusOf[inRest.kind]]).toEqual([statusAfter(error), 409]);
+      read.push(inRest);
+    }
+    for (const one of code === undefined ? [] : (read as DomainError[])) {
+      const texts = [one, ...readers.map((reader) => one.forReader(reader))];
+      expect(texts.map(hasLink)).toEqual([false, false, false, true]);
     }
   }
   expect(statusAfter(new InputRequiredError(inputs))?.message).toBe('Input required: header "x-a", query "b".');

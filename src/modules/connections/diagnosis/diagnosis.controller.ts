@@ -27,9 +27,9 @@ export class DiagnosisController {
   })
   diagnose(
     @CurrentNamespace() namespace: OwnedNamespace,
-    @CurrentCaller() { accountId }: Caller,
+    @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
   ): Promise<DiagnosisDto> {
-    return this.diagnoses.diagnose(namespace, id, accountId);
+    return this.diagnoses.diagnose(namespace, id, caller);
   }
 }

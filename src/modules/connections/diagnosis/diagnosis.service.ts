@@ -17,7 +17,7 @@ import { UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
 import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { AuthorizationsService } from '../../oauth/authorizations.service.js';
 import { NoAuthorizationServerError, OAuthClientNeededError, OAuthSetupError } from '../../oauth/credentials.errors.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
@@ -80,15 +80,19 @@ export class DiagnosisService {
    *
    * @throws ResourceNotFoundError, NoSlotError
    */
-  async diagnose(namespace: OwnedNamespace, connectionId: string, accountId: string): Promise<DiagnosisDto> {
+  async diagnose(namespace: OwnedNamespace, connectionId: string, caller: Caller): Promise<DiagnosisDto> {
     const target = await this.handles.target(namespace, connectionId);
-    const running = this.running.get(target.id);
-    if (running) return running;
-    const started = this.slots
-      .run(accountId, () => this.run(namespace, target))
-      .finally(() => this.running.delete(target.id));
-    this.running.set(target.id, started);
-    return started;
+    let running = this.running.get(target.id);
+    if (!running) {
+      running = this.slots
+        .run(caller.accountId, () => this.run(namespace, target))
+        .finally(() => this.running.delete(target.id));
+      this.running.set(target.id, running);
+    }
+    const diagnosis = await running;
+    // Other callers share the result, which has no link.
+    const { setupUrl, authorizationUrl } = (await this.reader.get(namespace, connectionId, caller)).status;
+    return { ...diagnosis, status: { ...diagnosis.status, setupUrl, authorizationUrl } };
   }
 
   private async run(namespace: OwnedNamespace, target: ConnectionTarget): Promise<DiagnosisDto> {
@@ -129,7 +133,7 @@ export class DiagnosisService {
       const status = statusAfter(error.reason);
       if (status) observer.failed(status);
     }
-    const { status } = await this.reader.get(namespace, target.connectionId);
+    const { status } = await this.reader.get(namespace, target.connectionId, null);
     const { connectionId, kind } = target;
     const obstacle = failed && (await this.probeLogin(target, failed.reason, log, left));
     log.skipRest(planned[kind]);
@@ -232,7 +236,7 @@ export class DiagnosisService {
     log.ok('target', 'The target is a local server, over a tunnel that the command line tool opens.');
     const channel = await this.handles.find(namespace, target.connectionId);
     const isPaired = async () => {
-      const { status } = await this.reader.get(namespace, target.connectionId);
+      const { status } = await this.reader.get(namespace, target.connectionId, null);
       await channel.open(left()).catch((error: Error) => {
         if (statusAfter(error)?.state === 'disconnected') throw error;
       });

@@ -95,6 +95,7 @@ export class NamespaceMcpController {
       principal: grant.caller.keyId,
       endpoint: grant.caller.endpoint,
       grant: grant.caller.grant,
+      scopes: grant.caller.scopes,
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }

@@ -10,7 +10,7 @@ import { SetupPageService, type AuthorizationOffer } from '../../oauth/setup/set
 import {
   knownName,
   type FormView,
-  type LinkPerson,
+  type LinkHolder,
   type PageServer,
   type SetupAnswer,
   type SetupField,
@@ -112,7 +112,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     };
   }
 
-  async submit(row: Connection, form: URLSearchParams, cookie: string, person?: LinkPerson): Promise<SetupAnswer> {
+  async submit(row: Connection, form: URLSearchParams, cookie: string, holder: LinkHolder): Promise<SetupAnswer> {
     const target = await this.targetOf(row);
     const isOpen = mayAuthorize(row) || row.statusState === 'input_required';
     if (!target || !isOpen) return { view: await this.view(row), status: 200 };
@@ -120,10 +120,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     const isForValues =
       row.statusState === 'input_required' || (this.pages.hasValues(form) && !this.pages.isForClient(form));
     if (isForValues) return this.save(row, target, form);
-    const answer = await this.pages.submit(this.authorization(row, target), form, cookie, person);
-    // A right that was withdrawn meanwhile ended the link: the browser does not learn where to go on.
-    if ((await this.repository.findForSetup(row.id))?.setupEpoch !== row.setupEpoch) throw SetupPageError.usedLink();
-    return answer;
+    return this.pages.submit(this.authorization(row, target), form, cookie, holder);
   }
 
   /** The login that a connection begins on its page; null where there is no authorization server to ask. */

@@ -145,7 +145,7 @@ export class ConnectionPageController {
     await this.connections.get(namespace, connectionId, caller);
     switch (what) {
       case 'check':
-        return this.diagnoses.diagnose(namespace, connectionId, caller.accountId);
+        return this.diagnoses.diagnose(namespace, connectionId, caller);
       case 'record':
       case 'stop':
         await this.recordings.set(namespace, connectionId, what === 'record');

@@ -117,7 +117,7 @@ export class ToolTryController {
       const tool = JSON.parse(item.text) as Tool;
       const { status, ...made } = await work({ tool, namespaceId: namespace.id }).catch((error: unknown) => {
         if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
-        const shown = caller.grant?.level === 'call' ? error.forGuest() : error;
+        const shown = error.forReader(caller);
         const form = (request.body as URLSearchParams | undefined) ?? new URLSearchParams();
         return { typed: { form, faults: new Map() }, fault: shown.message, status: statusOf[error.kind] };
       });

@@ -97,7 +97,7 @@ export class UsableStatusDto {
   reason: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   since: string;
-  /** As `status.setupUrl` of the connection: only for whoever may manage one that waits for a person. */
+  /** As `status.setupUrl` of the connection: only for callers that can manage one that waits for a person. */
   setupUrl?: string;
 }
 

@@ -15,6 +15,7 @@ import { toolsOfAll } from '../../auth/memberships.access.js';
 import { namespacesOf } from '../../auth/visible-servers.access.js';
 import { CONNECTION_LINKS } from '../../connections/core/connections.access.js';
 import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
+import { linkHolderOf } from '../../oauth/setup/setup.types.js';
 import { formatQualifiedName } from '../../servers/server.types.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { LastUses } from './last-uses.js';
@@ -50,20 +51,21 @@ export class UsableService {
     const page = rows.slice(0, limit);
     const last = page[page.length - 1];
     return {
-      usable: page.map((row) => this.toDto(row)),
+      usable: page.map((row) => this.toDto(row, caller)),
       nextCursor: rows.length > limit && last ? Buffer.from(last.key).toString('base64url') : null,
     };
   }
 
-  private toDto(row: UsableRow): UsableDto {
+  private toDto(row: UsableRow, caller: Caller): UsableDto {
     const { kind, namespace, name, title, state, reason, since, id, setupEpoch } = row;
     const access = accessOf(row);
     const isWaiting = (state === 'auth_required' || state === 'input_required') && access.level === 'manage';
+    const holder = isWaiting ? linkHolderOf(caller, namespace) : null;
     const setupUrl =
-      isWaiting &&
+      holder &&
       id !== null &&
       setupEpoch !== null &&
-      this.links.url({ kind: CONNECTION_LINKS, id, epoch: setupEpoch });
+      this.links.url({ kind: CONNECTION_LINKS, id, epoch: setupEpoch, holder });
     const icons = row.serverInfo?.icons?.filter(({ src }) =>
       (access.level === 'manage' ? /^(https?:\/\/|data:image\/)/ : /^data:image\//).test(src),
     );

@@ -8,12 +8,12 @@ import type { Person } from '../../auth/access.types.js';
 import { ApiKeysService } from '../../auth/api-keys.service.js';
 import { partsOf } from '../../../platform/parts.js';
 import { SetupPageError } from '../credentials.errors.js';
-import { pageOwners, type LinkPerson, type SetupLink, type SetupPageOwner } from './setup.types.js';
+import { pageOwners, type LinkHolder, type SetupLink, type SetupPageOwner } from './setup.types.js';
 
 /**
- * Signed links of the setup page, and the owner of the page of each kind: `/setup/<kind>/<id>/<epoch>` for whoever has the link, and
- * `/setup/<kind>/<id>/<epoch>.<loginsEpoch>/<accountId>` for people signed in as that account. The signature covers the whole
- * path. A link for an account ends with the account's logins, and with its right to set the thing up.
+ * Signed links of the setup page, and the owner of the page of each kind. `/setup/<kind>/<id>/<epoch>/<accountId>/<keyId>` opens for
+ * anyone who has it; with `<epoch>.<loginsEpoch>` it opens only in a browser that is signed in as that account. The signature
+ * covers the whole path. A link expires with the account's right to `manage` and with the credential that it was issued to.
  */
 @Injectable()
 export class SetupLinksService implements OnModuleInit {
@@ -33,30 +33,32 @@ export class SetupLinksService implements OnModuleInit {
   }
 
   /** A link that opens for the time of an authorization at least. */
-  url({ kind, id, epoch, person }: SetupLink): string {
-    const until = person ? `${epoch}.${person.loginsEpoch}/${person.accountId}` : `${epoch}`;
-    return this.signed.sign(`/setup/${kind}/${id}/${until}`, (2 * this.tuning.oauthSetupTtlMs) / 1000);
+  url({ kind, id, epoch, holder: { accountId, keyId, loginsEpoch } }: SetupLink): string {
+    const epochs = loginsEpoch === undefined ? epoch : `${epoch}.${loginsEpoch}`;
+    const path = `/setup/${kind}/${id}/${epochs}/${accountId}/${keyId}`;
+    return this.signed.sign(path, (2 * this.tuning.oauthSetupTtlMs) / 1000);
   }
 
-  /** {@link url} for the person of an account. */
-  async urlFor(link: Omit<SetupLink, 'person'>, accountId: string): Promise<string> {
+  /** {@link url} that opens only in a browser that is signed in as the holder. */
+  async personUrl(link: SetupLink): Promise<string> {
     // A link for a disabled account opens nowhere, and its epoch is over when the account is enabled again.
-    const { loginsEpoch } = (await this.keys.callerOf(accountId)) ?? { loginsEpoch: 0 };
-    return this.url({ ...link, person: { accountId, loginsEpoch } });
+    const { loginsEpoch } = (await this.keys.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };
+    return this.url({ ...link, holder: { ...link.holder, loginsEpoch } });
   }
 
   /**
-   * True if the person of a link, or of an authorization that began with one, may use it still.
+   * True if the holder of a link, or of an authorization that began with one, can still use it. Rights are at most 5 s old.
    *
    * @param mayUse asks the owner of the page
    */
   async isOpenTo(
-    { accountId, loginsEpoch }: LinkPerson,
+    { accountId, keyId, loginsEpoch = Infinity }: LinkHolder,
     mayUse: (person: Person) => Promise<boolean>,
   ): Promise<boolean> {
     const person = await this.keys.callerOf(accountId);
     // A smaller epoch of the account is one that was read before the link was made.
-    return person !== null && person.loginsEpoch <= loginsEpoch && mayUse(person);
+    if (person === null || person.loginsEpoch > loginsEpoch) return false;
+    return (await this.keys.liveAmong([keyId])).has(keyId) && mayUse(person);
   }
 
   /**
@@ -72,11 +74,12 @@ export class SetupLinksService implements OnModuleInit {
       if (!(error instanceof ForbiddenError)) throw error;
       throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();
     }
-    const [kind = '', id = '', epochs = '', accountId] = path.split('/');
-    const [epoch, loginsEpoch = 0] = epochs.split('.').map(Number);
+    const [kind = '', id = '', epochs = '', accountId, keyId] = path.split('/');
+    const [epoch = 0, loginsEpoch] = epochs.split('.').map(Number);
     const pageOwner = this.pageOwners[kind];
     if (!pageOwner) throw SetupPageError.unknownLink();
-    const person = accountId === undefined ? undefined : { accountId, loginsEpoch };
-    return [pageOwner, { kind, id, epoch: epoch ?? 0, person }];
+    // Links of an earlier version name no credential.
+    if (accountId === undefined || keyId === undefined) throw SetupPageError.expiredLink();
+    return [pageOwner, { kind, id, epoch, holder: { accountId, keyId, loginsEpoch } }];
   }
 }

@@ -9,7 +9,7 @@ import {
   authorizeView,
   type ClientRequest,
   type FormView,
-  type LinkPerson,
+  type LinkHolder,
   type SetupAnswer,
   type SetupView,
 } from './setup.types.js';
@@ -52,14 +52,14 @@ export class SetupPageService {
    * Begins an authorization as the submitted client, if there is one, and redirects to the authorization server.
    *
    * @param cookie identifies the browser, which must come back with it
-   * @param person whom the link of the page is for
+   * @param holder whose link the page has
    * @throws SetupPageError
    */
   async submit(
     offer: AuthorizationOffer,
     body: URLSearchParams,
     cookie: string,
-    person?: LinkPerson,
+    holder: LinkHolder,
   ): Promise<SetupAnswer> {
     const { owner, request, form } = offer;
     if (!request) return { view: this.valuesForm(form), status: 200 };
@@ -74,7 +74,7 @@ export class SetupPageService {
         }
         client = submitted.client;
       }
-      return await this.authorizations.start(owner, request, client, cookie, person);
+      return await this.authorizations.start(owner, request, client, cookie, holder);
     } catch (error) {
       return { view: await this.formAfter(offer, error), status: 200 };
     }

@@ -1,10 +1,10 @@
 /**
- * Pages for people who authorize this service at an upstream, or enter values for one: `/setup/<kind>/<id>/<epoch>`
- * with a signature, and `/oauth/callback`.
+ * Pages for people who authorize this service at an upstream, or enter values for one: `/setup/…` with a signature, and
+ * `/oauth/callback`.
  *
- * The signed link gives access; one that names an account opens only in a browser that is signed in as it, and leads to
- * the sign-in otherwise. It ends with the account's logins and with its right to set the thing up, which GET, POST and the
- * callback ask for anew. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
+ * The signed link gives access while the account that read it can `manage` the target and the credential that read it is
+ * valid: GET, POST and the callback ask for both. One that an MCP client elicited opens only in a browser that is signed in as
+ * the account, and leads to the sign-in otherwise. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
  * the form token and our own page as its origin. `returnUrl` (origins of `SETUP_RETURN_ORIGINS`) leads back to an app
  * after success, and after a refusal at the authorization server; a second cookie keeps it on the way. One that names a page of
  * the console, `ui/…` below our own address, leads there after success alone: a refusal is a page of ours, with its reason.
@@ -89,11 +89,13 @@ export class SetupController {
     requireFormToken(this.env, request, form, () => SetupPageError.otherBrowser());
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
-    const answer = await pageOwner.submit(row, form, cookie, link.person);
+    const answer = await pageOwner.submit(row, form, cookie, link.holder);
     if ('view' in answer) {
       const { view, status } = answer;
       return this.finish(request, response, link, { view: withEntered(view, form), status });
     }
+    // The right may have been revoked since: then the browser does not learn where to continue.
+    await this.open(pageOwner, link);
     sendCookie(this.env, response, answer.linkId, cookie);
     const returnUrl = readReturnUrl(this.env, request, link.id);
     if (returnUrl !== null) sendReturnUrl(this.env, response, answer.linkId, returnUrl);
@@ -116,25 +118,25 @@ export class SetupController {
     }
   }
 
-  /** The target of a link. @throws SetupPageError also if the person of the link may no longer use it */
+  /** The target of a link. @throws SetupPageError also if its holder can no longer use it */
   private async open(pageOwner: SetupPageOwner<unknown>, link: SetupLink): Promise<unknown> {
     const row = await pageOwner.open(link);
-    const isOpen = !link.person || (await this.links.isOpenTo(link.person, (person) => pageOwner.mayUse(row, person)));
+    const isOpen = await this.links.isOpenTo(link.holder, (person) => pageOwner.mayUse(row, person));
     if (!isOpen) throw SetupPageError.usedLink();
     return row;
   }
 
   /**
-   * True if the browser may use a link: one without an account, or one of the account that it is signed in as. False for a
+   * True if the browser may use a link: one that needs no sign-in, or one of the account that it is signed in as. False for a
    * browser that has to sign in.
    *
    * @throws SetupPageError if it is signed in as another account
    */
-  private async isPersonOf({ person: asked }: SetupLink, request: Request): Promise<boolean> {
-    if (!asked) return true;
+  private async isPersonOf({ holder }: SetupLink, request: Request): Promise<boolean> {
+    if (holder.loginsEpoch === undefined) return true;
     const person = await this.sessions.current(request);
     // eslint-disable-next-line no-restricted-syntax -- The account that was asked: it has no right to a thing by that.
-    if (person && person.accountId !== asked.accountId) throw SetupPageError.otherPerson(person, this.env);
+    if (person && person.accountId !== holder.accountId) throw SetupPageError.otherPerson(person, this.env);
     return person !== null;
   }
 
@@ -151,7 +153,7 @@ export class SetupController {
     else redirectTo(response, returnUrl);
   }
 
-  /** @param link the link of the page; its form posts to one for the same person */
+  /** @param link the link of the page; its form posts to one of the same holder */
   private send(
     request: Request,
     response: Response,

@@ -1,4 +1,7 @@
-import type { Person } from '../../auth/access.types.js';
+import { ANONYMOUS, type Person } from '../../auth/access.types.js';
+import { covers } from '../../auth/visible-servers.access.js';
+import { isGuest } from '../../../platform/http/held-by-keys.js';
+import type { ErrorReader } from '../../../platform/errors/domain-error.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../../mcp/oauth/discovery.js';
 
 /** The owner of a setup link, and the state of that owner for which it was made. */
@@ -9,18 +12,35 @@ export interface SetupLink {
   id: string;
   /** A change that ends the earlier links of the owner counts it up. Starts at 1. */
   epoch: number;
-  /** The only person who may use the link; absent for a link that whoever has it may use. */
-  person?: LinkPerson;
+  holder: LinkHolder;
 }
 
-/** The person that a link is for, and the epoch of the person's logins at which it was made. */
-export type LinkPerson = Pick<Person, 'accountId' | 'loginsEpoch'>;
+/** The account and the credential that a link was issued to. It ends with either, and with the account's right to `manage`. */
+export interface LinkHolder {
+  accountId: string;
+  /** Id of the API key, of the browser session, or of the client authorization. */
+  keyId: string;
+  /** Set for a link that opens only in a browser that is signed in as the account: `accounts.logins_epoch` at that time. */
+  loginsEpoch?: number;
+}
+
+/**
+ * The holder of the setup links that a caller reads; null for a caller that cannot `manage`, whether its account or its key lacks
+ * the right.
+ *
+ * @param caller whose account or grant opened the target
+ * @param namespace the name of the target's namespace
+ */
+export function linkHolderOf({ accountId, keyId, grant, scopes }: ErrorReader, namespace: string): LinkHolder | null {
+  const isManager = !isGuest(grant) && (scopes === null || covers(scopes, 'manage', namespace));
+  return isManager && keyId !== ANONYMOUS.keyId ? { accountId, keyId } : null;
+}
 
 /** An owner of setup links. `Row` is what {@link open} reads and the others use. */
 export interface SetupPageOwner<Row> {
   /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or is gone */
   open(link: Pick<SetupLink, 'id' | 'epoch'>): Promise<Row>;
-  /** True if a person may set up what the link is for. Asked for links that are for a person only. */
+  /** True if the account of a link, with all its rights, can `manage` what the link is for. */
   mayUse(row: Row, person: Person): Promise<boolean>;
   /** Changes nothing: programs follow links too. @throws SetupPageError */
   view(row: Row): Promise<SetupView>;
@@ -29,10 +49,10 @@ export interface SetupPageOwner<Row> {
    *
    * @param form empty for a page with a button only
    * @param cookie identifies the browser
-   * @param person whom the link is for; an authorization that begins is for the same
+   * @param holder whose link it is; an authorization that begins has the same
    * @throws SetupPageError
    */
-  submit(row: Row, form: URLSearchParams, cookie: string, person?: LinkPerson): Promise<SetupAnswer>;
+  submit(row: Row, form: URLSearchParams, cookie: string, holder: LinkHolder): Promise<SetupAnswer>;
 }
 
 /** Tokens of the owners of setup links, by the kind in the link. */

@@ -3,7 +3,7 @@
  * owner authorized, and reads all lists without calling a tool.
  *
  * A server that wants authorization and publishes a card (`/.well-known/mcp/server-card.json`) is taken at its word:
- * source `claims`. Without a card the release pauses as AUTH_REQUIRED with a link for its owner; its log then has the
+ * source `claims`. Without a card the release pauses as AUTH_REQUIRED, and its owner reads a link; its log then has the
  * line `auth_required`, which published tools look for. A server that answers at another path gets one try at `/mcp`,
  * for a hint to the publisher.
  *
@@ -28,6 +28,7 @@ import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { Release } from '../release.entity.js';
 import { failed, type StageOutcome } from '../release-lease.js';
+import { RELEASE_SETUP_PAGE } from '../releases.types.js';
 import { formatQualifiedName } from '../../servers/server.types.js';
 import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
@@ -127,14 +128,18 @@ export class ExternalScan {
     const label = formatQualifiedName(await this.servers.namesOf(release.serverId));
     const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
     try {
-      const { setupUrl } = await this.authorizations.begin({ kind: 'server', id: release.serverId }, request);
+      await this.authorizations.begin({ kind: 'server', id: release.serverId }, request);
       const until = new Date(Date.now() + this.tuning.releaseAuthTimeoutMs);
       return {
         change: { status: 'AUTH_REQUIRED', leaseUntil: until },
         lines: [
           // Published tools look for exactly this text, and do not show it.
           { stage: 'scan', level: 'info', message: 'auth_required' },
-          { stage: 'scan', level: 'info', message: `Authorize at ${setupUrl} and the release goes on by itself.` },
+          {
+            stage: 'scan',
+            level: 'info',
+            message: `Authorize at ${RELEASE_SETUP_PAGE} and the release goes on by itself.`,
+          },
         ],
       };
     } catch (error) {

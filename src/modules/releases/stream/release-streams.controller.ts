@@ -35,9 +35,9 @@ export class ReleaseStreamsController {
     @TargetServer() server: ServerRef,
     @Param('id') id: string,
     @Headers('last-event-id') after: string | undefined,
-    @CurrentCaller() { accountId, keyId }: Caller,
+    @CurrentCaller() caller: Caller,
     @Res() response: Response,
   ): Promise<void> {
-    await this.streams.follow(server, id, { accountId, keyId, after }, response);
+    await this.streams.follow(server, id, { caller, after }, response);
   }
 }

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
+import { callerFor } from '../../auth/access.types.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
@@ -34,7 +35,7 @@ describe('a release stream that fails', () => {
       gauge: () => undefined,
     } as unknown as Metrics);
     const follow = (broken: object) =>
-      streams.follow({} as ServerRef, 'one', { accountId: 'one', keyId: 'one', after: undefined }, {
+      streams.follow({} as ServerRef, 'one', { caller: callerFor('one'), after: undefined }, {
         ...response,
         ...broken,
       } as unknown as ServerResponse);
@@ -54,7 +55,7 @@ describe('a release stream', () => {
     const held = new HeldByKeys();
     const streams = new ReleaseStreams(releases, {} as PubSub, held, { gauge: () => undefined } as unknown as Metrics);
     for (const keyId of ['revoked', 'valid']) {
-      const owner = { accountId: 'one', keyId, after: undefined };
+      const owner = { caller: { ...callerFor('one'), keyId }, after: undefined };
       const reading = { ...response, write: () => true } as unknown as ServerResponse;
       await streams.follow({} as ServerRef, 'one', owner, reading);
     }

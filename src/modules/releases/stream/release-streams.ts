@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { NotFoundError, TooManyError } from '../../../platform/errors/domain-error.js';
-import { EventStream, EventStreams, type StreamOwner } from '../../../platform/http/event-stream.js';
+import { EventStream, EventStreams } from '../../../platform/http/event-stream.js';
 import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
+import type { Caller } from '../../auth/access.types.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { toReleaseLogDto } from '../release.dto.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
@@ -57,20 +58,21 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   /**
    * Streams a release until it ends or the client disconnects.
    *
-   * @param owner whose stream it is
+   * @param caller whose stream it is
    * @param after the last line the client has, from `Last-Event-ID`
    * @throws NotFoundError, TooManyError
    */
   async follow(
     server: ServerRef,
     id: string,
-    { after, ...owner }: StreamOwner & { after: string | undefined },
+    { caller, after }: { caller: Caller; after: string | undefined },
     response: ServerResponse,
   ): Promise<void> {
+    const { accountId, keyId } = caller;
     const release = await this.releases.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
-    const stream = new ReleaseStream(this.releases, server, release.id, last, response);
-    if (this.streams.start(stream, owner, response)) return;
+    const stream = new ReleaseStream(this.releases, server, caller, release.id, last, response);
+    if (this.streams.start(stream, { accountId, keyId }, response)) return;
     throw new TooManyError(
       this.streams.isFull
         ? 'As many releases are followed as may be: try again in a few seconds'
@@ -87,6 +89,7 @@ class ReleaseStream extends EventStream {
   constructor(
     private readonly releases: ReleasesService,
     readonly server: ServerRef,
+    private readonly caller: Caller,
     readonly id: string,
     private last: string,
     response: ServerResponse,
@@ -110,7 +113,7 @@ class ReleaseStream extends EventStream {
       return true;
     }
     // Read after the status: a final status is written with the last line, so no line is missing.
-    const lines = await this.releases.logsOf(this.id, this.last);
+    const lines = await this.releases.logsOf(this.id, this.server, this.caller, this.last);
     const isFirst = this.status === null;
     this.last = lines.at(-1)?.seq ?? this.last;
     if (isFirst) await this.send('init', { status: release.status, logs: lines.map(toReleaseLogDto) }, this.last);
