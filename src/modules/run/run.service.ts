@@ -24,7 +24,7 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import type { Caller } from '../auth/access.types.js';
+import { BY_MEMBERSHIP, type Caller, type GrantRef } from '../auth/access.types.js';
 import { ToolsOnlyError } from '../auth/auth.errors.js';
 import { isStillOpen } from '../auth/open-rights.service.js';
 import type { ServerHolder, ServerUse } from '../servers/server.types.js';
@@ -104,7 +104,9 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     this.open.checkWhileOpen(request, async () => {
       const now = await this.resolver.forCaller(slug, caller);
       const tool = this.open.of(request)?.tool;
-      if (!isStillOpen(server.grant, now.grant, isPost ? tool : undefined)) throw new ServerNotFoundError();
+      if (!isStillOpen(asGuest(server.grant), asGuest(now.grant), isPost ? tool : undefined)) {
+        throw new ServerNotFoundError();
+      }
     });
     const isPost = request.method === 'POST';
     // `/mcp` below the run endpoint is the endpoint itself: many clients add it.
@@ -233,4 +235,9 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
 
 function keyOf(serverId: string, accountId: string): string {
   return `${serverId} ${accountId}`;
+}
+
+/** A grant as the run endpoint of a server sees it: its callers differ in their tools alone. */
+function asGuest(grant: GrantRef | undefined): GrantRef {
+  return { id: BY_MEMBERSHIP.id, level: 'call', tools: grant?.tools ?? null };
 }

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import type { Caller, Visibility } from '../auth/access.types.js';
+import type { Visibility } from '../auth/access.types.js';
 import { toStorableText } from '../../platform/database/storable.js';
-import { ServerAccessService } from './server-access.service.js';
 import { Server } from './server.entity.js';
-import type { ServerOffers, ServerSnapshot, QualifiedName } from './server.types.js';
+import type { ServerOffers, ServerSnapshot, ServerTarget, QualifiedName } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 
@@ -24,7 +23,6 @@ export class ServerReleasesService {
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
     private readonly rows: ServersRepository,
-    private readonly access: ServerAccessService,
   ) {}
 
   /** Locks a server against other publications until the transaction ends. @throws ServerNotFoundError */
@@ -36,10 +34,16 @@ export class ServerReleasesService {
   /**
    * Sets who may find and call a server, within the transaction that publishes; its caller announces the change.
    *
-   * @throws SecretsNotConfirmedError; OpenedByOwnersError and KeyScopeError for a more open one
+   * @param requireOpener throws if the caller cannot open the server
+   * @throws SecretsNotConfirmedError; what `requireOpener` throws
    */
-  async setVisibility(id: string, visibility: Visibility, caller: Caller, tx: EntityManager): Promise<void> {
-    await this.rows.setVisibility(id, visibility, this.access.requireOpener.bind(this.access, caller), false, tx);
+  async setVisibility(
+    id: string,
+    visibility: Visibility,
+    requireOpener: (server: Pick<ServerTarget, 'ownerId' | 'namespace'>) => void,
+    tx: EntityManager,
+  ): Promise<void> {
+    await this.rows.setVisibility(id, visibility, requireOpener, false, tx);
   }
 
   /** The slug and the qualified name. @throws ServerNotFoundError */

@@ -45,8 +45,8 @@ export class PubSub implements OnApplicationShutdown {
   /** Calls `listener` with each message on `topic`, from any process, this one included. */
   async subscribe<T extends keyof Topics>(topic: T, listener: (data: Topics[T]) => void): Promise<void> {
     this.listeners.set(topic, [...(this.listeners.get(topic) ?? []), listener]);
-    await this.relay.subscribe<Topics[T] & { announcedBy?: string }>(topic, ({ data }) => {
-      if (data.announcedBy !== this.id) listener(data);
+    await this.relay.subscribe<Topics[T] & { announcedBy?: string }>(topic, ({ data: { announcedBy, ...data } }) => {
+      if (announcedBy !== this.id) listener(data as Topics[T]);
     });
   }
 
@@ -63,7 +63,7 @@ export class PubSub implements OnApplicationShutdown {
         this.logger.error({ msg: `a listener of ${topic} failed`, err: error });
       }
     }
-    this.publish(topic, { ...(data as object), announcedBy: this.id } as unknown as Topics[T]);
+    this.publish(topic, { ...data, announcedBy: this.id } as unknown as Topics[T]);
   }
 
   /** Sends `data` to every process. Returns at once and never throws: a failure is logged. */

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect } from '@jest/globals';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
-import { createConnection, createNamespace, createOrganization, createServer } from '../../support/factories.js';
+import { createConnection, createOrganization, createServer } from '../../support/factories.js';
 import { mcpAccept, request, send } from '../../support/mcp/calls.js';
 import { initialize, modern, post } from '../../support/mcp/mcp-calls.js';
 import { publishExternal } from '../../support/releases/releases.js';

@@ -9,6 +9,7 @@ import type { Caller } from '../../auth/access.types.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
+import { ServerAccessService } from '../../servers/server-access.service.js';
 import { ServerSecretsService } from '../../servers/settings/server-secrets.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { KeepFile, PublishForm } from './publish-form.js';
@@ -30,6 +31,7 @@ export class PublishService {
     private readonly urls: ServerUrlsService,
     private readonly limits: AccountLimitsService,
     private readonly secrets: ServerSecretsService,
+    private readonly access: ServerAccessService,
   ) {}
 
   /**
@@ -56,7 +58,8 @@ export class PublishService {
       .within({ namespaceId: server.namespaceId }, quotas, () =>
         this.database.transaction(async (tx) => {
           await this.servers.lock(server.id, tx);
-          if (visibility) await this.servers.setVisibility(server.id, visibility, caller, tx);
+          const requireOpener = this.access.requireOpener.bind(this.access, caller);
+          if (visibility) await this.servers.setVisibility(server.id, visibility, requireOpener, tx);
           const older = await this.releases.cancelUnfinished(server.id, tx);
           await this.releases.insert({ id, serverId: server.id, createdBy: caller.accountId }, form, tx);
           return older;
