@@ -1,8 +1,8 @@
 /**
- * The end of what is open when the right to it has ended, whatever took it: of calls, streams and tunnels alike. The check of
- * their admission is repeated every 2 s, by what the database says then, so all of it ends within 5 s in every process. What
- * ends a right is announced, and ends streams and tunnels at once. A call ends when two checks in a row have failed: so it has
- * 2 s to be answered, as it may have had effects.
+ * Closes open requests whose right was revoked, for any reason: calls, streams and tunnels. The admission check of each open
+ * request is repeated every 2 s against the database, so open requests close within 5 s in every process. Revocations are also
+ * announced between processes, and then streams and tunnels close immediately. A call is closed after two failed checks in a row:
+ * it may have had effects, so its response has at least 2 s to arrive.
  */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
@@ -26,10 +26,10 @@ import { UnauthenticatedError } from './auth.errors.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { accountOwns } from './may.js';
 
-/** Interval of the check: two of them and their queries take less than 5 s. */
+/** Interval of the check. Two checks with their queries take less than 5 s. */
 const CHECK_MS = 2_000;
 
-/** What a request was admitted with. */
+/** The parameters of an admission. */
 export interface Right {
   caller: Caller;
   rule: AccessRule;
@@ -38,7 +38,7 @@ export interface Right {
   by?: GrantRef;
 }
 
-/** Checks the rights of what is open, and ends what has lost them. */
+/** Checks the rights of open requests, and closes the requests that have lost theirs. */
 @Injectable()
 export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('access');
@@ -68,7 +68,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   }
 
   onApplicationBootstrap(): void {
-    this.work = this.schedule.every('check of what is open', CHECK_MS, () => this.check(true));
+    this.work = this.schedule.every('check of open requests', CHECK_MS, () => this.check(true));
   }
 
   private checkSoon(): void {
@@ -78,7 +78,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
         return this.check(false);
       })
       .catch((error: unknown) =>
-        this.logger.warn({ msg: 'streams without a right end at the next check', err: error }),
+        this.logger.warn({ msg: 'streams without a right are closed at the next check', err: error }),
       );
   }
 
@@ -96,7 +96,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
         if (error instanceof DomainError) {
           if (!each.isCall || each.hasFailed) each.end();
           each.hasFailed = true;
-        } else this.logger.warn({ msg: 'a right of what is open could not be checked', err: error });
+        } else this.logger.warn({ msg: 'the right of an open request could not be checked', err: error });
       }
     }
   }
@@ -129,7 +129,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     return callers;
   }
 
-  /** Owners of the namespaces of what is open, and grants of what is not its callers' own. */
+  /** The owners of the namespaces of open requests, and the grants of callers that own none of these namespaces. */
   private async factsOf(open: OpenRequest<Right>[], callers: Map<string, Caller>): Promise<AccessFacts> {
     const names = new Set<string>();
     for (const { right } of open)

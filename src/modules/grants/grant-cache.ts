@@ -4,8 +4,8 @@
  * Several grants of one thing add up.
  *
  * Lookups are cached for 5 s by account, kind and name. A change is announced (`grants.changed`) and drops the cache in
- * every process at once; the short lifetime covers a lost message. So a withdrawn grant opens nothing after 5 s, and what it
- * has opened ends (`OpenRights`).
+ * every process; the short lifetime covers a lost message. So a revoked grant authorizes no request after 5 s, and the requests
+ * that it has authorized are closed (`OpenRights`).
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -17,7 +17,7 @@ import { ConnectionEvents } from '../connections/core/connection.events.js';
 import type { GrantTarget } from './grant.types.js';
 import { GrantsRepository, type TargetedGrant } from './grants.repository.js';
 
-/** Finds grants for the access guard, and cuts the calls of withdrawn ones. */
+/** Finds grants for the access guard, and cancels the calls of revoked ones. */
 @Injectable()
 export class GrantCache implements GrantSource, OnModuleInit {
   private readonly known = new RowCache<TargetedGrant>((key) => this.load(key));
@@ -59,9 +59,9 @@ export class GrantCache implements GrantSource, OnModuleInit {
   }
 
   /**
-   * Makes a change of the grants of a target hold: at once in this process, and by a message in every other.
+   * Applies a change of the grants of a target: immediately in this process, and by a message in every other.
    *
-   * @param cut the withdrawn grant whose calls are cut
+   * @param cut id of the revoked grant whose calls are canceled
    */
   announce({ kind, id }: GrantTarget, cut?: string): void {
     this.pubSub.announce('grants.changed', { [`${kind}Id`]: id, cut });

@@ -6,18 +6,18 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { ServerAccessService } from '../servers/server-access.service.js';
 import { serverHolders, type ServerHolder, type ServerUse } from '../servers/server.types.js';
 
-/** Interval of the check that needs no message: two of them and their queries take less than 5 s. */
+/** Interval of the check that needs no message. Two checks with their queries take less than 5 s. */
 const CHECK_MS = 2_000;
 
 /**
- * Ends what accounts hold open of servers that they may call no longer: the server became private, or a grant was
- * withdrawn. Streams end at once where the message arrives; these and running calls end within 5 s.
+ * Closes the streams, sessions and calls of accounts that can no longer call a server, because it became private, or their grant
+ * was revoked. Streams close when the message arrives; everything closes within 5 s.
  */
 @Injectable()
 export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('run');
   private holders!: ServerHolder[];
-  /** What was lost at the last check: at the next one its calls are cut. */
+  /** Uses that had lost their right at the last check. At the next check their calls are canceled. */
   private lost = new Set<string>();
 
   constructor(
@@ -36,7 +36,7 @@ export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
   }
 
   onApplicationBootstrap(): void {
-    this.schedule.every('check of what is open of private servers', CHECK_MS, () => this.checkAll());
+    this.schedule.every('check of open sessions of private servers', CHECK_MS, () => this.checkAll());
   }
 
   private checkSoon(serverId?: string, now = false): void {

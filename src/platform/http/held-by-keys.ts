@@ -7,14 +7,14 @@ export interface HoldingGrant {
   level: string;
 }
 
-/** True for the grant of somebody who may call a thing, and not manage it. */
+/** True for a grant of calls, which does not include the level `manage`. */
 export function isGuest(grant: HoldingGrant | undefined): boolean {
   return grant?.level === 'call';
 }
 
 /**
- * Streams, tunnels and sessions that are open in this process, by the key that opened them: they end with it. Running calls end
- * with the next check of their rights, unless they are cut.
+ * The open streams, tunnels and sessions of this process, by the key that opened them. They close when the key is revoked. Running
+ * calls close with the next check of their rights (`OpenRights`), unless they are canceled immediately.
  */
 @Injectable()
 export class HeldByKeys {
@@ -29,7 +29,7 @@ export class HeldByKeys {
 
   /**
    * @param end called when the key was revoked or has expired
-   * @returns function to call when the thing has ended
+   * @returns function to call when it has closed
    */
   add(keyId: string, end: () => void): () => void {
     return enter(this.byKey, keyId, end);

@@ -4,21 +4,21 @@ import { Injectable } from '@nestjs/common';
 
 /** A call, a stream or a tunnel that was admitted and has not ended. */
 export interface OpenRequest<Right = unknown> {
-  /** What was asked when it was admitted. */
+  /** The parameters of its admission, for the service that checks it again. */
   right: Right;
-  /** True for a call, which may have had effects: it gets some seconds more to be answered. */
+  /** True for a call, which may have had effects: its response gets some seconds more. */
   isCall: boolean;
   /** True if its last check has failed. */
   hasFailed: boolean;
-  /** Asks what its handler asked beside its admission. Throws or rejects with a DomainError when that holds no longer. */
+  /** Repeats the checks of its handler. Throws or rejects with a DomainError when one fails. */
   check?: () => unknown;
   /** The name of the tool, where it calls one and does nothing else. */
   tool?: () => string | undefined;
-  /** Ends it: as if its client had left, unless its handler ends it in another way. */
+  /** Closes it as if its client had disconnected, unless its handler has set another function. */
   end: () => void;
 }
 
-/** The admitted requests that are at work in this process. Who admitted them checks them again and again. */
+/** The admitted requests of this process that are still open. `OpenRights` repeats their checks. */
 @Injectable()
 export class OpenRequests<Right = unknown> {
   private readonly open = new Map<IncomingMessage, OpenRequest<Right>>();

@@ -51,8 +51,8 @@ export class PubSub implements OnApplicationShutdown {
   }
 
   /**
-   * Sends what changed a row or ended a right. The listeners of this process have run when it returns, so that the answer to
-   * the request may say that it is done; those of other processes run when the message arrives. Never throws, as
+   * Sends a change of a row or of a right. The listeners of this process have run when it returns, so that the change applies
+   * before the response of the request is sent; those of other processes run when the message arrives. Never throws, like
    * {@link publish}.
    */
   announce<T extends keyof Topics>(topic: T, data: Topics[T]): void {

@@ -220,8 +220,8 @@ async function stream({ url }: TestApp, { path, account }: Pick<Loss, 'path' | '
   return () => isOver;
 }
 
-describe('a right that ends', () => {
-  verifies('rights:ended-now', 'has ended in this process when the request that ends it is answered', async () => {
+describe('a revoked right', () => {
+  verifies('rights:ended-now', 'is rejected in this process as soon as the revoking request has returned', async () => {
     for (const [what, prepare] of Object.entries(losses)) {
       const { account, path, end, still } = await prepare();
       expect([what, await names(app, account, path)]).toEqual([what, expect.any(String)]);
@@ -234,7 +234,7 @@ describe('a right that ends', () => {
     }
   });
 
-  aloneVerifies('rights:ended-open', 'ends calls and streams that it opened, in every process', async () => {
+  aloneVerifies('rights:ended-open', 'closes the calls and streams that it opened, in every process', async () => {
     const rows = await Promise.all(
       Object.entries(losses).map(async ([what, prepare]) => {
         const loss = await prepare();
@@ -257,7 +257,7 @@ describe('a right that ends', () => {
     expect(left()).toEqual([]);
   });
 
-  verifies('rights:ended-open', 'leaves open what another right has opened', async () => {
+  verifies('rights:ended-open', 'closes no request that another right has opened', async () => {
     const { account, path } = await granted({ tools: { allow: ['hold', 'raw'] } });
     const mine = (await connect(account)).path;
     const organization = await createOrganization(app, { owner, member: account });
