@@ -93,6 +93,7 @@ const steps = {
     `--cache-location=${join(cache, 'format')}`,
   ),
   lint: { name: 'lint', run: lint },
+  language: node('language', join(root, 'scripts/language.mjs')),
   boundaries: node(
     'boundaries',
     bin('dependency-cruiser/bin/dependency-cruise.mjs'),
@@ -160,7 +161,7 @@ async function runSome(args) {
 async function runAll() {
   await Promise.all([
     withBuild('tests', () => runJestOn('redis', 'tests', [], 'unit', 'e2e')),
-    runSteps(steps.types, steps.lint, steps.boundaries, steps.format),
+    runSteps(steps.types, steps.lint, steps.language, steps.boundaries, steps.format),
     withBuild('OpenAPI and migration drift', () => runSteps(steps.openapi, steps.migrations)),
   ]);
   await withBuild('tests alone', (name) => runJest(name, ['alone'], oneWorker));

@@ -81,7 +81,7 @@ export class AccountsController {
   }
 
   /**
-   * Disable or enable an account, or set if it is an operator (operator). Its API keys are refused everywhere within 5 seconds,
+   * Update an account (operator). Disables or enables it, or changes its operator role. A disabled account's API keys are rejected everywhere within 5 seconds,
    * and its sessions and invitations end. The account of an operator cannot be disabled, and the last operator stays one.
    */
   @Patch(':accountId')
@@ -129,7 +129,7 @@ export class AccountsController {
     return this.accounts.remove(id);
   }
 
-  /** List the organizations that an account is a member of, with its roles. By name. */
+  /** List organizations of an account. With its role in each, sorted by name. */
   @Get(':accountId/memberships')
   @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
@@ -186,7 +186,7 @@ export class AccountsController {
   }
 
   /**
-   * Replace an API key by a new one with the same name and scopes. Only this response contains it. The old key works on for
+   * Rotate an API key. The new key has the same name and scopes, and only this response contains it. The old key works on for
    * `overlapSeconds`, and `replacedBy` names the new one.
    */
   @Post(':accountId/api-keys/:keyId/rotate')
@@ -209,7 +209,7 @@ export class AccountsController {
   }
 
   /**
-   * Revoke an API key: it stops working everywhere within 5 seconds. With `made=true` also the keys that were made by it, those
+   * Revoke an API key. It stops working everywhere within 5 seconds. With `made=true` also the keys that were made by it, those
    * of other accounts only for the operator: also when it is gone itself, and the key of the request if it is one of them.
    */
   @Delete(':accountId/api-keys/:keyId')

@@ -33,7 +33,7 @@ const lastOwner = {
 export class MembersController {
   constructor(private readonly members: MembersService) {}
 
-  /** List the members of an organization, for its members but guests. By name. */
+  /** List members of an organization. Sorted by name, for every role except guests. */
   @Get()
   @Access('accounts:read', { account: 'organizationId', ownersOnly: true, member: true })
   @ApiErrors(400, 403, accountMissing)
@@ -63,7 +63,7 @@ export class MembersController {
   }
 
   /**
-   * Remove a member from an organization; a member may also remove itself. Its streams end within 5 seconds in every process.
+   * Remove a member from an organization. Members can also remove themselves. Their streams close within 5 seconds in every process.
    * The answer lists the API keys of the organization that it made, which go on working without `revokeKeys=true`.
    */
   @Delete(':accountId')

@@ -23,7 +23,7 @@ const targetOf = ({ id }: OwnedNamespace) => ({ kind: 'namespace', id }) as cons
 export class NamespaceGrantsController {
   constructor(private readonly grants: GrantsService) {}
 
-  /** Let another account use all that is in a namespace, or change the terms. */
+  /** Grant an account a namespace with all it contains. Another grant for the same account replaces the terms. */
   @Post()
   @ApiBody(grantBody)
   @Access('namespaces:write', granters)

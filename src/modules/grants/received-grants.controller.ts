@@ -13,7 +13,7 @@ import { GrantsService } from './grants.service.js';
 export class ReceivedGrantsController {
   constructor(private readonly grants: GrantsService) {}
 
-  /** List the servers and connections that other accounts let an account use. Newest first. */
+  /** List grants that an account received. Its servers, connections and namespaces of other owners, newest first. */
   @Get()
   @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
   @Access('accounts:read', { account: 'accountId' })
@@ -25,7 +25,7 @@ export class ReceivedGrantsController {
     return this.grants.listReceived(id, query);
   }
 
-  /** List what an account lets others use: its servers, connections and namespaces. Newest first. */
+  /** List grants that an account gave. For its servers, connections and namespaces, newest first. */
   @Get('given')
   @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
   @Access('accounts:read', { account: 'accountId' })

@@ -14,7 +14,7 @@ export class InvitationsController {
   constructor(private readonly invitations: InvitationsService) {}
 
   /**
-   * Make a link by which a person chooses the password of an account (operator). Older links of the account that were not used
+   * Issue an invitation to set a password (operator). The user chooses the password of the account. Older unused links of the account
    * end. It may also replace a forgotten password. A key makes none for its own account (403): whoever has it would keep it.
    */
   @Post(':accountId/invitations')
@@ -38,7 +38,7 @@ export class InvitationsController {
   }
 
   /**
-   * Make a link by which a person joins an organization (owners). The person uses the account that it is signed in as, or a new
+   * Issue an invitation to an organization (owners). The user joins with the account that is signed in, or with a new
    * one. The link ends when its maker is no owner any more.
    */
   @Post(':organizationId/members/invitations')

@@ -39,7 +39,7 @@ export class SkillIndexesController {
     return this.files.discover({});
   }
 
-  /** Index of the skills of a namespace by Agent Skills discovery 0.2.0. */
+  /** List skills of a namespace (Agent Skills discovery 0.2.0). */
   @Get('skills/:namespace/.well-known/agent-skills/index.json')
   @Access('skills:read', { anonymous: true })
   @ApiNamespace()
@@ -47,14 +47,14 @@ export class SkillIndexesController {
     return this.files.discover({ namespace });
   }
 
-  /** Index of all skills by version 0.1.0, whose files are beside it. */
+  /** List all skills (discovery 0.1.0). The files have paths relative to the index. */
   @Get('.well-known/skills/index.json')
   @Access('skills:read', { anonymous: true })
   index(): Promise<SkillIndexDto> {
     return this.files.indexAll({});
   }
 
-  /** Index of the skills of a namespace by version 0.1.0, whose files are beside it. */
+  /** List skills of a namespace (discovery 0.1.0). The files have paths relative to the index. */
   @Get('skills/:namespace/.well-known/skills/index.json')
   @Access('skills:read', { anonymous: true })
   @ApiNamespace()

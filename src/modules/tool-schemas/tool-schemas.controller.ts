@@ -14,7 +14,7 @@ export class ToolSchemasController {
   constructor(private readonly schemas: ToolSchemasService) {}
 
   /**
-   * Infer the output schema of a tool from recent successful results. For the server's owner only. A sample is
+   * Infer the output schema of a tool. From its recent successful results, for the server's owner only. A sample is
    * `structuredContent`, else the first text as JSON, else the text. Spec 4.8.
    */
   @Get('*toolName/output-schema')

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect } from '@jest/globals';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
-import { createConnection, createOrganization, createServer } from '../../support/factories.js';
+import { createConnection, createNamespace, createOrganization, createServer } from '../../support/factories.js';
 import { mcpAccept, request, send } from '../../support/mcp/calls.js';
 import { initialize, modern, post } from '../../support/mcp/mcp-calls.js';
 import { publishExternal } from '../../support/releases/releases.js';
@@ -151,6 +151,24 @@ const losses: Record<string, () => Promise<Loss>> = {
     const { body } = await app.as(owner).post('/accounts/me/api-keys', { name: 'spec' });
     const account = { ...owner, key: body.key as string };
     return { account, path, end: () => app.as(owner).delete(`/accounts/me/api-keys/${body.id}`) };
+  },
+  'a deleted account': async () => {
+    const { account, path } = await granted();
+    return { account, path, end: () => app.as(app.operator).delete(`/accounts/${account.id}`) };
+  },
+  'a server that was transferred': async () => {
+    const [account, head] = [await app.account(), await app.account()];
+    const organization = await createOrganization(app, { owner: head, member: account });
+    const server = await createServer(app, organization, { visibility: 'private' });
+    await publishExternal(app, organization, server, { upstreamUrl: upstream.url });
+    const namespace = await createNamespace(app, head);
+    const path = `/run/${server.replace('/', '--')}`;
+    return {
+      account,
+      path,
+      end: () =>
+        app.as(head).post(`${pathOf(server)}/transfer`, { targetOrganizationId: head.id, targetNamespace: namespace }),
+    };
   },
   'a grant of a server': async () => {
     const { account, at, path } = await published('private');

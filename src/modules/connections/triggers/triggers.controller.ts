@@ -57,7 +57,7 @@ export class TriggersController {
   }
 
   /**
-   * Subscribe to a trigger, or extend the subscription with the same params and URL. Preview. The MCP server sends the
+   * Subscribe to a trigger. Preview. The same params and URL extend an existing subscription. The MCP server sends the
    * events itself to the URL, signed with the secret (Standard Webhooks).
    */
   @Post(':triggerName')

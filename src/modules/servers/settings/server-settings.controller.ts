@@ -101,7 +101,7 @@ export class ServerDomainsController {
 export class ServerRuntimeController {
   constructor(private readonly settings: ServerSettingsService) {}
 
-  /** Get the runtime settings of a server: reachable hosts and payload logging. */
+  /** Get runtime settings of a server. Its reachable hosts and payload logging. */
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)
