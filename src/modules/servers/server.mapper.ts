@@ -14,8 +14,8 @@ import {
   type QualifiedName,
   formatQualifiedName,
   type ReleaseType,
-  type ServerOffers,
   type ServerTarget,
+  withinTools,
 } from './server.types.js';
 import type { Visibility } from '../auth/access.types.js';
 import { shownSuspension, type Suspension } from '../auth/suspension.types.js';
@@ -93,16 +93,6 @@ export function toServerDetailDto(
     resources: summaries(snapshot?.resources, toResource),
     prompts: summaries(snapshot?.prompts, toPrompt),
   };
-}
-
-/** Keeps only these tools of what a server offers; null: everything. */
-export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>>(
-  offers: T,
-  tools: readonly string[] | null,
-): T {
-  if (!tools) return offers;
-  const shown = offers.tools?.filter(({ name }) => tools.includes(String(name))) ?? null;
-  return { ...offers, tools: shown, resources: [], resourceTemplates: [], prompts: [] };
 }
 
 /** The items with all members that the contract requires; null if the list is unknown. */

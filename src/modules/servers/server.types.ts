@@ -70,6 +70,16 @@ export interface ServerSnapshot {
 /** A server's tools, resources and prompts, and its `serverInfo`. */
 export type ServerOffers = Pick<ServerSnapshot, 'serverInfo' | 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>;
 
+/** Keeps only these tools of what a server offers; null: everything. */
+export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>>(
+  offers: T,
+  tools: readonly string[] | null,
+): T {
+  if (!tools) return offers;
+  const shown = offers.tools?.filter(({ name }) => tools.includes(String(name))) ?? null;
+  return { ...offers, tools: shown, resources: [], resourceTemplates: [], prompts: [] };
+}
+
 /** A server as the target of the question of access. */
 export interface ServerTarget {
   id: string;
