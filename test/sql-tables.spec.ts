@@ -39,7 +39,6 @@ const exceptions: Record<string, string> = {
   'modules/auth people': 'a person who joins an organization gets an account and its password in the same transaction',
   'modules/auth connections': membership,
   'modules/auth servers': membership,
-  'modules/auth pending_authorizations': membership,
   'modules/connections as_grants':
     'the move of a namespace ends the OAuth logins to what it holds, in the same transaction',
   'modules/logs as_grants': 'the name of the app behind a credential, in the statement that reads a page of the log',
