@@ -210,7 +210,7 @@ describe('a session', () => {
     await check(stranger);
     expect(ended).toBe(0);
     const member = `/accounts/${organization.id}/members/${account.id}`;
-    await app.as(organization).put(member, { role: 'owner' });
+    await app.as(app.operator).put(member, { role: 'owner' });
     await callerOf(browser);
     await check(stranger);
     expect(ended).toBe(0);
