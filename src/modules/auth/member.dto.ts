@@ -3,7 +3,7 @@ import { IsIn, IsOptional } from 'class-validator';
 import { IsFlag } from '../../platform/http/input-values.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { roles, type Role } from './access.types.js';
-import type { MemberRow } from './members.repository.js';
+import type { MemberInvitationRow, MemberRow } from './members.repository.js';
 
 /** An account that acts for an organization. */
 export class MemberDto {
@@ -49,6 +49,43 @@ export class MembershipListDto {
   memberships: MembershipDto[];
 }
 
+/** An invitation of an account into an organization. */
+export class MemberInvitationDto {
+  /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
+  id: string;
+  /**
+   * Id of the organization's account.
+   * @example '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91'
+   */
+  organizationId: string;
+  /** @example 'acme' */
+  organizationName: string;
+  /**
+   * Id of the invited account.
+   * @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11'
+   */
+  accountId: string;
+  /** @example 'ada' */
+  accountName: string;
+  @ApiProperty({ enum: roles })
+  role: Role;
+  /**
+   * Id of the account that invited.
+   * @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11'
+   */
+  createdBy: string;
+  /**
+   * It can be accepted until then: for 72 hours.
+   * @example '2026-11-23T10:15:00.000Z'
+   */
+  expiresAt: string;
+}
+
+export class MemberInvitationListDto {
+  invitations: MemberInvitationDto[];
+  pagination: PaginationDto;
+}
+
 export class SetMemberDto {
   /**
    * `owner`: everything. `editor`: everything but members, keys of the organization, grants to others than members, and the
@@ -84,4 +121,8 @@ export class RemovedMemberDto {
 
 export function toMemberDto({ accountId, accountName, role, createdBy, createdAt }: MemberRow): MemberDto {
   return { accountId, accountName, role, createdBy, createdAt: createdAt.toISOString() };
+}
+
+export function toMemberInvitationDto({ expiresAt, ...row }: MemberInvitationRow): MemberInvitationDto {
+  return { ...row, expiresAt: expiresAt.toISOString() };
 }

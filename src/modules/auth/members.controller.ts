@@ -1,11 +1,19 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Put, Query } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, HttpCode, Param, Put, Query, Res } from '@nestjs/common';
+import { ApiAcceptedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access, CurrentAccountId, CurrentCaller } from './access.decorator.js';
 import type { Caller } from './access.types.js';
-import { MemberDto, MemberListDto, RemovedMemberDto, RemoveMemberQueryDto, SetMemberDto } from './member.dto.js';
+import {
+  MemberDto,
+  MemberInvitationDto,
+  MemberListDto,
+  RemovedMemberDto,
+  RemoveMemberQueryDto,
+  SetMemberDto,
+} from './member.dto.js';
 import { MembersService } from './members.service.js';
 
 const accountIdParam = {
@@ -46,24 +54,30 @@ export class MembersController {
   }
 
   /**
-   * Add an account to an organization, or change its role. The first member must be an owner, and ends the password and logins
-   * of the organization: members act as themselves.
+   * Set the role of a member of an organization. An account that is not a member is invited, and accepts or declines within 72
+   * hours. The operator adds an account immediately. The first member must be an owner, and ends the password and logins of the organization:
+   * members act as themselves.
    */
   @Put(':accountId')
   @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'organizationId', ownersOnly: true })
+  @ApiOkResponse({ type: MemberDto, description: 'The account is a member, and has this role now.' })
+  @ApiAcceptedResponse({ type: MemberInvitationDto, description: 'The account is invited.' })
   @ApiErrors(400, 403, accountMissing, lastOwner)
-  set(
+  async set(
     @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Param('accountId', UuidOr404('Account not found')) accountId: string,
     @Body() { role }: SetMemberDto,
-  ): Promise<MemberDto> {
-    return this.members.set(caller, id, accountId, role);
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<MemberDto | MemberInvitationDto> {
+    const set = await this.members.set(caller, id, accountId, role);
+    if ('expiresAt' in set) response.status(202);
+    return set;
   }
 
   /**
-   * Remove a member from an organization. Members can also remove themselves. Their streams close within 5 seconds in every process.
+   * Remove a member or an invited account from an organization. Members can also remove themselves. Their streams close within 5 seconds in every process.
    * The answer lists the API keys of the organization that it made, which go on working without `revokeKeys=true`.
    */
   @Delete(':accountId')

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
@@ -21,6 +22,18 @@ export interface MembershipRow {
   createdAt: Date;
 }
 
+/** An invitation of an account into an organization. */
+export interface MemberInvitationRow {
+  id: string;
+  organizationId: string;
+  organizationName: string;
+  accountId: string;
+  accountName: string;
+  role: Role;
+  createdBy: string;
+  expiresAt: Date;
+}
+
 /** Why a membership was not changed. */
 export type MemberRefusal =
   'no organization' | 'no account' | 'no member' | 'a member' | 'last owner' | 'full' | 'too many';
@@ -34,7 +47,12 @@ export interface RemovedMember {
 const SELECT = `SELECT m.account_id AS "accountId", a.name AS "accountName", m.role, m.created_by AS "createdBy",
     m.created_at AS "createdAt" FROM memberships m JOIN accounts a ON a.id = m.account_id WHERE m.organization_id = $1`;
 
-/** SQL on the table `memberships`. Every change locks the organization first, then the account. */
+const INVITED = `FROM invitations i JOIN accounts o ON o.id = i.account_id JOIN accounts a ON a.id = i.invited_id`;
+const INVITATION = `SELECT i.id, o.id AS "organizationId", o.name AS "organizationName", a.id AS "accountId", a.name AS "accountName",
+    i.role, i.created_by AS "createdBy", i.expires_at AS "expiresAt" ${INVITED}`;
+const IS_WAITING = `i.used_at IS NULL AND i.expires_at > now() AND o.disabled_at IS NULL AND ${BY_OWNER}`;
+
+/** SQL on the table `memberships`, and on `invitations` of accounts into organizations. Every change locks the organization first, then the account. */
 @Injectable()
 export class MembersRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -72,11 +90,48 @@ export class MembersRepository {
     );
   }
 
+  /** Number of invitations that wait for an account, or of those into an organization. */
+  async countInvitations(accountId: string): Promise<number> {
+    const [row] = await this.database.query<[{ count: number }]>(
+      `SELECT count(*)::int AS count ${INVITED} WHERE $1 IN (i.account_id, i.invited_id) AND ${IS_WAITING}`,
+      [accountId],
+    );
+    return row.count;
+  }
+
+  /** Those of {@link countInvitations}, newest first. */
+  invitations(accountId: string, { offset, limit }: { offset: number; limit: number }): Promise<MemberInvitationRow[]> {
+    return this.database.query(
+      `${INVITATION} WHERE $1 IN (i.account_id, i.invited_id) AND ${IS_WAITING}
+        ORDER BY i.expires_at DESC, i.id LIMIT $2 OFFSET $3`,
+      [accountId, limit, offset],
+    );
+  }
+
+  /** The invitation with this id that waits for an account, in the form of {@link join}; null for none. */
+  async findInvitation(accountId: string, id: string): Promise<{ hash: Buffer; organizationId: string } | null> {
+    const [row] = await this.database.query<{ hash: Buffer; organizationId: string }[]>(
+      `SELECT i.hash, o.id AS "organizationId" ${INVITED} WHERE i.id = $2 AND i.invited_id = $1 AND ${IS_WAITING}`,
+      [accountId, id],
+    );
+    return row ?? null;
+  }
+
+  /** Deletes an invitation for an account, or into an organization. @returns false for none */
+  async deleteInvitation(accountId: string, id: string): Promise<boolean> {
+    const [deleted] = await this.database.query<[unknown[]]>(
+      'DELETE FROM invitations WHERE id = $2 AND invited_id IS NOT NULL AND $1 IN (account_id, invited_id) RETURNING id',
+      [accountId, id],
+    );
+    return deleted.length > 0;
+  }
+
   /**
    * Sets the role of an account. The first member ends the logins of the organization, in tables of the modules `people` and
    * `authorization-server`, which import this one: from now on members act as themselves.
    *
    * @param max members of an organization, and organizations of an account
+   * @param invites creates an invitation for an account that is not a member, in place of its older one
    * @param within the transaction that it is a part of
    */
   set(
@@ -87,8 +142,9 @@ export class MembersRepository {
       createdBy,
     }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role },
     max: { members: number; organizations: number },
+    invites: boolean,
     within = this.database.manager,
-  ): Promise<{ member: MemberRow; isFirst: boolean } | MemberRefusal> {
+  ): Promise<{ member: MemberRow; isFirst: boolean } | { invitation: MemberInvitationRow } | MemberRefusal> {
     return within.transaction(async (tx) => {
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return members;
@@ -104,6 +160,16 @@ export class MembersRepository {
         if (account.organizations >= max.organizations) return 'too many';
       }
       if (role !== 'owner' && otherOwners === 0) return 'last owner';
+      await tx.query('DELETE FROM invitations WHERE account_id = $1 AND invited_id = $2', [organizationId, accountId]);
+      if (before === null && invites) {
+        const [{ id }] = await tx.query<[{ id: string }]>(
+          `INSERT INTO invitations (hash, account_id, invited_id, role, created_by, expires_at)
+           VALUES ($1, $2, $3, $4, $5, now() + interval '72 hours') RETURNING id`,
+          [randomBytes(32), organizationId, accountId, role, createdBy],
+        );
+        const [invitation] = await tx.query<[MemberInvitationRow]>(`${INVITATION} WHERE i.id = $1`, [id]);
+        return { invitation };
+      }
       await tx.query(
         `INSERT INTO memberships AS m (organization_id, account_id, role, created_by) VALUES ($1, $2, $3, $4)
          ON CONFLICT (organization_id, account_id) DO UPDATE SET role = $3, created_by = $4 WHERE m.role <> $3`,
@@ -157,18 +223,24 @@ export class MembersRepository {
         );
         accountId = made.id;
       }
-      const stored = await this.set({ organizationId, accountId, ...used }, max, tx);
+      const stored = await this.set({ organizationId, accountId, ...used }, max, false, tx);
       if (typeof stored === 'string') throw refusal(stored);
-      return { accountId, isFirst: stored.isFirst };
+      return { accountId, isFirst: 'member' in stored && stored.isFirst };
     });
   }
 
-  /** Removes a member. @param revokeKeys deletes the keys of the organization that the member made */
+  /** Removes a member, or the invitation of an account that is not one. @param revokeKeys deletes the keys of the organization that the member made */
   remove(organizationId: string, accountId: string, revokeKeys: boolean): Promise<RemovedMember | MemberRefusal> {
     return this.database.transaction(async (tx) => {
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return members;
-      if (members.before === null) return 'no member';
+      if (members.before === null) {
+        const [ended] = await tx.query<[unknown[]]>(
+          'DELETE FROM invitations WHERE account_id = $1 AND invited_id = $2 RETURNING id',
+          [organizationId, accountId],
+        );
+        return ended.length > 0 ? { keys: [] } : 'no member';
+      }
       if (members.before === 'owner' && members.otherOwners === 0) return 'last owner';
       await tx.query('DELETE FROM memberships WHERE organization_id = $1 AND account_id = $2', [
         organizationId,

@@ -1,6 +1,7 @@
 /**
  * Members of organizations. A member acts as itself, with what its role opens (`may.ts`). An organization without members works
- * like a user, with keys and a password of its own; its first member is an owner and ends its logins.
+ * like a user, with keys and a password of its own; its first member is an owner and ends its logins. A membership begins when
+ * the account accepts it, or by the operator.
  *
  * One owner stays, also of two who leave at the same moment: every change locks the organization. A change drops the cached
  * callers of the account and ends its streams (`ApiKeysService.accountChanged`), and the removal of a member ends the OAuth
@@ -19,8 +20,12 @@ import { ApiKeysService } from './api-keys.service.js';
 import { RoleError } from './auth.errors.js';
 import {
   toMemberDto,
+  toMemberInvitationDto,
   type MemberDto,
+  type MemberInvitationDto,
+  type MemberInvitationListDto,
   type MemberListDto,
+  type MembershipDto,
   type MembershipListDto,
   type RemovedMemberDto,
 } from './member.dto.js';
@@ -65,13 +70,46 @@ export class MembersService {
     return { memberships: rows.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })) };
   }
 
-  /** Adds an account to an organization, or changes its role. @throws NotFoundError, ConflictError */
-  async set(caller: Caller, organizationId: string, accountId: string, role: Role): Promise<MemberDto> {
-    const stored = await this.rows.set({ organizationId, accountId, role, createdBy: caller.accountId }, MAX);
+  /**
+   * Changes the role of a member. Another account is invited; the operator adds it.
+   *
+   * @throws NotFoundError, ConflictError
+   */
+  async set(
+    caller: Caller,
+    organizationId: string,
+    accountId: string,
+    role: Role,
+  ): Promise<MemberDto | MemberInvitationDto> {
+    const terms = { organizationId, accountId, role, createdBy: caller.accountId };
+    const stored = await this.rows.set(terms, MAX, !caller.isOperator);
     if (typeof stored === 'string') throw refusal(stored);
+    if ('invitation' in stored) return toMemberInvitationDto(stored.invitation);
     await this.keys.accountChanged(accountId);
     if (stored.isFirst) await this.keys.accountChanged(organizationId);
     return toMemberDto(stored.member);
+  }
+
+  /** One page of the invitations that wait for an account, or of those into an organization, newest first. */
+  async invitations(accountId: string, query: PageQueryDto): Promise<MemberInvitationListDto> {
+    const { offset, pagination } = pageOf(query, await this.rows.countInvitations(accountId));
+    const rows = offset === null ? [] : await this.rows.invitations(accountId, { offset, limit: pagination.pageSize });
+    return { invitations: rows.map(toMemberInvitationDto), pagination };
+  }
+
+  /** Makes an account a member by an invitation that waits for it. @throws NotFoundError, ConflictError */
+  async accept(accountId: string, id: string): Promise<MembershipDto> {
+    const invitation = await this.rows.findInvitation(accountId, id);
+    if (!invitation || !(await this.join(invitation, { accountId }))) throw invitationMissing();
+    const { memberships } = await this.organizationsOf(accountId);
+    const joined = memberships.find(({ organizationId }) => organizationId === invitation.organizationId);
+    if (!joined) throw invitationMissing();
+    return joined;
+  }
+
+  /** Deletes an invitation for an account, or into an organization. @throws NotFoundError */
+  async deleteInvitation(accountId: string, id: string): Promise<void> {
+    if (!(await this.rows.deleteInvitation(accountId, id))) throw invitationMissing();
   }
 
   /**
@@ -90,7 +128,7 @@ export class MembersService {
   }
 
   /**
-   * Removes a member, which may be the caller itself.
+   * Removes a member, which may be the caller itself, or the invitation of an account that is not a member.
    *
    * @param revokeKeys also revokes the keys of the organization that the member made
    * @throws NotFoundError, ConflictError, RoleError for another one than the caller's where the caller is no owner
@@ -110,6 +148,8 @@ export class MembersService {
     return { success: true, keys: removed.keys, revoked: revokeKeys };
   }
 }
+
+const invitationMissing = () => new NotFoundError('Invitation not found');
 
 function refusal(reason: MemberRefusal): Error {
   switch (reason) {

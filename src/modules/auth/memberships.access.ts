@@ -25,9 +25,14 @@ export function readMemberships(roles: string | null): Memberships {
   return memberships;
 }
 
-/** Of a row of `invitations i` into an organization: its maker may still invite, as an owner or the operator. */
+/**
+ * Of a row of `invitations i` into an organization: its creator may still invite, as an owner or the operator. An organization
+ * without members invites accounts by its own keys.
+ */
 export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m ON m.organization_id = i.account_id AND m.account_id = o.id
-    WHERE o.id = i.created_by AND o.disabled_at IS NULL AND (o.is_operator OR m.role = 'owner'))`;
+    WHERE o.id = i.created_by AND o.disabled_at IS NULL AND (o.is_operator OR m.role = 'owner'
+      OR i.invited_id IS NOT NULL AND o.id = i.account_id
+        AND NOT EXISTS (SELECT FROM memberships own WHERE own.organization_id = o.id)))`;
 
 /** Of a row of `grants g`: expired ones count nowhere. */
 export const IS_CURRENT = '(g.expires_at IS NULL OR g.expires_at > now())';

@@ -8,6 +8,7 @@ import type { Html } from '../../platform/pages/html.js';
 import { redirectTo, rootFrom } from '../../platform/pages/page.js';
 import { CurrentPerson, Page, SentForm } from '../auth/access.decorator.js';
 import type { SessionCaller } from '../auth/access.types.js';
+import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
 import { UsableService } from '../grants/usable/usable.service.js';
 import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
@@ -27,6 +28,7 @@ export class HomeController {
     private readonly usable: UsableService,
     private readonly requests: AccessRequestsService,
     private readonly searches: ServerSearchService,
+    private readonly members: MembersService,
   ) {}
 
   @Get()
@@ -58,6 +60,28 @@ export class HomeController {
     }
   }
 
+  /** Accepts an invitation into an organization, or declines it. */
+  @Post('invitations/:invitationId')
+  @Page('accounts:write')
+  async answer(
+    @CurrentPerson() person: SessionCaller,
+    @Param('invitationId', UuidOr404('Invitation not found')) id: string,
+    @SentForm() form: URLSearchParams,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const accepts = form.has('accept');
+    try {
+      if (accepts) await this.members.accept(person.accountId, id);
+      else await this.members.deleteInvitation(person.accountId, id);
+      redirectTo(response, `../?done=${accepts ? 'joined' : 'declined'}`);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      const refused = { requestId: id, fault: error.message, refuse: '' };
+      await this.send(person, request, response, refused, statusOf[error.kind]);
+    }
+  }
+
   private async send(
     person: SessionCaller,
     request: Request,
@@ -77,10 +101,11 @@ export class HomeController {
     const only = sections.find((section) => section === named && typeof cursor === 'string');
     const shown = only ? [only] : sections.filter((section) => section !== 'public' || q !== '');
     const waiting = { ...search, state: 'needs' as const, limit: NEEDS_MAX };
-    const [mine, granted, requests, ...lists] = await Promise.all([
+    const [mine, granted, requests, invited, ...lists] = await Promise.all([
       this.usable.list(person, { ...waiting, section: 'mine' }),
       this.usable.list(person, { ...waiting, section: 'granted' }),
       this.requests.list({ deciderId: person.accountId }, { pageSize: NEEDS_MAX }),
+      this.members.invitations(person.accountId, { pageSize: NEEDS_MAX }),
       ...shown.map((section) =>
         this.usable.list(person, { ...search, section, ...(only && typeof cursor === 'string' && { cursor }) }),
       ),
@@ -98,7 +123,8 @@ export class HomeController {
       q,
       needs: needs.slice(0, NEEDS_MAX),
       requests: requests.requests,
-      requestCount: requests.pagination.totalCount,
+      invitations: invited.invitations,
+      waitingCount: requests.pagination.totalCount + invited.pagination.totalCount,
       lists: shown.map((section, i) => [section, lists[i]] as [(typeof shown)[number], (typeof lists)[number]]),
       notice: noticeOf(done, DONE),
       refused,

@@ -5,6 +5,7 @@
 import { Html, html } from '../../platform/pages/html.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { timeOf } from '../../platform/pages/times.js';
+import type { MemberInvitationDto } from '../auth/member.dto.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
 import { stateOf } from './states.js';
@@ -28,6 +29,8 @@ export const DONE: Record<string, string> = {
   granted: 'Access is granted. The account may call the server now.',
   refused: 'The request is refused. The account reads your sentence.',
   deleted: 'The connection is deleted.',
+  joined: 'You are a member of the organization.',
+  declined: 'The invitation is declined.',
 };
 
 /** A refused form: the typed sentence, and the reason. */
@@ -48,8 +51,9 @@ export interface HomeView {
   q: string;
   needs: Usable[];
   requests: AccessRequest[];
-  /** Number of open requests, also of those that are not shown. */
-  requestCount: number;
+  invitations: MemberInvitationDto[];
+  /** Number of open requests and invitations, including those that are not shown. */
+  waitingCount: number;
   lists: [Section, UsableList][];
   notice: string | null;
   refused: RefusedDecision | null;
@@ -59,9 +63,9 @@ export interface HomeView {
 
 /** The page of `/ui/`. */
 export function homePage(view: HomeView): Framed {
-  const { ui, q, needs, requests, requestCount, lists, notice, refused } = view;
+  const { ui, q, needs, requests, invitations, waitingCount, lists, notice, refused } = view;
   const isEmpty = requests.length === 0 && lists.every(([, { usable }]) => usable.length === 0);
-  const count = needs.length + requestCount;
+  const count = needs.length + waitingCount;
   const atTop = refused && !requests.some(({ id }) => id === refused.requestId) ? refused.fault : null;
   const [[section] = ['mine']] = lists;
   const asked = new URLSearchParams({ ...(section !== 'mine' && { section }), ...(q !== '' && { q }) });
@@ -77,7 +81,7 @@ ${view.firstRun}
 ${
   count > 0 &&
   html`<section aria-labelledby="needs"><h2 id="needs">Needs you (${count})</h2>
-<ul class="rows">${requests.map((request) => requestRow(view, request))}${needs.map((row) => usableRow(view, row))}</ul></section>`
+<ul class="rows">${invitations.map((invitation) => invitationRow(view, invitation))}${requests.map((request) => requestRow(view, request))}${needs.map((row) => usableRow(view, row))}</ul></section>`
 }
 ${lists.map(([name, list]) => usableSection(view, name, list, needs))}
 ${isEmpty && (q === '' ? firstSteps(ui) : html`<section><p>Nothing that you may use has “${q}” in its name, address or owner.</p></section>`)}`,
@@ -162,6 +166,18 @@ function requestRow(
 ${fault !== null && html`<span id="f${id}" role="alert" class="fault">${fault}</span>`}
 <input id="r${id}" name="refuse" value="${refuse}" maxlength="500" required${fault !== null && html` aria-invalid="true" aria-describedby="f${id}"`}></p>
 <button class="plain" aria-label="Refuse ${account.name}: ${qualifiedName}">Refuse</button></form></div></li>\n`;
+}
+
+function invitationRow(
+  { ui, token }: HomeView,
+  { id, organizationName: name, role, expiresAt }: MemberInvitationDto,
+): Html {
+  const button = (answer: string, label: string, look: Html | false) =>
+    html`<form method="post" action="${ui}invitations/${id}">${token}<input type="hidden" name="${answer}" value="yes">
+<button${look} aria-label="${label}: ${name}">${label}</button></form>`;
+  return html`<li><div><strong>${name}</strong> invites you, as ${role}
+<span class="hint">until ${timeOf(expiresAt)}</span></div>
+<div>${button('accept', 'Accept', false)}${button('decline', 'Decline', html` class="plain"`)}</div></li>\n`;
 }
 
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;

@@ -158,6 +158,7 @@ export class OrganizationController {
       isMember,
       asOperator,
       members: role === 'guest' ? null : await this.members.list(person, id, { ...all, page: Math.max(1, page) }),
+      invited: isOwner ? (await this.members.invitations(id, all)).invitations : null,
       namespaces: isEditor ? (await this.namespaces.list(person, { ...all, ownerId: id })).namespaces : null,
       requests: isEditor ? await this.requests.list({ deciderId: id }, all) : null,
       keys: isOwner ? (await this.keys.list(id)).apiKeys : null,

@@ -33,6 +33,8 @@ export interface OrganizationView extends FormsView {
     members: { accountId: string; accountName: string; role: Role }[];
     pagination: { currentPage: number; totalPages: number };
   } | null;
+  /** Accounts that have not answered yet, the newest; null for others than owners. */
+  invited: { accountId: string; accountName: string; role: Role; expiresAt: string }[] | null;
   namespaces: { name?: string }[] | null;
   requests: {
     requests: { id: string; qualifiedName: string; account: { name: string }; text: string; createdAt: string }[];
@@ -105,11 +107,19 @@ ${role === 'owner' && changesOf(view, member)}</li>`,
 <ul class="entries">${rows}</ul>
 ${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}. ${pageLink(currentPage - 1, totalPages, 'Previous')} ${pageLink(currentPage + 1, totalPages, 'Next')}</p>`}
 ${
-  invitation &&
-  html`<p role="status">The link below is shown this once. Send it to one person: it works once, until ${timeOf(invitation.expiresAt)}.</p>
+  view.invited?.length &&
+  html`<h3>Invited</h3><ul class="entries">${view.invited.map(
+    ({ accountId, accountName, role: given, expiresAt }) =>
+      html`<li><strong>${accountName}</strong>: ${given}, invited until ${timeOf(expiresAt)}
+<form method="post">${start(view, 'remove', accountId)}<input type="hidden" name="expected" value="${accountName}">
+<input type="hidden" name="typed" value="${accountName}"><button type="submit" class="plain">Withdraw the invitation of ${accountName}</button></form></li>`,
+  )}</ul>`
+}${
+    invitation &&
+    html`<p role="status">The link below is shown this once. Send it to one person: it works once, until ${timeOf(invitation.expiresAt)}.</p>
 <pre id="invitation">${invitation.url}</pre>
 <button type="button" class="plain" data-copy="invitation" hidden>Copy</button>`
-}
+  }
 ${
   role === 'owner' &&
   html`<h3>Invite a person</h3>

@@ -13,6 +13,7 @@ import { AccessRequestsController } from './access-requests.controller.js';
 import { AccessRequestsRepository } from './access-requests.repository.js';
 import { AccessRequestsService } from './access-requests.service.js';
 import { ConnectionGrantsController } from './connection-grants.controller.js';
+import { ExpiredGrants } from './expired-grants.js';
 import { GrantCache } from './grant-cache.js';
 import { Grant } from './grant.entity.js';
 import { GrantsRepository } from './grants.repository.js';
@@ -34,7 +35,7 @@ export class GrantsModule {
     module: GrantsModule,
     always: {
       imports: [TypeOrmModule.forFeature([Grant, AccessRequest, LastUse])],
-      providers: [AccessRequestsRepository],
+      providers: [AccessRequestsRepository, GrantsRepository],
     },
     api: {
       imports: [AuthModule, ConnectionCoreModule, LogsModule].map((module) => module.forRoles(env)),
@@ -48,7 +49,6 @@ export class GrantsModule {
         UsableController,
       ],
       providers: [
-        GrantsRepository,
         GrantsService,
         AccessRequestsService,
         AccessCheckService,
@@ -63,6 +63,8 @@ export class GrantsModule {
     },
     worker: {
       providers: [
+        ExpiredGrants,
+        scheduledDeletion('deletion of expired grants', 30_000, ExpiredGrants, (grants, now) => grants.delete(now)),
         scheduledDeletion('deletion of old requests for access', 24 * HOUR_MS, AccessRequestsRepository, (rows, now) =>
           rows.deleteOld(now),
         ),

@@ -179,7 +179,8 @@ export class GrantsRepository {
   }
 
   /**
-   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant.
+   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant. One that has expired
+   * is deleted, and a new one created.
    *
    * @param max number of grants that a target may have
    * `organizationId`: only to members of this organization; null: to anybody.
@@ -212,13 +213,18 @@ export class GrantsRepository {
       if (locked.length === 0) return 'missing';
       const [[changed]] = await tx.query<[{ id: string; createdAt: Date }[]]>(
         `UPDATE grants g SET level = $3, tools = $4, expires_at = $5
-          WHERE g.${column} = $1 AND g.subject_id IS NOT DISTINCT FROM $2::uuid
+          WHERE g.${column} = $1 AND g.subject_id IS NOT DISTINCT FROM $2::uuid AND ${IS_CURRENT}
          RETURNING g.id, g.created_at AS "createdAt"`,
         [id, subjectId, level, tools, expiresAt],
       );
       if (changed) {
         return { created: false, id: changed.id, createdAt: changed.createdAt };
       }
+      // A remaining row has expired. Its logins by URL do not become valid again.
+      await tx.query(`DELETE FROM grants WHERE ${column} = $1 AND subject_id IS NOT DISTINCT FROM $2::uuid`, [
+        id,
+        subjectId,
+      ]);
       const [created] = await tx.query<{ id: string; createdAt: Date }[]>(
         `INSERT INTO grants (${column}, subject_id, level, tools, expires_at, created_by)
          SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM grants WHERE ${column} = $1) < $7
@@ -250,6 +256,18 @@ export class GrantsRepository {
       await tx.query('DELETE FROM grants WHERE id = $1', [id]);
       return 'deleted';
     });
+  }
+
+  /** Deletes grants that expired before `now`, and so the logins by URL that they opened. @returns their targets */
+  async deleteExpired(now: Date): Promise<GrantTarget[]> {
+    // Skips what an owner changes at this moment.
+    const [deleted] = await this.database.query<[GrantTarget[]]>(
+      `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE expires_at <= $1 FOR UPDATE SKIP LOCKED)
+       RETURNING CASE WHEN server_id IS NOT NULL THEN 'server' WHEN connection_id IS NOT NULL THEN 'connection'
+                      ELSE 'namespace' END AS kind, coalesce(server_id, connection_id, namespace_id) AS id`,
+      [now],
+    );
+    return deleted;
   }
 
   async count({ kind, id }: GrantTarget): Promise<number> {

@@ -60,8 +60,12 @@ export class Session {
   expiresAt: Date;
 }
 
-/** A link by which a person chooses a password, or joins an organization, once. The link has the secret, this row its SHA-256. */
+/**
+ * A link by which a person chooses a password, or joins an organization, once. The link has the secret, this row its SHA-256. Or
+ * an invitation of one account into an organization, without a link.
+ */
 @Entity('invitations')
+@Index('invitations_invited', ['invitedId', 'accountId'], { unique: true })
 @Check('invitations_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
 export class Invitation {
   @PrimaryColumn('bytea')
@@ -76,6 +80,14 @@ export class Invitation {
   /** Null: for a password of the account. Otherwise the account is an organization, which the person joins with this role. */
   @Column('text', { nullable: true })
   role: Role | null;
+
+  @Column('uuid', { default: () => 'gen_random_uuid()' })
+  id: string;
+
+  /** The only account that may accept it, without a link; null for whoever has the link. CASCADE: it goes with the account. */
+  @ForeignKey(() => Account, { name: 'invitations_invited_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'invited_id', nullable: true })
+  invitedId: string | null;
 
   /** The account that made it. No foreign key: it is a record. */
   @Column('uuid', { name: 'created_by' })

@@ -225,7 +225,7 @@ export class PeopleRepository {
     const [added] = await this.database.query<{ expiresAt: Date }[]>(
       `INSERT INTO invitations (hash, account_id, created_by, role, expires_at)
        SELECT $1, i.account_id, i.created_by, $4, now() + interval '72 hours'
-         FROM (SELECT $2::uuid AS account_id, $3::uuid AS created_by) i JOIN accounts a ON a.id = i.account_id
+         FROM (SELECT $2::uuid AS account_id, $3::uuid AS created_by, NULL::uuid AS invited_id) i JOIN accounts a ON a.id = i.account_id
         WHERE a.kind = 'organization' AND a.disabled_at IS NULL AND ${BY_OWNER}
        RETURNING expires_at AS "expiresAt"`,
       [hash, organizationId, createdBy, role],

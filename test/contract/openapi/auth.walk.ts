@@ -59,7 +59,8 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(remove, 403, first, undefined, other);
   await walk.ask(remove, 404, second);
   await walk.ask(remove, 409, first);
-  const person = await walk.ask('POST /accounts', 201, {}, { name: uniqueName('account'), kind: 'user' });
+  const createUser = () => walk.ask('POST /accounts', 201, {}, { name: uniqueName('account'), kind: 'user' });
+  const person = await createUser();
   const third = { organizationId: accountId, accountId: person.id };
   await walk.ask(set, 200, third, { role: 'guest' });
   const ofPerson = await walk.ask(
@@ -73,6 +74,23 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(set, 200, third, { role: 'editor' });
   await walk.ask('GET /accounts/{accountId}/memberships', 200, { accountId: person.id });
   await walk.ask('GET /accounts/{accountId}/memberships', 404, { accountId: 'none' });
+  const fourth = { organizationId: accountId, accountId: (await createUser()).id };
+  await walk.ask(set, 200, third, { role: 'owner' });
+  const { id: invitationId } = await walk.ask(set, 202, fourth, { role: 'member' }, guest);
+  const waiting = { accountId: fourth.accountId, invitationId };
+  const invitations = 'GET /accounts/{accountId}/invitations';
+  await walk.ask(invitations, 200, waiting);
+  await walk.ask(invitations, 200, { accountId }, undefined, guest);
+  await walk.ask(invitations, 400, waiting, undefined, { query: '?page=0' });
+  await walk.ask(invitations, 404, { accountId: 'none' });
+  const accept = 'POST /accounts/{accountId}/invitations/{invitationId}';
+  await walk.ask(accept, 404, waiting);
+  const decline = 'DELETE /accounts/{accountId}/invitations/{invitationId}';
+  await walk.ask(decline, 200, waiting);
+  await walk.ask(decline, 404, waiting);
+  const { id: again } = await walk.ask(set, 202, fourth, { role: 'member' }, guest);
+  const ofFourth = await walk.ask('POST /accounts/{accountId}/api-keys', 201, waiting, { name: 'invited' });
+  await walk.ask(accept, 200, { accountId: 'me', invitationId: again }, undefined, { bearer: ofFourth.key as string });
   await walk.ask(remove, 200, third);
 
   await walk.ask('GET /accounts/{accountId}/usage', 200, { accountId: 'me' }, undefined, other);

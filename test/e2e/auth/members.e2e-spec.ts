@@ -54,15 +54,22 @@ const removeMember = (
   at?: TestApp,
 ) => ask(by, ['delete', `/accounts/${organization.id}/members/${account.id}${query}`], at);
 
-/** A new organization with these members. The operator adds the first owner, who adds the others. */
+/** A new organization with these members. */
 async function organizationOf(members: [Role, TestAccount][]): Promise<TestAccount> {
   const organization = await app.account({ kind: 'organization' });
-  for (const [index, [role, account]] of members.entries()) {
-    const added = await setMember(index === 0 ? app.operator : owner, organization, account, role);
+  for (const [role, account] of members) {
+    const added = await setMember(app.operator, organization, account, role);
     expect([added.status, added.body]).toEqual([200, expect.objectContaining({ accountId: account.id, role })]);
   }
   return organization;
 }
+
+/** Accepts (`post`) or declines (`delete`) an invitation, by the response to the request that created it. */
+const answer = (by: TestAccount, { body }: supertest.Response, method: 'post' | 'delete') =>
+  ask(by, [method, `/accounts/me/invitations/${(body as { id: string }).id}`]);
+
+const invitationsOf = async (account: TestAccount): Promise<{ id: string; role: Role }[]> =>
+  (await ask(account, ['get', '/accounts/me/invitations'])).body.invitations;
 
 /** A namespace of an organization with a connection. */
 async function connectionOf(organization: TestAccount, by = owner): Promise<{ namespace: string; path: string }> {
@@ -89,7 +96,7 @@ describe('a role', () => {
       const { namespace, path } = await connectionOf(organization, editor);
       const server = await privateServer(editor, namespace);
       const removed = await app.account();
-      await setMember(owner, organization, removed, 'editor');
+      await setMember(app.operator, organization, removed, 'editor');
       expect((await ask(removed, ['get', path])).status).toBe(200);
       expect((await removeMember(owner, organization, removed)).status).toBe(200);
 
@@ -268,7 +275,7 @@ describe('a role', () => {
     };
     const grant = { grant: { level: 'call' } };
     const colleague = await app.account();
-    await setMember(owner, organization, colleague, 'guest');
+    await setMember(app.operator, organization, colleague, 'guest');
     expect(await decide(editor, colleague, grant)).toBe(200);
     expect(await decide(editor, stranger, grant)).toBe(403);
     expect(await decide(editor, stranger, { refuse: 'No.' })).toBe(200);
@@ -307,7 +314,7 @@ describe('members', () => {
     ] as const) {
       expect((await setMember(app.operator, organization, account, 'owner')).status).toBe(status);
     }
-    expect((await setMember(owner, organization, guest, 'guest')).status).toBe(200);
+    expect((await setMember(app.operator, organization, guest, 'guest')).status).toBe(200);
     const { body } = await ask(owner, ['get', `/accounts/${organization.id}/members`]);
     const names = [owner.name, guest.name].toSorted();
     expect((body.members as { accountName: string }[]).map(({ accountName }) => accountName)).toEqual(names);
@@ -360,6 +367,79 @@ describe('members', () => {
   });
 });
 
+describe('an account that an owner adds', () => {
+  verifies('team:consent', 'is invited, and becomes a member when it accepts', async () => {
+    const organization = await organizationOf([['owner', owner]]);
+    const { path } = await connectionOf(organization);
+    const account = await app.account();
+    const first = await setMember(owner, organization, account, 'guest');
+    expect([first.status, first.body]).toEqual([
+      202,
+      expect.objectContaining({ organizationName: organization.name, accountId: account.id, role: 'guest' }),
+    ]);
+    const sent = await setMember(owner, organization, account, 'member');
+    expect(await invitationsOf(account)).toEqual([sent.body]);
+    const { body: ofTeam } = await ask(owner, ['get', `/accounts/${organization.id}/invitations`]);
+    expect(ofTeam).toMatchObject({ invitations: [sent.body], pagination: { totalCount: 1 } });
+    const { body } = await ask(account, ['get', '/accounts/me/memberships']);
+    expect([body.memberships, (await ask(account, ['get', path])).status]).toEqual([[], 404]);
+    // Replaced by another one, and for nobody else.
+    expect((await answer(account, first, 'post')).status).toBe(404);
+    for (const by of [stranger, owner, app.operator]) {
+      expect((await answer(by, sent, 'post')).status).toBe(404);
+      expect((await answer(by, sent, 'delete')).status).toBe(404);
+    }
+    const key = await ask(account, ['post', '/accounts/me/api-keys', { name: 'calls', scopes: ['call'] }]);
+    expect((await answer({ ...account, key: key.body.key as string }, sent, 'post')).status).toBe(403);
+    const accepted = await answer(account, sent, 'post');
+    expect([accepted.status, accepted.body]).toEqual([
+      200,
+      expect.objectContaining({ organizationId: organization.id, role: 'member' }),
+    ]);
+    expect((await ask(account, ['get', path])).status).toBe(200);
+    expect([await invitationsOf(account), (await answer(account, sent, 'post')).status]).toEqual([[], 404]);
+    expect((await setMember(owner, organization, account, 'editor')).status).toBe(200);
+    await removeMember(account, organization, account);
+    expect((await setMember(owner, organization, account, 'owner')).status).toBe(202);
+  });
+
+  const ends: [
+    string,
+    (context: Record<'team' | 'maker' | 'account', TestAccount> & { sent: supertest.Response }) => unknown,
+  ][] = [
+    ['declined', ({ account, sent }) => answer(account, sent, 'delete')],
+    ['withdrawn', ({ team, account }) => removeMember(owner, team, account)],
+    [
+      'withdrawn by its id',
+      ({ team, sent }) => ask(owner, ['delete', `/accounts/${team.id}/invitations/${sent.body.id}`]),
+    ],
+    ['of a former owner', ({ team, maker }) => setMember(owner, team, maker, 'editor')],
+    [
+      'of a disabled organization',
+      ({ team }) => ask(app.operator, ['patch', `/accounts/${team.id}`, { disabled: true }]),
+    ],
+    [
+      'past its end',
+      ({ sent }) => app.database.query('UPDATE invitations SET expires_at = now() WHERE id = $1', [sent.body.id]),
+    ],
+  ];
+
+  verifies('team:consent', 'cannot accept an invitation that has ended', async () => {
+    for (const [name, end] of ends) {
+      const [maker, account] = [await app.account(), await app.account()];
+      const team = await organizationOf([
+        ['owner', owner],
+        ['owner', maker],
+      ]);
+      const sent = await setMember(maker, team, account, 'member');
+      expect([name, sent.status, await invitationsOf(account)]).toEqual([name, 202, [sent.body]]);
+      await end({ team, maker, account, sent });
+      expect([name, await invitationsOf(account)]).toEqual([name, []]);
+      expect([name, (await answer(account, sent, 'post')).status]).toEqual([name, 404]);
+    }
+  });
+});
+
 describe('an API key of an organization', () => {
   verifies('team:keys', 'manages but does not own, and outlives the member who made it', async () => {
     const organization = await organizationOf([
@@ -383,7 +463,7 @@ describe('an API key of an organization', () => {
     expect(left.body).toEqual({ success: true, keys, revoked: false });
     expect((await ask(key, ['get', path])).status).toBe(200);
 
-    await setMember(owner, organization, editor, 'owner');
+    await setMember(app.operator, organization, editor, 'owner');
     expect((await removeMember(owner, organization, editor, '?revokeKeys=true')).body).toEqual({
       success: true,
       keys,
@@ -400,7 +480,10 @@ describe('the first member', () => {
     const sessions = () =>
       app.database.query<unknown[]>('SELECT FROM sessions WHERE account_id = $1', [organization.id]);
     expect(await sessions()).toHaveLength(1);
-    expect((await setMember(organization, organization, owner, 'owner')).status).toBe(200);
+    expect((await setMember(organization, organization, owner, 'guest')).status).toBe(409);
+    const invited = await setMember(organization, organization, owner, 'owner');
+    expect([invited.status, (await sessions()).length]).toEqual([202, 1]);
+    expect((await answer(owner, invited, 'post')).status).toBe(200);
     expect(await sessions()).toHaveLength(0);
     await expect(signedInBrowser(app, organization)).rejects.toThrow();
     for (const fields of [
@@ -410,8 +493,8 @@ describe('the first member', () => {
       const { status, text } = await openBrowser(app).submit('/login', fields);
       expect([status, text]).toEqual([403, expect.stringContaining('sign in with their own accounts')]);
     }
-    const invited = await ask(app.operator, ['post', `/accounts/${organization.id}/invitations`]);
-    expect([invited.status, invited.body.error]).toEqual([409, expect.stringContaining('with members')]);
+    const link = await ask(app.operator, ['post', `/accounts/${organization.id}/invitations`]);
+    expect([link.status, link.body.error]).toEqual([409, expect.stringContaining('with members')]);
     expect((await ask(organization, ['get', '/accounts/me'])).status).toBe(200);
     expect((await setMember(organization, organization, editor, 'owner')).status).toBe(403);
   });
@@ -453,7 +536,7 @@ describe('the end of a membership', () => {
     expect((await call()).status).toBe(200);
     await removeMember(owner, organization, member);
     await until(async () => (await call()).status === 401, 'the login ends');
-    await setMember(owner, organization, member, 'member');
+    await setMember(app.operator, organization, member, 'member');
     expect((await call()).status).toBe(401);
   });
 

@@ -6,6 +6,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { AuthorizationServerRepository } from '../../../src/modules/authorization-server/authorization-server.repository.js';
 import type { LoginListDto } from '../../../src/modules/authorization-server/login.dto.js';
+import { ExpiredGrants } from '../../../src/modules/grants/expired-grants.js';
+import { deletionTime } from '../../../src/platform/database/deletion-time.js';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { LoginClient, type Tokens } from '../../support/oauth-clients/login.js';
@@ -169,6 +171,21 @@ interface Root {
   end: () => Promise<unknown>;
 }
 
+/** @param between runs when the grant with this id has expired, and before it is given again */
+async function expiredGrant(between: (id: string) => Promise<unknown>): Promise<Root> {
+  const who = await app.account();
+  const terms = { account: who.id, level: 'call' };
+  const end = async () => {
+    const again = await app.as(person).post(`${path}/grants`, terms);
+    const { id } = again.body as { id: string };
+    await app.database.query(`UPDATE grants SET expires_at = now() - interval '1 second' WHERE id = $1`, [id]);
+    await between(id);
+    const anew = await app.as(person).post(`${path}/grants`, terms);
+    expect([again.status, anew.status, anew.body.id === id]).toEqual([200, 201, false]);
+  };
+  return { who, of: await signedInBrowser(app, who), end };
+}
+
 const roots: Record<string, () => Promise<Root>> = {
   'a key that is revoked': async () => {
     const who = await app.account();
@@ -197,6 +214,13 @@ const roots: Record<string, () => Promise<Root>> = {
     };
     return { who: friend, of: await signedInBrowser(app, friend), end };
   },
+  'an expired grant that is given again': () => expiredGrant(async () => undefined),
+  'an expired grant that is deleted and given again': () =>
+    expiredGrant(async (id) => {
+      const now = await deletionTime(app.database);
+      await app.get(ExpiredGrants).delete(now ?? new Date());
+      expect(await count('grants WHERE id = $1', id)).toBe(0);
+    }),
   'an account that is disabled and enabled': async () => {
     const who = await app.account();
     const end = async () => {

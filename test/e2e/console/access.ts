@@ -11,6 +11,7 @@ export const access: ModuleAccess['access'] = {
 export const pages: ModuleAccess['pages'] = {
   'GET /ui': 'lyyyy',
   'POST /ui/requests/{qualifiedName}/{requestId}': 'lxfyx',
+  'POST /ui/invitations/{invitationId}': 'lxxxx',
   'GET /ui/catalogue': 'lyyyy',
   'GET /ui/add': 'lyyyy',
   'POST /ui/add': 'lyyyy',

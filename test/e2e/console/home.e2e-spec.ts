@@ -29,8 +29,8 @@ beforeAll(async () => {
   organization = await app.account({ kind: 'organization' });
   const roles: [TestAccount, Role, TestAccount][] = [
     [owner, 'owner', app.operator],
-    [editor, 'editor', owner],
-    [member, 'member', owner],
+    [editor, 'editor', app.operator],
+    [member, 'member', app.operator],
   ];
   for (const [{ id }, role, by] of roles) {
     expect((await app.as(by).put(`/accounts/${organization.id}/members/${id}`, { role })).status).toBe(200);
@@ -130,6 +130,29 @@ describe('/ui/', () => {
       expect(textOf(rowOf(await home(guest), at))).toContain('⊘ suspended by the operator of this service');
     },
   );
+
+  verifies('home:invitations', 'shows who invites the person, with Accept and Decline', async () => {
+    for (const [field, done, roles] of [
+      ['decline', 'declined', []],
+      ['accept', 'joined', ['guest']],
+    ] as const) {
+      const person = await app.account();
+      const { body } = await app.as(owner).put(`/accounts/${organization.id}/members/${person.id}`, { role: 'guest' });
+      const team = await (await signedInBrowser(app, owner)).get(`/ui/o/${organization.name}`);
+      expect(textOf(team.text)).toContain(`${person.name}: guest, invited until`);
+      const browser = await signedInBrowser(app, person);
+      const page = await browser.get('/ui/');
+      expect(textOf(page.text)).toMatch(
+        new RegExp(`${organization.name} invites you, as guest until .+ Accept Decline`),
+      );
+      const path = `/ui/invitations/${body.id as string}`;
+      const { status, headers } = await browser.post(path, { 'form-token': formTokenIn(page), [field]: 'yes' });
+      expect([status, headers.location]).toEqual([303, `../?done=${done}`]);
+      const { memberships } = (await app.as(person).get('/accounts/me/memberships')).body;
+      expect((memberships as { role: string }[]).map(({ role }) => role)).toEqual(roles);
+      expect((await browser.post(path, { 'form-token': formTokenIn(page), [field]: 'yes' })).status).toBe(404);
+    }
+  });
 
   verifies(
     'home:find',

@@ -48,8 +48,15 @@ const rows: [kind: Kind, routes: string[]][] = [
       'DELETE /accounts/{organizationId}/members/{accountId}',
     ],
   ],
-  // Its account has no password.
-  [always('----xfffxfxxxx'), ['DELETE /accounts/{accountId}/logins/{loginId}']],
+  // Its account has no password, and no invitation waits for it.
+  [
+    always('----xfffxfxxxx'),
+    [
+      'DELETE /accounts/{accountId}/logins/{loginId}',
+      'POST /accounts/{accountId}/invitations/{invitationId}',
+      'DELETE /accounts/{accountId}/invitations/{invitationId}',
+    ],
+  ],
   // Calling through a namespace, which is not granted.
   [
     always('----xfyfyfxxyx'),
@@ -184,6 +191,7 @@ const rows: [kind: Kind, routes: string[]][] = [
       'GET /accounts/{accountId}/api-keys',
       'GET /accounts/{accountId}/grants',
       'GET /accounts/{accountId}/grants/given',
+      'GET /accounts/{accountId}/invitations',
       'GET /accounts/{accountId}/logins',
       'GET /accounts/{accountId}/memberships',
       'GET /accounts/{accountId}/usage',

@@ -1,6 +1,7 @@
 /**
  * Estates: the things of one owner that fill the parameters of every route, and requests to each route, for tests of access.
  */
+import { randomUUID } from 'node:crypto';
 import { ModulesContainer } from '@nestjs/core';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -79,6 +80,9 @@ export const unfit: Record<string, number> = {
   'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
   // Its account has no password.
   'DELETE /accounts/:accountId/logins/:loginId': 404,
+  // No invitation waits for it.
+  'POST /accounts/:accountId/invitations/:invitationId': 404,
+  'DELETE /accounts/:accountId/invitations/:invitationId': 404,
   // It is no organization.
   'POST /accounts/:organizationId/members/invitations': 409,
   'PUT /accounts/:organizationId/members/:accountId': 409,
@@ -125,6 +129,7 @@ export function pathOf(route: Route, target: Estate): string {
     epoch: '1',
     uid: 'none',
     loginId: 'password',
+    invitationId: randomUUID(),
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = target.params[documented(nameOf(route))]?.[param] ?? values[param];

@@ -1,0 +1,18 @@
+import { Injectable } from '@nestjs/common';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { GrantsRepository } from './grants.repository.js';
+
+/** Deletes expired grants, and with them the logins by URL that they opened. */
+@Injectable()
+export class ExpiredGrants {
+  constructor(
+    private readonly rows: GrantsRepository,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  /** Deletes grants that expired before `now`, and announces it to every process. */
+  async delete(now: Date): Promise<void> {
+    const targets = new Map((await this.rows.deleteExpired(now)).map((target) => [target.id, target]));
+    for (const { kind, id } of targets.values()) this.pubSub.announce('grants.changed', { [`${kind}Id`]: id });
+  }
+}
