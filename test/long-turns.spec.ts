@@ -5,6 +5,26 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect } from '@jest/globals';
+import { matchTool } from '../src/mcp/client/tool-catalog.js';
+import { headerParams } from '../src/mcp/client/tool-headers.js';
+import { parseServerCard } from '../src/mcp/client/server-card.js';
+import { bearerChallenge } from '../src/mcp/oauth/challenges.js';
+import { readDocument } from '../src/mcp/oauth/foreign-documents.js';
+import { readIngestRequest } from '../src/modules/logs/ingest/ingest-request.js';
+import { configOrder } from '../src/modules/releases/config/config-fields.js';
+import { schemaIssues } from '../src/modules/releases/scan/schema-lint.js';
+import {
+  BROKEN,
+  checkServer,
+  toolWarnings,
+  wordWarnings,
+  type ServerText,
+} from '../src/modules/releases/scan/security-check.js';
+import { REPOSITORY_LIMITS } from '../src/modules/skills/skill-package.js';
+import { linearPattern, patternsOf } from '../src/platform/json-schema/patterns.js';
+import { redactedJson } from '../src/platform/telemetry/redact-payload.js';
+import { valueRedactor } from '../src/platform/telemetry/redact-values.js';
+import { openZip } from '../src/platform/zip/zip-archive.js';
 import { repairedItems } from '../src/mcp/aggregate/item-repair.js';
 import { mcpLists } from '../src/mcp/protocol/list-pages.js';
 import { defaultsOf, formOf, valueIn } from '../src/modules/console/connection/schema-form.js';
@@ -184,7 +204,166 @@ const lists: Row[] = [
   }),
 ];
 
-describe.each(Object.entries({ icons, forms, lists }))('the reader of %s', (_, rows) => {
+let count = 0;
+/** A schema that no earlier run has parsed: V8 keeps patterns. */
+const fresh = (schema: object) => ({ ...schema, title: `${(count += 1)}` });
+const lint = (schema: () => object) => schemaIssues(fresh(schema()));
+const hanFrom = (from: number, characters = 60_000) =>
+  many(characters, (at) => String.fromCharCode(0x4e00 + ((from + 2 * at) % 20_000))).join('');
+const refused = (pattern: string) => ({ properties: members(120, { pattern }) });
+const matchLong = (pattern: string) => linearPattern(pattern).test('a'.repeat(64_000));
+const headers = (names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, { type: 'string', 'x-mcp-header': name }]));
+
+const schemas: Row[] = [
+  [
+    '6,000 patterns of letters',
+    () => () => ({ properties: members(6_000, { pattern: `\\p{L}{${(count += 1)}}` }) }),
+    lint,
+  ],
+  [
+    '4,000 ids below a name of 120,000 characters',
+    () => () => ({
+      properties: { ['n'.repeat(120_000)]: { properties: members(4_000, { $id: 'a:b' }) }, r: { $ref: '#/x' } },
+    }),
+    lint,
+  ],
+  ['9,000 references', () => () => ({ properties: members(9_000, { $ref: '#/$defs/x' }), $defs: { x: {} } }), lint],
+  ['120 patterns of 2,000 characters of known scripts', () => refused('\\p{Greek}'.repeat(220)), patternsOf],
+  ['120 patterns of 2,000 characters of unknown scripts', () => refused('\\p{Abcde}'.repeat(220)), patternsOf],
+  ['9,000 patterns', () => ({ properties: members(9_000, { pattern: 'a{1,2}' }) }), patternsOf],
+  ['a text of 64 K for a pattern of 400 letters', () => '\\p{L}'.repeat(400), matchLong],
+  ['a text of 64 K for a pattern of a large class, repeated', () => `[${hanFrom(0, 990)}]{60}`, matchLong],
+  ['50,000 arguments in headers', () => ({ properties: headers(many(50_000, (at) => `m${at}`)) }), headerParams],
+  [
+    '20,000 arguments, of which one is in a header',
+    () => ({ properties: { ...members(20_000, { type: 'string' }), ...headers(['a']) } }),
+    headerParams,
+  ],
+  [
+    'a tool name of 16 MB',
+    () => [{ name: 'a/'.repeat(8_000_000), text: '' }],
+    (tools: never) => matchTool(tools, 'b/c'),
+  ],
+  [
+    '2,000 required values',
+    () => ({ properties: members(2_000, { type: 'string' }), required: many(2_000, (at) => `m${at}`) }),
+    configOrder,
+  ],
+];
+const checked = async (facts: ServerText) => {
+  await wordWarnings(facts);
+  await toolWarnings({ ...facts, requireSchemas: true });
+  await checkServer({ ...facts, requireSchemas: true }, BROKEN);
+};
+const toolOf = (part: object) => ({ tools: [{ name: 't', inputSchema: { type: 'object' }, ...part }] });
+const servers: Row[] = [
+  [
+    '400 tools of 4 KB',
+    () => ({
+      tools: many(400, (at) => ({ name: `t${at}`, inputSchema: { type: 'object', properties: members(110, {}) } })),
+    }),
+    checked,
+  ],
+  [
+    '10,000 words below a name of 1 MB',
+    () => toolOf({ a: { ['n'.repeat(1_000_000)]: members(10_000, '<system>') } }),
+    checked,
+  ],
+  ['a text of 4 MB of hidden characters', () => toolOf({ description: '\u200b'.repeat(4_000_000) }), checked],
+  ['4 MB of joiners in their place', () => toolOf({ a: many(400, () => '\u0915\u200d'.repeat(5_000)) }), checked],
+  ['a text of 16 MB of words', () => toolOf({ description: 'do not tell '.repeat(1_300_000) }), checked],
+  [
+    'a card of 1,000 tools',
+    () => ({
+      serverInfo: { name: 'a', version: '1' },
+      tools: many(1_000, () => ({ name: 'a', inputSchema: members(49, {}) })),
+    }),
+    parseServerCard,
+  ],
+];
+
+/** The directory of a zip, of which no file is read. */
+function zipOf(names: string[], extra = Buffer.alloc(0)): Buffer {
+  const directory = Buffer.concat(
+    names.flatMap((name) => {
+      const head = Buffer.alloc(46);
+      head.writeUInt32LE(0x02014b50, 0);
+      head.writeUInt16LE(name.length, 28);
+      head.writeUInt16LE(extra.length, 30);
+      return [head, Buffer.from(name), extra];
+    }),
+  );
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50, 0);
+  end.writeUInt16LE(names.length, 8);
+  end.writeUInt16LE(names.length, 10);
+  end.writeUInt32LE(directory.length, 12);
+  return Buffer.concat([directory, end]);
+}
+
+const unzip = (archive: Buffer) => openZip(archive, REPOSITORY_LIMITS).catch(() => null);
+const archives: Row[] = [
+  ['a zip of 20,000 files', () => zipOf(many(20_000, (at) => `f${at}`)), unzip],
+  [
+    'a zip of 20,000 paths of 50 folders',
+    () => zipOf(many(20_000, (at) => `${at}${'/abcdefghijklmnopqr'.repeat(49)}`)),
+    unzip,
+  ],
+  [
+    'a zip of 100 files with 64 KB of extra fields',
+    () => zipOf(many(100, String), Buffer.alloc(64_000, Buffer.from([1, 2, 0, 0]))),
+    unzip,
+  ],
+  ['a zip without an end', () => Buffer.alloc(25_000_000, 'P'), unzip],
+];
+
+const logs: Row[] = [
+  [
+    '1,000 invocations of 25 lines',
+    () => many(1_000, () => ({ logs: many(25, () => ({ message: 'x' })) })),
+    (body) => readIngestRequest('server', body, new Date()),
+  ],
+  ...['a://b:', 'password: ', '-----BEGIN ', 'token ', '"secret":"', 'eyJ-', 'A'].map((part): Row => [
+    `a payload of 128 KB of ${part}`,
+    () => many(2, () => part.repeat(64_000 / part.length)),
+    (value) => redactedJson(value, 16_384),
+  ]),
+  [
+    'names of 4 MB in a payload',
+    () => ({ ['aB'.repeat(2_000_000)]: 1, ['-'.repeat(4_000_000)]: 1 }),
+    (value) => redactedJson(value, 16_384),
+  ],
+  [
+    'a line of 64 KB like the beginning of 30 secrets',
+    () => 'a'.repeat(64_000),
+    (line) => valueRedactor(many(30, (at) => `${'a'.repeat(1_000 + at)}b`))(line),
+  ],
+];
+
+const documentOf = (kind: 'server' | 'tokens') => (text: string) => readDocument(kind, text);
+const answers: Row[] = [
+  ...['Bearer a="', 'a ', 'a=b ', "a='", 'a'].map((part): Row => [
+    `a challenge of ${part}`,
+    () => many(1, () => `Bearer ${part.repeat(8_000 / part.length)}`),
+    bearerChallenge,
+  ]),
+  [
+    'metadata of 250,000 scopes',
+    () => JSON.stringify({ scopes_supported: many(250_000, () => 'a') }),
+    documentOf('server'),
+  ],
+  ['tokens in a form of 250,000 values', () => `access_token=${'&a=1'.repeat(250_000)}`, documentOf('tokens')],
+  [
+    'an expiry of 1 MB of spaces',
+    () => JSON.stringify({ expires_in: `${' '.repeat(1_000_000)}x` }),
+    documentOf('tokens'),
+  ],
+];
+
+const kinds = { icons, forms, lists, schemas, servers, archives, logs, answers };
+
+describe.each(Object.entries(kinds))('the reader of %s', (_, rows) => {
   for (const [name, input, parse] of rows) {
     aloneIt(`takes at most 150 ms in a turn for ${name}`, async () => {
       const given = input() as never;

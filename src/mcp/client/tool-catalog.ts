@@ -108,9 +108,10 @@ function isFresh({ at }: Listed, ms: number): boolean {
 /** See {@link ToolCatalog.find}. */
 export function matchTool(tools: ListItem[], path: string): ToolMatch {
   const dotted = path.replaceAll('/', '.');
-  const tool =
-    tools.find(({ name }) => name === path) ?? tools.find(({ name }) => name.replaceAll('/', '.') === dotted);
+  // A name may have megabytes.
+  const beginning = (name: string) => name.slice(0, dotted.length + 1).replaceAll('/', '.');
+  const tool = tools.find(({ name }) => name === path) ?? tools.find(({ name }) => beginning(name) === dotted);
   if (tool) return { tool };
-  const category = tools.filter(({ name }) => name.replaceAll('/', '.').startsWith(`${dotted}.`));
+  const category = tools.filter(({ name }) => beginning(name) === `${dotted}.`);
   return category.length > 0 ? { category } : null;
 }

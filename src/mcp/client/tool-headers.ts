@@ -8,7 +8,7 @@
  * channel.
  *
  * A mark breaks the rules outside of `properties` (in `items`, `anyOf` and the like), on another type, with a name that
- * is no HTTP token, or twice with one name. Such a tool is not offered.
+ * is no HTTP token, twice with one name, or beyond 1,000 of a tool. Such a tool is not offered.
  */
 import { isObject } from '../../platform/text/json.js';
 import { members, slice } from '../protocol/json-text.js';
@@ -24,6 +24,9 @@ export interface HeaderParam {
 }
 
 const MARK = 'x-mcp-header';
+
+/** Marks of one tool. HTTP servers accept far fewer headers in a request. */
+const MARKS_MAX = 1_000;
 
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
@@ -42,12 +45,15 @@ const SCHEMA_DEPTH_MAX = 64;
 
 /** Header parameters declared by a tool's input schema; null when it breaks a rule. */
 export function headerParams(inputSchema: unknown): HeaderParam[] | null {
-  const params: HeaderParam[] = [];
-  return visit(inputSchema, [], true, params, 0) ? params : null;
+  const params = new Map<string, HeaderParam>();
+  return visit(inputSchema, [], true, params, 0) ? [...params.values()] : null;
 }
 
+/** Header parameters by their header. */
+type Params = Map<string, HeaderParam>;
+
 /** False when this schema or a subschema breaks a rule. */
-function visit(schema: unknown, path: string[], isReachable: boolean, params: HeaderParam[], depth: number): boolean {
+function visit(schema: unknown, path: string[], isReachable: boolean, params: Params, depth: number): boolean {
   if (!isObject(schema)) return true;
   if (depth > SCHEMA_DEPTH_MAX) return false;
   if (MARK in schema && !(isReachable && path.length > 0 && mark(schema, path, params))) return false;
@@ -64,11 +70,11 @@ function visit(schema: unknown, path: string[], isReachable: boolean, params: He
   return aside.every((child) => below(child, path, false));
 }
 
-function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], params: HeaderParam[]): boolean {
+function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], params: Params): boolean {
   if (typeof name !== 'string' || !TOKEN.test(name) || !TYPES.has(type)) return false;
   const header = `mcp-param-${name.toLowerCase()}`;
-  if (params.some((other) => other.header === header)) return false;
-  params.push({ path, header });
+  if (params.has(header) || params.size === MARKS_MAX) return false;
+  params.set(header, { path, header });
   return true;
 }
 

@@ -15,6 +15,7 @@ import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { OpenRights } from './open-rights.service.js';
+import { MemberInvitationsController } from './member-invitations.controller.js';
 import { MembersController } from './members.controller.js';
 import { MembersRepository } from './members.repository.js';
 import { MembersService } from './members.service.js';
@@ -32,7 +33,7 @@ export class AuthModule {
       exports: [AccountLimitsService, ApiKeysService],
     },
     api: {
-      controllers: [AccountsController, MembersController],
+      controllers: [AccountsController, MembersController, MemberInvitationsController],
       exports: [AccessService, Admission, MembersService, RateCounter, RequestLimits],
       providers: [
         RateCounter,

@@ -34,6 +34,9 @@ import { MembersRepository, type MemberRefusal } from './members.repository.js';
 /** Members of an organization, and organizations of an account. */
 const MAX = { members: 5_000, organizations: 100 };
 
+/** An invitation that waits for an account. */
+export type WaitingInvitation = MemberInvitationDto;
+
 /** Lists, sets and removes members of organizations. */
 @Injectable()
 export class MembersService {

@@ -5,7 +5,7 @@
 import { Html, html } from '../../platform/pages/html.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { timeOf } from '../../platform/pages/times.js';
-import type { MemberInvitationDto } from '../auth/member.dto.js';
+import type { WaitingInvitation } from '../auth/members.service.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
 import { stateOf } from './states.js';
@@ -51,7 +51,7 @@ export interface HomeView {
   q: string;
   needs: Usable[];
   requests: AccessRequest[];
-  invitations: MemberInvitationDto[];
+  invitations: WaitingInvitation[];
   /** Number of open requests and invitations, including those that are not shown. */
   waitingCount: number;
   lists: [Section, UsableList][];
@@ -170,7 +170,7 @@ ${fault !== null && html`<span id="f${id}" role="alert" class="fault">${fault}</
 
 function invitationRow(
   { ui, token }: HomeView,
-  { id, organizationName: name, role, expiresAt }: MemberInvitationDto,
+  { id, organizationName: name, role, expiresAt }: WaitingInvitation,
 ): Html {
   const button = (answer: string, label: string, look: Html | false) =>
     html`<form method="post" action="${ui}invitations/${id}">${token}<input type="hidden" name="${answer}" value="yes">

@@ -1,79 +1,19 @@
-import { Body, Controller, Delete, Get, Header, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Header, Post } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
-import { PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentAccountId, CurrentCaller } from '../auth/access.decorator.js';
 import type { Caller } from '../auth/access.types.js';
-import { MemberInvitationListDto, MembershipDto } from '../auth/member.dto.js';
-import { MembersService } from '../auth/members.service.js';
 import { InvitationDto, InviteMemberDto } from './invitation.dto.js';
 import { InvitationsService } from './invitations.service.js';
 
 const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
 
-const invitationIdParam = {
-  name: 'invitationId',
-  description: "The invitation's id.",
-  example: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10',
-};
-
-const missing = { status: 404, message: 'Invitation not found' };
-
 /** Invitations of people to accounts. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts')
 export class InvitationsController {
-  constructor(
-    private readonly invitations: InvitationsService,
-    private readonly members: MembersService,
-  ) {}
-
-  /** List invitations of an account. For an organization, the accounts that it has invited. Newest first. */
-  @Get(':accountId/invitations')
-  @ApiParam(accountIdParam)
-  @Access('accounts:read', { account: 'accountId' })
-  @ApiErrors(400, { status: 404, message: 'Account not found' })
-  list(
-    @CurrentAccountId(UuidOr404('Account not found')) id: string,
-    @Query() query: PageQueryDto,
-  ): Promise<MemberInvitationListDto> {
-    return this.members.invitations(id, query);
-  }
-
-  /** Accept an invitation into an organization. For your own account: the membership begins. */
-  @Post(':accountId/invitations/:invitationId')
-  @HttpCode(200)
-  @ApiParam(accountIdParam)
-  @ApiParam(invitationIdParam)
-  @Access('accounts:write', { account: 'accountId' })
-  @ApiErrors(missing, {
-    status: 409,
-    text: 'A limit of the organization or of the account.',
-    message: 'This account is a member of 100 organizations, as many as it may be',
-  })
-  accept(
-    @CurrentCaller() { accountId }: Caller,
-    @Param('invitationId', UuidOr404('Invitation not found')) id: string,
-  ): Promise<MembershipDto> {
-    return this.members.accept(accountId, id);
-  }
-
-  /** Decline an invitation into an organization. An owner of the organization withdraws it. */
-  @Delete(':accountId/invitations/:invitationId')
-  @HttpCode(200)
-  @ApiParam(accountIdParam)
-  @ApiParam(invitationIdParam)
-  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
-  @ApiErrors(missing)
-  async decline(
-    @CurrentAccountId(UuidOr404('Account not found')) accountId: string,
-    @Param('invitationId', UuidOr404('Invitation not found')) id: string,
-  ): Promise<SuccessDto> {
-    await this.members.deleteInvitation(accountId, id);
-    return { success: true };
-  }
+  constructor(private readonly invitations: InvitationsService) {}
 
   /**
    * Issue an invitation to set a password (operator). The user chooses the password of the account. Older unused links of the account

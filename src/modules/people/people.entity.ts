@@ -81,7 +81,8 @@ export class Invitation {
   @Column('text', { nullable: true })
   role: Role | null;
 
-  @Column('uuid', { default: () => 'gen_random_uuid()' })
+  @Generated('uuid')
+  @Column('uuid')
   id: string;
 
   /** The only account that may accept it, without a link; null for whoever has the link. CASCADE: it goes with the account. */

@@ -62,6 +62,9 @@ export interface LinearPattern {
 
 const cached = growingLru<LinearPattern>(CACHED_MAX);
 
+/** Known properties, by their text, and whether RE2 knows them: each is compiled once. */
+const properties = growingLru<boolean>(CACHED_MAX);
+
 /** A compiled pattern; it matches every text when RE2 refuses the expression. */
 export function linearPattern(pattern: string): LinearPattern {
   return { test: matcherOf(pattern) ?? (() => true), toString: () => JSON.stringify(pattern) };
@@ -115,8 +118,14 @@ export function refusedConstruct(pattern: string): string | null {
 
 /** True for a property such as `\p{Greek}` that RE2 knows. */
 function isCharacterClass(part: string): boolean {
+  const isClass = properties.get(part) ?? canCompile(part);
+  properties.set(part, isClass);
+  return isClass;
+}
+
+function canCompile(expression: string): boolean {
   try {
-    return re2().RE2JS.compile(part).programSize() > 0;
+    return re2().RE2JS.compile(expression).programSize() > 0;
   } catch {
     return false;
   }
@@ -168,7 +177,7 @@ export function patternsOf(schema: unknown): FoundPattern[] {
     size += sizeOf(pattern);
     const isSurplus = patterns.length >= PATTERNS_MAX || size > SIZE_MAX;
     const surplus = isSurplus ? `more than ${PATTERNS_MAX} patterns, or larger ones, in one schema` : null;
-    patterns.push({ pattern, place, refusal: refusedConstruct(pattern) ?? surplus, remove });
+    patterns.push({ pattern, place, refusal: surplus ?? refusedConstruct(pattern), remove });
   };
   for (const [part, at] of schemasIn(schema)) {
     const placeOf = (keyword: string) => (at === '' ? keyword : `${at}.${keyword}`);

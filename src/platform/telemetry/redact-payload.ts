@@ -59,6 +59,13 @@ export function redactedJson(value: unknown, bytesMax: number): string | null {
   return cut(JSON.stringify(new Redaction().of(value, 0)), bytesMax);
 }
 
+/** True for names of at most 200 characters with a secret word. */
+function isSecretName(name: string): boolean {
+  if (name.length > 200) return false;
+  const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
+  return SECRET_WORDS.test(words.trim().toLowerCase());
+}
+
 class Redaction {
   private left = CHARS_MAX;
 
@@ -82,9 +89,7 @@ class Redaction {
     for (const name in members) {
       if (this.isSpent(2)) break;
       const value = members[name];
-      const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
-      const isNamed = name.length <= 200 && SECRET_WORDS.test(words.trim().toLowerCase());
-      const isSecret = isNamed && value !== null && typeof value !== 'boolean';
+      const isSecret = isSecretName(name) && value !== null && typeof value !== 'boolean';
       kept[this.text(name)] = isSecret ? BLANK : this.of(value, depth + 1);
     }
     return kept;

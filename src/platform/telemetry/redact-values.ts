@@ -4,6 +4,9 @@ const VALUE_CHARS_MIN = 6;
 /** Spellings with the same beginning that are compared; with more, the text is blanked to its end. */
 const CANDIDATES_MAX = 64;
 
+/** Characters of spellings that are compared with one string; with more, the string is blanked to its end. */
+const COMPARED_CHARS_MAX = 8 * 1024 * 1024;
+
 /**
  * Returns a function that blanks these values in a string, plain and as programs usually print them: in JSON, in
  * `util.inspect`, in URLs and forms, in Base64 and hexadecimal, and each line of a longer value by itself.
@@ -19,9 +22,12 @@ export function valueRedactor(values: readonly string[], blank = '[redacted]'): 
     spellings ??= spellingsByStart(values);
     let redacted = '';
     let from = 0;
+    let charsLeft = COMPARED_CHARS_MAX;
     for (let at = 0; at + VALUE_CHARS_MIN <= text.length;) {
       const candidates = spellings.get(text.slice(at, at + VALUE_CHARS_MIN));
-      if (candidates && candidates.length > CANDIDATES_MAX) return redacted + text.slice(from, at) + blank;
+      for (const { length } of candidates ?? []) charsLeft -= length;
+      if (candidates && (candidates.length > CANDIDATES_MAX || charsLeft < 0))
+        return redacted + text.slice(from, at) + blank;
       const found = candidates?.find((spelling) => text.startsWith(spelling, at));
       if (found === undefined) at += 1;
       else {

@@ -11,7 +11,7 @@ export class InvalidArchiveError extends errorOf('invalid', 'validation_error') 
 
 /** Limits of an archive. */
 export interface ZipLimits {
-  /** Files and folders. */
+  /** Files and folders; also the folders that paths name, with or without an entry of their own. */
   entriesMax: number;
   /** Of all files together, unpacked. */
   totalBytesMax: number;
@@ -111,7 +111,7 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Judge
     zip.on('error', (error: Error) => reject(unreadable(error)));
     zip.on('end', () => {
       try {
-        judgeFolders(entries);
+        judgeFolders(entries, limits.entriesMax);
         resolve(entries);
       } catch (error) {
         reject(error);
@@ -166,13 +166,16 @@ function faultOf(entry: Entry): InvalidArchiveError | null {
   return null;
 }
 
-function judgeFolders(entries: Map<string, JudgedEntry>): void {
+function judgeFolders(entries: Map<string, JudgedEntry>, foldersMax: number): void {
   const folders = new Set<string>();
   for (const name of entries.keys()) {
     for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
       const folder = name.slice(0, end);
       if (folders.has(folder)) break;
       folders.add(folder);
+      if (folders.size > foldersMax) {
+        throw new InvalidArchiveError(`The archive holds files in more than ${foldersMax} folders.`);
+      }
       const { entry } = entries.get(folder) ?? {};
       if (!entry || entry.fileName.endsWith('/')) continue;
       throw new InvalidArchiveError(`The archive holds "${shown(folder)}" both as a file and as a folder.`);

@@ -85,7 +85,7 @@ describe('scanning a server', () => {
     for (const tool of scan.tools ?? []) expect(tool.inputSchema).toMatchObject({ type: 'object' });
     for (const list of [scan.resources, scan.resourceTemplates, scan.prompts]) expect(list?.length).toBeGreaterThan(0);
     expect(told.at(-1)).toBe(`Found ${scan.prompts?.length} prompts.`);
-    expect(checkServer({ ...scan, requireSchemas: true })).toEqual([]);
+    expect(await checkServer({ ...scan, requireSchemas: true })).toEqual([]);
   });
 
   it('finds the tools of servers made with either SDK, of both eras', async () => {
@@ -100,7 +100,7 @@ describe('scanning a server', () => {
     for (const { scan } of scans) {
       expect(scan.tools).toEqual([expect.objectContaining({ name: 'echo', inputSchema: expect.anything() })]);
       expect([scan.resources, scan.resourceTemplates, scan.prompts]).toEqual([null, null, null]);
-      expect(checkServer({ ...scan, requireSchemas: true })).toEqual([]);
+      expect(await checkServer({ ...scan, requireSchemas: true })).toEqual([]);
     }
   });
 
@@ -197,7 +197,7 @@ describe('scanning a server', () => {
     const inputSchema = { type: 'object' };
     const verdictOn = async (offer: Partial<Parameters<typeof start>[0]>) => {
       const { scan } = await scanAt((await start({ tools: [{ name: 'fine', inputSchema }], ...offer })).url);
-      return checkServer({ ...scan, requireSchemas: true }).map(({ rule, where }) => [rule, where]);
+      return (await checkServer({ ...scan, requireSchemas: true })).map(({ rule, where }) => [rule, where]);
     };
     expect(await verdictOn({})).toEqual([]);
     expect(await verdictOn({ serverInfo: { name: 'a\u202Eb', version: '1' } })).toEqual([

@@ -124,10 +124,10 @@ interface Around {
 }
 
 function fieldsBelow(schema: Record<string, unknown>, { path, isAroundRequired, kind, root }: Around): ConfigField[] {
-  const required: unknown[] = Array.isArray(schema.required) ? schema.required : [];
+  const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
   return Object.entries((schema.properties ?? {}) as Record<string, unknown>).flatMap(([name, value]) => {
     const inner = [...path, name];
-    const isRequired = isAroundRequired && required.includes(name);
+    const isRequired = isAroundRequired && required.has(name);
     const property = isObject(value) ? value : {};
     if (isObject(property.properties) && kind !== 'external') {
       return fieldsBelow(property, { path: inner, isAroundRequired: isRequired, kind, root });

@@ -48,15 +48,15 @@ export class ScanStage implements ReleaseStage {
   }
 
   /** Runs the security check and makes the snapshot. Claims that were not compared with the server never pass it. */
-  private evaluate(
+  private async evaluate(
     release: Release,
     facts: ServerFacts,
     source: FactsSource,
     hosted: HostedFacts | null = null,
-  ): StageOutcome {
-    const snapshot = snapshotOf(release, facts, source, hosted);
+  ): Promise<StageOutcome> {
+    const snapshot = await snapshotOf(release, facts, source, hosted);
     const { warnings = [] } = snapshot;
-    const findings = findingsOf(facts, source, snapshot);
+    const findings = await findingsOf(facts, source, snapshot);
     const hasPassed = findings.length === 0;
     const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
       // A sound manifest proves nothing about the code of a bundle.

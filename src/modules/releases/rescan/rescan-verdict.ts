@@ -29,7 +29,7 @@ export interface RescanVerdict {
 type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 
 /** The changes that follow from a scan. A problem that the log names already is logged again only for a requested scan. */
-export function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): RescanVerdict {
+export async function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): Promise<RescanVerdict> {
   if ('trouble' in scan) return troubled(claim, scan);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = scan;
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
@@ -38,10 +38,10 @@ export function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanRes
     hosted: current.hosted ? { ...current.hosted, mcpPath } : null,
     isClaimed: source === 'claims',
     ...{ serverInfo, tools, resources, resourceTemplates, prompts },
-    warnings: warningsOf(facts, source),
+    warnings: await warningsOf(facts, source),
   } satisfies ServerSnapshot) as ServerSnapshot;
   const compared = compareContracts(current, snapshot);
-  const findings = findingsOf(facts, source, snapshot, true);
+  const findings = await findingsOf(facts, source, snapshot, true);
   if (findings.length > 0) return unsafe(claim, findings, compared);
   return sound(claim, current, snapshot, compared);
 }

@@ -64,7 +64,7 @@ export class RescanOutcomes {
   async write(claim: ClaimedRescan, result: RescanResult): Promise<void> {
     const current = await this.servers.currentOf(claim.serverId);
     if (current?.releaseId !== claim.releaseId) return;
-    const verdict = verdictOf(current, claim, result);
+    const verdict = await verdictOf(current, claim, result);
     try {
       await this.database.transaction((tx) => this.commit(claim, verdict, tx));
     } catch (error) {

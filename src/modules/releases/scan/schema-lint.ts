@@ -134,7 +134,7 @@ class SchemaWalk {
       return around;
     }
     // With a scheme, or with scheme or host left open: references against it, if there are any, lead out of the schema.
-    if (/^[a-z][a-z0-9+.-]*:|^[\\/]/i.test($id)) {
+    if (this.outside.length < ISSUES_MAX && /^[a-z][a-z0-9+.-]*:|^[\\/]/i.test($id)) {
       this.outside.push({
         rule: 'remote-reference',
         text: `names itself ${quoted($id)} at ${placeOf(`${place}/$id`)}, an address outside of it, against which readers resolve what it refers to: leave $id out`,

@@ -9,16 +9,16 @@ const tools = (...names: string[]) => ({ tools: names.map((name) => tool(name)) 
 const rulesOf = (findings: Finding[]) => findings.map(({ rule, where }) => `${where}: ${rule}`);
 
 describe('a server without findings', () => {
-  it('may have any text in members that models do not read', () => {
-    expect(checkServer({ tools: [tool('a', { _meta: { 'x/y': 'a\u200Bb' } })] })).toEqual([]);
+  it('may have any text in members that models do not read', async () => {
+    expect(await checkServer({ tools: [tool('a', { _meta: { 'x/y': 'a\u200Bb' } })] })).toEqual([]);
   });
 });
 
 describe('hidden text', () => {
   const hidden = 'Adds.\u{E0049}\u{E0047}';
 
-  it('is found in every member that models read, with its path and the next step', () => {
-    expect(checkServer({ tools: [tool('add', { description: hidden })] })).toEqual([
+  it('is found in every member that models read, with its path and the next step', async () => {
+    expect(await checkServer({ tools: [tool('add', { description: hidden })] })).toEqual([
       {
         rule: 'hidden-characters',
         where: 'tool "add"',
@@ -57,14 +57,14 @@ describe('hidden text', () => {
       [{ resourceTemplates: [{ name: 'r', uriTemplate: 'a:b', description: hidden }] }, 'Its description'],
     ];
     for (const [server, subject] of places) {
-      const findings = checkServer(server);
+      const findings = await checkServer(server);
       expect([subject, findings.map(({ rule }) => rule)]).toEqual([subject, ['hidden-characters']]);
       expect(findings[0].message.startsWith(`${subject} holds 2 characters`)).toBe(true);
     }
   });
 
-  it('is found in parameter names, and quoted without the hidden characters', () => {
-    const [finding] = checkServer({
+  it('is found in parameter names, and quoted without the hidden characters', async () => {
+    const [finding] = await checkServer({
       tools: [tool('a', { inputSchema: { type: 'object', properties: { 'pass\u200Bword': { type: 'string' } } } })],
     });
     expect(finding.message).toContain(
@@ -74,10 +74,10 @@ describe('hidden text', () => {
 });
 
 describe('texts that are too long for a context', () => {
-  it('are reported with their length and the limit', () => {
+  it('are reported with their length and the limit', async () => {
     const description = 'x'.repeat(DESCRIPTION_CHARS_MAX);
-    expect(checkServer({ tools: [tool('a', { description })] })).toEqual([]);
-    expect(checkServer({ tools: [tool('a', { description: `${description}y` })] })).toEqual([
+    expect(await checkServer({ tools: [tool('a', { description })] })).toEqual([]);
+    expect(await checkServer({ tools: [tool('a', { description: `${description}y` })] })).toEqual([
       {
         rule: 'oversized-text',
         where: 'tool "a"',
@@ -89,7 +89,7 @@ describe('texts that are too long for a context', () => {
     const long = 'x'.repeat(DESCRIPTION_CHARS_MAX + 1);
     expect(
       rulesOf(
-        checkServer({
+        await checkServer({
           instructions: 'x'.repeat(32_769),
           tools: [tool('a', { title: 'x'.repeat(257), inputSchema: { type: 'object', description: long } })],
           prompts: [{ name: 'p'.repeat(257), arguments: [{ name: 'a', description: long }] }],
@@ -106,22 +106,22 @@ describe('texts that are too long for a context', () => {
 });
 
 describe('names of tools', () => {
-  it('must be accepted by clients', () => {
+  it('must be accepted by clients', async () => {
     for (const name of ['a', 'get_weather', 'repo.search', 'a/b', 'A-1', 'x'.repeat(128)]) {
-      expect(checkServer(tools(name))).toEqual([]);
+      expect(await checkServer(tools(name))).toEqual([]);
     }
     for (const name of ['', 'two words', 'größe', 'x'.repeat(129), 'a:b', 'a\nb', '<b>', '工具']) {
-      expect(rulesOf(checkServer(tools(name)))).toContainEqual(expect.stringMatching(/: tool-name$/));
+      expect(rulesOf(await checkServer(tools(name)))).toContainEqual(expect.stringMatching(/: tool-name$/));
     }
-    expect(rulesOf(checkServer({ tools: [{ inputSchema }, null, 'x'] }))).toEqual([
+    expect(rulesOf(await checkServer({ tools: [{ inputSchema }, null, 'x'] }))).toEqual([
       'tool number 1: tool-name',
       'tool number 2: tool-name',
       'tool number 3: tool-name',
     ]);
   });
 
-  it('must not be confusable with each other', () => {
-    expect(rulesOf(checkServer(tools('search', 'other', 'search')))).toEqual(['tool "search": name-clash']);
+  it('must not be confusable with each other', async () => {
+    expect(rulesOf(await checkServer(tools('search', 'other', 'search')))).toEqual(['tool "search": name-clash']);
     for (const [name, twin] of [
       ['search', 'Search'],
       ['search', 'SEARCH'],
@@ -134,39 +134,39 @@ describe('names of tools', () => {
       ['search', 'séarch'],
       ['search', 'sea\u200Brch'],
     ]) {
-      const findings = checkServer(tools(name, twin));
+      const findings = await checkServer(tools(name, twin));
       expect([twin, findings.map(({ rule }) => rule)]).toEqual([twin, expect.arrayContaining(['name-clash'])]);
       expect(findings.find(({ rule }) => rule === 'name-clash')?.message).toContain(
         `reads like that of tool "${name}"`,
       );
     }
     expect(
-      checkServer(tools('search', 'research', 'search_2', 'search-2', 'search.2', 'v1', 'vl', 'v0', 'vo')),
+      await checkServer(tools('search', 'research', 'search_2', 'search-2', 'search.2', 'v1', 'vl', 'v0', 'vo')),
     ).toEqual([]);
   });
 });
 
 describe('schemas', () => {
-  it('of arguments have type object at the root', () => {
+  it('of arguments have type object at the root', async () => {
     for (const schema of [{}, { type: 'string' }, { type: ['object', 'null'] }, { anyOf: [{ type: 'object' }] }]) {
-      expect(rulesOf(checkServer({ tools: [tool('a', { inputSchema: schema })] }))).toEqual([
+      expect(rulesOf(await checkServer({ tools: [tool('a', { inputSchema: schema })] }))).toEqual([
         'tool "a": invalid-schema',
       ]);
     }
     // Of modern servers a result may be anything.
-    expect(checkServer({ tools: [tool('a', { outputSchema: { type: 'array' } })] })).toEqual([]);
+    expect(await checkServer({ tools: [tool('a', { outputSchema: { type: 'array' } })] })).toEqual([]);
   });
 
-  it('may be missing in a card, but not in a scanned server', () => {
+  it('may be missing in a card, but not in a scanned server', async () => {
     const server = { tools: [{ name: 'a' }] };
-    expect(checkServer(server)).toEqual([]);
-    expect(checkServer({ ...server, requireSchemas: true })[0].message).toContain('It has no inputSchema');
-    expect(checkServer({ ...tools('a'), requireSchemas: true })).toEqual([]);
+    expect(await checkServer(server)).toEqual([]);
+    expect((await checkServer({ ...server, requireSchemas: true }))[0].message).toContain('It has no inputSchema');
+    expect(await checkServer({ ...tools('a'), requireSchemas: true })).toEqual([]);
   });
 
-  it('are checked, output schemas too', () => {
+  it('are checked, output schemas too', async () => {
     const outputSchema = { $ref: 'https://evil.test/x' };
-    expect(checkServer({ tools: [tool('a', { outputSchema })] })).toEqual([
+    expect(await checkServer({ tools: [tool('a', { outputSchema })] })).toEqual([
       {
         rule: 'remote-reference',
         where: 'tool "a"',
@@ -175,28 +175,31 @@ describe('schemas', () => {
       },
     ]);
     const broken = { type: 'object', properties: { q: { type: 'text' } } };
-    expect(rulesOf(checkServer({ tools: [tool('a', { inputSchema: broken })] }))).toEqual(['tool "a": invalid-schema']);
-    expect(rulesOf(checkServer({ tools: [tool('a', { inputSchema: 'none' })] }))).toEqual(['tool "a": invalid-schema']);
+    expect(rulesOf(await checkServer({ tools: [tool('a', { inputSchema: broken })] }))).toEqual([
+      'tool "a": invalid-schema',
+    ]);
+    expect(rulesOf(await checkServer({ tools: [tool('a', { inputSchema: 'none' })] }))).toEqual([
+      'tool "a": invalid-schema',
+    ]);
   });
 });
 
 describe('hostile input', () => {
-  it('nested too deeply is a finding, and the rest is still checked', () => {
+  it('nested too deeply is a finding, and the rest is still checked', async () => {
     const deep: unknown = JSON.parse('['.repeat(200_000) + ']'.repeat(200_000));
-    expect(rulesOf(checkServer({ tools: [tool('a', { inputSchema: { default: deep } }), tool('b c')] }))).toEqual([
-      'tool "a": nested-too-deeply',
-      'tool "b c": tool-name',
-    ]);
+    expect(rulesOf(await checkServer({ tools: [tool('a', { inputSchema: { default: deep } }), tool('b c')] }))).toEqual(
+      ['tool "a": nested-too-deeply', 'tool "b c": tool-name'],
+    );
   });
 
-  it('has at most 100 findings, not all of them of one tool', () => {
+  it('has at most 100 findings, not all of them of one tool', async () => {
     const noisy = tool('a b', { inputSchema: { type: 'object', enum: Array.from({ length: 5_000 }, () => '\u200B') } });
-    const findings = checkServer({ tools: [noisy, ...Array.from({ length: 500 }, (_, at) => tool(`no ${at}`))] });
+    const findings = await checkServer({ tools: [noisy, ...Array.from({ length: 500 }, (_, at) => tool(`no ${at}`))] });
     expect(findings).toHaveLength(FINDINGS_MAX);
     expect(findings.filter(({ where }) => where === 'tool "a b"')).toHaveLength(8);
   });
 
-  it('never throws, and no finding contains the hidden text', () => {
+  it('never throws, and no finding contains the hidden text', async () => {
     const value = fc.jsonValue({ stringUnit: 'binary', maxDepth: 4 });
     const near = fc.record(
       {
@@ -222,9 +225,9 @@ describe('hostile input', () => {
       },
       requireSchemas: fc.boolean(),
     });
-    fc.assert(
-      fc.property(server, (input) => {
-        for (const { rule, where, message } of checkServer(input)) {
+    await fc.assert(
+      fc.asyncProperty(server, async (input) => {
+        for (const { rule, where, message } of await checkServer(input)) {
           expect(rule).not.toBe('check-failed');
           expect(where + message).not.toMatch(/[\p{C}\p{Default_Ignorable_Code_Point}]/u);
           expect(where.length + message.length).toBeLessThan(4_000);

@@ -11,6 +11,7 @@
  * At most 100 findings, 8 per part. What cannot be checked, because it is nested too deeply or brings a check down, is
  * a finding: nothing passes by breaking the check.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type * as SdkTypes from '@modelcontextprotocol/sdk/types.js';
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { lazyRequire } from '../../../platform/lazy-require.js';
@@ -85,18 +86,37 @@ const UNSHOWN = new Set(['_meta', 'icons']);
 
 type Part = Record<string, unknown>;
 
+/** Characters of all texts of one part. Clients load all of it, and each part is checked without a pause. */
+const PART_CHARS_MAX = 512 * 1024;
+
+/** Texts of one part, the names of members included. */
+const PART_TEXTS_MAX = 20_000;
+
+/** Time after which other work of the process runs before the next part is checked, in milliseconds. */
+const SLICE_MS = 10;
+
+/** The parts of a server, with a pause after every 10 ms. */
+async function* pacedPartsOf(input: ServerText): AsyncGenerator<Checked> {
+  let startedAt = performance.now();
+  for (const part of partsOf(input)) {
+    yield part;
+    if (performance.now() - startedAt < SLICE_MS) continue;
+    await nextTurn();
+    startedAt = performance.now();
+  }
+}
+
 /**
- * Checks a server. Never throws.
+ * Checks a server. Never rejects.
  *
  * @param except rules whose findings do not count
  * @returns at most 100 findings; none means passed
  */
-export function checkServer(input: ServerText, except: readonly Finding['rule'][] = []): Finding[] {
+export async function checkServer(input: ServerText, except: readonly Finding['rule'][] = []): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const part of partsOf(input)) {
+  for await (const part of pacedPartsOf(input)) {
     if (findings.length >= FINDINGS_MAX) break;
-    const ofPart = checkPart(part).filter(({ rule }) => !except.includes(rule));
-    findings.push(...ofPart.slice(0, FINDINGS_PER_PART_MAX));
+    findings.push(...checkPart(part, (rule) => !except.includes(rule)));
   }
   return findings.slice(0, FINDINGS_MAX);
 }
@@ -107,17 +127,19 @@ export function checkServer(input: ServerText, except: readonly Finding['rule'][
  *
  * @returns at most 100
  */
-export function wordWarnings(input: ServerText): ServerWarning[] {
+export async function wordWarnings(input: ServerText): Promise<ServerWarning[]> {
   const warnings: ServerWarning[] = [];
-  for (const { where, tool, value } of partsOf(input)) {
+  for await (const { where, tool, value } of pacedPartsOf(input)) {
     if (!isObject(value) || !isWithinDepth(value, DEPTH_MAX)) continue;
+    const exceeds = partBudget();
     for (const textFound of textsOf(value)) {
+      if (exceeds(textFound)) break;
       for (const { words, problem } of modelInstructions(textFound.text)) {
         const message = `${where}: ${subjectOf(textFound)} says ${quoted(words, 80)}: ${problem}. Read the whole text.`;
-        if (warnings.length < FINDINGS_MAX) warnings.push({ tool, message });
+        warnings.push({ tool, message });
+        if (warnings.length === FINDINGS_MAX) return warnings;
       }
     }
-    if (warnings.length === FINDINGS_MAX) break;
   }
   return warnings;
 }
@@ -128,13 +150,15 @@ export const UNUSABLE: readonly Finding['rule'][] = ['invalid-schema', 'remote-r
 /** {@link UNUSABLE}, and what only some clients refuse. */
 export const BROKEN: readonly Finding['rule'][] = [...UNUSABLE, 'refused-by-some'];
 
-/** A warning for each tool that breaks one of `rules`, in the order of the tools. Never throws. */
-export function toolWarnings(input: ServerText, rules = BROKEN): ServerWarning[] {
-  return [...partsOf({ tools: input.tools, requireSchemas: input.requireSchemas })].flatMap((part) => {
-    const faults = checkPart(part).filter(({ rule }) => rules.includes(rule));
-    const message = `${part.where}: ${faults.map((fault) => fault.message).join(' ')}`;
-    return faults.length === 0 ? [] : [{ tool: part.tool, message, isBroken: true }];
-  });
+/** A warning for each tool that breaks one of `rules`, in the order of the tools. Never rejects. */
+export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<ServerWarning[]> {
+  const warnings: ServerWarning[] = [];
+  for await (const part of pacedPartsOf({ tools: input.tools, requireSchemas: input.requireSchemas })) {
+    const findings = checkPart(part, (rule) => rules.includes(rule));
+    const message = `${part.where}: ${findings.map((finding) => finding.message).join(' ')}`;
+    if (findings.length > 0) warnings.push({ tool: part.tool, message, isBroken: true });
+  }
+  return warnings;
 }
 
 /** One thing to check, with the checks for its kind. */
@@ -170,20 +194,25 @@ function* listed(kind: string, list: unknown, checks: Checked['checks']): Genera
   }
 }
 
-function checkPart({ where, value, checks }: Checked): Finding[] {
+/** The first eight findings of a part by the rules that count. */
+function checkPart({ where, value, checks }: Checked, counts: (rule: Finding['rule']) => boolean): Finding[] {
   const findings: Finding[] = [];
   try {
     if (!isWithinDepth(value, DEPTH_MAX)) {
       const message = `It is nested deeper than ${DEPTH_MAX} levels, which many readers of JSON do not survive: make it flatter.`;
-      return [{ where, rule: 'nested-too-deeply', message }];
+      return counts('nested-too-deeply') ? [{ where, rule: 'nested-too-deeply', message }] : [];
     }
     const part = isObject(value) ? value : { value };
-    for (const check of checks) findings.push(...check(part).map((fault) => ({ where, ...fault })));
+    for (const check of checks) {
+      const faults = check(part).filter(({ rule }) => counts(rule));
+      findings.push(...faults.slice(0, FINDINGS_PER_PART_MAX).map((fault) => ({ where, ...fault })));
+    }
   } catch {
     // A limit of the machine, such as its stack. Whoever brings a check down must not pass it.
-    findings.push({ where, rule: 'check-failed', message: 'It could not be checked: make it smaller and simpler.' });
+    const message = 'It could not be checked: make it smaller and simpler.';
+    if (counts('check-failed')) findings.unshift({ where, rule: 'check-failed', message });
   }
-  return findings;
+  return findings.slice(0, FINDINGS_PER_PART_MAX);
 }
 
 function nameFaults({ name }: Part): Fault[] {
@@ -244,6 +273,9 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
  * schemas and `execution`. Missing schemas and types are reported by {@link toolSchemaFaults}.
  */
 function refusedFaults(tool: Part): Fault[] {
+  // {@link textFaults} reports a larger one. The library makes an issue of every member.
+  const exceeds = partBudget();
+  for (const textFound of textsOf(tool)) if (exceeds(textFound)) return [];
   const issues = sdk().ToolSchema.safeParse(tool).error?.issues ?? [];
   const refused = new Map(issues.map(({ path, message }) => [path.join('.'), { message, part: path[0] }]));
   return [...refused].flatMap(([path, { message, part }]): Fault[] => {
@@ -258,6 +290,7 @@ function refusedFaults(tool: Part): Fault[] {
 /** Faults of all texts of a part, the names of members included. */
 function textFaults(part: Part): Fault[] {
   const faults: Fault[] = [];
+  const exceeds = partBudget();
   for (const textFound of textsOf(part)) {
     if (faults.length >= FINDINGS_PER_PART_MAX) break;
     const { text } = textFound;
@@ -268,7 +301,14 @@ function textFaults(part: Part): Fault[] {
         `where it crowds out everything else. Shorten it to ${charsMax} or less.`;
       faults.push({ rule: 'oversized-text', message });
     }
-    const hidden = hiddenCharacters(text);
+    if (exceeds(textFound)) {
+      const message =
+        `It has more than ${PART_TEXTS_MAX} texts, or ${PART_CHARS_MAX} characters in them: clients put them into every model's context, ` +
+        'where they crowd out everything else. Shorten it.';
+      faults.push({ rule: 'oversized-text', message });
+      break;
+    }
+    const hidden = hiddenCharacters(text.slice(0, charsMax));
     if (hidden === null) continue;
     const spelled = hidden.spelled === '' ? '' : ` They spell ${quoted(hidden.spelled, 100)}.`;
     const message =
@@ -277,6 +317,16 @@ function textFaults(part: Part): Fault[] {
     faults.push({ rule: 'hidden-characters', message });
   }
   return faults;
+}
+
+/** Counts texts of one part. The returned function is true from the first text beyond the limits. */
+function partBudget(): (textFound: FoundText) => boolean {
+  let [count, chars] = [0, 0];
+  return ({ text }) => {
+    count += 1;
+    chars += text.length;
+    return count > PART_TEXTS_MAX || chars > PART_CHARS_MAX;
+  };
 }
 
 interface FoundText {

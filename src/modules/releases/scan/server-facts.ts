@@ -71,23 +71,23 @@ export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | n
 }
 
 /** The warnings of a scan: words for a model, and tools that clients refuse or cannot check. */
-export function warningsOf(facts: ServerFacts, source: FactsSource): ServerWarning[] {
-  return [...wordWarnings(facts), ...toolWarnings({ ...facts, requireSchemas: source === 'server' })];
+export async function warningsOf(facts: ServerFacts, source: FactsSource): Promise<ServerWarning[]> {
+  return [...(await wordWarnings(facts)), ...(await toolWarnings({ ...facts, requireSchemas: source === 'server' }))];
 }
 
 /**
  * The findings of the security check; none means passed. Broken tools are findings where a release has no usable tool:
  * otherwise, and at a rescan, they are warnings only.
  */
-export function findingsOf(
+export async function findingsOf(
   facts: ServerFacts,
   source: FactsSource,
   snapshot: ServerSnapshot,
   isRescan = false,
-): ScanFinding[] {
+): Promise<ScanFinding[]> {
   const input = { ...facts, requireSchemas: source === 'server' };
-  const isUsable = isRescan || toolWarnings(input, UNUSABLE).length < (facts.tools?.length ?? 0);
-  const found = checkServer(input, isUsable ? BROKEN : ['refused-by-some']);
+  const isUsable = isRescan || (await toolWarnings(input, UNUSABLE)).length < (facts.tools?.length ?? 0);
+  const found = await checkServer(input, isUsable ? BROKEN : ['refused-by-some']);
   return [...found, ...oversize(snapshot)];
 }
 
@@ -137,12 +137,12 @@ export function summary({ tools, resources, resourceTemplates, prompts }: Server
 }
 
 /** The snapshot of a scanned release, in a form that Postgres can store. */
-export function snapshotOf(
+export async function snapshotOf(
   release: Release,
   facts: ServerFacts,
   source: FactsSource,
   hosted: HostedFacts | null,
-): ServerSnapshot {
+): Promise<ServerSnapshot> {
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
   const configSchema = release.configSchema ?? facts.configSchema ?? {};
   return toStorableJson({
@@ -160,6 +160,6 @@ export function snapshotOf(
     resources,
     resourceTemplates,
     prompts,
-    warnings: warningsOf(facts, source),
+    warnings: await warningsOf(facts, source),
   } satisfies ServerSnapshot);
 }
