@@ -68,6 +68,7 @@ export class UplinkGateway {
     const segments = pathname.split('/');
     const params = matchPath(PATH, segments) ?? matchPath(OLDER_PATH, segments) ?? undefined;
     const grant = await this.admission.admit(Object.assign(request, { params }), null, params ? rule : missingRule);
+    this.open.removeOnClose(request, request.socket);
     if (!params) throw new ResourceNotFoundError();
     const owned = grant.namespace as OwnedNamespace;
     const { id } = await this.connections.find(owned, String(params.connectionId), 'uplink');
@@ -83,7 +84,6 @@ export class UplinkGateway {
     }
     const { accountId, keyId } = grant.caller;
     const open = this.open.of(request);
-    this.open.removeOnClose(request, request.socket);
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
     const leave = this.limits.enter(accountId);
     await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, keyId, open, force, leave }, accept);
