@@ -26,8 +26,8 @@ export class Admission {
   ) {}
 
   /**
-   * Authenticates a request, counts it, authorizes it, and holds it among what is open. Without a promise while its key and the owner of its target are
-   * cached.
+   * Authenticates a request, counts it, authorizes it, and adds it to the open requests. Without a promise while its key and the
+   * owner of its target are cached.
    *
    * @param response gets the `RateLimit` headers; null for a WebSocket handshake
    * @throws DomainError at once or by the promise: UnauthenticatedError, TooManyError, and those of `AccessService.authorize`

@@ -64,7 +64,6 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     await this.pubSub.subscribe('auth.key-revoked', check);
     await this.pubSub.subscribe('grants.changed', check);
     await this.pubSub.subscribe('namespaces.suspended', check);
-    await this.pubSub.subscribe('servers.changed', check);
   }
 
   onApplicationBootstrap(): void {
@@ -72,14 +71,13 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   }
 
   private checkSoon(): void {
+    // One at a time, however many changes a tenant makes: the next scheduled check includes those made during this one.
     this.soon ??= Promise.resolve()
-      .then(() => {
-        this.soon = undefined;
-        return this.check(false);
-      })
+      .then(() => this.check(false))
       .catch((error: unknown) =>
         this.logger.warn({ msg: 'streams without a right are closed at the next check', err: error }),
-      );
+      )
+      .finally(() => (this.soon = undefined));
   }
 
   /** @param calls false: only of streams and tunnels */
