@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { filesUnder, isLong } from './scripts/lib.mjs';
+import { filesUnder, hasLongTests, isLong } from './scripts/lib.mjs';
 
 const common = {
   // Node itself loads the test files and what they import.
@@ -15,7 +15,6 @@ const services = {
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
 };
 const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts'));
-const hasLong = (file) => isLong(file) || /\b(longIt|longVerifies)\b/.test(readFileSync(file, 'utf8'));
 /** True for a file of which some tests do not run alone: the calls with `each` and of tables count too. */
 const hasOthers = (file) =>
   !isAlone(file) || /^\s*(it|test|verifies|longIt|longVerifies)(\.each)?\b/m.test(readFileSync(file, 'utf8'));
@@ -33,8 +32,8 @@ const only = (chosen) => ({ testMatch: chosen.length > 0 ? chosen : ['<rootDir>/
  * `unit`: no service, no database. `e2e`: everything that starts the service, on one Postgres for the whole run.
  * `long`: minutes, run by `npm run test:long`: the files of some folders, and of other files the tests made with `longIt` or
  * `longVerifies`. `alone` and `long-alone` run with one worker, after the others: what promises a wall-clock time or kills
- * processes (`aloneIt`, `aloneVerifies`; long files whose first lines say `// Runs alone:`). `redis`, `redis-long` and `redis-long-alone`: the e2e tests whose first line says so, with the
- * queue on the Redis of REDIS_FOR_TESTS.
+ * processes (`aloneIt`, `aloneVerifies`; long files whose first lines say `// Runs alone:`). `redis`, `redis-long` and
+ * `redis-long-alone`: the e2e tests whose first line says so, with the queue on the Redis of REDIS_FOR_TESTS.
  */
 export default {
   projects: [
@@ -43,7 +42,7 @@ export default {
     {
       ...services,
       displayName: 'long',
-      ...only([...files, ...unitFiles].filter((file) => hasLong(file) && !isLongAlone(file))),
+      ...only([...files, ...unitFiles].filter((file) => hasLongTests(file) && !isLongAlone(file))),
     },
     { ...services, displayName: 'alone', ...only([...files, ...unitFiles].filter(isAlone)) },
     { ...services, displayName: 'long-alone', ...only(files.filter(isLongAlone)) },

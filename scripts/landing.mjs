@@ -8,7 +8,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { filesUnder, isLong, readText, repoPath, root } from './lib.mjs';
+import { filesUnder, hasLongTests, readText, repoPath, root } from './lib.mjs';
 
 const greenFile = join(root, 'test/GREEN');
 const ageDaysMax = 3;
@@ -69,7 +69,7 @@ export function longTestsOfChange() {
   const changed = git('diff', '--name-only', green.commit).split('\n').filter(Boolean);
   const cause = changed.find((path) => global.test(path));
   if (cause) return { reason: `${cause} changed since the last full run` };
-  const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts') && isLongFile(file));
+  const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts') && hasLongTests(file));
   const closure = importClosures();
   const isReached = (file) =>
     changed.some((path) => closure([repoPath(file)]).has(path)) ||
@@ -84,10 +84,6 @@ export function longTestsOfChange() {
     changed,
     since: green,
   };
-}
-
-function isLongFile(file) {
-  return isLong(file) || /\b(longIt|longVerifies)\b/.test(readFileSync(file, 'utf8'));
 }
 
 function subjectsOf(path) {

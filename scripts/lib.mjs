@@ -148,6 +148,11 @@ export function isLong(file) {
   return /\/(docs|extension|long|soak)\//.test(repoPath(file));
 }
 
+/** True for a test file of which at least some tests run only with the long tests. */
+export function hasLongTests(file) {
+  return isLong(file) || /^import \{[^}]*\blong(It|Verifies)\b/m.test(readFileSync(file, 'utf8'));
+}
+
 /** Of the lock file and of npm's own note of what it installed: a prune or a partial install changes the latter. */
 function installHash() {
   const hash = createHash('sha256');

@@ -139,6 +139,9 @@ const statuses: Record<string, number> = {
   // The server is its own, so nobody asks for it.
   AccessRequests_ask: 409,
   AccessRequests_decide: 404,
+  // The ids of the examples are no invitations.
+  MemberInvitations_accept: 404,
+  MemberInvitations_decline: 404,
   // The only account owns a namespace, is no organization, and there is none to hand over to.
   Invitations_inviteMember: 409,
   Members_set: 409,
