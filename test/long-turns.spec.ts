@@ -7,10 +7,14 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect } from '@jest/globals';
 import { matchTool } from '../src/mcp/client/tool-catalog.js';
 import { headerParams } from '../src/mcp/client/tool-headers.js';
+import { SseParser } from '../src/mcp/client/http/sse-parser.js';
 import { parseServerCard } from '../src/mcp/client/server-card.js';
 import { bearerChallenge } from '../src/mcp/oauth/challenges.js';
 import { readDocument } from '../src/mcp/oauth/foreign-documents.js';
 import { readIngestRequest } from '../src/modules/logs/ingest/ingest-request.js';
+import { groupRecords, TraceStartCache } from '../src/modules/logs/otlp/otlp-invocations.js';
+import { decodeExport, recordsOf } from '../src/modules/logs/otlp/otlp-records.js';
+import { readBundle } from '../src/modules/releases/bundle/bundle-manifest.js';
 import { configOrder } from '../src/modules/releases/config/config-fields.js';
 import { schemaIssues } from '../src/modules/releases/scan/schema-lint.js';
 import {
@@ -20,11 +24,12 @@ import {
   wordWarnings,
   type ServerText,
 } from '../src/modules/releases/scan/security-check.js';
+import { parseSkillMd } from '../src/modules/skills/skill-md.js';
 import { REPOSITORY_LIMITS } from '../src/modules/skills/skill-package.js';
 import { linearPattern, patternsOf } from '../src/platform/json-schema/patterns.js';
 import { redactedJson } from '../src/platform/telemetry/redact-payload.js';
 import { valueRedactor } from '../src/platform/telemetry/redact-values.js';
-import { openZip } from '../src/platform/zip/zip-archive.js';
+import { openZip, type ZipArchive } from '../src/platform/zip/zip-archive.js';
 import { repairedItems } from '../src/mcp/aggregate/item-repair.js';
 import { mcpLists } from '../src/mcp/protocol/list-pages.js';
 import { defaultsOf, formOf, valueIn } from '../src/modules/console/connection/schema-form.js';
@@ -72,6 +77,15 @@ async function leastTurnOf(work: () => unknown): Promise<number> {
     least = Math.min(least, (await longestTurnOf(work)) / slowness);
   }
   return least;
+}
+
+/** What a parser throws for an invalid document; what it returns for a valid one. */
+function errorOf(parse: () => unknown): unknown {
+  try {
+    return parse();
+  } catch (error) {
+    return error;
+  }
 }
 
 const upTo = (random: () => number, max: number) => 1 + Math.floor(random() * max);
@@ -315,6 +329,14 @@ function zipOf(names: string[], extra = Buffer.alloc(0)): Buffer {
 }
 
 const unzip = (archive: Buffer) => openZip(archive, REPOSITORY_LIMITS).catch(() => null);
+const bundleWith = (fields: object): ZipArchive => ({
+  entries: new Map([['manifest.json', { size: 1, isDirectory: false, mode: 0 }]]),
+  read: () =>
+    Promise.resolve(
+      Buffer.from(JSON.stringify({ name: 'a', version: '1', server: { type: 'uv', entry_point: '' }, ...fields })),
+    ),
+  close: () => undefined,
+});
 const archives: Row[] = [
   ['a zip of 20,000 files', () => zipOf(many(20_000, (at) => `f${at}`)), unzip],
   [
@@ -328,9 +350,49 @@ const archives: Row[] = [
     unzip,
   ],
   ['a zip without an end', () => Buffer.alloc(25_000_000, 'P'), unzip],
+  [
+    'a manifest of 5,000 required values',
+    () => bundleWith({ user_config: members(5_000, { type: 'string', required: true, title: 'a', description: 'b' }) }),
+    readBundle,
+  ],
+  [
+    'a manifest of values in 99 objects',
+    () =>
+      bundleWith({
+        user_config: Object.fromEntries(
+          many(1_000, (at) => [`${'a.'.repeat(98)}${at}`, { type: 'string', title: 'a', description: 'b' }]),
+        ),
+      }),
+    readBundle,
+  ],
 ];
 
+/** A protobuf message in field `id` of another. */
+function field(id: number, content: Buffer): Buffer {
+  const length: number[] = [];
+  for (let rest = content.length; rest > 0 || length.length === 0; rest >>>= 7)
+    length.push((rest & 127) | (rest > 127 ? 128 : 0));
+  return Buffer.concat([Buffer.from([(id << 3) | 2, ...length]), content]);
+}
+
+const starts = new TraceStartCache();
+const group = (request: unknown) => groupRecords('server', recordsOf(request), new Date(), starts);
+const decode = (bytes: Buffer) => errorOf(() => group(decodeExport(bytes)));
+const emptyFields = (id: number, bytes = 1_000_000) => Buffer.alloc(bytes, Buffer.from([(id << 3) | 2, 0]));
+const inRecord = (content: Buffer) => field(1, field(2, field(2, content)));
+const exportOf = (records: unknown[]) => ({ resourceLogs: [{ scopeLogs: [{ logRecords: records }] }] });
 const logs: Row[] = [
+  ['an export of 500,000 empty records', () => field(1, field(2, emptyFields(2))), decode],
+  ['an export of 49,000 empty records', () => field(1, field(2, emptyFields(2, 98_000))), decode],
+  ['an export of 49,000 empty attributes', () => inRecord(emptyFields(6, 98_000)), decode],
+  ['an export of 49,000 empty values', () => inRecord(field(5, field(5, emptyFields(1, 98_000)))), decode],
+  ['an export of 500,000 empty resources', () => emptyFields(1), decode],
+  ['an export in JSON of 330,000 records', () => exportOf(many(330_000, () => ({}))), group],
+  [
+    'an export in JSON of 330,000 values',
+    () => exportOf([{ body: { arrayValue: { values: many(330_000, () => ({})) } } }]),
+    group,
+  ],
   [
     '1,000 invocations of 25 lines',
     () => many(1_000, () => ({ logs: many(25, () => ({ message: 'x' })) })),
@@ -353,8 +415,35 @@ const logs: Row[] = [
   ],
 ];
 
+const skillOf = (yaml: string) => {
+  const start = `---\nname: a\ndescription: b\n${yaml}`;
+  return Buffer.from(`${start.slice(0, 16_380)}\n---\nx`);
+};
+const readSkill = (content: Buffer) => errorOf(() => parseSkillMd(content));
+const skills: Row[] = [
+  ...Object.entries({
+    keys: many(4_000, (at) => `${at.toString(36)}:`).join('\n'),
+    'keys in a line': `x: {${many(4_000, (at) => at.toString(36)).join(',')}}`,
+    'equal keys': `x: {${'a,'.repeat(9_000)}}`,
+    lists: `x: ${'['.repeat(18_000)}`,
+    'invalid lines': '@\n'.repeat(9_000),
+    anchors: many(1_600, (at) => `&${at.toString(36)} ${at.toString(36)}: 1`).join('\n'),
+    'closing brackets': 'x: ]]]]\n'.repeat(2_400),
+    aliases: '*a\n'.repeat(6_000),
+    tags: '!a '.repeat(6_000),
+    colons: ': '.repeat(9_000),
+  }).map(([name, yaml]): Row => [`a front matter of ${name}`, () => skillOf(yaml), readSkill]),
+  ['a front matter without an end', () => Buffer.from(`---\n${'--- x\n'.repeat(800_000)}`), readSkill],
+];
+
+/** A chunk as a socket delivers it. */
+const chunkOf = (part: string) => Buffer.alloc(65_536, part);
+const parseStream = (chunk: Buffer) => new SseParser(() => undefined).push(chunk);
 const documentOf = (kind: 'server' | 'tokens') => (text: string) => readDocument(kind, text);
 const answers: Row[] = [
+  ...['data:a\n\n', 'data:\n', '\n', '\r', 'a\n', 'a\r', 'id:a\n', 'retry:x\n', 'data:a\r', 'data:a\r\r'].map(
+    (part): Row => [`a stream of ${JSON.stringify(part)}`, () => chunkOf(part), parseStream],
+  ),
   ...['Bearer a="', 'a ', 'a=b ', "a='", 'a'].map((part): Row => [
     `a challenge of ${part}`,
     () => many(1, () => `Bearer ${part.repeat(8_000 / part.length)}`),
@@ -373,7 +462,7 @@ const answers: Row[] = [
   ],
 ];
 
-const kinds = { icons, forms, lists, schemas, servers, archives, logs, answers };
+const kinds = { icons, forms, lists, schemas, servers, archives, logs, skills, answers };
 
 describe.each(Object.entries(kinds))('the reader of %s', (_, rows) => {
   for (const [name, input, parse] of rows) {

@@ -1,4 +1,5 @@
 import type * as Yaml from 'yaml';
+import { withoutStacks } from '../../platform/errors/without-stacks.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { lazyRequire } from '../../platform/lazy-require.js';
 import { isObject } from '../../platform/text/json.js';
@@ -16,7 +17,7 @@ export interface SkillMd {
 
 const library = lazyRequire<typeof Yaml>('yaml');
 
-/** Far more than a name and a description need; the parser's time grows with the square of the number of keys. */
+/** Far more than a name and a description need. */
 const FRONT_MATTER_LENGTH_MAX = 16 * 1024;
 
 const DESCRIPTION_LENGTH_MAX = 1024;
@@ -52,15 +53,15 @@ export function parseSkillMd(content: Buffer): SkillMd {
   }
   let fields: unknown;
   try {
-    fields = library().parse(yaml, { maxAliasCount: 10, logLevel: 'error' });
+    fields = parseYaml(yaml);
   } catch (error) {
     // Another error is about aliases that grow.
     fields = (error as Error).name === 'YAMLParseError' ? tolerantFields(yaml) : null;
     if (fields === null) {
-      // The parser counts from the line after the first `---`.
-      const [problem = ''] = (error as Error).message.split('\n');
-      const counted = problem.replace(/\bline (\d+)/, (_, line: string) => `line ${Number(line) + 1}`);
-      throw invalid(`has a front matter that is not valid YAML: ${counted}`);
+      const { message, pos } = error as Error & { pos?: [number, number] };
+      // The first line is the `---`.
+      const line = pos ? ` at line ${yaml.slice(0, pos[0]).split('\n').length + 1}` : '';
+      throw invalid(`has a front matter that is not valid YAML: ${message}${line}`);
     }
   }
   if (!isObject(fields)) throw invalid('has a front matter without fields: add name and description');
@@ -71,6 +72,20 @@ export function parseSkillMd(content: Buffer): SkillMd {
     categories: words(metadata.categories ?? fields.categories),
     servers: words(metadata.servers ?? fields.servers),
   };
+}
+
+/** Parses YAML in time that grows with its length: the library compares each key of a mapping with all others. @throws */
+function parseYaml(yaml: string): unknown {
+  const { parseDocument, isMap } = library();
+  const document = withoutStacks(() =>
+    parseDocument(yaml, { logLevel: 'error', prettyErrors: false, uniqueKeys: false }),
+  );
+  const [error] = document.errors;
+  if (error) throw error;
+  const fields: unknown = document.toJS({ maxAliasCount: 10 });
+  const { length } = isMap(document.contents) ? document.contents.items : [];
+  if (isObject(fields) && Object.keys(fields).length < length) throw new Error('a field occurs twice');
+  return fields;
 }
 
 /** Top-level keys of a front matter that is no YAML. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { bareUrl, derivedId, timeFault } from '../ingest/ingest-limits.js';
 import { outcomeOf } from '../ingest/ingest-request.js';
@@ -46,20 +47,26 @@ export class TraceStartCache {
 /** Key of the records without a trace. */
 const NO_TRACE = '';
 
+/** Records that are read in one turn of the event loop. */
+const RECORDS_PER_TURN = 5_000;
+
 /**
  * Groups log records into invocations: one per trace, and one for all records without a trace. Of several values of a
  * request's attribute the first counts. A request without attributes is a `POST` of unknown outcome.
  */
-export function groupRecords(
+export async function groupRecords(
   serverId: string,
   records: Iterable<OtlpRecord>,
   now: Date,
   starts: TraceStartCache,
-): GroupedRecords {
+): Promise<GroupedRecords> {
   const traces = new Map<string, Trace>();
   let rejected = 0;
   let reason = '';
+  let count = 0;
   for (const record of records) {
+    count += 1;
+    if (count % RECORDS_PER_TURN === 0) await nextTurn();
     const fault = add(traces, record, now);
     if (fault === null) continue;
     reason ||= fault;

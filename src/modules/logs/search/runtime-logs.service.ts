@@ -50,7 +50,7 @@ export class RuntimeLogsService {
    */
   async takeExport(server: ServerRef, request: unknown): Promise<ExportAnswer> {
     const records = recordsOf(request);
-    const { invocations, rejected, reason } = groupRecords(server.id, records, new Date(), this.traceStarts);
+    const { invocations, rejected, reason } = await groupRecords(server.id, records, new Date(), this.traceStarts);
     // The fields of a trace's request are those of its first export; lines of later exports are added.
     const parts = invocations.flatMap((invocation) => {
       const { id, serverId, lines, exceptions } = invocation;
