@@ -195,6 +195,9 @@ describe('POST /accounts/me/probe', () => {
       ...['http://[::1]:1/', 'http://169.254.169.254/latest/', 'http://10.0.0.7:22/', 'http://[fd00::1]/'].map((to) =>
         redirect(`301${to}`),
       ),
+      // Names without an address: otherwise the answers would tell which names exist inside.
+      'http://no-such-host.invalid/mcp',
+      redirect('302http://no-such-host.invalid/mcp'),
     ];
     expect(targets.length).toBeGreaterThanOrEqual(40);
     const texts = new Set<string>();

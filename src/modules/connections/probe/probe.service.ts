@@ -7,8 +7,8 @@
  * with `/mcp`. All of it takes 8 s at most.
  *
  * Limits of an account, over all processes: 4 at once, 30 in a minute, 300 in a day (TooManyError). All other failures of the
- * server are answers. Refused addresses, also those to which a server redirects, have one text, so that it tells nobody what is
- * behind them. Messages have no words of the server, and no headers.
+ * server are results. Refused addresses and names without one, even those to which a server redirects, have one message, so
+ * that nobody learns which names and addresses exist behind Slipway. Messages have no words of the server, and no headers.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -22,7 +22,6 @@ import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { isDeclared, listPages, mcpLists } from '../../../mcp/protocol/list-pages.js';
 import { UpstreamAuthRequiredError, UpstreamError, withoutWords } from '../../../mcp/protocol/mcp-errors.js';
 import { Egress } from '../../../platform/egress/egress.js';
-import { EgressRefusedError } from '../../../platform/egress/egress.errors.js';
 import { DomainError, InvalidInputError, TooManyError } from '../../../platform/errors/domain-error.js';
 import { checkedBody } from '../../../platform/http/input.pipe.js';
 import { isObject } from '../../../platform/text/json.js';
@@ -81,7 +80,8 @@ const outcome = (target: ProbeDto['target'], reason: StatusReason, message: stri
   nextStep: nextSteps[reason] ?? (reason === 'ok' ? null : ASK),
 });
 
-const refused = (): ProbeDto => outcome('url', 'blocked', 'This service does not call this address.');
+const refused = (): ProbeDto =>
+  outcome('url', 'blocked', 'Slipway does not call this address, or its name has no address.');
 
 /** Probes servers. */
 @Injectable()
@@ -180,7 +180,8 @@ export class ProbeService {
     } catch (error) {
       const status = statusAfter(error);
       if (!status) throw error;
-      if (status.reason === 'blocked' || (await this.isRefusedRedirect(error, url))) return refused();
+      const uncalled = redirectOf(error, url) ?? (status.reason === 'unreachable' ? url : null);
+      if (status.reason === 'blocked' || (uncalled && (await this.isUncallable(uncalled)))) return refused();
       if (error instanceof UpstreamAuthRequiredError) return this.login(url, headers, error, left);
       const message =
         error instanceof UpstreamError && error.failure === 'broken list'
@@ -203,15 +204,12 @@ export class ProbeService {
     }
   }
 
-  /** True if the server redirects to an address that is refused. */
-  private async isRefusedRedirect(error: unknown, from: URL): Promise<boolean> {
-    const location = error instanceof UpstreamError && (error.status ?? 0) < 400 ? error.detail : null;
-    const to = typeof location === 'string' ? parseUrl(location, from) : null;
-    if (!to) return false;
+  /** True if the egress rules refuse this URL, or DNS has no address for its host. */
+  private async isUncallable(url: URL): Promise<boolean> {
     try {
-      return (await this.egress.locate(this.egress.check(to))).refusal !== null;
-    } catch (fault) {
-      return fault instanceof EgressRefusedError;
+      return (await this.egress.locate(this.egress.check(url))).refusal !== null;
+    } catch {
+      return true;
     }
   }
 
@@ -242,6 +240,12 @@ export class ProbeService {
     }
     return { ...answer, login };
   }
+}
+
+/** The URL to which the server redirects. */
+function redirectOf(error: unknown, from: URL): URL | null {
+  const location = error instanceof UpstreamError && (error.status ?? 0) < 400 ? error.detail : null;
+  return typeof location === 'string' ? parseUrl(location, from) : null;
 }
 
 /** Opens a session, reads the first page of the tools and ends it. @throws UpstreamFailure */
