@@ -37,6 +37,10 @@ export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m 
 /** Of a row of `grants g`: expired ones count nowhere. */
 export const IS_CURRENT = '(g.expires_at IS NULL OR g.expires_at > now())';
 
+/** A sub-select of the current grants of namespaces, and of servers and connections in them: `namespace_id`. */
+export const grantsWithinNamespaces = `(SELECT coalesce(g.namespace_id, s.namespace_id, c.namespace_id) AS namespace_id FROM grants g
+    LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id WHERE ${IS_CURRENT})`;
+
 /** A sub-select of the current grants of namespaces. */
 export const namespaceGrants = `(SELECT g.namespace_id, g.subject_id FROM grants g WHERE ${IS_CURRENT})`;
 

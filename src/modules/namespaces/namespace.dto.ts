@@ -73,6 +73,11 @@ export class TransferredAccountDto {
    * @example ['acme']
    */
   namespaces: string[];
+  /**
+   * Grants in these namespaces that remain valid. The new owner can list and revoke them.
+   * @example 0
+   */
+  grants: number;
 }
 
 export class NamespaceQueryDto {

@@ -5,6 +5,7 @@ import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { Caller, NamespaceOwner, OwnedNamespace } from '../auth/access.types.js';
 import type { Suspension } from '../auth/suspension.types.js';
+import { grantsWithinNamespaces } from '../auth/memberships.access.js';
 import { listedFor } from '../auth/visible-servers.access.js';
 import { Namespace } from './namespace.entity.js';
 
@@ -113,6 +114,15 @@ export class NamespacesRepository {
       await check(tx, moved);
       return moved;
     });
+  }
+
+  /** Number of current grants of these namespaces, and of the servers and connections in them. */
+  async countGrants(namespaceIds: string[]): Promise<number> {
+    const [{ grants }] = await this.database.query<[{ grants: number }]>(
+      `SELECT count(*)::integer AS grants FROM ${grantsWithinNamespaces} g WHERE g.namespace_id = ANY($1)`,
+      [namespaceIds],
+    );
+    return grants;
   }
 
   private matching({

@@ -226,7 +226,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       this.pubSub.announce('namespaces.suspended', { name: one });
     }
     await this.deletion.revokeTokens(idsOf(moved));
-    return { success: true, namespaces: moved.map(({ name: one }) => one).sort() };
+    const grants = await this.rows.countGrants(idsOf(moved));
+    return { success: true, namespaces: moved.map(({ name: one }) => one).sort(), grants };
   }
 
   /** {@link move} of one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */

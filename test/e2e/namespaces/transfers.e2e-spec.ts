@@ -67,7 +67,7 @@ describe('the transfer of an account', () => {
     const names = `The account owns namespaces: ${namespace}. Transfer or delete them first`;
     expect([owning.status, JSON.stringify(owning.body)]).toEqual([409, expect.stringContaining(names)]);
     await app.as(app.operator).patch(`/accounts/${team}/limits`, { limits: { servers: null } });
-    expect((await transfer(app.operator, team)).body).toEqual({ success: true, namespaces: [namespace] });
+    expect((await transfer(app.operator, team)).body).toEqual({ success: true, namespaces: [namespace], grants: 0 });
 
     expect(await epochOf(id)).toBe(epoch + 1);
     expect(await app.database.query('SELECT 1 FROM upstream_credentials WHERE owner_id = $1', [id])).toEqual([]);
@@ -89,10 +89,17 @@ describe('the transfer of an account', () => {
     const namespace = await createNamespace(app, owner);
     const kept = await createNamespace(app, owner);
     const move = (by: TestAccount, body: object) => app.as(by).patch(`/namespaces/${namespace}`, body);
+    const server = await createServer(app, owner, { namespace, visibility: 'private' });
+    await app.as(owner).post(`${pathOf(server)}/grants`, { account: (await app.account()).id, level: 'call' });
+    await app.as(owner).post(`/namespaces/${namespace}/grants`, { account: (await app.account()).id, level: 'manage' });
     expect((await move(owner, {})).status).toBe(400);
     expect((await move(owner, { accountId: other.id })).status).toBe(403);
     expect((await move(other, { accountId: other.id })).status).toBe(403);
-    expect((await move(owner, { organizationId: team })).body).toEqual({ success: true, namespaces: [namespace] });
+    expect((await move(owner, { organizationId: team })).body).toEqual({
+      success: true,
+      namespaces: [namespace],
+      grants: 2,
+    });
     expect((await move(other, { accountId: other.id })).status).toBe(403);
     for (const on of [app, second]) expect((await on.as(other).get(`/connect/${namespace}`)).status).toBe(200);
     expect((await app.as(other).get(`/connect/${kept}`)).status).toBe(404);

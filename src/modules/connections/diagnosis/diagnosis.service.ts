@@ -9,7 +9,7 @@
  * Where the server requires a login, `discovery`, `client` and `token` say how far it gets without a person. `client`
  * registers Slipway where the login itself would. A login that cannot begin is the verdict, and not the page that begins it.
  *
- * At most 20 s, 8 at once, half of them for one account (503 beyond). Evidence never has the secrets that the
+ * At most 20 s, 8 concurrently, 3 of them for one account (503 beyond). Evidence never has the secrets that the
  * connection sends, nor the address of a registry server, which is its publisher's.
  */
 import { Injectable } from '@nestjs/common';
@@ -38,8 +38,9 @@ import { probeSession, probeTools, NetworkProbe, type NetworkPlace } from './pro
 /** The time of all steps together. */
 const DIAGNOSIS_MS_MAX = 20_000;
 
-/** Concurrent diagnoses of this process, of which one account may have half, and the wait for a slot. */
+/** Concurrent diagnoses of this process and of one account, and the wait for a slot. */
 const CONCURRENT_MAX = 8;
+const CONCURRENT_EACH_MAX = 3;
 const SLOT_WAIT_MS = 5_000;
 
 const network = ['target', 'dns', 'guard', 'connect', 'tls', 'http', 'era', 'authorization', 'list'] as const;
@@ -59,7 +60,7 @@ const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = 
 /** Runs the steps of a diagnosis. */
 @Injectable()
 export class DiagnosisService {
-  private readonly slots = KeyedLimiter.fair(CONCURRENT_MAX, SLOT_WAIT_MS);
+  private readonly slots = new KeyedLimiter(CONCURRENT_EACH_MAX, CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly running = new Map<string, Promise<DiagnosisDto>>();
 
   constructor(

@@ -8,7 +8,7 @@ import type { Invocation } from '../invocation.types.js';
 export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Size of a batch besides its payload. It bounds the number of rows, which each insert sums up. */
-const BATCH_BYTES = 1_024;
+const BATCH_BYTES = 4_096;
 
 /** Age at which a batch is enqueued again: its job is lost, or its worker died. */
 const OVERDUE_AFTER = `interval '5 seconds'`;
