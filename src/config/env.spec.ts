@@ -158,7 +158,7 @@ describe('loadEnv', () => {
     expect(loadEnv({ ADVERTISE_URL: 'http://fd00::12:3000' }).internalUrl).toBe('http://[fd00::12]:3000');
   });
 
-  it('names settings whose values stand in quotes', () => {
+  it('names settings whose values are quoted', () => {
     expect(faults({ APP_NAME: '"Acme"', PORT: "'80'" })).toEqual([
       'PORT must not stand in quotes.',
       'APP_NAME must not stand in quotes.',

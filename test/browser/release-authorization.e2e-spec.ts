@@ -150,7 +150,7 @@ describe('a release of a server behind OAuth', () => {
 
   longVerifies(
     'contract:release-authorization',
-    'of another server needs its own authorization, which may come late',
+    'needs its own authorization for another server, which may come late',
     async () => {
       const guarded = await authorization.protect(upstream.url);
       const [first, other] = [await createServer(app, owner), await createServer(app, owner)];

@@ -140,7 +140,7 @@ describe('the judge of the chaos run', () => {
       .filter(([, list]) => list.length > 0)
       .map(([verdict]) => verdict);
 
-  verifies('call:counted-in-chaos', 'excuses a lost connection by a fault of its own process and time alone', () => {
+  verifies('call:counted-in-chaos', 'excuses a lost connection only by a failure of its own process and time', () => {
     expect(onLost([fault('kill')], 1)).toEqual([]);
     expect(onLost([fault('worker')], 1)).toEqual([]);
     expect(onLost([fault('kill')], 2)).toEqual(['twice']);

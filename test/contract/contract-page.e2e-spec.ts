@@ -183,7 +183,7 @@ async function answers(): Promise<[operation: Operation, when: string, answer: u
 describe('docs/contract.md', () => {
   verifies(
     'contract:page',
-    'names every specified member that an answer has as null or not at all, and no other',
+    'names every specified member that a response has as null or not at all, and no other',
     async () => {
       const missing = (await answers()).flatMap(([operation, when, answer]) =>
         missingIn(operation, answer).map((one) => `${operation} | ${when} | ${one}`),

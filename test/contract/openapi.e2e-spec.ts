@@ -255,7 +255,7 @@ describe('the API document', () => {
   });
 });
 
-describe('the answers of the service', () => {
+describe('the responses of the service', () => {
   let walk: ApiWalk;
   beforeAll(() => {
     walk = new ApiWalk(url, key, document);
@@ -282,7 +282,7 @@ describe('the answers of the service', () => {
   for (const [module, file] of walks) {
     verifies(
       ['openapi:complete', 'openapi:bodies'],
-      `of ${module} are as documented`,
+      `are as documented in ${module}`,
       () => file.default(walk),
       SLOW_MS,
     );

@@ -73,7 +73,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'publishes for programs: answers at once and leaves a watcher that sees the end',
+      'publishes for programs: returns immediately and leaves a watcher that sees the end',
       async () => {
         const name = await createServer(app, owner, { namespace });
         const run = await cli.run('mcp', 'publish', everything.url, '-n', name);
@@ -169,7 +169,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'publishes a configSchema in the command or in a file, and reports the fault of an invalid one',
+      'publishes a configSchema in the command or in a file, and reports the problem with an invalid one',
       async () => {
         const schema = {
           type: 'object',

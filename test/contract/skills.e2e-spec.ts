@@ -150,7 +150,7 @@ describe('@smithery/cli 4.11', () => {
     },
   );
 
-  longVerifies('skill:publish:error-shape', 'reports the fault of a skill', async () => {
+  longVerifies('skill:publish:error-shape', 'reports the problem with a skill', async () => {
     const namespace = await createNamespace(app, owner);
     const empty = join(folder, 'not-a-skill.zip');
     await writeFile(empty, await zipOf({ 'SKILL.md': '# Just text' }));

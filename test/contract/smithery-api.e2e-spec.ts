@@ -283,7 +283,7 @@ for (const { name, base, errors, open, createConnection } of dialects) {
       expect((await client.connections.list(namespace)).connections).toHaveLength(1);
     });
 
-    verifies('contract:published-client', 'reports an unusable MCP server at once', async () => {
+    verifies('contract:published-client', 'reports an unusable MCP server immediately', async () => {
       const namespace = await createNamespace(app, account);
       const mcpUrl = `http://127.0.0.1:${await freePort()}/mcp`;
       const dead = await failure(createConnection({ client, namespace, mcpUrl }));

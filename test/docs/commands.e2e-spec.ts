@@ -21,7 +21,7 @@ afterAll(cleanUpPrograms);
 
 describe('the commands and client configurations of', () => {
   it.each(executable.map(({ page }) => page))(
-    '%s work as they stand',
+    '%s work as written',
     async (page) => {
       const found = executable.find((each) => each.page === page);
       if (!found) throw new Error(`${page} has no commands`);

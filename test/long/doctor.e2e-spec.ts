@@ -120,7 +120,7 @@ describe('slipway doctor', () => {
 
   verifies(
     'doctor:login',
-    'says whether clients log in by URL and why not, and names namespaces whose short form is a path of ours',
+    'says whether clients log in by URL and why not, and names namespaces whose short form is a Slipway path',
     async () => {
       const settings = await readySettings(generateApiKey());
       const run = async (more: Record<string, string>) => (await doctor({ ...settings, ROLES: 'api', ...more })).output;

@@ -251,8 +251,8 @@ describe('the embedded Postgres', () => {
     await second.stop();
   });
 
-  describe('says in one sentence', () => {
-    it('that the data folder cannot be written', async () => {
+  describe('reports in one sentence', () => {
+    it('a data folder that cannot be written', async () => {
       const dataDir = await emptyFolder();
       await fs.chmod(dataDir, 0o555);
       const sentence = isRoot ? await failureInChild({ dataDir, uid: nobody }) : await failure(dataDir);
@@ -261,24 +261,24 @@ describe('the embedded Postgres', () => {
       );
     });
 
-    it('that the data folder is a file', async () => {
+    it('a data folder that is a file', async () => {
       const dataDir = join(await emptyFolder(), 'file');
       await fs.writeFile(dataDir, '');
       expect(await failure(dataDir)).toMatch(/^The database cannot be kept in .*EEXIST.*\.$/);
     });
 
-    it('that the data folder has no name', async () => {
+    it('a data folder without a name', async () => {
       expect(await failure(' ')).toBe('The data folder has an empty name: give it a path.');
     });
 
-    it('that the data are of another major version', async () => {
+    it('data of another major version', async () => {
       const dataDir = await emptyFolder();
       await fs.mkdir(join(dataDir, 'pg'));
       await fs.writeFile(join(dataDir, 'pg', 'PG_VERSION'), '12\n');
       expect(await failure(dataDir)).toMatch(/was written by Postgres 12 and this is Postgres 18: .*DATABASE_URL\.$/);
     });
 
-    it('that other files are in its place, which it does not change', async () => {
+    it('other files in its place, which it does not change', async () => {
       const dataDir = await emptyFolder();
       await fs.mkdir(join(dataDir, 'pg'));
       await fs.writeFile(join(dataDir, 'pg', 'diary.txt'), '');
@@ -292,7 +292,7 @@ describe('the embedded Postgres', () => {
       expect(await failure(dataDir)).toMatch(/did not start; .*unrecognized configuration parameter "nonsense"/);
     });
 
-    it('that the platform package is missing', async () => {
+    it('a missing platform package', async () => {
       const { launcher, modules } = await copyOfOurselves(await emptyFolder());
       await fs.rm(modules, { recursive: true });
       const sentence = await failureInChild({ dataDir: await emptyFolder(), launcher });

@@ -49,7 +49,7 @@ async function longestDelay(work: Promise<unknown>[]): Promise<{ delayMs: number
 }
 
 describe('schemas that take long to compile', () => {
-  verifies('limits:tenant-schemas', 'of a mock delay no other request', async () => {
+  verifies('limits:tenant-schemas', 'delay no other request when they are of a mock', async () => {
     const tools = Array.from({ length: CALLS }, (_, i) => ({ name: `t${i}`, inputSchema: largeSchema(`t${i}`) }));
     await releaseServer(app, server, { tools });
     const mock = { enabled: true };
@@ -63,7 +63,7 @@ describe('schemas that take long to compile', () => {
     expect((await longestDelay(tools.map(call))).delayMs).toBeLessThan(DELAY_MS_MAX);
   });
 
-  verifies('limits:tenant-schemas', 'of a configuration delay no other request', async () => {
+  verifies('limits:tenant-schemas', 'delay no other request when they are of a configuration', async () => {
     const parts = Array.from({ length: 180 }, (_, i) => ({
       minLength: i % 7,
       maxLength: 1_000 + i,

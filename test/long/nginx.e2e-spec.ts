@@ -109,7 +109,7 @@ describe('the nginx sample in front of two processes', () => {
     }
   });
 
-  it('passes each event of a stream at once', async () => {
+  it('passes each event of a stream immediately', async () => {
     const name = await createServer(app, owner);
     const follower = await followLog(proxied, owner, name);
     await until(() => follower.events.length === 1, 'the stream begins');

@@ -114,7 +114,7 @@ describe('three processes', () => {
 describe('a process that is killed', () => {
   verifies(
     'oauth:crash',
-    'between the answer and the commit blocks no caller, and the next call names the next step',
+    'blocks no caller between the response and the commit, and the next call names the next step',
     async () => {
       const owner = newOwner();
       await authorize(app, owner, guarded.url);

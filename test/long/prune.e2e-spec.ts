@@ -27,7 +27,7 @@ const dayAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOStrin
 describe('slipway prune', () => {
   verifies(
     'prune:removes',
-    'counts and then removes old days of the log, old releases and unused files beside the service, and keeps the rest',
+    'counts and then removes old days of the log, old releases and unused files while the service runs, and keeps the rest',
     async () => {
       const app = await startApp({
         DATA_DIR: await dataFolder(),

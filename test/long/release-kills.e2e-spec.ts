@@ -236,7 +236,7 @@ describe('a release that only waits', () => {
 
 describe('a worker that is told to stop', () => {
   it(
-    'hands its release over at once, without waiting for the lease and without counting as killed',
+    'hands its release over immediately, without waiting for the lease and without counting as killed',
     async () => {
       // Nobody's patience: the lease is longer than the test.
       const patient = { releaseLeaseMs: 300_000 };
@@ -255,7 +255,7 @@ describe('a worker that is told to stop', () => {
 
 describe('a worker that was frozen past its lease', () => {
   it(
-    'writes nothing any more when it wakes up',
+    'no longer writes anything when it wakes up',
     async () => {
       const frozen = await startWorker();
       const { upstream, name, id } = await scanning();

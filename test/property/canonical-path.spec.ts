@@ -39,7 +39,7 @@ const targets = fc.oneof(
 );
 
 describe('the canonical path', () => {
-  it('of a canonical path is that path', () => {
+  it('is unchanged for a canonical path', () => {
     fc.assert(
       fc.property(targets, (target) => {
         const once = canonicalPath(target);
@@ -82,7 +82,7 @@ describe('the canonical path', () => {
     );
   });
 
-  verifies('path:connect-root', 'of the short form is that of the long form', () => {
+  verifies('path:connect-root', 'is the same for the short form and the long form', () => {
     const rests = fc.oneof(
       fc.constantFrom(
         '',
@@ -118,7 +118,7 @@ describe('the canonical path', () => {
     );
   });
 
-  it('of many slashes and dots takes linear time', () => {
+  it('takes linear time for many slashes and dots', () => {
     for (const piece of ['/', '%2F', '@', '../', '%']) {
       const started = performance.now();
       for (const prefix of ['/servers/a', '/connect/a', '/']) canonicalPath(`${prefix}${piece.repeat(16_384)}x`);

@@ -148,7 +148,7 @@ describe('an inferred schema', () => {
 
   verifies(
     'output-schema:paste-safe',
-    'is plain ASCII without anything that ends a script, comment or template',
+    'is plain ASCII without anything that closes a script, comment or template',
     () => {
       fc.assert(
         fc.property(day, (values) => {

@@ -94,7 +94,7 @@ describe('the form of a schema without an end', () => {
     ['is an optional object of optional ones', { anyOf: [{ properties: { a: again, b: again } }, none] }],
     ['has a default of 20,000 levels', { type: 'string', default: nested(['[', ']']) }],
     ['has a type of 20,000 levels', { type: nested(['[', ']']) }],
-  ])('that %s takes a value', (_name, x) => {
+  ])('takes a value when it %s', (_name, x) => {
     for (const schema of [
       { $defs: { x }, ...again },
       { $defs: { x }, type: 'object', properties: { a: again } },
@@ -205,7 +205,7 @@ describe('the form of any schema', () => {
     ]);
   });
 
-  it('says what is wrong beside the input', () => {
+  it('shows the problem next to the input', () => {
     const properties = { count: { type: 'integer' }, name: { type: 'string' }, unit: { enum: ['C'] }, any: {} };
     const root = formOf({ type: 'object', properties, required: ['name'] });
     const faults: Faults = new Map();

@@ -19,7 +19,7 @@ describe('the back-off after crashes', () => {
     expect(rests(10)).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
 
-  it('starts again after an answer', () => {
+  it('starts again after a reply', () => {
     const backoff = new Backoff();
     for (let crash = 0; crash < 5; crash += 1) backoff.crashed(0);
     expect(backoff.restMs(0)).toBe(8_000);

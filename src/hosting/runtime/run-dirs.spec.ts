@@ -11,7 +11,7 @@ describe('folders of running programs', () => {
   });
   afterAll(() => rm(base, { recursive: true, force: true }));
 
-  it('are private, short enough for a socket, and removed one by one or all at once', async () => {
+  it('are private, short enough for a socket, and removed one by one or together', async () => {
     const dirs = new RunDirs(base);
     const [first, second] = [await dirs.make(), await dirs.make()];
     expect((await stat(first)).mode & 0o777).toBe(0o700);
@@ -31,7 +31,7 @@ describe('folders of running programs', () => {
     await dirs.close();
   });
 
-  it('of ended processes are removed at start; those of live processes and of others stay', async () => {
+  it('are removed at start when their process has exited, and kept for live processes and other owners', async () => {
     const living = new RunDirs(base);
     const kept = await living.make();
     const own = (await readFile(`/proc/${process.pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[19];

@@ -7,7 +7,7 @@ import { Watchdog } from './watchdog.js';
 const CPU_MS = 1_000;
 
 describe('CPU time that a program uses outside of requests', () => {
-  verifies('runtime:limit:cpu', 'ends it above the limit of a request, and no request is blamed', async () => {
+  verifies('runtime:limit:cpu', 'stops the program above the limit of a request, blaming no request', async () => {
     jest.useFakeTimers();
     const watchdog = new Watchdog({ relieveMemory: () => undefined });
     try {

@@ -88,7 +88,7 @@ describe('isolation of hosted code', () => {
     );
   });
 
-  it('of a bundle ends with the service from both sides: the outer process and the first inner one', async () => {
+  it('stops a bundle with the service from both sides: the outer process and the first inner one', async () => {
     const isolation = await probeIsolation(hostWithout(), ROOT);
     const words = wrappers(isolation, { ...alone(7), root });
     expect(words.slice(0, 3)).toEqual(['setpriv', '--pdeathsig=KILL', '--']);
@@ -102,7 +102,7 @@ describe('isolation of hosted code', () => {
     expect(wrappers(noProcesses, { ...alone(7), root })).not.toContain('sh');
   });
 
-  it('has independent parts: a host that cannot end a program with the service still gives it an account', async () => {
+  it('has independent parts: a host that cannot stop a program with the service still gives it an account', async () => {
     const isolation = await probeIsolation(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
     const command = wrappers(isolation, { ...alone(7), alone: false }).join(' ');
     expect([command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual([true, false]);

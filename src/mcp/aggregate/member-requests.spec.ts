@@ -53,7 +53,7 @@ describe('a slow connection', () => {
 
   verifies(
     'union:slow-member',
-    'that is not known yet is waited for, and listed as soon as it has answered',
+    'is awaited for 5 s while it is unknown, and listed as soon as it responds',
     async () => {
       const { server, list, changes } = asking();
       server.answer = after(8_000, () => tools('first'));
@@ -63,7 +63,7 @@ describe('a slow connection', () => {
     },
   );
 
-  verifies('union:slow-member', 'that fails in the end is reported so from then on, without a wait', async () => {
+  verifies('union:slow-member', 'is reported as failed without a wait once it has failed', async () => {
     const { server, list } = asking();
     await list();
     await jest.advanceTimersByTimeAsync(STALE_MS);

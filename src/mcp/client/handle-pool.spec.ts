@@ -72,7 +72,7 @@ describe('HandlePool', () => {
     await links.close();
   });
 
-  it('stores a handle beside 40,000 others in less than 50 µs', async () => {
+  it('stores a handle among 40,000 others in less than 50 µs', async () => {
     const links = new HandlePool<HeldLink>('spec', 160_000);
     const link = new HeldLink();
     for (let i = 0; i < 40_000; i += 1) links.put(`${i}`, link, 'busy');

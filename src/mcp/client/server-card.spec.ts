@@ -44,7 +44,7 @@ describe('a server card', () => {
     });
   });
 
-  it('is refused with the place of the fault and the expected value', () => {
+  it('is rejected with the path of the problem and the expected value', () => {
     const cases: [unknown, string][] = [
       [null, 'serverCard must be an object'],
       [[], 'serverCard must be an object'],

@@ -38,7 +38,7 @@ describe('sessions of callers that answer requests of the server', () => {
     expect(ended).toEqual(['idle', 'busy']);
   });
 
-  it('are at most a hundred: the least recently used idle one is ended, none in use', async () => {
+  it('are at most a hundred: the least recently used idle one is closed, never one in use', async () => {
     const { made, ended, use } = slots();
     for (let i = 0; i < 100; i += 1) await use(`${i}`);
     await use('0');

@@ -13,7 +13,7 @@ describe('isPkceKnown', () => {
     ['https://evil.example/https://login.microsoftonline.com/x', false],
     ['http://login.microsoftonline.com/x', false],
     ['https://as.example', false],
-  ])('by default, of %s: %p', (issuer, expected) => {
+  ])('returns by default for %s: %p', (issuer, expected) => {
     expect(isPkceKnown(issuer, null)).toBe(expected);
   });
 

@@ -20,7 +20,7 @@ const samples: errors.UpstreamFailure[] = [
   new errors.UpstreamError('down', undefined, true, 'loop', 508),
 ];
 
-it('a failure is the same one in another process, with the page that ends it', () => {
+it('a failure is the same error in another process, with the page that resolves it', () => {
   for (const failure of samples) {
     const arrived = deserializeError(JSON.parse(JSON.stringify(serializeError(failure))));
     expect(arrived.constructor).toBe(failure.constructor);
@@ -63,7 +63,7 @@ it('a call whose failure two layers describe is said once to have an unknown out
   expect(message.match(/was carried out is unknown/g)).toHaveLength(1);
 });
 
-it('an answer that is not HTTP leaves open whether a call that was sent was carried out', () => {
+it('a response that is not HTTP leaves open whether a sent call was carried out', () => {
   const error = Object.assign(new Error('Expected HTTP/'), { code: 'HPE_INVALID_CONSTANT' });
   const messageOf = (written: boolean) =>
     errors.fromSocketError(error, new URL('http://a.test:1/mcp'), written).ofCall().message;

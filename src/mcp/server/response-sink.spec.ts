@@ -11,7 +11,7 @@ function unread(): ServerResponse {
 }
 
 describe('an event stream that its client does not read', () => {
-  it('is closed with more than 1 MB where it stays open, and with more than 16 MB where a call is answered', () => {
+  it('is closed above 1 MB where it stays open, and above 16 MB where it carries the response of a call', () => {
     for (const [isOpen, bytesMax] of [
       [true, MB],
       [false, 16 * MB],
@@ -46,7 +46,7 @@ describe('a request that is not answered soon', () => {
     return { types, written, sink: new ResponseSink(response) };
   }
 
-  it('gets the headers of a stream after 5 s and a comment every 10 s, then its answer', async () => {
+  it('gets the headers of a stream after 5 s and a comment every 10 s, then its response', async () => {
     const { types, written, sink } = watched();
     sink.openWhenLate();
     await jest.advanceTimersByTimeAsync(4_999);
@@ -59,7 +59,7 @@ describe('a request that is not answered soon', () => {
     expect(written.at(-1)).toBe('event: message\ndata: {}\n\n');
   });
 
-  it('is JSON when the answer comes before that', async () => {
+  it('gets JSON when the response comes before that', async () => {
     const { types, written, sink } = watched();
     sink.openWhenLate();
     await jest.advanceTimersByTimeAsync(4_999);

@@ -96,7 +96,7 @@ describe('may', () => {
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(500);
   });
 
-  it('lets a caller without a key find and call public things only', () => {
+  it('lets a caller without a key find and call only public targets', () => {
     for (const action of ACTIONS) {
       const target = { ownerId: 'other', namespace: 'acme' };
       expect(decide(ANONYMOUS, action, target)).toBe('no');
@@ -110,7 +110,7 @@ describe('may', () => {
 
 describe('a scope', () => {
   it.each(['', 'Read', 'own', 'discover', 'call:', 'call:a:b', 'call:No', ':acme', 'constructor'])(
-    '%p is none',
+    'cannot be %p',
     (text) => {
       expect(parseScope(text)).toBeNull();
     },

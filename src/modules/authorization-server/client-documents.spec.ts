@@ -133,7 +133,7 @@ describe('a document', () => {
     expect(asked).toHaveLength(2);
   });
 
-  verifies('login:client-documents', 'is fetched once for requests at the same moment, and few at once', async () => {
+  verifies('login:client-documents', 'is fetched once for concurrent requests; few fetches run together', async () => {
     const waiting: (() => void)[] = [];
     answer = ({ url: path }, response) => void waiting.push(() => response.end(documentOf(`https://${HOST}${path}`)));
     const { documents } = open();
@@ -180,7 +180,7 @@ describe('a failure', () => {
   ];
 
   for (const [what, listener, words] of answers) {
-    verifies('login:client-documents', `by ${what} is in words, and counts for 60 s`, async () => {
+    verifies('login:client-documents', `has a readable message and is cached for 60 s: ${what}`, async () => {
       answer = listener;
       const { documents, store } = open();
       const message = await refusal(documents.fetch(url));
@@ -195,7 +195,7 @@ describe('a failure', () => {
     });
   }
 
-  it.each(['headers', 'body'])('by a server that never sends its %s ends at the time limit', async (what) => {
+  it.each(['headers', 'body'])('occurs at the time limit if a server never sends its %s', async (what) => {
     answer = (_, response) => {
       if (what === 'body') response.writeHead(200, { 'content-length': 10 }).write('{');
     };
@@ -216,14 +216,14 @@ describe('a failure', () => {
     ['https://169.254.169.254/latest', '169.254.169.254 cannot be reached.'],
     ['https://user:word@docs.example.test/c', 'docs.example.test cannot be reached.'],
     [`https://${HOST}.other.example/c?secret=1`, `${HOST}.other.example cannot be reached.`],
-  ])('by the address %s reaches no server', async (address, words) => {
+  ])('occurs for the address %s without reaching a server', async (address, words) => {
     const message = await refusal(open().documents.fetch(address));
     expect(message).toContain(words);
     expect(message).not.toMatch(/secret|word@/);
     expect(asked).toEqual([]);
   });
 
-  it.each(answers)('by %s leaves the last good copy in use, also in another process', async (_, listener) => {
+  it.each(answers)('leaves the last good copy in use after %s, in other processes', async (_, listener) => {
     const { documents, store } = open();
     await documents.fetch(url);
     answer = listener;
@@ -235,7 +235,7 @@ describe('a failure', () => {
     expect(store.copies.get(url)).toBe(documentOf(url));
   });
 
-  it.each([404, 410])('%d withdraws the document: no copy is used', async (status) => {
+  it.each([404, 410])('with status %d removes the document: no copy is used', async (status) => {
     const { documents } = open();
     await documents.fetch(url);
     answer = (_, response) => void response.writeHead(status).end();

@@ -204,7 +204,7 @@ describe('OAUTH_REDIRECT_HOSTS', () => {
     ['https://evil.claude.ai/', 'and evil.claude.ai is not among them'],
     ['https://claude.ai.evil.example/', 'and claude.ai.evil.example is not among them'],
     ['vscode://x', 'lists the allowed ones in OAUTH_REDIRECT_HOSTS, and vscode: is not among them'],
-  ])('of claude.ai, loopback, cursor: and house-app: – %s: %s', (uri, words) => {
+  ])('with claude.ai, loopback, cursor: and house-app: – %s: %s', (uri, words) => {
     expect(refusal([uri], rules)).toContain(words);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { ownNext } from './own-next.js';
 
 describe('ownNext', () => {
-  it('takes pages of ours that need a person', () => {
+  it('accepts Slipway pages that need a person', () => {
     const own = [
       '/me',
       '/me/access',

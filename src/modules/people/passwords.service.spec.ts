@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { PasswordsService } from './passwords.service.js';
 
-it('two passwords are hashed at once, twenty wait, and further ones are refused until one is done', async () => {
+it('at most two passwords are hashed concurrently, twenty wait, and further ones are rejected until one is done', async () => {
   const passwords = new PasswordsService(undefined as never, undefined as never);
   const hash = () => passwords.hash('a long password');
   const hashes = Array.from({ length: 22 }, hash);

@@ -19,7 +19,7 @@ function recorded(reply: McpReply, { keepsPayload = false, method = 'tools/call'
 const failed = (text: string, more: object = {}) =>
   resultReply(JSON.stringify({ content: [{ type: 'text', text }], ...more, isError: true }));
 
-describe('the record of a call that was answered with an error', () => {
+describe('the record of a call that returned an error', () => {
   verifies('runtime-log:answered-errors', 'has 200 characters of its text, without what looks like a secret', () => {
     const secret = `sk-${'a1B2'.repeat(10)}`;
     const text = `The key ${secret} is not valid. ${'x '.repeat(200)}`;

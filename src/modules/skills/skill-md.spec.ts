@@ -46,13 +46,13 @@ describe('parseSkillMd', () => {
     ['several lines', 'description: Use when:\n  a form\n  is: blank\ntools: *', 'Use when: a form is: blank'],
     ['quotes and a fault elsewhere', "description: 'Fills in'\ntools: *", 'Fills in'],
     ['a block and a fault elsewhere', 'description: >-\n  Fills\n  in\ntools: *', 'Fills in'],
-  ])('reads name and description beside what is no YAML: %s', (_what, lines, description) => {
+  ])('reads name and description next to invalid YAML: %s', (_what, lines, description) => {
     for (const text of [`---\nname: pdf\n${lines}\n---\ntext`, `---\n${lines}\nname: pdf\n---\ntext`]) {
       expect(parse(text)).toMatchObject({ name: 'pdf', description, prompt: 'text' });
     }
   });
 
-  it('counts the lines of a fault as an editor does', () => {
+  it('numbers the line of a problem as an editor does', () => {
     expect(() => parse('---\nname: pdf\nx: [\n---\n')).toThrow(/at line [34]$/);
   });
 

@@ -20,7 +20,7 @@ function many(count: number, path: (i: number) => string, content: (i: number) =
 }
 
 describe('a skill of a repository', () => {
-  longIt('holds 1,000 files and not one more, however many lie beside it', async () => {
+  longIt('holds 1,000 files and not one more, whatever other folders contain', async () => {
     const beside = many(50, (i) => `repo/other/${i}.md`);
     expect(
       (
@@ -33,7 +33,7 @@ describe('a skill of a repository', () => {
     await expect(skillOf(many(1_000, (i) => `${i}.md`))).rejects.toBeInstanceOf(TooLargeError);
   });
 
-  it('is judged alone: links and bombs beside it do not refuse it, those in it do', async () => {
+  it('is checked alone: links and bombs outside of it are ignored, those inside reject it', async () => {
     const link = { content: 'AGENTS.md', mode: 0o120777 };
     const zeros = Buffer.alloc(3 * MB);
     const beside = { 'repo/CLAUDE.md': link, 'repo/fixtures/zeros.bin': zeros };

@@ -73,7 +73,7 @@ describe('RowCache', () => {
   it.each([
     ['a cached row', true],
     ['a row that is being read', false],
-  ])('expire: %s is read again, and used while the database is away if it is current', async (_, isRead) => {
+  ])('expire: %s is read again, and used while the database is unavailable if it is current', async (_, isRead) => {
     for (const [n, error] of [
       [1, null],
       [2, 'ECONNREFUSED'],

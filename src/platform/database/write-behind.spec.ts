@@ -98,7 +98,7 @@ describe('WriteBehind', () => {
     ]);
   });
 
-  it('writes one batch after another, never two at once', async () => {
+  it('writes one batch after another, never two concurrently', async () => {
     let running = 0;
     let most = 0;
     const behind = new WriteBehind<string, number>('bookkeeping', async () => {
@@ -129,7 +129,7 @@ describe('WriteBehind', () => {
     expect(stats()).toEqual({ ...before, dropped: before.dropped + 2 });
   });
 
-  it('holds 50,000 keys while the database is away, counts dropped ones, and still updates those it holds', async () => {
+  it('holds 50,000 keys while the database is unavailable, counts dropped ones, and still updates those it holds', async () => {
     const { behind, batches, failNext } = recorder();
     failNext();
     for (let i = 0; i < 50_003; i += 1) behind.set(`k${i}`, i);

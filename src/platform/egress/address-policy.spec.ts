@@ -74,7 +74,7 @@ describe('an address', () => {
     expect(strict.allows(address, 'mcp.example')).toBe(true);
   });
 
-  it('of IPv4 is closed exactly if a range of the special-purpose registries holds it, also mapped into IPv6', () => {
+  it('is closed as IPv4 exactly if a range of the special-purpose registries contains it, even mapped into IPv6', () => {
     const anywhere = fc.integer({ min: 0, max: 0xffff_ffff });
     const nearAnEdge = fc.tuple(fc.constantFrom(...CLOSED_RANGES), fc.integer({ min: -2, max: 2 }), fc.boolean());
     const edges = nearAnEdge.map(([[network, bits], step, atEnd]) => {
@@ -193,7 +193,7 @@ describe('EGRESS_ALLOW', () => {
     expect(parse).toThrow(/\.$/);
   });
 
-  it('of nothing opens nothing', () => {
+  it('opens nothing if it lists nothing', () => {
     expect(parseEgressAllow('')).toEqual([]);
     expect(parseEgressAllow(' , ')).toEqual([]);
   });

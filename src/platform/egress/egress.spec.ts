@@ -197,7 +197,7 @@ describe('a hostile spelling', () => {
       await refusal(() => egress.request(parsed, GET));
   });
 
-  it('of any closed IPv4 address is refused, in every notation', () => {
+  it('is refused for any closed IPv4 address, in every notation', () => {
     const egress = strict();
     const inRange = (first: number, bits: number): fc.Arbitrary<number> =>
       fc.integer({ min: 0, max: 2 ** (32 - bits) - 1 }).map((offset) => first + offset);
@@ -311,7 +311,7 @@ describe('a refusal', () => {
     expect(wrapped.message).toContain('by adding 169.254.169.254 to EGRESS_ALLOW');
   });
 
-  it('of a name shows the resolved addresses in the log only', async () => {
+  it('shows the resolved addresses of a name in the log only', async () => {
     const error = await refusal(() => strict().request(new URL('http://intra.example/'), GET));
     expect(error.message).toBe(
       'The host "intra.example" has no public address: Slipway does not dial it. An operator can allow it in EGRESS_ALLOW.',
@@ -323,7 +323,7 @@ describe('a refusal', () => {
     ...['http://us3r:s3cret@10.0.0.7/p4th?key=s3cret', 'http://10.0.0.7/p4th?key=s3cret#s3cret'],
     ...['ftp://us3r:s3cret@host/?s3cret', 'http://us3r:s3cret@:80/s3cret', 'http://us3r:s3cret@good\\s3cret'],
     ...['http://us3r:s3cret@intra.example/?s3cret', 'data:text/plain,s3cret'],
-  ])('of %p contains no secret of the URL', async (url) => {
+  ])('contains no secret of the URL %p', async (url) => {
     const egress = strict();
     const errors = [await refusal(() => egress.check(url))];
     const parsed = parse(url);
@@ -335,7 +335,7 @@ describe('a refusal', () => {
 });
 
 describe('a connection', () => {
-  it('to a name that resolves to a closed address is refused, and the target sees none', async () => {
+  it('is refused to a name that resolves to a closed address, and the target sees none', async () => {
     const { port, sockets } = await target();
     const egress = open('', resolver(['127.0.0.1']));
     const url = egress.check(`http://intra.example:${port}/`);
@@ -345,7 +345,7 @@ describe('a connection', () => {
     expect(sockets).toHaveLength(0);
   });
 
-  it('to an address literal that was never passed through check is refused, and the target sees none', async () => {
+  it('is refused to an address literal that never passed check, and the target sees none', async () => {
     const { port, sockets } = await target();
     const egress = open('');
     for (const host of ['127.0.0.1', '2130706433', '[::ffff:127.0.0.1]', 'localhost']) {
@@ -356,7 +356,7 @@ describe('a connection', () => {
     expect(sockets).toHaveLength(0);
   });
 
-  it('to a name with a closed and an open address uses the open one only', async () => {
+  it('uses only the open address of a name that also has a closed one', async () => {
     const allowed = await target();
     const forbidden = await forbiddenTarget(allowed.port);
     const resolve = resolver([forbidden.host, allowed.host, '10.0.0.1']);
@@ -419,7 +419,7 @@ describe('a connection', () => {
     expect((await ended).every(({ status }) => status === 'rejected')).toBe(true);
   });
 
-  it.each(['localhost', '127.0.0.1', '127.1'])('to %s is open with the loopback rule, by real DNS', async (host) => {
+  it.each(['localhost', '127.0.0.1', '127.1'])('is open to %s with the loopback rule, by real DNS', async (host) => {
     const { port } = await target();
     const egress = open('loopback');
     expect(await text(egress.request(egress.check(`http://${host}:${port}/`), GET))).toMatch(
@@ -568,7 +568,7 @@ bh+uc5q2ujcvYT8W1YXzAiGb4VcSVWVW3g==
     await expect(sent).rejects.toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
   });
 
-  it('to a closed address does not begin', async () => {
+  it('is not started with a closed address', async () => {
     const { port, sockets } = await tlsTarget();
     const egress = open('', resolver(['127.0.0.1']), { ca: cert });
     await refusal(() => egress.request(new URL(`https://mcp.example.test:${port}/`), GET));

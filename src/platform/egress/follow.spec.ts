@@ -66,20 +66,20 @@ describe('a redirect', () => {
     expect([start.seen, end.seen]).toEqual([['GET /here'], ['GET /there?a=1']]);
   });
 
-  it('from http to https is followed', async () => {
+  it('is followed from http to https', async () => {
     const end = await site(echo, true);
     const start = await site(redirect(`${end.url}/safe`));
     expect(await followed(start.url)).toEqual([`${end.url}/safe`, '200', '/safe']);
   });
 
-  it('from https to http is refused, and its target gets no request', async () => {
+  it('is refused from https to http, and its target gets no request', async () => {
     const end = await site(echo);
     const start = await site(redirect(`${end.url}/plain`), true);
     await expect(followed(start.url)).rejects.toMatchObject({ reason: 'without TLS', to: new URL(`${end.url}/plain`) });
     expect([start.seen, end.seen]).toEqual([['GET /'], []]);
   });
 
-  it('to http behind one from http to https is refused too', async () => {
+  it('is refused to http after one from http to https', async () => {
     const end = await site(echo);
     const middle = await site(redirect(end.url), true);
     const start = await site(redirect(middle.url));
@@ -87,19 +87,19 @@ describe('a redirect', () => {
     expect(end.seen).toEqual([]);
   });
 
-  it('to another origin is refused where that is asked for', async () => {
+  it('is refused to another origin where the caller requires the same one', async () => {
     const end = await site(echo);
     const start = await site(redirect(end.url));
     await expect(followed(start.url, { sameOrigin: true })).rejects.toMatchObject({ reason: 'another origin' });
     expect(end.seen).toEqual([]);
   });
 
-  it('to an address the policy does not allow is refused', async () => {
+  it('is refused to an address that the policy does not allow', async () => {
     const start = await site(redirect('http://127.0.0.2:1/'));
     await expect(followed(start.url)).rejects.toBeInstanceOf(EgressRefusedError);
   });
 
-  it('to a URL that would be refused as the first one is refused, and its target gets no request', async () => {
+  it('is refused to a URL that is refused as the first one, and its target gets no request', async () => {
     const end = await site(echo);
     const start = await site(redirect(end.url.replace('http://', 'http://user:password@')));
     await expect(followed(start.url)).rejects.toThrow('user name or password');

@@ -65,21 +65,21 @@ describe('with EGRESS_PROXY, a host', () => {
     },
   );
 
-  verifies('egress:proxy', 'that is a public address is reached through it, IPv6 in brackets', async () => {
+  verifies('egress:proxy', 'is reached through the proxy by its public address, IPv6 in brackets', async () => {
     for (const host of [PUBLIC_ADDRESS, '[2606:4700::1111]']) {
       expect(await get(`http://${host}:${ports.http}/`, [])).toBe(`${host}:${ports.http}`);
       expect(proxy.asked.splice(0)).toEqual([`${host}:${ports.http}`]);
     }
   });
 
-  verifies('egress:proxy', 'that this machine cannot resolve, or not in time, is resolved by the proxy', async () => {
+  verifies('egress:proxy', 'is resolved by the proxy if this machine cannot resolve it, or not in time', async () => {
     const authority = `mcp.example.test:${ports.http}`;
     expect(await get(`http://${authority}/`, [])).toBe(authority);
     expect(await get(`http://${authority}/`, null)).toBe(authority);
     expect(proxy.asked).toEqual([authority, authority]);
   });
 
-  verifies('egress:proxy', 'that EGRESS_ALLOW lists is dialled without it', async () => {
+  verifies('egress:proxy', 'is dialled without the proxy if EGRESS_ALLOW lists it', async () => {
     const listed: [allow: string, host: string][] = [
       ['127.0.0.0/8', 'git.corp.test'],
       ['git.corp.test', 'git.corp.test'],
@@ -123,13 +123,13 @@ describe('a proxy', () => {
     return message;
   }
 
-  verifies('egress:proxy:failure', 'that cannot be reached is named, without its password', async () => {
+  verifies('egress:proxy:failure', 'is named without its password when it cannot be reached', async () => {
     const port = await freePort();
     const away = proxy.url.replace(/\d+$/, String(port));
     expect(await failure(away)).toContain('cannot be used (ECONNREFUSED): its operator must check its address');
   });
 
-  verifies('egress:proxy:failure', 'that refuses is named with its status and what to do', async () => {
+  verifies('egress:proxy:failure', 'is named with its status and the next step when it refuses', async () => {
     expect(await failure(proxy.url.replace('p%40ssword', 'wrong'))).toContain('407: the operator must correct');
     proxy.refuseWith = 403;
     expect(await failure()).toContain('answered 403 for mcp.example.test:443: its rules must allow CONNECT');
@@ -137,7 +137,7 @@ describe('a proxy', () => {
     expect(await failure()).toContain('answered 503 for mcp.example.test:443: it does not reach this host');
   });
 
-  it('that does not answer HTTP is named', async () => {
+  it('is named when it does not speak HTTP', async () => {
     expect(await failure(`http://127.0.0.1:${ports.https}`)).toContain('cannot be used (');
   });
 });

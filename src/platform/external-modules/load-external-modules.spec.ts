@@ -33,7 +33,7 @@ describe('a module outside the tree', () => {
     await expect(loadExternalModules([`${folder}/.`])).rejects.toThrow('it has neither "exports" nor "main"');
   });
 
-  verifies('extension:module:one-copy', 'that is no package is refused with the reason', async () => {
+  verifies('extension:module:one-copy', 'is rejected with the reason when it is not a package', async () => {
     await expect(loadExternalModules([folder])).rejects.toThrow(`${folder}: there is no package.json.`);
     await writePackage(folder, { name: 'notes' });
     await expect(loadExternalModules([`${folder}/`])).rejects.toThrow('it has neither "exports" nor "main"');

@@ -61,7 +61,7 @@ describe('Requests that a client sends without waiting for answers', () => {
     await end();
   });
 
-  verifies('limits:pipelining', 'are not executed later, when the first ones are answered', async () => {
+  verifies('limits:pipelining', 'are not executed later, when the first ones complete', async () => {
     const { answers, client, send, bodies, arrived, shut: end } = await connected();
     send(16);
     await until(() => answers.length === 16, 'all are executed');
@@ -76,7 +76,7 @@ describe('Requests that a client sends without waiting for answers', () => {
     await end();
   });
 
-  verifies('limits:pipelining', 'are answered as long as 16 wait at most', async () => {
+  verifies('limits:pipelining', 'are executed as long as at most 16 wait', async () => {
     const { answers, client, send, bodies, shut: end } = await connected();
     for (const count of [16, 32, 48]) {
       send(16);

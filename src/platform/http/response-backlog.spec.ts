@@ -46,7 +46,7 @@ async function bytesReadBy(client: Socket): Promise<number> {
 }
 
 describe('answers that nobody reads', () => {
-  it('of one address are cut beyond a quarter, longest first; others and the newest are not', async () => {
+  it('are cut beyond a quarter per address, longest first; others and the newest are not', async () => {
     unread = new ResponseBacklog(176 * MB, trustProxy);
     const other = await asked('203.0.113.1');
     const own = [await asked('203.0.113.2'), await asked('203.0.113.2'), await asked('203.0.113.2')];
@@ -56,7 +56,7 @@ describe('answers that nobody reads', () => {
     for (const { client } of [other, ...own]) client.destroy();
   });
 
-  it('of all addresses are cut beyond the whole', async () => {
+  it('are cut when all addresses together exceed the whole', async () => {
     unread = new ResponseBacklog(48 * MB, trustProxy);
     const all = [];
     for (const n of [1, 2, 3, 4]) all.push(await asked(`203.0.113.${n}`));

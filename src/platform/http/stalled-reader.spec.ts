@@ -31,7 +31,7 @@ async function begin(agent?: http.Agent): Promise<IncomingMessage> {
 }
 
 describe('a reader', () => {
-  it('that stops reading is cut off', async () => {
+  it('is disconnected when it stops reading', async () => {
     const answer = await begin();
     answer.pause();
     await until(() => answers[0]?.destroyed, 'the answer is cut off');
@@ -40,7 +40,7 @@ describe('a reader', () => {
     expect((await broken)[0]).toMatchObject({ code: 'ECONNRESET' });
   });
 
-  it('that is slow but keeps reading receives everything, and the connection serves further requests', async () => {
+  it('receives everything when it is slow but keeps reading, and the connection serves further requests', async () => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const started = Date.now();
     for (const pauseMs of [5, 0]) {

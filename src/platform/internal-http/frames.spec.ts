@@ -20,7 +20,7 @@ const whole = Buffer.concat([
   END_FRAME,
 ]);
 
-describe('an answer between processes', () => {
+describe('a response between processes', () => {
   it('is the same however it is split into chunks', () => {
     for (let size = 1; size <= whole.length; size += 1) {
       const chunks = [];

@@ -57,7 +57,7 @@ async function ask(url: string, fill = 1, body = 'body') {
 }
 
 describe('a request to another process', () => {
-  it('arrives with head and body and is answered by messages', async () => {
+  it('arrives with head and body and gets a response of messages', async () => {
     const url = await serving((response, { head, text }) => {
       const answer = new InternalAnswer(response);
       void answer.endAfter(text().then((body) => answer.message({ head, body })));
@@ -65,7 +65,7 @@ describe('a request to another process', () => {
     expect(await ask(url)).toEqual({ messages: [{ head: { a: 1 }, body: 'body' }], error: null });
   });
 
-  it('has an unknown outcome when the answer is incomplete, however the connection ends', async () => {
+  it('has an unknown outcome when the response is incomplete, however the connection closes', async () => {
     for (const stop of [
       (response: ServerResponse) => response.end(),
       (response: ServerResponse) => response.destroy(),
@@ -95,7 +95,7 @@ describe('a request to another process', () => {
     expect((await ask('http://127.0.0.1:1')).error).toBeInstanceOf(ProcessUnreachedError);
   });
 
-  it('that is refused names the clock skew if that may be the reason', async () => {
+  it('names the clock skew as a possible reason when it is rejected', async () => {
     let date = new Date();
     const server = createServer((_request, response) => response.writeHead(404, { date: date.toUTCString() }).end());
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -107,7 +107,7 @@ describe('a request to another process', () => {
     expect(Math.abs((error as RequestRefusedError).clockSeconds ?? 0)).toBeGreaterThan(3_590);
   });
 
-  it('ignores frames after the end of its answer', async () => {
+  it('ignores frames after the end of its response', async () => {
     const faults: Error[] = [];
     const url = await serving((response) => {
       response.on('error', (error) => faults.push(error));

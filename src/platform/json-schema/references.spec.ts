@@ -48,7 +48,7 @@ describe('a resolved schema', () => {
     expect(resolved({ $ref: '#/$defs/loop' }, root)).toEqual({ $ref: '#/$defs/loop' });
   });
 
-  it('of `false` allows nothing; what is not a schema allows everything', () => {
+  it('allows nothing for `false`, and everything for a value that is not a schema', () => {
     expect(resolved({ $ref: '#/$defs/never' }, root)).toEqual({ not: {} });
     expect([resolved(true, root), resolved('text', root), resolved(undefined, root)]).toEqual([{}, {}, {}]);
   });

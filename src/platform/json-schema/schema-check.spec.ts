@@ -15,7 +15,7 @@ function doubling(): object {
 }
 
 describe('the check of a schema', () => {
-  it('names each fault with its place', () => {
+  it('names each problem with its path', () => {
     const schema = { type: 'object', required: ['a'], properties: { a: { items: { enum: [1, 2] } } } };
     const check = schemaCheck(schema, patient);
     expect(check?.({})).toBe("must have required property 'a'");
@@ -28,7 +28,7 @@ describe('the check of a schema', () => {
     ['one that refers to elsewhere', { $ref: 'https://example.com/schema' }],
     ['an invalid one', { type: 'strange' }],
     ['one larger than 256 KB', { type: 'object', description: 'x'.repeat(300_000) }],
-  ])('is none for %s', (_name, schema) => {
+  ])('is null for %s', (_name, schema) => {
     expect(schemaCheck(schema, patient)).toBeNull();
   });
 
@@ -53,7 +53,7 @@ describe('a schema whose check takes too long', () => {
     expect(performance.now() - from).toBeLessThan(20_000);
   });
 
-  it('whose compilation was aborted does not affect other schemas', () => {
+  it('does not affect other schemas when its compilation was aborted', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 6_000 }, (_none, i) => [`p${i}`, { type: 'string', minLength: 2 }]),
     );

@@ -39,7 +39,7 @@ beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate
 afterEach(() => void jest.useRealTimers());
 
 describe('the fence of a lease', () => {
-  it('ends the work of its holders when no heartbeat was answered', async () => {
+  it('stops the work of its holders when no heartbeat succeeds', async () => {
     const { registry, lost } = await registered(never);
     await jest.advanceTimersByTimeAsync(FENCE_MS - 10);
     expect([registry.epoch, lost()]).toEqual(['epoch', 0]);
@@ -47,7 +47,7 @@ describe('the fence of a lease', () => {
     expect([registry.epoch, lost()]).toEqual([null, 1]);
   });
 
-  it('counts from the sending of a heartbeat, not from its answer', async () => {
+  it('starts at the sending of a heartbeat, not at its response', async () => {
     let answers = 1;
     const slow = () => new Promise<boolean>((resolve) => setTimeout(() => resolve(true), LEASE_MS / 3));
     const { registry, lost } = await registered(() => (answers-- > 0 ? slow() : never()));

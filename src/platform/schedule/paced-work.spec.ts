@@ -13,7 +13,7 @@ function block(): void {
 describe('Work that blocks the event loop', () => {
   verifies(
     'limits:large-answers',
-    'is done at once, and after other work of its key with a pause as long',
+    'runs immediately, and after other work of its key with an equally long pause',
     async () => {
       const paced = new PacedWork();
       const done: string[] = [];
@@ -35,7 +35,7 @@ describe('Work that blocks the event loop', () => {
 });
 
 describe('Tasks that are spread over turns of the event loop', () => {
-  it('start at once up to the bound and then in order, with other work in between', async () => {
+  it('start immediately up to the limit and then in order, with other work in between', async () => {
     const turns = new PerTickQueue(2);
     const done: string[] = [];
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) turns.run(() => done.push(name));

@@ -60,7 +60,7 @@ describe('periodic work', () => {
     expect(runs).toBe(1);
   });
 
-  it('of a service begins at start, and repeats in the interval of its provider', async () => {
+  it('begins at the start of its service, and repeats in the interval of its provider', async () => {
     jest.useFakeTimers();
     try {
       class Sweeper {

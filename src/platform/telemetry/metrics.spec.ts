@@ -12,7 +12,7 @@ describe('metrics', () => {
   beforeEach(() => Logger.overrideLogger({ log: keep, warn: keep, error: keep }));
   afterEach(() => Logger.overrideLogger(false));
 
-  it('that cannot be read are left out and logged, and the others stay', async () => {
+  it('are left out and logged when they cannot be read, and the others stay', async () => {
     const metrics = on();
     metrics.gauge('slipway_broken', 'Broken.', () => {
       throw new Error('no');

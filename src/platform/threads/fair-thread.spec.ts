@@ -33,7 +33,7 @@ describe('a thread for work of tenants', () => {
 
   verifies(
     'limits:tenant-schemas',
-    'ends a job that is too slow, and runs the waiting ones in a new thread',
+    'stops a job that is too slow, and runs the waiting ones in a new thread',
     async () => {
       const thread = new FairThread(1_000);
       const turns: string[] = [];

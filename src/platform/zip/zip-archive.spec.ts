@@ -75,7 +75,7 @@ describe('openZip', () => {
     zip.close();
   });
 
-  it('keeps the faults of entries in an archive of which a part is used', async () => {
+  it('keeps problems with entries when only a part of the archive is used', async () => {
     const archive = await zipOf({
       'a/SKILL.md': 'text',
       link: { content: 'a', mode: 0o120777 },

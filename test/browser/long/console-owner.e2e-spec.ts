@@ -38,7 +38,7 @@ describe.each([
   { width: 1280, by: 'mouse', scripts: true },
   { width: 390, by: 'mouse', scripts: false },
   { width: 1280, by: 'keyboard', scripts: true },
-])('by $by at $width px, scripts: $scripts', ({ width, by, scripts }) => {
+])('using the $by at $width px, scripts: $scripts', ({ width, by, scripts }) => {
   verifies(
     'console:journey-owner',
     'an owner adds a server that wants a login, tries it and connects an app, with 16 clicks and 3 fields',

@@ -92,7 +92,7 @@ const initialize = {
 describe('a page of another origin', () => {
   verifies(
     'http:cors',
-    'that is listed uses REST and MCP endpoints with an API key, and reads their headers',
+    'uses REST and MCP endpoints with an API key and reads their headers when it is listed',
     async () => {
       const [read, put, gone, opened] = await fromPage(listed.origin, [
         { path },
@@ -110,7 +110,7 @@ describe('a page of another origin', () => {
 
   verifies(
     'http:cors',
-    'that is not listed reads and changes nothing, and no page is read by scripts',
+    'reads and changes nothing unless it is listed, and never reads Slipway pages',
     async () => {
       const requests = [
         { path },

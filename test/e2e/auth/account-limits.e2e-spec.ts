@@ -94,7 +94,7 @@ describe('artifactBytes', () => {
 });
 
 describe('the quota of running programs', () => {
-  verifies('runtime:stop:quota', 'of a release and of a connection is that of the account that owns them', async () => {
+  verifies('runtime:stop:quota', 'is that of the account that owns the release or connection', async () => {
     const limits = app.get(AccountLimitsService);
     const namespace = await createNamespace(app, account);
     const releaseId = await insertRelease(app, await createServer(app, account, { namespace }), { status: 'SUCCESS' });
@@ -135,7 +135,7 @@ describe('PATCH /accounts/{id}/limits', () => {
 describe('a quota that is used up', () => {
   verifies(
     'limits:quotas',
-    'of namespaces and keys answers 429, keeps existing ones, and does not affect other accounts',
+    'returns 429 for namespaces and keys, keeps existing ones, and does not affect other accounts',
     async () => {
       await limit({ namespaces: 5, apiKeys: 2 });
       const claims = await Promise.all(times(15, () => app.as(account).put(`/namespaces/${uniqueName('ns')}`)));
@@ -154,7 +154,7 @@ describe('a quota that is used up', () => {
     },
   );
 
-  verifies('limits:quotas', 'of servers and connections answers 429 in the shape of their path', async () => {
+  verifies('limits:quotas', 'returns 429 for servers and connections in the shape of their path', async () => {
     const namespace = await createNamespace(app, account);
     const name = await createServer(app, account, { namespace });
     const { path } = await createConnection(app, account, { transport: 'uplink' }, { namespace });
@@ -169,7 +169,7 @@ describe('a quota that is used up', () => {
     expect((await app.as(account).put(path, { name: 'renamed' })).status).toBe(200);
   });
 
-  verifies('limits:quotas', 'of one namespace leaves the other namespaces of the account alone', async () => {
+  verifies('limits:quotas', 'affects no other namespace of the account when it applies to one namespace', async () => {
     await limit({ connectionsPerNamespace: 1, serversPerNamespace: 1, skillsPerNamespace: 1 });
     const namespace = await createNamespace(app, account);
     await createServer(app, account, { namespace });
@@ -185,7 +185,7 @@ describe('a quota that is used up', () => {
     await createConnection(app, account, { transport: 'uplink' });
   });
 
-  verifies('limits:quotas', 'of skills and releases counts numbers and bytes', async () => {
+  verifies('limits:quotas', 'limits numbers and bytes of skills and releases', async () => {
     const namespace = await createNamespace(app, account);
     const name = await createServer(app, account, { namespace });
     const { path } = await createSkill(app, account, { namespace });
@@ -206,7 +206,7 @@ describe('a quota that is used up', () => {
     expect(large.body).toEqual({ error: reached('artifactBytes') });
   });
 
-  verifies('limits:log-share', 'of logs drops what one account writes, and nothing of others', async () => {
+  verifies('limits:log-share', 'drops logs that the account writes, and none of other accounts', async () => {
     const name = await createServer(app, account);
     const other = await app.account();
     const theirs = await createServer(app, other);

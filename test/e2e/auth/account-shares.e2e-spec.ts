@@ -20,8 +20,8 @@ const open: { close(): unknown }[] = [];
 
 afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
 
-describe('an account that takes all it may leaves room', () => {
-  verifies('limits:account-share', 'for tunnels of others', async () => {
+describe('an account that uses its whole limit', () => {
+  verifies('limits:account-share', 'leaves room for tunnels of others', async () => {
     const places = app.get(TunnelLimits);
     const taken = times(TUNNELS_EACH_MAX, () => places.enter(busy.id));
     const { path } = await createConnection(app, busy, { transport: 'uplink' });
@@ -46,7 +46,7 @@ describe('an account that takes all it may leaves room', () => {
     for (const leave of taken) leave();
   });
 
-  verifies('limits:account-share', 'for its own tunnels, when others of it were refused', async () => {
+  verifies('limits:account-share', 'leaves room for its own tunnels after others of it were refused', async () => {
     const { path } = await createConnection(app, busy, { transport: 'uplink' });
     open.push(await pair(app, busy, path));
     const places = app.get(TunnelLimits);
@@ -59,7 +59,7 @@ describe('an account that takes all it may leaves room', () => {
     for (const leave of taken) leave();
   });
 
-  verifies('limits:account-share', 'for release streams of others', async () => {
+  verifies('limits:account-share', 'leaves room for release streams of others', async () => {
     const name = await createServer(app, busy);
     const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
     const followers = await Promise.all(times(STREAMS_EACH_MAX, () => followRelease(app, busy, name, id)));
@@ -88,7 +88,7 @@ describe('an account that takes all it may leaves room', () => {
     }, 'a stream that ends gives its place back');
   });
 
-  verifies('limits:account-share', 'for log streams of others', async () => {
+  verifies('limits:account-share', 'leaves room for log streams of others', async () => {
     const name = await createServer(app, busy);
     const followers = await Promise.all(times(10, () => followLog(app, busy, name)));
     open.push(...followers);
@@ -102,7 +102,7 @@ describe('an account that takes all it may leaves room', () => {
     expect(follower.response.status).toBe(200);
   });
 
-  verifies('limits:account-share', 'for checks of connections of others that are due later', async () => {
+  verifies('limits:account-share', 'leaves room for checks of connections of others that are due later', async () => {
     const many = await createNamespace(app, busy);
     const url = () => `http://${uniqueName('host')}.invalid/mcp`;
     await seedConnections(

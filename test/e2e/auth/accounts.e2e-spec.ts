@@ -29,7 +29,7 @@ describe('POST /accounts', () => {
     expect(response.headers['x-should-retry']).toBe('false');
   });
 
-  verifies('account:create', 'makes one account of two requests at the same instant', async () => {
+  verifies('account:create', 'creates one account for concurrent requests with one name', async () => {
     const body = { name: uniqueName('account'), kind: 'user' };
     const made = await Promise.all([1, 2, 3].map(() => app.as(app.operator).post('/accounts', body)));
     expect(made.map(({ status }) => status).toSorted()).toEqual([201, 409, 409]);

@@ -45,7 +45,7 @@ function withKey({ key }: Key, account = owner): TestAccount {
 const moment = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('POST /accounts/{id}/api-keys', () => {
-  verifies('key:create', 'answers a key that works at once and is recognisable', async () => {
+  verifies('key:create', 'returns a key that works immediately and is recognisable', async () => {
     for (const id of ['me', owner.id]) {
       const response = await app.as(owner).post(`/accounts/${id}/api-keys`, { name: 'laptop' });
       expect(response.status).toBe(201);
@@ -67,7 +67,7 @@ describe('POST /accounts/{id}/api-keys', () => {
     }
   });
 
-  verifies('http:no-page', 'is stored by no browser, and like every answer runs and loads nothing in one', async () => {
+  verifies('http:no-page', 'returns a response that browsers neither store, run nor load anything from', async () => {
     const { headers } = await app.as(owner).post('/accounts/me/api-keys', { name: 'laptop' });
     const sandbox = { 'content-security-policy': expect.stringContaining("sandbox; default-src 'none'") };
     expect(headers).toMatchObject({ 'cache-control': 'no-store', ...sandbox });
@@ -93,7 +93,7 @@ describe('POST /accounts/{id}/api-keys', () => {
     }
   });
 
-  verifies('auth:expired-key', 'makes a key that works until its expiry and not a moment longer', async () => {
+  verifies('auth:expired-key', 'creates a key that works until its expiry and not a moment longer', async () => {
     const expiresAt = new Date(Date.now() + 3_000).toISOString();
     const made = await app.as(owner).post('/accounts/me/api-keys', { name: 'short', expiresAt });
     expect(made.body.expiresAt).toBe(expiresAt);
@@ -148,7 +148,7 @@ describe('POST /accounts/{id}/api-keys', () => {
 });
 
 describe('a key', () => {
-  verifies('key:shown-once', 'is in no answer but the one that created it', async () => {
+  verifies('key:shown-once', 'is in no response but the one that created it', async () => {
     const account = await app.account();
     const first = await createKey(account);
     const second = await createKey(account);
@@ -246,7 +246,7 @@ describe('a key', () => {
     }
   });
 
-  verifies('key:last-used', 'that was refused does not count as used', async () => {
+  verifies('key:last-used', 'is not marked as used by a rejected request', async () => {
     const { id, key } = await createKey(owner);
     await app.database.query(`UPDATE api_keys SET expires_at = now() - interval '1 s' WHERE id = $1`, [id]);
     expect((await app.as({ ...owner, key }).get('/accounts/me')).status).toBe(401);
@@ -283,7 +283,7 @@ describe('GET /accounts/{id}/api-keys', () => {
 });
 
 describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
-  verifies('auth:revoked-key', 'revokes that key on every endpoint at once, and no other', async () => {
+  verifies('auth:revoked-key', 'revokes that key on every endpoint immediately, and no other', async () => {
     const account = await app.account();
     const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
     const [doomed, kept] = [await createKey(account), await createKey(account)];
@@ -307,7 +307,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
     expect(listed.body.apiKeys.map(({ id }: Key) => id)).not.toContain(doomed.id);
   });
 
-  verifies('auth:revoked-key', 'ends the key that asks, when it is that one', async () => {
+  verifies('auth:revoked-key', 'revokes the key that sends the request', async () => {
     const key = await createKey(owner);
     expect((await app.as(withKey(key)).delete(`/accounts/me/api-keys/${key.id}`)).status).toBe(200);
     expect((await app.as(withKey(key)).get('/accounts/me')).status).toBe(401);
@@ -345,7 +345,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
 
   verifies(
     'auth:revoked-key',
-    'ends it in another process by a message, before what that process caches expires',
+    'revokes it in another process by a message, before the cache of that process expires',
     async () => {
       const elsewhere = await app.sibling();
       const now = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
@@ -359,7 +359,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
     },
   );
 
-  verifies('auth:revoked-key', 'ends it after 5 s in another process that the message does not reach', async () => {
+  verifies('auth:revoked-key', 'revokes it after 5 s in another process that the message does not reach', async () => {
     // The sibling listens on another channel, so it receives no message.
     const elsewhere = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
     const usedAt = performance.now();

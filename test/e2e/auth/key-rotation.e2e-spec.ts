@@ -55,7 +55,7 @@ describe('POST /accounts/{id}/api-keys/{keyId}/rotate', () => {
     },
   );
 
-  verifies('key:rotate', 'ends the old one at once without an overlap, in each process', async () => {
+  verifies('key:rotate', 'revokes the old one immediately without an overlap, in each process', async () => {
     const elsewhere = await app.sibling();
     try {
       const old = await makeKey();

@@ -168,7 +168,7 @@ describe('a key with scopes', () => {
     }
   });
 
-  verifies('key:scopes', 'of one namespace may do that there only', async () => {
+  verifies('key:scopes', 'is limited to the namespace of its scope', async () => {
     for (const level of keyLevels) {
       const client = await scoped(`${level}:${namespace}`);
       for (const row of inNamespace.filter(({ levels }) => levels.includes(level))) {
@@ -181,7 +181,7 @@ describe('a key with scopes', () => {
     }
   });
 
-  verifies('key:scopes', 'finds foreign things missing, not forbidden: as a key without scopes does', async () => {
+  verifies('key:scopes', 'finds foreign targets missing, not forbidden: as a key without scopes does', async () => {
     const unlimited = app.as(owner);
     for (const client of [await scoped('read'), await scoped(`manage:${namespace}`), await scoped(`call:${foreign}`)]) {
       for (const { route, ask } of inNamespace) {
@@ -196,7 +196,7 @@ describe('a key with scopes', () => {
 });
 
 describe('scopes of a new key', () => {
-  verifies('key:scopes', 'are answered and listed as given; without them a key has all rights', async () => {
+  verifies('key:scopes', 'are returned and listed as given; without them a key has all rights', async () => {
     const scopes = ['call:acme', 'read'];
     const { id } = await makeKey({ scopes });
     const [unlimited, none] = [await makeKey(), await makeKey({ scopes: null })];
@@ -205,7 +205,7 @@ describe('scopes of a new key', () => {
     expect([id, unlimited.id, none.id].map(listed)).toEqual([scopes, null, null]);
   });
 
-  verifies('key:scopes', 'that are unknown answer 400, which names them and the known ones', async () => {
+  verifies('key:scopes', 'are rejected with 400 when unknown, naming them and the known ones', async () => {
     const unknown = ['write', 'own', 'call:', 'call:a:b', 'call:No', 'discover', ''];
     for (const scope of unknown) {
       const { status, body } = await app

@@ -191,7 +191,7 @@ describe('the streams of a key', () => {
 
   aloneVerifies(
     'streams:key-ended',
-    'end with it: so does a call that waits for the answers of its client',
+    'end with it: so does a call that waits for the replies of its client',
     async () => {
       for (const each of [app, deaf]) {
         const key = await createKey();
@@ -214,7 +214,7 @@ describe('the streams of a key', () => {
     },
   );
 
-  verifies('streams:key-ended', 'are not watched any more after they ended by themselves', async () => {
+  verifies('streams:key-ended', 'are no longer watched after they closed by themselves', async () => {
     const { id, key } = await createKey();
     const session = await initialize(`${app.url}${askingMcp}`, { elicitation: {} }, '2025-06-18', `Bearer ${key}`);
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', arguments: {} } };

@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 
 describe('DELETE /accounts/{id}/api-keys/{keyId}?made=true', () => {
-  verifies('key:made-by', 'ends what a key made, through keys that are gone, in each process', async () => {
+  verifies('key:made-by', 'revokes keys that a key created, even through revoked ones, in each process', async () => {
     const leaked = await makeKey(owner);
     const second = await makeKey(leaked);
     const rotated = await app.as(second).post(`/accounts/me/api-keys/${second.id}/rotate`, {});
@@ -171,7 +171,7 @@ describe('running calls', () => {
     }
   }
 
-  verifies('key:revoked-now', 'of a revoked key are answered, and cut by now=true', async () => {
+  verifies('key:revoked-now', 'complete after their key is revoked, and are cut by now=true', async () => {
     await areCut(
       async () => {
         const key = await makeKey(owner);
@@ -181,7 +181,7 @@ describe('running calls', () => {
     );
   });
 
-  verifies('key:revoked-now', 'of a login that began with the key are cut by now=true', async () => {
+  verifies('key:revoked-now', 'are cut by now=true when their login began with the revoked key', async () => {
     const key = await makeKey(owner);
     const client = new LoginClient(app, `${app.url}${connection}/mcp`);
     await client.register();
@@ -193,7 +193,7 @@ describe('running calls', () => {
     expect(await status).toBe('cut');
   });
 
-  verifies('grants:withdrawn-now', 'by a withdrawn grant are answered, and cut by now=true', async () => {
+  verifies('grants:withdrawn-now', 'complete after their grant is revoked, and are cut by now=true', async () => {
     await areCut(
       async (at) => {
         const { body } = await app.as(owner).post(`${at}/grants`, { account: guest.id, level: 'call' });

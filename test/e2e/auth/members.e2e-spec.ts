@@ -90,7 +90,7 @@ async function privateServer(by: TestAccount, namespace: string): Promise<string
 describe('a role', () => {
   verifies(
     'team:roles',
-    'opens as much as the table says, with a key, to members, former members and strangers',
+    'opens as much as the table says, with a key, to members, former members and outsiders',
     async () => {
       const organization = await organizationOf(everybody);
       const { namespace, path } = await connectionOf(organization, editor);
@@ -225,7 +225,7 @@ describe('a role', () => {
     expect(sees).toEqual({ owner: yes, editor: yes, member: yes, guest: [false, false, false] });
   });
 
-  verifies('team:editors', 'of an editor grants to members, and makes nothing public', async () => {
+  verifies('team:editors', 'lets an editor grant to members, and make nothing public', async () => {
     const organization = await organizationOf(everybody);
     const { namespace, path } = await connectionOf(organization, editor);
     const server = await privateServer(editor, namespace);
@@ -264,7 +264,7 @@ describe('a role', () => {
     for (const account of [owner, editor]) expect((await ask(account, ['patch', serverPath, open])).status).toBe(200);
   });
 
-  verifies('team:editors', 'of an editor decides requests for access: grants to members, refuses all', async () => {
+  verifies('team:editors', 'lets an editor decide access requests: grant to members, deny any', async () => {
     const organization = await organizationOf(everybody);
     const { namespace } = await connectionOf(organization, editor);
     const serverPath = `/servers/${encodeURIComponent(await privateServer(editor, namespace))}`;
@@ -474,7 +474,7 @@ describe('an API key of an organization', () => {
 });
 
 describe('the first member', () => {
-  verifies('team:no-sign-in', 'ends the sign-in of the organization, whose keys go on', async () => {
+  verifies('team:no-sign-in', 'revokes the browser sessions of the organization, whose keys remain valid', async () => {
     const organization = await app.account({ kind: 'organization' });
     await signedInBrowser(app, organization);
     const sessions = () =>
@@ -524,7 +524,7 @@ describe('a connection of a member', () => {
 });
 
 describe('the end of a membership', () => {
-  verifies('team:logins', 'ends logins by URL that it opened, for good', async () => {
+  verifies('team:logins', 'revokes logins by URL that it opened, permanently', async () => {
     const organization = await organizationOf(everybody);
     const { path } = await connectionOf(organization);
     const browser = await signedInBrowser(app, member);
@@ -542,7 +542,7 @@ describe('the end of a membership', () => {
 
   aloneVerifies(
     'team:end',
-    'refuses calls and ends streams in every process, also in one that was not told',
+    'rejects calls and closes streams in every process, even in one without the message',
     async () => {
       const organization = await organizationOf(everybody);
       const { path } = await connectionOf(organization);

@@ -26,7 +26,7 @@ describe('operators', () => {
     await until(async () => (await listed(app.operator)) === 200, 'the operator is one again');
   });
 
-  verifies('operators:last', 'are one at least, when two end each other at the same moment', async () => {
+  verifies('operators:last', 'keep at least one when two remove each other at the same moment', async () => {
     const [first, last] = [app.operator, await app.account({ isOperator: true })];
     for (const { id } of [other])
       await app.database.query('UPDATE accounts SET is_operator = false WHERE id = $1', [id]);

@@ -59,7 +59,7 @@ const ofRest = {
 };
 
 describe('requests beyond the limit', () => {
-  verifies('limits:requests', 'of a key are 429 in the body of their path, and other keys pass', async () => {
+  verifies('limits:requests', 'return 429 for a key, in the body of their path, and other keys pass', async () => {
     const refused = await exhaust(() => send('/accounts/me', account.key), 20);
     expect(await refused.json()).toEqual(ofRest);
     expect(refused.headers.get('connection')).toBe('close');
@@ -77,7 +77,7 @@ describe('requests beyond the limit', () => {
     expect((await send('/accounts/me', (await app.account()).key)).status).toBe(200);
   });
 
-  verifies('limits:requests', 'of an account are 429, whichever of its keys is used', async () => {
+  verifies('limits:requests', 'return 429 for an account, whichever of its keys is used', async () => {
     const { body } = await app.as(account).post('/accounts/me/api-keys', { name: 'another' });
     const keys = [account.key, (body as { key: string }).key];
     let turn = 0;
@@ -85,7 +85,7 @@ describe('requests beyond the limit', () => {
     expect(await refused.json()).toEqual({ error: expect.stringMatching(/^This account has sent 30 requests/) });
   });
 
-  verifies('limits:requests', 'of an address are 429 without a valid key, and a valid key passes', async () => {
+  verifies('limits:requests', 'return 429 for an address without a valid key, and a valid key passes', async () => {
     const refused = await exhaust(() => send('/servers'), 25);
     expect(await refused.json()).toEqual({ error: expect.stringMatching(/^This address has sent 25 requests/) });
     expect((await exhaust(() => send('/oauth/client.json'), 25)).status).toBe(429);
@@ -173,7 +173,7 @@ describe('requests beyond the limit', () => {
 });
 
 describe('wrong keys', () => {
-  verifies('limits:failures', 'are 429 with a growing Retry-After, at once, and a valid key passes', async () => {
+  verifies('limits:failures', 'get 429 with a growing Retry-After, even in parallel; a valid key passes', async () => {
     const wrong = await Promise.all(times(12, () => send('/accounts/me', generateApiKey())));
     const statuses = wrong.map(({ status }) => status).sort();
     expect(statuses).toEqual([...times(5, () => 401), ...times(7, () => 429)]);
@@ -204,7 +204,7 @@ describe('a refused attempt', () => {
 
   verifies(
     'limits:failures',
-    'has one answer and one count at every door, and a missing key is no failure',
+    'has one response and one count over every interface, and a missing key is no failure',
     async () => {
       const { path } = await createConnection(app, account, { transport: 'uplink' });
       const { body } = await app.as(account).post('/accounts/me/api-keys', { name: 'narrow', scopes: ['read'] });

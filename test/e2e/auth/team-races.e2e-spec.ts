@@ -63,7 +63,7 @@ verifies('team:races', 'a namespace that moves during a release has the release 
   expect([status, body.releases]).toEqual([200, [expect.objectContaining({ status: 'SUCCESS' })]]);
 });
 
-aloneVerifies('team:races', 'a grant that expires during a stream ends it, in every process', async () => {
+aloneVerifies('team:races', 'a grant that expires during a stream closes it, in every process', async () => {
   const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
   const expiresAt = new Date(Date.now() + 2_000).toISOString();
   await app.as(owner).post(`${path}/grants`, { account: caller.id, level: 'call', expiresAt }).expect(201);

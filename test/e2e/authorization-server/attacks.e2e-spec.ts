@@ -167,7 +167,7 @@ describe('the redirect of an authorization', () => {
     }
   });
 
-  verifies('login:redirect', 'of the sign-in in between leads to our pages alone', async () => {
+  verifies('login:redirect', 'leads to Slipway pages alone after the sign-in in between', async () => {
     const client = await registered();
     const page = await consentPath(client);
     for (const next of [
@@ -182,7 +182,7 @@ describe('the redirect of an authorization', () => {
     expect((await browser.get(`/login?next=${encodeURIComponent(page)}`)).headers.location).toBe(`.${page}`);
   });
 
-  verifies('login:issuer', 'names the issuer in every answer, in errors too', async () => {
+  verifies('login:issuer', 'names the issuer in every response, including errors', async () => {
     const client = await registered();
     const allowed = await client.authorize(browser);
     const denied = await client.authorize(browser, { answer: 'deny' });
@@ -205,7 +205,7 @@ describe('the redirect of an authorization', () => {
 });
 
 describe('a code', () => {
-  verifies('login:code-once', 'works once, and its second use ends the tokens of the first', async () => {
+  verifies('login:code-once', 'works once, and its second use revokes the tokens of the first', async () => {
     const client = await registered();
     const code = await codeOf(client);
     const first = await client.redeem(code);
@@ -340,7 +340,7 @@ describe('an access token', () => {
     }
   });
 
-  verifies('login:token', 'of a server opens no path below its run endpoint', async () => {
+  verifies('login:token', 'opens no other path under the run endpoint of its server', async () => {
     const client = await registered(`${app.url}/run/${server.slug}`);
     const { access_token: own } = await client.login(browser);
     expect(await statusOf(`/run/${server.slug}`, own)).toBe(200);
@@ -466,7 +466,7 @@ describe('the consent page', () => {
   });
 });
 
-describe('a stranger', () => {
+describe('a caller without access', () => {
   const missing = uniqueName('gone');
   let pairs: [string, string, string[]][];
   beforeAll(() => {
@@ -584,7 +584,7 @@ describe('a forged host', () => {
     await secure.close();
   });
 
-  verifies('login:host', 'or a path with quotes adds nothing to the challenge', async () => {
+  verifies('login:host', 'adds nothing to the challenge, nor does a path with quotes', async () => {
     const response = await supertest(app.url)
       .post(`/run/a%22,%20resource_metadata=%22https://${UNKNOWN_HOST}`)
       .send({});
@@ -751,7 +751,7 @@ describe('a client that registered itself', () => {
     await own.close();
   });
 
-  verifies('login:revoke', 'as somebody else ends no token of theirs', async () => {
+  verifies('login:revoke', 'cannot revoke or refresh tokens of another client', async () => {
     const client = await registered();
     const { access_token: token, refresh_token: refresh } = await client.login(browser);
     const foreign = await registered();

@@ -65,7 +65,7 @@ async function calls(token: string): Promise<number[]> {
 }
 
 describe('refreshes', () => {
-  verifies('login:refresh-storm', 'of one login from 64 programs lock nothing and leave six rows', async () => {
+  verifies('login:refresh-storm', 'lock nothing and leave six rows for one login used by 64 programs', async () => {
     const client = await registered();
     const first = await client.login(browser);
     const retryAfter: (string | null)[] = [];
@@ -101,7 +101,7 @@ describe('refreshes', () => {
   });
 });
 
-describe('rows of strangers', () => {
+describe('rows of unauthenticated clients', () => {
   verifies(
     'login:waiting',
     'authorizations of one address give way to newer ones, and a long state is refused',
@@ -135,7 +135,7 @@ describe('rows of strangers', () => {
 });
 
 describe('grants', () => {
-  verifies('login:grants-budget', 'of an account give way to newer ones; a page shows 100', async () => {
+  verifies('login:grants-budget', 'give way to newer ones of their account; a page shows 100', async () => {
     const client = await registered();
     const who = await app.account();
     await app.as(person).post(`${path}/grants`, { account: who.id, level: 'call' });

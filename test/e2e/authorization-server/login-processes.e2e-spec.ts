@@ -147,7 +147,7 @@ describe('a login', () => {
 
   verifies(
     'login:processes',
-    'succeeds for 200 at once, and the service answers meanwhile',
+    'succeeds 200 times concurrently, while the service keeps responding',
     async () => {
       const friends = Array.from({ length: AT_ONCE / UNUSED_MAX }, async () => {
         const friend = await app.account();

@@ -40,7 +40,7 @@ async function json(at: string): Promise<Record<string, unknown>> {
 }
 
 describe('metadata', () => {
-  verifies('login:resource-document', 'of a resource repeat the address that was asked for', async () => {
+  verifies('login:resource-document', 'repeat the requested address of a resource', async () => {
     for (const at of [
       `${path}/mcp`,
       `${path}/mcp/`,
@@ -60,7 +60,7 @@ describe('metadata', () => {
     }
   });
 
-  verifies('login:metadata', 'of the server stand at both addresses, and nothing else is well known', async () => {
+  verifies('login:metadata', 'are served for the server at both addresses, and nothing else is known', async () => {
     const documents = [
       await json('/.well-known/oauth-authorization-server'),
       await json('/.well-known/openid-configuration'),
@@ -94,7 +94,7 @@ describe('metadata', () => {
 });
 
 describe('an MCP endpoint', () => {
-  verifies('login:challenge', 'answers 401 with its metadata to every method', async () => {
+  verifies('login:challenge', 'returns 401 with its metadata to every method', async () => {
     for (const at of [`${path}/mcp`, `/connect/${namespace}/.mcp`, '/run/some-server', '/run/some-server/mcp']) {
       for (const method of ['GET', 'POST', 'DELETE']) {
         const body = method === 'POST' ? '{"jsonrpc":"2.0","id":1,"method":"initialize"}' : undefined;
@@ -167,7 +167,7 @@ describe('scopes and lifetimes', () => {
     }
   });
 
-  verifies('login:lifetime', 'of an access token are the hours of the setting', async () => {
+  verifies('login:lifetime', 'are the hours of the setting for an access token', async () => {
     const client = await registered();
     const tokens = await client.login(browser);
     expect(tokens).toMatchObject({ expires_in: 7_200, token_type: 'Bearer' });
@@ -205,7 +205,7 @@ describe('the consent page', () => {
     return (await browser.get(String(begun.headers.location))).text;
   };
 
-  verifies('login:consent-page', 'says who asks for what, where the answer goes, and who decides', async () => {
+  verifies('login:consent-page', 'says who asks for what, where the response goes, and who decides', async () => {
     const text = await page(await registered({ client_name: 'Claude <b>' }));
     expect(text).toContain('Claude &lt;b&gt;');
     expect(text).toContain('unverified');

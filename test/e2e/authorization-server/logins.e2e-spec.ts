@@ -110,7 +110,7 @@ describe('a refresh token', () => {
     }
   });
 
-  verifies('login:replay', 'ends its login when it is used after that, and a warning says so', async () => {
+  verifies('login:replay', 'revokes its login when it is used after that, and a warning reports it', async () => {
     const client = await clientOf();
     const first = await client.login(browser);
     const second = await client.refresh(first.refresh_token);
@@ -126,7 +126,7 @@ describe('a refresh token', () => {
 
   verifies(
     'login:branches',
-    'that is used again and again has one successor, whose use it does not survive',
+    'has one successor when used repeatedly, and does not survive the use of that successor',
     async () => {
       const client = await clientOf();
       const first = await client.login(browser);
@@ -139,7 +139,7 @@ describe('a refresh token', () => {
     },
   );
 
-  verifies('login:replay', 'ends its login long after its row has gone too', async () => {
+  verifies('login:replay', 'revokes its login long after its row was deleted', async () => {
     const client = await clientOf();
     let newest = await client.login(browser);
     const { refresh_token: stolen } = newest;
@@ -157,7 +157,7 @@ describe('a refresh token', () => {
     expect(await call(app, client.resource, newest.access_token)).toBe(401);
   });
 
-  verifies('login:two-logins', 'of one login lives beside those of another one of the same client', async () => {
+  verifies('login:two-logins', 'remains valid alongside those of another login of the same client', async () => {
     const client = await clientOf();
     const first = await client.login(browser);
     let one = (await client.refresh(first.refresh_token)).body;
@@ -173,7 +173,7 @@ describe('a refresh token', () => {
     expect(await call(app, client.resource, two.body.access_token)).toBe(200);
   });
 
-  verifies('login:two-connectors', 'of one connector leaves the other connector of the client alone', async () => {
+  verifies('login:two-connectors', 'revokes the login of its connector, not that of the other connector', async () => {
     const [one, two] = [await clientOf(), await clientOf()];
     const first = await one.login(browser);
     two.id = one.id;
@@ -300,7 +300,7 @@ const endings: Record<string, () => Promise<Ending>> = {
 describe('a login', () => {
   verifies(
     'login:ends',
-    'ends with everything that ends it, within 5 s, with its streams, in a process too that no message reaches',
+    'is revoked by each listed event within 5 s, with its streams, even in a process that no message reaches',
     async () => {
       const logins = await Promise.all(
         Object.entries(endings).map(async ([name, make]) => {
@@ -338,7 +338,7 @@ describe('a login', () => {
     60_000,
   );
 
-  verifies('login:revoke', 'is ended at /me/access by its own person alone', async () => {
+  verifies('login:revoke', 'is revoked at /me/access by its own user only', async () => {
     const client = await clientOf();
     const { access_token: token } = await client.login(browser);
     const [grant = ''] = await grantsOf(client);
@@ -465,7 +465,7 @@ describe('a remembered consent', () => {
 
   verifies(
     'login:remembered',
-    'ends with the login at /me/access, and for who may not use the endpoint any more',
+    'is revoked with the login at /me/access, and for users without access to the endpoint',
     async () => {
       const client = await clientOf();
       await client.login(browser, remember);

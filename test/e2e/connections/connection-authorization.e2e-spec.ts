@@ -203,7 +203,7 @@ describe('the token of a connection', () => {
 
   verifies(
     'connection:state:refresh-refused',
-    'whose refresh is refused makes it `auth_required` at once, and a new authorization heals it',
+    'sets the connection to `auth_required` immediately when its refresh is rejected, until a new authorization',
     async () => {
       const { path, id } = await authorized();
       const { refreshToken = '' } = server.issued.at(-1) ?? {};

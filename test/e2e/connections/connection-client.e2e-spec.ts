@@ -246,7 +246,7 @@ describe('a client that was given', () => {
     },
   );
 
-  verifies('connection:setup:client-refused', 'and refused is reported as wrong and requested again', async () => {
+  verifies('connection:setup:client-refused', 'is reported as wrong when rejected, and requested again', async () => {
     const connection = await connect();
     const refused = await give(connection, { id: ID, secret: 'wrong' });
     expect([refused.status, refused.html]).toEqual([502, expect.stringContaining('does not accept the client ID')]);
@@ -259,7 +259,7 @@ describe('a client that was given', () => {
 
   verifies(
     ['connection:setup:client-refused', 'connection:state:refresh-refused'],
-    'and refused at a refresh ends the authorization, and is not replaced by a registration',
+    'invalidates the authorization when rejected at a refresh, without a new registration',
     async () => {
       const hand = { clientId: ID, clientSecret: SECRET, redirectUri: `${app.env.baseUrl}/oauth/callback` };
       const strict = await startAuthorizationServer({ registers: false, clients: [hand] });

@@ -122,7 +122,7 @@ describe('the way to a server', () => {
     expect(walk(untrusted)).toMatch(/connect ok, tls failed, http skipped/);
   });
 
-  verifies('diagnosis:steps', 'stops at an unknown revision, and at a list without an answer', async () => {
+  verifies('diagnosis:steps', 'stops at an unknown revision, and at a list without a result', async () => {
     const odd = closing(
       await startScripted((message, res) => {
         if (message.method === 'tools/list') {
@@ -226,7 +226,7 @@ describe('ownership', () => {
 });
 
 describe('a connection that needs a login', () => {
-  verifies('diagnosis:login', 'is told how far the login gets, and what the provider said', async () => {
+  verifies('diagnosis:login', 'reports how far the login gets, and the message of the provider', async () => {
     const provider = await startQuirky();
     const told = async (quirk: Quirk, body: object = {}) => {
       await app.database.query('DELETE FROM oauth_clients');

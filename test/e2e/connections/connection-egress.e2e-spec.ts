@@ -100,7 +100,7 @@ describe('a connection to a closed address', () => {
     expect(upstream.connections).toBe(0);
   });
 
-  verifies('egress:scheme', 'by another scheme is refused before it is stored', async () => {
+  verifies('egress:scheme', 'is rejected with another scheme before it is stored', async () => {
     const namespace = await createNamespace(strict, owner);
     for (const mcpUrl of [
       ...['file:///etc/passwd', 'ftp://a.example/', 'gopher://127.0.0.1:6379/_', 'ws://a.example/', 'wss://a.example/'],
@@ -173,7 +173,7 @@ async function forbiddenNeighbour(port: number): Promise<{ host: string; arrived
 }
 
 describe('a connection to a name', () => {
-  verifies('egress:dns', 'of this machine that resolves to a closed address is refused, by real DNS', async () => {
+  verifies('egress:dns', 'is refused if a name of this machine has a closed address, by real DNS', async () => {
     const upstream = await start();
     let tried = 0;
     for (const name of ['localhost', 'ip6-localhost', hostname()]) {
@@ -244,7 +244,7 @@ describe('a connection to a name', () => {
 });
 
 describe('a redirect', () => {
-  verifies('egress:redirect', 'to a private address is reported and not followed', async () => {
+  verifies('egress:redirect', 'is reported and not followed to a private address', async () => {
     const inside = await start();
     await allowing('127.0.0.1', async (app) => {
       for (const redirectStatus of [301, 302, 303, 307, 308] as const) {

@@ -121,7 +121,7 @@ describe('a connection to a server that requires values', () => {
     },
   );
 
-  verifies('connection:state:input-supplied', 'is connected at once when they are given up front', async () => {
+  verifies('connection:state:input-supplied', 'is connected immediately when they are given up front', async () => {
     const { mcpUrl } = (await connect()).body;
     const { body } = await connect({ mcpUrl: `${mcpUrl}?region=us`, headers: { 'X-Given-Key': SECRET } });
     expect(body.status.state).toBe('connected');
@@ -201,7 +201,7 @@ describe('a connection to a server that requires values', () => {
     expect(codes).toEqual([200, 200, 200, 200, 400, 400]);
   });
 
-  verifies('connection:put:input-url', 'by its URL takes another query only while values are waited for', async () => {
+  verifies('connection:put:input-url', 'takes another query for its URL only while values are missing', async () => {
     const open = await startUpstream();
     const { path, connectionId } = await connect({ mcpUrl: open.url });
     expect(await put(path, { mcpUrl: `${open.url}?a=1` })).toMatchObject({ code: 409, error: 'conflict' });
@@ -220,7 +220,7 @@ describe('a connection to a server that requires values', () => {
 describe('the form of a setup link', () => {
   verifies(
     ['connection:setup:form', 'connection:setup:link'],
-    'shows the error beside each field, repeats no secret, and stores nothing before all are valid',
+    'shows the error next to each field, repeats no secret, and stores nothing before all are valid',
     async () => {
       const { path } = await connect();
       const link = await opened(path);
@@ -432,7 +432,7 @@ describe('a setup link', () => {
 
   verifies(
     'connection:setup:link',
-    'that was changed, belongs to another connection or has expired opens nothing',
+    'opens nothing when it was changed, belongs to another connection or has expired',
     async () => {
       const { path, body } = await connect();
       const other = new URL((await connect()).body.status.setupUrl ?? '');

@@ -249,7 +249,7 @@ describe('GET /connect/{namespace}', () => {
 
   verifies(
     ['connection:list:filter-name', 'connection:list:filter-url', 'connection:list:filter-metadata'],
-    'a filter that no connection can match is answered or refused, never with a 500',
+    'a filter that no connection can match succeeds or is rejected, without a 500',
     async () => {
       const { namespace } = await seeded([{}]);
       for (const [query, status] of [

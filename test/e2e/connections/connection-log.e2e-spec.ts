@@ -151,7 +151,7 @@ describe('success', () => {
     expect(ends(await logOf(uplink))).toEqual(['denied UplinkDisconnectedError']);
   });
 
-  verifies('log:failures', 'errors that the MCP server answers with are told from results', async () => {
+  verifies('log:failures', 'errors from the MCP server are distinguished from results', async () => {
     const path = await connect((await start()).url);
     for (const tool of ['fail', 'rpc_error', 'echo']) {
       const rest = await send(app, owner, `${path}/.tools/${tool}`, { message: 'hi' });

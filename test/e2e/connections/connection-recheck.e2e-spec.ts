@@ -108,7 +108,7 @@ async function waiting(): Promise<Row[]> {
 
 const recheck = (at = app) => at.get(ConnectionRechecker).run();
 
-describe('a connection whose server is away', () => {
+describe('a connection whose server is unavailable', () => {
   verifies(
     'connection:recheck:heals',
     'is checked without a call, and connected when its server is available again',
@@ -138,7 +138,7 @@ describe('a connection whose server is away', () => {
     },
   );
 
-  verifies('connection:recheck:polite', 'is waited for ever longer, up to an hour', async () => {
+  verifies('connection:recheck:polite', 'is checked at growing intervals, up to an hour', async () => {
     await connect();
     const seen: Row[] = await waiting();
     for (let look = 0; look < 8; look += 1) {

@@ -114,7 +114,7 @@ describe("the text of the server's refusal", () => {
 describe('a server that works', () => {
   verifies(
     ['connection:state:connected', 'connection:status:values'],
-    'makes the connection `connected`, without a message',
+    'sets the connection to `connected`, without a message',
     async () => {
       const upstream = await start();
       const { body } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -251,10 +251,10 @@ describe('a server that works', () => {
   );
 });
 
-describe('a server that answers 401', () => {
+describe('a server that returns 401', () => {
   verifies(
     'connection:state:auth-required',
-    'makes the connection `auth_required`, with or without a challenge, and the status suggests a header',
+    'sets the connection to `auth_required`, with or without a challenge, and the status suggests a header',
     async () => {
       for (const challenge of [undefined, 'Basic realm="x"', false] as const) {
         const { url } = closing(await startFaulty('needs-auth', { challenge }));
@@ -273,7 +273,7 @@ describe('a server that answers 401', () => {
     },
   );
 
-  verifies('connection:state:auth-required', 'to given headers is reported as a refusal of these headers', async () => {
+  verifies('connection:state:auth-required', 'is reported to reject the headers of the connection', async () => {
     const upstream = await start({ requireHeaders: { 'x-key': 'right' } });
     const { body } = await createConnection(app, owner, { mcpUrl: upstream.url, headers: { 'X-Key': 'wrong' } });
     expect(body.status).toMatchObject({
@@ -439,7 +439,7 @@ describe('a target that cannot be used', () => {
 
   verifies(
     'connection:state:error',
-    'each kind of failure has its own message, which states the fault and contains no secret',
+    'each kind of failure has its own message, which states the problem and contains no secret',
     async () => {
       const kinds: FaultKind[] = [
         ...([

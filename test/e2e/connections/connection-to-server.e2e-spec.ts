@@ -135,7 +135,7 @@ describe('a connection to a registered server', () => {
     await Promise.all([none.close(), set.close()]);
   });
 
-  verifies('connection:create:server-unknown', 'that does not exist is refused, under every spelling', async () => {
+  verifies('connection:create:server-unknown', 'is rejected for a missing server, under every spelling', async () => {
     const name = `${uniqueName('ns')}/nothing`;
     for (const body of [
       { server: name },
@@ -279,7 +279,7 @@ export default () => new Server({ name: 'x', version: '1' });`;
     await app.as(owner).delete(path);
   });
 
-  verifies('connection:create:source', 'of any other shape is refused', async () => {
+  verifies('connection:create:source', 'is rejected in any other shape', async () => {
     for (const [given, message] of [
       [{ ...source(module), kind: 'script' }, /source\.kind must be "module"/],
       [{ ...source(module), more: 1 }, /no member "more"/],
@@ -306,7 +306,7 @@ export default () => new Server({ name: 'x', version: '1' });`;
 describe('another target', () => {
   verifies(
     ['connection:put:url-conflict', 'connection:put:transport-conflict'],
-    'answers 409, the same one 200',
+    'returns 409, the same one 200',
     async () => {
       const [one, two] = [
         await externalServer(app, owner, upstream.url),

@@ -72,7 +72,7 @@ describe('POST /connect/{namespace}', () => {
       'connection:field:status',
       'connection:state:connected',
     ],
-    'a URL alone makes a connection with every field, found by get and list, after a real initialization',
+    'a URL alone creates a connection with every field, found by get and list, after a real initialization',
     async () => {
       const upstream = await start();
       const namespace = await createNamespace(app, owner);
@@ -113,7 +113,7 @@ describe('POST /connect/{namespace}', () => {
 
   verifies(
     ['connection:create:duplicates', 'connection:id:generated'],
-    'each POST to one URL makes a connection with an id of its own',
+    'each POST to one URL creates a connection with an id of its own',
     async () => {
       const { url } = await start();
       const namespace = await createNamespace(app, owner);
@@ -503,7 +503,7 @@ describe('the server info of a server', () => {
 describe('PUT /connect/{namespace}/{connectionId}', () => {
   verifies(
     ['connection:put:created', 'connection:id:developer-defined'],
-    'a free id makes a connection with that id',
+    'creates a connection with a free id',
     async () => {
       const { url } = await start();
       const namespace = await createNamespace(app, owner);
@@ -600,7 +600,7 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
 
   verifies(
     'connection:put:url-conflict',
-    'another URL answers 409, not to be repeated, and changes nothing',
+    'rejects another URL with 409, not to be retried, and changes nothing',
     async () => {
       const [upstream, elsewhere] = [await start(), await start()];
       const { path, body } = await createConnection(app, owner, { mcpUrl: upstream.url, name: 'First' });
@@ -655,7 +655,7 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
     expect((await app.as(owner).get(`/connect/${namespace}/a-b`)).status).toBe(200);
   });
 
-  verifies('connection:put:concurrent', 'simultaneous PUTs of one new id make one connection', async () => {
+  verifies('connection:put:concurrent', 'creates one connection for concurrent PUTs of one new id', async () => {
     const second = await app.sibling();
     try {
       const { url } = await start();
@@ -679,7 +679,7 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
 
   verifies(
     'connection:put:foreign',
-    'a foreign namespace has the answer of an unknown one, and its connection is unchanged',
+    'returns the response of an unknown namespace for a foreign one, and leaves its connection unchanged',
     async () => {
       const upstream = await start();
       const { path, namespace, body } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -737,7 +737,7 @@ describe('GET /connect/{namespace}/{connectionId}', () => {
 describe('DELETE /connect/{namespace}/{connectionId}', () => {
   verifies(
     ['connection:delete:deleted', 'connection:delete:not-found'],
-    'a connection is gone, from get, list and calls, and cannot be deleted twice',
+    'removes a connection from get, list and calls, and cannot delete it twice',
     async () => {
       const upstream = await start();
       const { path, namespace } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -760,7 +760,7 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
 
   verifies(
     ['auth:owner:delete-connection', 'connection:delete:not-found'],
-    'a foreign connection has the answer of an unknown one and is kept',
+    'treats a foreign connection as an unknown one, and keeps it',
     async () => {
       const upstream = await start({ sessions: true });
       const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -838,7 +838,7 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
     },
   );
 
-  verifies('connection:delete:upstream-down', 'it is gone although its upstream is dead or silent', async () => {
+  verifies('connection:delete:upstream-down', 'deletes it although its upstream is dead or silent', async () => {
     const dead = await start({ sessions: true });
     const silent = closing(await startFaulty('silent'));
     const connections = [

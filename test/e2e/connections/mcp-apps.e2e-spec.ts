@@ -89,7 +89,7 @@ describe('extensions at the endpoints of a connection and of a server', () => {
     expect(opened).toContainEqual(capabilities);
   });
 
-  verifies('mcp:extensions', 'of more than 1 KB, and of the eleventh kind, leave the session of all', async () => {
+  verifies('mcp:extensions', 'are left out above 1 KB, and from the eleventh kind on', async () => {
     const { url, opened } = await startApps(PAGE);
     const namespace = await namespaceWith({ apps: url });
     const path = `/connect/${namespace}/apps/mcp`;
@@ -135,7 +135,7 @@ describe('pages of MCP Apps at the endpoint of a namespace', () => {
     await expect(client.readResource({ uri: PAGE })).rejects.toThrow('Unknown resource');
   });
 
-  verifies('union:apps', 'of a published server are read as at the server', async () => {
+  verifies('union:apps', 'are read for a published server as at the server itself', async () => {
     const handler = createMcpHandler(() => createMapServer() as never, { legacy: 'stateless' });
     const toNode = toNodeHandler(handler);
     const server = createHttpServer((req, res) => void toNode(req, res));

@@ -31,7 +31,7 @@ async function seenOf(body: Record<string, unknown>): Promise<string> {
 }
 
 describe('a mock that fails', () => {
-  verifies('connection:mock:state', 'answers as a real connection whose server does, and asks no server', async () => {
+  verifies('connection:mock:state', 'responds like a real one whose server fails, and contacts no server', async () => {
     const header = { type: 'string', title: 'X-Api-Key', 'x-from': { header: 'X-Api-Key' } };
     const configSchema = { type: 'object', required: ['apiKey'], properties: { apiKey: header } };
     for (const [state, code, headers, word] of [

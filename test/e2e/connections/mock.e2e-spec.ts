@@ -181,7 +181,7 @@ describe('a simulated connection', () => {
 
   verifies(
     'connection:mock:deterministic',
-    'gives the same calls the same answers: in another namespace, made anew, and in another process',
+    'gives the same calls the same results: in another namespace, created again, and in another process',
     async () => {
       const id = uniqueName('mock');
       const scenario = echoing({ result: 'one', times: 1 }, { arguments: { message: 'Hello' }, error: 'two' });

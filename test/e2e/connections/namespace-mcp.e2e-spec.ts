@@ -339,7 +339,7 @@ describe('a server with everything', () => {
 
   verifies(
     'union:any-method',
-    'a log level is set, and a method is answered by the server that supports it',
+    'a log level is set, and a method is handled by the server that supports it',
     async () => {
       const namespace = await namespaceWith({ one: await rich(''), two: (await start()).url });
       const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());

@@ -83,7 +83,7 @@ describe('POST /accounts/me/probe', () => {
     },
   );
 
-  verifies('probe:one-session', 'opens one session, reads the first page of tools, and ends it', async () => {
+  verifies('probe:one-session', 'opens one session, reads the first page of tools, and closes it', async () => {
     const upstream = await start({ sessions: true });
     await probed({ mcpUrl: upstream.url });
     await upstream.waitFor(({ sessions }) => sessions.size === 0);
@@ -229,7 +229,7 @@ describe('POST /accounts/me/probe', () => {
     }
   });
 
-  verifies('probe:budget', '4 at once, 30 in a minute and 300 in a day hold over two processes', async () => {
+  verifies('probe:budget', 'allows 4 concurrent probes, 30 a minute and 300 a day over two processes', async () => {
     const second = await app.sibling();
     const both = (at: number) => (at % 2 === 0 ? app : second);
     const mcpUrl = `${app.url}/mcp`;

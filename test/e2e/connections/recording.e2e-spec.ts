@@ -152,7 +152,7 @@ describe('a recording', () => {
 describe('a mock that replays', () => {
   verifies(
     ['connection:recording:replayed', 'connection:mock:never-reaches-upstream'],
-    'answers with the recorded results in their order, and marks the source of other results',
+    'returns the recorded results in their order, and marks the source of other results',
     async () => {
       const path = await real();
       await record(path, true);

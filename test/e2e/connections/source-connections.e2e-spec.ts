@@ -109,7 +109,7 @@ describe('a connection with a module of its own', () => {
 
   verifies(
     'connection:create:source-invalid',
-    'is refused when it does not compile, with line and column of each fault',
+    'is rejected when it does not compile, with line and column of each problem',
     async () => {
       for (const [contents, line, column, message] of [
         ['export default () => {\n  const a: = 1;\n};', 2, 12, /Unexpected/],

@@ -96,7 +96,7 @@ describe('success', () => {
     expect(JSON.parse(textOf((await call(path, 'asks', {})).body))).toMatchObject({ error: { code: -32601 } });
   });
 
-  verifies('call:tool-failure', 'a tool that fails answers 200 with its result byte for byte', async () => {
+  verifies('call:tool-failure', 'a tool that fails returns 200 with its result byte for byte', async () => {
     const rawToolResult = '{"isError" : true,"content":[],"code":9007199254740993}';
     const { path } = await connected({ rawToolResult });
     expect(await call(path, 'raw', {})).toMatchObject({ status: 200, text: rawToolResult });
@@ -120,7 +120,7 @@ describe('validation', () => {
     expect(upstream.requests).toHaveLength(before);
   });
 
-  verifies('call:unknown-tool', 'a tool that does not exist answers 404, by every kind of upstream', async () => {
+  verifies('call:unknown-tool', 'a missing tool returns 404 with every kind of upstream', async () => {
     for (const options of [{}, { sse: true }, { modernOnly: true }]) {
       const { path } = await connected(options);
       for (const missing of ['nothing', 'repo', 'repo/nothing', 'echo/deeper', 'Echo', '%00']) {
@@ -166,7 +166,7 @@ describe('validation', () => {
 });
 
 describe('failures of the upstream', () => {
-  verifies('call:upstream-rejects', 'a JSON-RPC error answers 422 with the message of the server', async () => {
+  verifies('call:upstream-rejects', 'a JSON-RPC error returns 422 with the message of the server', async () => {
     for (const options of [{}, { sse: true }, { modernOnly: true }]) {
       const answer = await call((await connected(options)).path, 'rpc_error', {});
       expectFailure(answer, 422, 'tool_error');
@@ -174,7 +174,7 @@ describe('failures of the upstream', () => {
     }
   });
 
-  verifies('call:upstream-rejects', 'an error without id or without message is an answer too', async () => {
+  verifies('call:upstream-rejects', 'an error without id or message returns 422 too', async () => {
     const errors = ['"id":null,"error":{"code":-32603,"message":"Broken"}', '"error":{"code":1}'];
     const { path } = await scripted(({ method }, res, nth) => {
       if (method === 'tools/list') return '{"tools":[{"name":"t","inputSchema":{}}]}';
@@ -216,7 +216,7 @@ describe('failures of the upstream', () => {
     'a request': '{"jsonrpc":"2.0","id":ID,"method":"ping"}',
     nothing: '',
   };
-  verifies(['call:upstream-down', 'call:no-retry'], 'a call answered with nonsense answers 502', async () => {
+  verifies(['call:upstream-down', 'call:no-retry'], 'a call that gets nonsense returns 502', async () => {
     let [text, type] = ['', ''];
     const { upstream, path } = await scripted(({ id, method }, res) => {
       if (method !== 'tools/call') return '{"tools":[{"name":"t","inputSchema":{}}]}';

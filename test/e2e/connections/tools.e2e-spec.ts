@@ -176,7 +176,7 @@ describe('GET …/.tools', () => {
     }
   });
 
-  verifies('tools:list:all', 'many readers at once cost the server one list', async () => {
+  verifies('tools:list:all', 'many concurrent readers cost the server one list', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
     const answers = await Promise.all(times(20, () => get(`${path}/.tools`)));
@@ -207,7 +207,7 @@ describe('GET …/.tools', () => {
 
   verifies(
     'tools:get:not-found',
-    'an unknown, a foreign and a deleted connection answer 404, byte for byte alike',
+    'an unknown, a foreign and a deleted connection return 404, byte for byte alike',
     async () => {
       const upstream = await start();
       const path = await connect(upstream.url);
@@ -296,7 +296,7 @@ describe('GET …/.tools/{toolPath}', () => {
     ]);
   });
 
-  verifies('tools:get:not-found', 'a path that names nothing answers 404', async () => {
+  verifies('tools:get:not-found', 'a path that names nothing returns 404', async () => {
     for (const missing of ['nothing', 'rep', 'repo/search/deeper', 'repo.', 'search', '__proto__', 'with', '%00']) {
       const { status, text } = await get(`${path}/.tools/${missing}`);
       expect([missing, status, text]).toEqual([
@@ -404,7 +404,7 @@ describe('GET /connect/{namespace}/.tools', () => {
       expect(body.bad.tools).toEqual([]);
     });
 
-    verifies('call:upstream-down', `a list of one connection with ${what} is no failure of ours`, async () => {
+    verifies('call:upstream-down', `a list of one connection with ${what} is no failure of Slipway`, async () => {
       const bad = closing(await startScripted(() => result));
       const { status } = await get(`${await connect(bad.url)}/.tools`);
       expect(['a tool that is null', 'a tool without a name', 'its tools twice'].includes(what) ? 200 : 502).toBe(
@@ -456,7 +456,7 @@ describe('the chosen tools', () => {
     expect((await mcp(union, 'tools/call', { name: `${connectionId}__read` })).result).toBeDefined();
   });
 
-  verifies('tools:choice', 'a PUT without tools leaves the choice, and an empty one ends it', async () => {
+  verifies('tools:choice', 'a PUT without tools keeps the choice, and an empty one removes it', async () => {
     const { path, body } = await createConnection(app, owner, { mcpUrl: (await start({ tools })).url });
     expect(body).not.toHaveProperty('tools');
     const put = async (change: object) => (await app.as(owner).put(path, change)).body;

@@ -172,7 +172,7 @@ describe('a call in another process', () => {
     expect(cancelled.params.requestId).toBe(call.id);
   });
 
-  verifies('uplink:call:ends-with-tunnel', 'fails at once when the tunnel ends', async () => {
+  verifies('uplink:call:ends-with-tunnel', 'fails immediately when the tunnel closes', async () => {
     const path = await uplink();
     const client = await paired(app, path, { answers: { 'tools/call': () => null } });
     const called = send(other, owner, `${path}/.tools/echo`, {});
@@ -226,7 +226,7 @@ describe('pairing in another process', () => {
     await untilState(app, owner, path, 'disconnected');
   });
 
-  verifies('uplink:deleted', 'of a connection that is deleted elsewhere ends', async () => {
+  verifies('uplink:deleted', 'closes when its connection is deleted in another process', async () => {
     const path = await uplink();
     const client = await paired(other, path);
     expect((await app.as(owner).delete(path)).status).toBe(200);
@@ -311,7 +311,7 @@ describe('signs of life', () => {
 });
 
 describe('the route between processes', () => {
-  verifies('uplink:processes:secret', 'answers 404 without the secret', async () => {
+  verifies('uplink:processes:secret', 'returns 404 without the secret', async () => {
     const path = await uplink();
     const client = await paired(app, path);
     const id = await rowOf(path);

@@ -117,7 +117,7 @@ describe('a new uplink', () => {
     expect((await app.as(owner).put(path, { transport: 'uplink', name: 'mine' })).body).toMatchObject({ name: 'mine' });
   });
 
-  verifies('uplink:call:disconnected', 'refuses calls at once', async () => {
+  verifies('uplink:call:disconnected', 'rejects calls immediately', async () => {
     const path = await uplink();
     for (const answer of [
       await send(app, owner, `${path}/.tools/echo`, {}),
@@ -210,7 +210,7 @@ describe('pairing', () => {
 
   verifies(
     ['uplink:pair:force', 'uplink:status:current-only', 'uplink:status:tools-forgotten'],
-    'with force replaces the one before, which changes nothing any more',
+    'with force replaces the previous one, which no longer changes anything',
     async () => {
       const path = await uplink();
       let last = await paired(path, { name: 'local-0', tools: ['tool-0'] });
@@ -231,7 +231,7 @@ describe('pairing', () => {
     },
   );
 
-  verifies('uplink:pair:force', 'by many at once leaves exactly one', async () => {
+  verifies('uplink:pair:force', 'leaves exactly one of many concurrent local servers', async () => {
     const path = await uplink();
     const all = await Promise.all(
       times(10, (i) =>
@@ -312,7 +312,7 @@ describe('pairing', () => {
 });
 
 describe('calls through a tunnel', () => {
-  verifies('uplink:call:ids', 'of 50 callers with the same id and progress token do not cross', async () => {
+  verifies('uplink:call:ids', 'do not cross for 50 callers with the same id and progress token', async () => {
     const path = await uplink();
     const received: Message[] = [];
     await paired(path, {
@@ -384,7 +384,7 @@ describe('calls through a tunnel', () => {
     },
   );
 
-  verifies('channel:cancel', 'of a caller that leaves are cancelled at the local server', async () => {
+  verifies('channel:cancel', 'are cancelled at the local server when their caller leaves', async () => {
     const path = await uplink();
     const client = await paired(path, { answers: { 'tools/call': () => null } });
     const leaving = new AbortController();
@@ -402,7 +402,7 @@ describe('calls through a tunnel', () => {
     expect((await app.as(owner).get(`${path}/.tools`)).status).toBe(200);
   });
 
-  verifies('uplink:call:ends-with-tunnel', 'fail at once when it ends', async () => {
+  verifies('uplink:call:ends-with-tunnel', 'fail immediately when it closes', async () => {
     const path = await uplink();
     const client = await paired(path, { answers: { 'tools/call': () => null } });
     const called = send(app, owner, `${path}/.tools/echo`, {});
@@ -413,7 +413,7 @@ describe('calls through a tunnel', () => {
     expect(body.message).toMatch(/ended before the answer came.*Whether the call was carried out is unknown/);
   });
 
-  verifies('uplink:call:in-flight', 'are at most 256 at once', async () => {
+  verifies('uplink:call:in-flight', 'are limited to 256 concurrently', async () => {
     const path = await uplink();
     const { held, release } = gate();
     const client = await paired(path, { answers: { 'tools/call': () => held.then(() => text('done')) } });
@@ -455,7 +455,7 @@ describe('calls through a tunnel', () => {
 describe('frames of a local server', () => {
   verifies(
     ['uplink:frames:not-json', 'uplink:frames:not-one-message'],
-    'that hold no message are passed over, and batches are read',
+    'are ignored without a message, and batches are read',
     async () => {
       const path = await uplink();
       const asked: unknown[] = [];
@@ -485,7 +485,7 @@ describe('frames of a local server', () => {
     },
   );
 
-  verifies(['uplink:frames:size', 'uplink:status:error'], 'of more than 16 MB close the tunnel', async () => {
+  verifies(['uplink:frames:size', 'uplink:status:error'], 'close the tunnel above 16 MB', async () => {
     const path = await uplink();
     const client = await paired(path);
     client.send('x'.repeat(16 * 1024 * 1024 + 1));
@@ -507,7 +507,7 @@ describe('frames of a local server', () => {
     expect((await send(app, owner, `${path}/.tools/echo`, {})).body).toEqual(text('é'));
   });
 
-  verifies('uplink:server-requests', 'that ask something are answered', async () => {
+  verifies('uplink:server-requests', 'get replies when they are requests', async () => {
     const path = await uplink();
     const client = await paired(path);
     client.send({ id: 0, method: 'ping' });
@@ -522,7 +522,7 @@ describe('frames of a local server', () => {
     ]);
   });
 
-  verifies('uplink:call:in-flight', 'that ask on without reading close the tunnel', async () => {
+  verifies('uplink:call:in-flight', 'close the tunnel when they send requests and read no replies', async () => {
     const path = await uplink();
     const client = await paired(path);
     client.socket.pause();
@@ -536,7 +536,7 @@ describe('frames of a local server', () => {
     expect((await untilState(app, owner, path, 'error')).message).toMatch(/answers are not read/);
   });
 
-  verifies('uplink:status:error', 'that refuse to open a session make the connection an error', async () => {
+  verifies('uplink:status:error', 'turn the connection to `error` when they refuse to open a session', async () => {
     const path = await uplink();
     const client = await opened(path, { answers: { initialize: () => new Error('not today') } });
     expect((await client.closed).code).toBe(1011);

@@ -18,7 +18,7 @@ const namedIn = async (who: { id: string; key: string }, name: string) => {
 describe('/me', () => {
   verifies(
     'account:keys',
-    'makes a key for 90 days with the ticked rights, shows it once, rotates and revokes it',
+    'creates a key for 90 days with the ticked rights, shows it once, rotates and revokes it',
     async () => {
       const account = await accountWithPassword(app, PASSWORD);
       const namespace = uniqueName('space');
@@ -76,7 +76,7 @@ describe('/me', () => {
     expect([await personAt(app, second), await personAt(app, browser)]).toEqual([null, expect.anything()]);
   });
 
-  verifies('account:root-key', 'makes no key that outlives the key that the session began with', async () => {
+  verifies('account:root-key', 'creates no key that outlives the key that the session began with', async () => {
     const account = await app.account();
     const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
     const { body } = await app.as(account).post('/accounts/me/api-keys', { name: 'short', expiresAt });

@@ -17,7 +17,7 @@ async function newcomer(): Promise<[BrowserSession, TestAccount]> {
 }
 
 describe('adding a server', () => {
-  verifies('console:add', 'finds it by its address, and makes the connection and the namespace', async () => {
+  verifies('console:add', 'finds it by its address, and creates the connection and the namespace', async () => {
     const [browser, account] = await newcomer();
     const { url } = await start();
     expect((await browser.get('/ui/')).text).toMatch(/href="[^"]*add">Add a server/);
@@ -115,7 +115,7 @@ describe('adding a server', () => {
     expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toEqual([]);
   });
 
-  verifies('console:add', 'makes one connection of two forms for one id at the same moment', async () => {
+  verifies('console:add', 'creates one connection from two concurrent forms for one id', async () => {
     const [browser, account] = await newcomer();
     const { url } = await start();
     const form = { do: 'add', what: url, mcpUrl: url, id: 'same', namespace: account.name };
@@ -210,7 +210,7 @@ describe('the steps after a server was added', () => {
     expect(await toolsNow()).toBeUndefined();
   });
 
-  verifies('console:add-access', 'lets in nobody, an organization of the person, or people by name', async () => {
+  verifies('console:add-access', 'gives access to nobody, an organization of the person, or named people', async () => {
     const { browser, account, steps, done, grantsNow } = await added();
     const { body: own } = await app.as(account).get('/accounts/me');
     const { organization } = await organizationOf(account, 'member');

@@ -57,7 +57,7 @@ describe('the catalogue', () => {
     }
   });
 
-  verifies('console:set-up', 'makes a connection in a namespace of the person, which it makes on the way', async () => {
+  verifies('console:set-up', 'creates a connection in a namespace of the person, created if needed', async () => {
     const name = await serverOf('public', 'Set up');
     const newcomer = await app.account();
     const page = await signedInBrowser(app, newcomer);
@@ -82,7 +82,7 @@ describe('the catalogue', () => {
     expect(other.headers.location).toMatch(new RegExp(`^\\.\\./c/${own}/(?!${connectionId}\\?)`));
   });
 
-  verifies('console:ask', 'asks for access to a restricted server, and shows the answer', async () => {
+  verifies('console:ask', 'requests access to a restricted server, and shows the decision', async () => {
     const name = await serverOf('restricted', 'Asked for');
     const page = `/ui/s/${slugOf(name)}`;
     const refused = await browser.submit(page, { do: 'ask', text: ' ' });

@@ -66,7 +66,7 @@ const forms: Record<string, string>[] = [
 ];
 
 describe('the page of a connection', () => {
-  verifies('console:connection', 'shows each person what REST answers, and a stranger what is not there', async () => {
+  verifies('console:connection', 'shows each person what REST returns, and a missing page to outsiders', async () => {
     const common = ['state', 'connect', 'tools', 'calls'];
     const managed = [...common, 'recording', 'settings'].toSorted();
     expect(parts(await browsers.owner.get(page)).toSorted()).toEqual([...managed, 'access'].toSorted());
@@ -97,7 +97,7 @@ describe('the page of a connection', () => {
     expect([await read(), await grants()]).toEqual(before);
   });
 
-  it('makes no connection by a form', async () => {
+  it('creates no connection from a form', async () => {
     const missing = `/ui/c/${made.namespace}/${uniqueName('none')}`;
     const answer = await browsers.owner.submit(missing, { do: 'mcpUrl', mcpUrl: url }, '/me');
     expect(answer.status).toBe(404);
@@ -167,7 +167,7 @@ describe('its settings', () => {
 });
 
 describe('who may call it', () => {
-  verifies('console:connection-access', 'lets in, says why, and ends', async () => {
+  verifies('console:connection-access', 'is granted, explained and revoked', async () => {
     const { owner, stranger } = accounts;
     const form = { do: 'grant', account: stranger.name, level: 'tools', tools: 'echo\nget-sum\n', until: '2999-01-31' };
     const unknown = await browsers.owner.submit(page, { ...form, account: 'nobody-<b>' });

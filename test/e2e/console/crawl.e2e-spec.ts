@@ -124,7 +124,7 @@ async function crawl(browser: BrowserSession): Promise<{ seen: Set<string>; faul
 }
 
 for (const caller of ['operator', 'owner', 'editor', 'member', 'guest', 'outsider']) {
-  verifies('console:crawl', `every link and every form that the ${caller} finds leads to a page of ours`, async () => {
+  verifies('console:crawl', `every link and every form that the ${caller} finds leads to a Slipway page`, async () => {
     const browser = await signedInBrowser(app, callers[caller]);
     const { seen, faults } = await crawl(browser);
     expect(faults).toEqual([]);
@@ -144,7 +144,7 @@ verifies('console:crawl', 'pages of the organization are clean for each role', a
   }
 });
 
-verifies('console:crawl', 'a page with a fault is found', () => {
+verifies('console:crawl', 'a page with a problem is found', () => {
   const good = '<html lang="en"><title>a</title><h1>b</h1><script src="a.js"></script>';
   expect(faultsOf(good)).toEqual([]);
   expect(faultsOf('<h1>a</h1><h1>b</h1><script>alert(1)</script><p onclick="a">\u202e')).toEqual([

@@ -155,7 +155,7 @@ describe('the page of an organization', () => {
     expect((await owner.submit(page, { do: 'remove', id: 'x', expected: 'a', typed: 'a' })).status).toBe(400);
   });
 
-  verifies('console:organization', 'decides requests, ends grants, claims namespaces and revokes keys', async () => {
+  verifies('console:organization', 'decides requests, revokes grants, claims namespaces and revokes keys', async () => {
     const { owner, editor } = browsers;
     const done = async (browser: BrowserSession, form: Record<string, string>) =>
       (await browser.submit(page, form)).headers.location?.split('?')[1];
@@ -193,7 +193,7 @@ describe('the page of an organization', () => {
     expect((await app.as({ ...organization, key: body.key as string }).get('/accounts/me')).status).toBe(401);
   });
 
-  verifies('console:organization-keys', 'makes a key of the organization for its owners, shown once', async () => {
+  verifies('console:organization-keys', 'creates a key of the organization for its owners, shown once', async () => {
     const { owner } = browsers;
     const form = { do: 'key', name: 'deploy', days: '90', scope: `call:${namespace}` };
     const wrong = await owner.submit(page, { ...form, days: '0' });

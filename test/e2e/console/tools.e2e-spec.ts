@@ -95,7 +95,7 @@ describe('a tool that is tried', () => {
     expect(textOf(answer)).toContain('Echo: kept &lt;b&gt;"\u00e4\ttab\nline');
   });
 
-  it('has the fault of a value beside its field, and is not called', async () => {
+  it('shows the problem of a value next to its field, and is not called', async () => {
     const { status, text } = await tryTool('get-sum', { '#/a': 'five', '#/b': '2', run: 'yes' });
     expect(status).toBe(400);
     expect(text).toMatch(/value="five">[^]{0,200}Enter a number/);
@@ -267,7 +267,7 @@ describe('a server with 2,000 tools and odd results', () => {
 
   verifies(
     'console:tools:down',
-    'keeps its last list when it is down, and tells a guest the kind of the fault only',
+    'keeps its last list when it is down, and shows a guest only the kind of the error',
     async () => {
       await upstream.close();
       const { port } = new URL(upstream.url);

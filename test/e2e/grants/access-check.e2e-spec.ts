@@ -97,7 +97,7 @@ describe('GET /access/check', () => {
 
   verifies(
     'access-check:key',
-    'tells that a scope of the asking key is missing, or that the account is disabled',
+    'reports that the key of the caller lacks a scope, or that the account is disabled',
     async () => {
       const { body } = await app.as(owner).post('/accounts/me/api-keys', { name: 'reads', scopes: ['read'] });
       const refused = await check(body as TestAccount, `connection:${connection}`);
@@ -120,7 +120,7 @@ describe('GET /access/check', () => {
     },
   );
 
-  verifies('access-check:own', 'is for one’s own right and own things; what is hidden looks missing', async () => {
+  verifies('access-check:own', 'covers the caller’s own rights and targets; hidden targets return 404', async () => {
     const hidden = await createServer(app, owner, { namespace, visibility: 'private' });
     const errorOf = async (account: TestAccount, on: string, query = '') => {
       const { status, body } = await app.as(account).get(`/access/check?on=${on}${query}`);

@@ -134,7 +134,7 @@ describe('a request for access', () => {
 
   verifies(
     'access-request:bounded',
-    'is one of 20 a day, also when they are made at once, and gone after 30 days',
+    'is one of 20 a day, even with concurrent requests, and is deleted after 30 days',
     async () => {
       const busy = await app.account();
       const names = await Promise.all(Array.from({ length: 22 }, () => serverOf('restricted')));

@@ -92,7 +92,7 @@ describe('a connection in a namespace that others manage', () => {
         }),
       ),
     ),
-  )('by the %s to the server "%s" with %s returns %i', async (caller, server, how, status) => {
+  )('created by the %s to the server "%s" with %s returns %i', async (caller, server, how, status) => {
     expect((await ask(accounts[caller], how, servers[server]))[0]).toBe(status);
   });
 
@@ -120,7 +120,7 @@ describe('a connection in a namespace that others manage', () => {
 
 describe('a connection to a server that its owner cannot grant', () => {
   test.each(['granted private', 'team private', 'granted restricted', 'team restricted'])(
-    'to the server "%s" opens to accounts that can call the server, and to no other',
+    'opens for the server "%s" only to accounts that can call that server',
     async (kind) => {
       const server = servers[kind];
       const { path, namespace: inside } = await createConnection(app, owner, { server });

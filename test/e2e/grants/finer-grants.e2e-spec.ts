@@ -48,7 +48,7 @@ const toolsAt = async (account: TestAccount, path: string): Promise<unknown> => 
 };
 
 describe('a grant of some tools', () => {
-  verifies('grants:tools', 'opens these and nothing else, at every door', async () => {
+  verifies('grants:tools', 'opens these and nothing else, over every interface', async () => {
     const tools = { allow: ['echo', 'later'] };
     const ofConnection = await grant(connection, { account: caller.id, level: 'call', tools });
     expect(ofConnection).toMatchObject({ level: 'call', tools, account: { id: caller.id } });
@@ -144,7 +144,7 @@ describe('the endpoint of a namespace', () => {
 });
 
 describe('a grant whose terms change', () => {
-  verifies('grants:tools', 'ends what is open at the run endpoint', async () => {
+  verifies('grants:tools', 'closes open streams at the run endpoint', async () => {
     const target = pathOf(server);
     const given = await grant(target, { account: caller.id, level: 'call' });
     const headers = { authorization: `Bearer ${caller.key}`, accept: 'text/event-stream' };

@@ -157,7 +157,7 @@ describe('every route of a connection', () => {
 
   verifies(
     'grants:connection',
-    'pairs a local server for a grantee that manages it, until the withdrawal',
+    'pairs a local server for a grantee that manages it, until the grant is revoked',
     async () => {
       const path = await connection({ transport: 'uplink' });
       await grant(path, caller, 'call');
@@ -193,7 +193,7 @@ describe('grants', () => {
   ] as const;
 
   for (const [kind, make] of targets) {
-    verifies('grants:owner', `of a ${kind} are given, changed, listed and withdrawn by its owner`, async () => {
+    verifies('grants:owner', `are given, changed, listed and revoked by the owner of a ${kind}`, async () => {
       const target = await make();
       const as = app.as(owner);
       const first = await as.post(`${target}/grants`, { account: caller.name, level: 'call' });
@@ -219,7 +219,7 @@ describe('grants', () => {
       expect((await as.get(`${target}/grants`)).body.pagination.totalCount).toBe(1);
     });
 
-    verifies('grants:owner', `of a ${kind} name an account that exists and is another one, 100 at most`, async () => {
+    verifies('grants:owner', `name an existing account other than the owner, at most 100 for a ${kind}`, async () => {
       const target = await make();
       const as = app.as(owner);
       for (const account of [uniqueName('nobody'), randomUUID()]) {
@@ -244,7 +244,7 @@ describe('grants', () => {
     });
   }
 
-  verifies('grants:owner', 'of one target cannot be withdrawn through another', async () => {
+  verifies('grants:owner', 'cannot be revoked through another target', async () => {
     const [one, other] = [await connection(), await connection()];
     const id = await grant(one, caller, 'call');
     expect((await app.as(owner).delete(`${other}/grants/${id}`)).status).toBe(404);
@@ -294,7 +294,7 @@ describe('grants', () => {
 
   verifies(
     'grants:server',
-    'of a server open its releases, logs and settings, not what stays with its owner',
+    'open releases, logs and settings of a server, but not what stays with its owner',
     async () => {
       const name = await createServer(app, owner, { namespace });
       const server = pathOf(name);
@@ -371,7 +371,7 @@ async function session(of: TestApp, path: string, { key }: TestAccount): Promise
   return { id, stream: await open(of, `${path}/mcp`, key, headers) };
 }
 
-describe('the withdrawal of a grant', () => {
+describe('the revocation of a grant', () => {
   aloneVerifies(
     'grants:withdrawn',
     'ends calls, sessions and streams in 5 s, also where its message is lost',
@@ -412,7 +412,7 @@ describe('the withdrawal of a grant', () => {
     },
   );
 
-  verifies('grants:withdrawn', 'of management leaves calls where the level was lowered', async () => {
+  verifies('grants:withdrawn', 'keeps the right to call when the level is lowered', async () => {
     const path = await connection();
     await grant(path, manager, 'manage');
     expect((await app.as(manager).get(`${path}/logs`)).status).toBe(200);

@@ -260,7 +260,7 @@ describe('a link for who manages a connection', () => {
     await Promise.all(checked);
   });
 
-  verifies('grants:setup', 'ends also where the right was withdrawn while the form was served', async () => {
+  verifies('grants:setup', 'expires even when the right was revoked while the form was served', async () => {
     const { origin, held } = await slowToRegister();
     const of = await sharedAt('manage', { url: `${origin}/mcp` });
     const link = await elicited(of);

@@ -54,7 +54,7 @@ describe('a session of a bundle', () => {
 
   verifies(
     'bundle:limits',
-    'is ended when a call takes more CPU time than it may, and its neighbour is not',
+    'is closed when a call takes more CPU time than allowed, and its neighbour is not',
     async () => {
       await restart({ cpuMs: 1_000 });
       const [looping, neighbour] = await Promise.all([bundle.connect(), bundle.connect()]);
@@ -96,7 +96,7 @@ describe('a session of a bundle', () => {
     expect(bundle.server.size).toBe(1);
   });
 
-  it('gives its place back when its arguments are none a process can have', async () => {
+  it('frees its slot when its arguments are invalid for a process', async () => {
     await restart({ placesMax: 1 });
     const open = (query: string) =>
       bundle.fetch(`http://bundle/${query}`, {

@@ -195,7 +195,7 @@ describe('a caller of a stateful hosted server', () => {
     expect(await Promise.all(told)).toEqual(words);
   });
 
-  verifies('hosted:session:kept', 'is asked by the call that needs the answer, in whatever process it is', async () => {
+  verifies('hosted:session:kept', 'is asked by the call that needs its reply, in any process', async () => {
     const first = await client(app, counter.url);
     expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
     const second = await client(other, counter.url, first.transport.sessionId);

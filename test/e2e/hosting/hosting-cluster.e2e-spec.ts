@@ -300,7 +300,7 @@ describe('between processes', () => {
 });
 
 describe('programs with state', () => {
-  longVerifies('hosting:hosts:once', 'run in one host, also with 50 first calls at once in each process', async () => {
+  longVerifies('hosting:hosts:once', 'run in one host, even with 50 concurrent first calls per process', async () => {
     const refs = Array.from({ length: 4 }, () => programRef({ isStateful: true }));
     for (const ref of refs) {
       const found = await Promise.all(
@@ -403,7 +403,7 @@ describe('programs with state', () => {
 describe('a host that is killed', () => {
   verifies(
     ['hosting:hosts:killed', 'hosting:hosts:elsewhere'],
-    'is replaced: at once for programs without state, after its lease for those with it',
+    'is replaced: immediately for programs without state, after its lease for those with it',
     async () => {
       const doomed = await startProcess('killed');
       const kept = await placedOn(doomed.id);
@@ -438,7 +438,7 @@ describe('a host that is killed', () => {
 describe('a host that restarts', () => {
   longVerifies(
     'hosting:hosts:killed',
-    'takes over the row of its former process at once, and its programs with it',
+    'takes over the row of its former process immediately, and its programs with it',
     async () => {
       const settings = { PORT: String(await freePort()) };
       const before = await startProcess('before', settings, 600_000);
@@ -461,7 +461,7 @@ describe('a host that restarts', () => {
 describe('a host that loses the database', () => {
   longVerifies(
     'hosting:hosts:fenced',
-    'ends its programs with state before another one starts them, and registers as a new host',
+    'stops its programs with state before another host starts them, and registers as a new host',
     async () => {
       const relay = await startDatabaseRelay(app.env.databaseUrl ?? '');
       relays.push(relay);
@@ -482,7 +482,7 @@ describe('a host that loses the database', () => {
 
   longVerifies(
     'hosting:hosts:fenced',
-    'or frozen, rejects requests that were sent to it before',
+    'rejects requests that were sent while it was frozen',
     async () => {
       const frozen = await startProcess('frozen');
       const ref = await placedOn(frozen.id);
@@ -644,7 +644,7 @@ function request(from: TestApp, url: string, host: Host, ref: ProgramRef, path: 
 }
 
 describe('the route between hosts', () => {
-  verifies('hosting:hosts:secret', 'answers 404 without the secret', async () => {
+  verifies('hosting:hosts:secret', 'returns 404 without the secret', async () => {
     const ref = await programOf(other);
     const host = hostOf(other);
     const good = request(app, other.url, host, ref, '/echo');
@@ -680,7 +680,7 @@ describe('the route between hosts', () => {
     expect(text).toMatch(/BrokenResponseError/);
   });
 
-  verifies('hosting:hosts:secret', 'answers before it reads what strangers send', async () => {
+  verifies('hosting:hosts:secret', 'responds before it reads the body of an unauthenticated client', async () => {
     const { port } = new URL(other.url);
     const asked = http.request({ port, method: 'POST', path: `/internal/hosting/${randomUUID()}/1` });
     asked.on('error', () => undefined);

@@ -164,7 +164,7 @@ describe('what passes', () => {
     expect(posted).toEqual({ status: 201, text: 'a ü b' });
   });
 
-  verifies('egress:hosted:passes', 'an answer arrives as it is made', async () => {
+  verifies('egress:hosted:passes', 'a response arrives as it is produced', async () => {
     let more: (text: string) => void = () => undefined;
     outside.answer = (_req, res) => {
       res.flushHeaders();
@@ -238,7 +238,7 @@ describe('what passes', () => {
 describe('bounds', () => {
   verifies(
     'egress:hosted:bounds',
-    'of 300 requests at once at most 32 are under way, and all are answered',
+    'runs at most 32 of 300 concurrent requests at the same time, and completes all',
     async () => {
       let [now, most] = [0, 0];
       outside.answer = (_req, res) => {
@@ -297,8 +297,8 @@ describe('bounds', () => {
   });
 });
 
-describe('an end', () => {
-  verifies('egress:hosted:bounds', 'of the proxy ends every connection', async () => {
+describe('open connections', () => {
+  verifies('egress:hosted:bounds', 'close with the proxy', async () => {
     await allow(['api.example.test', `api.example.test:${outside.tcpPort}`]);
     outside.answer = (_req, res) => void res.write('open');
     const reader = await worker.stream({ url: http() });
@@ -315,7 +315,7 @@ describe('an end', () => {
     await reader.cancel().catch(() => undefined);
   });
 
-  verifies('egress:hosted:bounds', 'of the program in mid-stream ends the far connection', async () => {
+  verifies('egress:hosted:bounds', 'close when the program is killed in mid-stream', async () => {
     const doomed = await startEgressWorker();
     const way = await ProgramProxy.open(
       doomed.proxyPath,
@@ -359,7 +359,7 @@ describe('hostile bytes', () => {
   ];
 
   for (const [what, text, answer] of bytes) {
-    verifies('egress:hosted:hostile', `end their own connection: ${what}`, async () => {
+    verifies('egress:hosted:hostile', `close their own connection only: ${what}`, async () => {
       expect(await raw(text())).toMatch(answer);
       expect(await get(http())).toEqual({ status: 200, text: 'outside' });
       expect(outside.seen).toHaveLength(1);
@@ -383,7 +383,7 @@ describe('hostile bytes', () => {
     expect(outside.seen.length).toBeLessThanOrEqual(1);
   });
 
-  verifies('egress:hosted:hostile', 'an answer that is no sound HTTP is a 502', async () => {
+  verifies('egress:hosted:hostile', 'a response that is invalid HTTP becomes a 502', async () => {
     const answers = ['nonsense\r\n\r\n', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n'];
     for (const text of answers) {
       outside.answer = (req) => void req.socket.end(text);
@@ -393,7 +393,7 @@ describe('hostile bytes', () => {
     expect((await get(http())).status).toBe(502);
   });
 
-  it('a request that never ends its headers is cut', async () => {
+  it('a request whose headers never end is cut', async () => {
     await allow(null, { headersMs: 50 });
     const socket = await dial();
     socket.write('GET http://api.example.test/ HTTP/1.1\r\n');

@@ -183,7 +183,7 @@ describe('a factory of MCP servers', () => {
 });
 
 describe('a server of version 2 of the SDK', () => {
-  it('answers like one of version 1', async () => {
+  it('responds like one of version 1', async () => {
     const program = await programs.start(
       await bundled(`
         import { McpServer } from '@modelcontextprotocol/server';
@@ -229,7 +229,7 @@ describe('a stateful server', () => {
     });
   });
 
-  it('answers 404 for a session that is malformed, forged, of another server, or ended', async () => {
+  it('returns 404 for a session that is malformed, forged, of another server, or closed', async () => {
     const program = await programs.start(server, { isStateful: true });
     const foreign = await opened(await programs.start(server, { isStateful: true }));
     const session = await opened(program);
@@ -267,7 +267,7 @@ describe('a stateful server', () => {
     body.on('error', () => undefined).destroy();
   });
 
-  it('ends a session that a new version of the code does not take up, so that its client opens another', async () => {
+  it('closes a session that a new version of the code does not take up, so that its client opens another', async () => {
     const ownerId = crypto.randomUUID();
     const first = await programs.start(server, { isStateful: true, ownerId });
     const session = await opened(first);
@@ -329,7 +329,7 @@ describe('a stateful server', () => {
     expect(await call(program, 'count', { headers: one })).toMatchObject({ count: 4, inMemory: 2 });
   });
 
-  it('makes its server anew for another token of its user, as it was given the first one', async () => {
+  it('creates its server again for another token of its user, as it was given the first one', async () => {
     const program = await programs.start(await bundled(AUTHORIZED), { isStateful: true });
     const name = { [SESSION_HEADER]: 'of somebody' };
     for (const token of ['first', 'second']) {
@@ -339,7 +339,7 @@ describe('a stateful server', () => {
     }
   });
 
-  it('ends a session by its name, with its stored data', async () => {
+  it('closes a session by its name, and deletes its stored data', async () => {
     const program = await programs.start(server, { isStateful: true });
     const name = { [SESSION_HEADER]: 'of somebody' };
     const headers = await opened(program, '/', name);
@@ -575,7 +575,7 @@ describe('the output of a program', () => {
     expect(lines.at(-1)).toMatchObject({ level: 'warn', message: 'Lines were left out: one request may log 10 KB.' });
   });
 
-  it('is not lost when its process is ended in the middle of a request', async () => {
+  it('is not lost when its process is killed in the middle of a request', async () => {
     const program = await programs.start(worker(`loop: () => { console.log('before the loop'); for (;;); }`));
     const id = crypto.randomUUID();
     const asked = ask(program, { path: '/loop', headers: { [INVOCATION_HEADER]: id } }).catch((error: Error) => error);
@@ -646,7 +646,7 @@ async function spawned(): Promise<number[]> {
     .map(([id]) => +id);
 }
 
-it('a program that the machine kills while it loads is started once more, and then said to be killed', async () => {
+it('a program that the machine kills while it loads is started again, and then reported as killed', async () => {
   const others = await spawned();
   const started = programs.start('for (;;);').catch((error: Error) => error);
   const killed: number[] = [];

@@ -47,10 +47,10 @@ afterEach(() => hosted.close());
 
 const live = () => hosted.runtime.stats().live;
 
-describe('a program is started', () => {
+describe('the start of a program', () => {
   verifies(
     'runtime:stop:idle',
-    'by the first request, once for all that come together, and every answer is its own',
+    'happens at the first request, once for all concurrent ones, and each gets its own response',
     async () => {
       await start();
       const ref = await hosted.add(program('a'));
@@ -63,7 +63,7 @@ describe('a program is started', () => {
 
   verifies(
     'runtime:start:failure',
-    'and its output while it loads belongs to the request that waits for it',
+    'adds the output of loading to the request that waits for the program',
     async () => {
       await start();
       const ref = await hosted.add(program('a'));
@@ -72,7 +72,7 @@ describe('a program is started', () => {
     },
   );
 
-  verifies('runtime:start:failure', 'or is recorded on its own, if no request waits', async () => {
+  verifies('runtime:start:failure', 'is recorded on its own, if no request waits', async () => {
     await start();
     const old = await hosted.add(program('a'));
     await hosted.ask(old);
@@ -82,7 +82,7 @@ describe('a program is started', () => {
     expect(own?.invocationId).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  verifies('runtime:start:failure', 'and a failure to start is reported to its owner with its output', async () => {
+  verifies('runtime:start:failure', 'is reported to the owner with its output when it fails', async () => {
     await start();
     const ref = await hosted.add('throw new Error("no database"); export default () => {};');
     const { error, invocationId } = await hosted.ask(ref);
@@ -170,7 +170,7 @@ describe('a request', () => {
     },
   );
 
-  verifies('runtime:request:record', 'of a client that leaves is canceled at the program', async () => {
+  verifies('runtime:request:record', 'is canceled at the program when its client leaves', async () => {
     await start();
     const ref = await hosted.add(program('a'));
     const exchange = hosted.request(ref, '/hold');
@@ -181,7 +181,7 @@ describe('a request', () => {
     expect(hosted.runtime.stats().inFlight).toBe(0);
   });
 
-  it('whose body breaks while the program starts ends, and ends nothing else', async () => {
+  it('fails alone when its body breaks while the program starts', async () => {
     await start();
     const ref = await hosted.add(program('a'));
     const body = new Readable({ read: () => undefined });
@@ -202,7 +202,7 @@ describe('programs are stopped', () => {
     expect(hosted.runtime.stats().starts).toBe(2);
   });
 
-  verifies('runtime:stop:idle', 'for others: the longest idle one, never an active one', async () => {
+  verifies('runtime:stop:idle', 'when others need room: the longest idle one, never an active one', async () => {
     await start({ RUNTIME_LIVE_MAX: '3' });
     const [busy, first, second, third] = (await Promise.all(
       ['busy', 'first', 'second', 'third'].map((name) => hosted.add(program(name))),
@@ -292,7 +292,7 @@ describe('a program of an account at its limit', () => {
 describe('a new version', () => {
   verifies(
     'runtime:swap:lossless',
-    'takes over under load without losing a request, and the old one ends its own first',
+    'takes over under load without losing a request, and the old one finishes its own first',
     async () => {
       await start();
       const old = await hosted.add(program('old'));
@@ -324,7 +324,7 @@ describe('a new version', () => {
     },
   );
 
-  verifies('runtime:swap:stateful', 'of one that keeps sessions starts only when the old one is gone', async () => {
+  verifies('runtime:swap:stateful', 'starts only after the old one has exited if it keeps sessions', async () => {
     await start();
     const old = await hosted.add(program('old'), { isStateful: true });
     await hosted.ask(old);
@@ -410,7 +410,7 @@ describe('new values', () => {
     expect(engine.started).toEqual([ref.id]);
   });
 
-  verifies('runtime:renew', 'wait with a program that keeps sessions until the one before is gone', async () => {
+  verifies('runtime:renew', 'wait with a program that keeps sessions until the previous one has exited', async () => {
     await start();
     const ref = await hosted.add(program('a'), { isStateful: true });
     const long = hosted.request(ref, '/wait?ms=600');
@@ -440,7 +440,7 @@ describe('new values', () => {
     expect(engine.started).toHaveLength(2);
   });
 
-  verifies('runtime:renew', 'end the rest of a program that crashed without them', async () => {
+  verifies('runtime:renew', 'cancel the back-off of a program that crashed without them', async () => {
     await start();
     const ref = await hosted.add(
       "if (!process.env.KEY) throw new Error('no key'); export default (_, r) => r.end('ok');",
@@ -487,7 +487,7 @@ describe('a program that crashes', () => {
   });
 });
 
-describe('an owner that is gone', () => {
+describe('an owner that was deleted', () => {
   verifies('runtime:stop:forgotten', 'leaves neither a program nor state', async () => {
     await start();
     const ref = await hosted.add(program('a'), { isStateful: true });
@@ -506,7 +506,7 @@ describe('an owner that is gone', () => {
 });
 
 describe('the stop of the service', () => {
-  verifies('runtime:stop:service', 'ends every program in order, and takes no requests any more', async () => {
+  verifies('runtime:stop:service', 'stops every program in order, and accepts no new requests', async () => {
     await start();
     const refs = await Promise.all(['a', 'b', 'c'].map((name) => hosted.add(program(name))));
     await Promise.all(refs.map((ref) => hosted.ask(ref)));

@@ -33,10 +33,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-describe('while the database is away for longer than a lease', () => {
+describe('while the database is unavailable for longer than a lease', () => {
   verifies(
     'hosting:hosts:outage',
-    'requests to stateless programs are answered until the lease is renewed; others are refused with the time to wait',
+    'requests to stateless programs succeed until the lease is renewed; others are rejected with the time to wait',
     async () => {
       const [free, kept] = [programRef(), programRef({ isStateful: true })];
       const isAnswered = async () => expect((await whoRuns(front, free)).name).toBe('one');

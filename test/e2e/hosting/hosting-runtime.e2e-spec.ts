@@ -92,7 +92,7 @@ describe('a program that misbehaves', () => {
     expect(await hosted.ask(ref)).toMatchObject({ status: 200, body: 'alive' });
 
   for (const path of ['/loop', '/regex']) {
-    verifies('runtime:limit:cpu', `${path}: is ended, keeps its lines, and answers the next request`, async () => {
+    verifies('runtime:limit:cpu', `${path}: is killed, keeps its lines, and serves the next request`, async () => {
       const { ref, answer, told } = await tried(path, 'exceededCpu');
       expect(answer.error).toMatchObject({ name: 'LimitExceededError', outcome: 'exceededCpu' });
       expect(answer.error?.message).toMatch(/let nothing else run for 700 ms|used more than 1000 ms of CPU time/);
@@ -120,7 +120,7 @@ describe('a program that misbehaves', () => {
 
   longVerifies(
     'runtime:limit:cpu',
-    'floods itself with microtasks: is ended for its CPU time or its memory',
+    'floods itself with microtasks: is killed for its CPU time or its memory',
     async () => {
       const ref = await hosted.add(HOSTILE);
       const answer = await hosted.ask(ref, '/microtasks');
@@ -130,7 +130,7 @@ describe('a program that misbehaves', () => {
     },
   );
 
-  longVerifies('runtime:limit:cpu', 'lets others run, but never ends: is ended for its CPU time', async () => {
+  longVerifies('runtime:limit:cpu', 'lets others run, but never ends: is killed for its CPU time', async () => {
     // On a busy machine it may get so little that it seems to let nothing run.
     const patient = await HostedRuntime.start(workerdEngine(), LIMITS, { ...TUNING, runtimeStallMs: 60_000 });
     const answer = await patient.ask(await patient.add(HOSTILE), '/polite-loop');
@@ -162,7 +162,7 @@ describe('a program that misbehaves', () => {
     await heldUp.close();
   });
 
-  verifies('runtime:limit:wall', 'answers without end: the answer is cut', async () => {
+  verifies('runtime:limit:wall', 'responds without end: the response is cut', async () => {
     const { ref, answer, told } = await tried('/large', 'exceededResponse');
     expect(answer.status).toBe(200);
     expect(answer.body.length).toBeLessThanOrEqual(1_048_576);
@@ -179,7 +179,7 @@ describe('a program that misbehaves', () => {
 
   verifies(
     'runtime:limit:concurrency',
-    'gets more requests than it may answer at once: the rest is refused at once',
+    'gets more concurrent requests than it may serve: the rest is rejected immediately',
     async () => {
       const ref = await hosted.add(HOSTILE);
       await hosted.ask(ref);
@@ -245,7 +245,7 @@ describe('a program that takes too much memory', () => {
 
   const isAlive = (ref: ProgramRef) => until(async () => (await hosted.ask(ref)).body === 'alive', 'it answers again');
 
-  verifies('runtime:limit:memory', 'fills its heap: is ended with exceededMemory', async () => {
+  verifies('runtime:limit:memory', 'fills its heap: is killed with exceededMemory', async () => {
     const ref = await hosted.add(HOSTILE);
     const answer = await hosted.ask(ref, '/heap');
     await hosted.toldOutcome(answer.invocationId, 'exceededMemory');
@@ -284,7 +284,7 @@ describe('programs in workerd', () => {
 
   verifies(
     'runtime:limit:wall',
-    'that wait for what never comes are cancelled by workerd, or ended after the time of a request',
+    'are cancelled by workerd or killed after the time of a request when they wait for what never comes',
     async () => {
       const hosted = await HostedRuntime.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
       const ref = await hosted.add(HOSTILE);

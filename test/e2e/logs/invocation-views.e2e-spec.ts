@@ -207,7 +207,7 @@ describe('a call through a connection to a registry server', () => {
     expect([await rowOf(first.id), await rowOf(second.id)]).toEqual([undefined, undefined]);
   });
 
-  verifies('log-ingestion:merge', 'is found at once by the process that served it, and soon by another', async () => {
+  verifies('log-ingestion:merge', 'is found immediately by its own process, and soon by another', async () => {
     const { path } = await call();
     const other = await app.sibling({ ROLES: 'api' });
     try {

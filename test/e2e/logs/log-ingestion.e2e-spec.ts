@@ -101,7 +101,7 @@ const messages = ({ lines }: Kept) => lines.map(({ message }) => message);
 
 describe('an invocation', () => {
   for (const order of ['main part first', 'addition first'])
-    verifies('log-ingestion:merge', `and what another process has of it become one row: ${order}`, async () => {
+    verifies('log-ingestion:merge', `becomes one row with what another process has of it: ${order}`, async () => {
       const other = await app.sibling({ ROLES: 'api' });
       try {
         const one = invocation({ lines: [line('middle', 2_000)], outcome: 'exception', cpuMs: 1 });
@@ -130,7 +130,7 @@ describe('an invocation', () => {
 
   verifies(
     'runtime-log:answered-errors',
-    'keeps an error of its answer when the runtime says ok, in either order, but not when it says worse',
+    'keeps an error of its response when the runtime says ok, in either order, but not when it reports worse',
     async () => {
       const store = app.get(InvocationStore);
       const ends = [
@@ -272,7 +272,7 @@ describe('partitions', () => {
     expect(await indexes(day)).toMatchObject(whole);
   });
 
-  it('that are open get one for each full part of them, which the whole replaces', async () => {
+  it('get an index for each full part while they are open, which the index of the whole replaces', async () => {
     const start = Date.parse(dayOf(Date.now())) - 9 * DAY_MS;
     const day = dayOf(start);
     await app.get(PartitionsRepository).make(day);
@@ -457,7 +457,7 @@ describe('with parts of the service away', () => {
 
   verifies(
     'log-ingestion:bounded',
-    'takes invocations at once while the database is away, and keeps them when it is back',
+    'accepts invocations immediately while the database is unavailable, and stores them when it is back',
     async () => {
       const given = await settings();
       const relay = await startDatabaseRelay(given.DATABASE_URL);

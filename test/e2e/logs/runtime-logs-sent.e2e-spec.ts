@@ -89,7 +89,7 @@ describe('records that a server elsewhere sends', () => {
     expect((await readLog(app, owner, name, '?outcome=unknown')).total).toBe(1);
   });
 
-  verifies('runtime-log:send', 'are refused with the place of the fault, all of them', async () => {
+  verifies('runtime-log:send', 'are rejected with the path of the problem, all of them', async () => {
     const name = await createServer(app, owner);
     const path = pathOf(name, '/logs');
     const faulty: [unknown, RegExp][] = [
@@ -112,7 +112,7 @@ describe('records that a server elsewhere sends', () => {
     expect((await logWith(app, owner, name, 1_000)).total).toBe(1_000);
   });
 
-  verifies('runtime-log:send', 'change nothing when they are sent again, at once or later', async () => {
+  verifies('runtime-log:send', 'change nothing when they are sent again, immediately or later', async () => {
     const name = await createServer(app, owner);
     const timestamp = new Date().toISOString();
     const at = Date.parse(timestamp);
@@ -208,7 +208,7 @@ describe('OTLP log records', () => {
 
   verifies(
     'runtime-log:otlp',
-    'of one trace are one invocation, in several exports and when one is repeated',
+    'become one invocation for each trace, across several exports and repeated ones',
     async () => {
       const name = await createServer(app, owner);
       const [trace, at] = [traceId(), Date.now() - 5_000];
@@ -230,7 +230,7 @@ describe('OTLP log records', () => {
     },
   );
 
-  verifies('runtime-log:otlp', 'that are not taken are counted in the answer', async () => {
+  verifies('runtime-log:otlp', 'are counted in the response when they are rejected', async () => {
     const name = await createServer(app, owner);
     const old = { at: new Date(Date.now() - 2 * 86_400_000), body: 'old' };
     const partialSuccess = {
@@ -245,7 +245,7 @@ describe('OTLP log records', () => {
     expect(invocations.map(messagesOf)).toEqual([['new']]);
   });
 
-  verifies('runtime-log:otlp', 'of another form, or too large when unpacked, are refused', async () => {
+  verifies('runtime-log:otlp', 'are rejected in another form, or if too large when unpacked', async () => {
     const name = await createServer(app, owner);
     const gzip = { 'content-encoding': 'gzip' };
     const json = { 'content-type': 'application/json' };

@@ -226,7 +226,7 @@ describe('the log of a server', () => {
     expect((await readLog(app, owner, name, '?from=0001-01-01&to=9999-12-31')).total).toBe(4);
   });
 
-  verifies('logs:list:time-invalid', 'refuses a time that is none', async () => {
+  verifies('logs:list:time-invalid', 'rejects an invalid time', async () => {
     const { name } = await server();
     for (const query of ['from=yesterday', 'to=2026-13-01', 'from=', 'to=1', 'from=a&from=b']) {
       const { status, body } = await app.as(owner).get(`${pathOf(name, '/logs')}?${query}`);
@@ -400,10 +400,10 @@ describe('the log of a server', () => {
   );
 });
 
-describe('whose log it is', () => {
+describe('access to a log', () => {
   verifies(
     ['logs:list:not-found', 'runtime-log:own'],
-    'only its owner reads it; a foreign server has the answer of a missing one',
+    'is for its owner only; a foreign server looks like a missing one',
     async () => {
       const { name, id } = await server();
       record(app, id, { messages: ['secret'] });

@@ -210,7 +210,7 @@ describe('finding out', () => {
   }
 
   for (const kind of ['html', 'not-found', 'empty', 'garbage', 'not-rpc', 'server-error'] as FaultKind[]) {
-    verifies('channel:era', `gives up soon on an endpoint that is none: ${kind}`, async () => {
+    verifies('channel:era', `gives up soon on what is not an MCP endpoint: ${kind}`, async () => {
       const faulty = closing(await startFaulty(kind));
       await expect(channelTo(faulty.url).open(20_000)).rejects.toMatchObject({ code: 'upstream_error' });
       expect(faulty.hits()).toBeLessThanOrEqual(3);
@@ -276,7 +276,7 @@ describe('the detected era', () => {
     ['with -32000 to nobody', oddly((_message, res) => refuse(res, null, 400, -32000))],
   ];
   for (const [how, script] of modernToLegacy) {
-    verifies('channel:era', `is found out anew when a modern server is legacy now: ${how}`, async () => {
+    verifies('channel:era', `is detected again when a modern server is legacy now: ${how}`, async () => {
       const { upstream, become } = await changing(asModern);
       await echo(channelTo(upstream.url), 'a');
       become(script);
@@ -393,7 +393,7 @@ describe('a server of both eras', () => {
     }
   });
 
-  verifies('mcp:both-eras', 'that dropped its sessions is used in the modern one', async () => {
+  verifies('mcp:both-eras', 'is used in the modern era after it dropped its sessions', async () => {
     let script = dual;
     const upstream = await wire((...given) => script(...given));
     expect((await legacyEcho(channelTo(upstream.url))).era).toBe('legacy');
@@ -567,7 +567,7 @@ describe('a request to a modern server', () => {
     expect(upstream.count('tools/call')).toBe(1);
   });
 
-  verifies('channel:era', 'is mended by reading the tools when its headers are refused, once', async () => {
+  verifies('channel:era', 'is repaired by reading the tools when its headers are rejected, once', async () => {
     const { upstream, channel } = await wired(strict(() => tools));
     const args = { region: 'eu', deep: { count: 2 ** 53 }, dry: null };
     expect((await call(channel, 'tools/call', { name: 'deploy', arguments: args })).error).toBeNull();
@@ -626,7 +626,7 @@ describe('a result of a modern server', () => {
     }
   });
 
-  verifies('mcp:input', 'of a type that MCP does not know is no answer', async () => {
+  verifies('mcp:input', 'is rejected if MCP does not know its type', async () => {
     const upstream = await wire(modern((message, res) => answer(res, message, { resultType: 'odd' })));
     await expect(call(channelTo(upstream.url), 'tools/call', { name: 't' })).rejects.toThrow(/type "odd"/);
   });
@@ -718,7 +718,7 @@ describe('a caller that can answer requests', () => {
     return { upstream, end };
   }
 
-  verifies('mcp:input', 'is missing: the server receives an error, and its ping is answered', async () => {
+  verifies('mcp:input', 'is missing: the server receives an error, and a reply to its ping', async () => {
     for (const [method, outcome] of [
       ['elicitation/create', { error: { code: -32601 } }],
       ['odd/method', { error: { code: -32601 } }],
@@ -826,7 +826,7 @@ describe('a legacy answer whose stream breaks', () => {
     await upstream.came('notifications/cancelled');
   });
 
-  verifies('channel:resume', 'of a modern server is lost', async () => {
+  verifies('channel:resume', 'is lost where the server is modern', async () => {
     const { upstream, channel } = await wired(
       modern((_message, res) => {
         stream(res);
@@ -903,7 +903,7 @@ describe('a bearer token', () => {
     );
   }
 
-  verifies('channel:bearer', 'that was refused is requested once more, and the call sent once more', async () => {
+  verifies('channel:bearer', 'is requested again after a rejection, and the call sent again', async () => {
     let good = 'one';
     const asked: (string | undefined)[] = [];
     const upstream = await guarded(() => good);
@@ -944,7 +944,7 @@ describe('a bearer token', () => {
       expect(headers).toMatchObject({ authorization: 'Bearer tok', 'x-own': '1' });
   });
 
-  verifies('channel:bearer', 'that cannot be had ends the call with the reason', async () => {
+  verifies('channel:bearer', 'fails the call with the reason when it cannot be obtained', async () => {
     const upstream = await guarded(() => 'x');
     const channel = channelTo(upstream.url, { bearer: () => Promise.reject(new Error('no token today')) });
     await expect(call(channel, 'tools/list')).rejects.toThrow('no token today');
@@ -979,7 +979,7 @@ describe('a method of any name', () => {
 });
 
 describe('a call without a waiting caller', () => {
-  it('ends no process: a stream whose token cannot be had is tried again', async () => {
+  it('crashes no process: a stream whose token cannot be obtained is tried again', async () => {
     const streams: ServerResponse[] = [];
     const upstream = await wire(
       legacy((message, res) => {

@@ -68,7 +68,7 @@ describe.each(kinds)('one channel to an upstream that answers %s', (_, options) 
     expect(upstream.sessions.size).toBe(options.sessions ? 1 : 0);
   });
 
-  verifies('channel:single-flight', '50 first calls at once open one session, also in a new process', async () => {
+  verifies('channel:single-flight', '50 concurrent first calls open one session, in a new process too', async () => {
     const { upstream, path } = await connected({ ...options, delayInitializeMs: 50 });
     expect(upstream.count('initialize')).toBe(1);
     expect(await crosstalk(second, path, 50)).toEqual(times(50, (i) => `token-${i}`));
@@ -86,7 +86,7 @@ describe('a lost session', () => {
     for (const sse of [false, true]) {
       verifies(
         'channel:reinitialize',
-        `by ${forgottenSessionStatus} (streams: ${sse}) is opened once for 50 calls`,
+        `is opened again once for 50 calls after ${forgottenSessionStatus} (streams: ${sse})`,
         async () => {
           const options = { sessions: true, forgottenSessionStatus, sse, delayInitializeMs: 20 };
           const { upstream, path } = await connected(options);
@@ -101,7 +101,7 @@ describe('a lost session', () => {
     }
   }
 
-  verifies('channel:reinitialize', 'is opened anew without the dead id, and a call runs once', async () => {
+  verifies('channel:reinitialize', 'is opened again without the dead id, and a call runs once', async () => {
     const { upstream, path } = await connected({ sessions: true });
     const [dead] = upstream.sessions;
     upstream.forgetSessions();
@@ -112,7 +112,7 @@ describe('a lost session', () => {
     expect(calls).toEqual([dead, [...upstream.sessions][0]]);
   });
 
-  verifies('channel:reinitialize', 'that is lost repeatedly is an error, not an endless loop', async () => {
+  verifies('channel:reinitialize', 'is an error, not an endless loop, when it is lost repeatedly', async () => {
     const { upstream, path } = await scripted((_message, res) => sendJson(res, notFound, 404), { sessions: true });
     const answer = await rest(path, 'echo');
     expectFailure(answer, 502, 'upstream_error');
@@ -204,21 +204,21 @@ describe('a lost session', () => {
     expect((await call()).body.result).toEqual({ content: [] });
   });
 
-  verifies('channel:session-in-doubt', 'is not dropped where ping is answered, and probed once for many', async () => {
+  verifies('channel:session-in-doubt', 'is not dropped where ping succeeds, and many calls share a ping', async () => {
     const { upstream, path } = await forgetful(refusals[4], ({ method }) => method === 'tools/call');
     for (const answer of await Promise.all(times(5, () => rest(path, 't')))) expect(answer.status).toBe(502);
     expect((await rest(path, 't')).status).toBe(502);
     expect([upstream.count('ping'), upstream.count('initialize')]).toEqual([2, 1]);
   });
 
-  verifies('channel:session-in-doubt', 'of a server with a broken ping is dropped once in 30 seconds', async () => {
+  verifies('channel:session-in-doubt', 'is dropped once in 30 seconds for a server with a broken ping', async () => {
     const { upstream, path } = await forgetful(refusals[4], ({ method }) => method !== 'tools/list');
     for (let call = 0; call < 4; call += 1) expect((await rest(path, 't')).status).toBe(502);
     expect(callsIn(upstream)).toEqual(['session-1', 'session-2', 'session-2', 'session-2']);
     expect(upstream.count('ping')).toBe(2);
   });
 
-  verifies('channel:session-in-doubt', 'is not meant by a busy server, or an answer with our id', async () => {
+  verifies('channel:session-in-doubt', 'is not assumed if the server is busy or replies to the request', async () => {
     for (const status of [403, 408, 413, 429, 502, 503, 504, 500]) {
       const { upstream, path } = await scripted(
         ({ id, method }, res) => {
@@ -243,7 +243,7 @@ describe('a lost session', () => {
     expect((await running).status).toBe(200);
   });
 
-  verifies('channel:reinitialize', 'is not confused with an unknown method that answers 404', async () => {
+  verifies('channel:reinitialize', 'is not confused with an unknown method that returns 404', async () => {
     const { upstream, path } = await scripted(({ id }, res) =>
       sendJson(res, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32601,"message":"Method not found"}}`, 404),
     );
@@ -255,7 +255,7 @@ describe('a lost session', () => {
 describe('a caller that leaves', () => {
   for (const [kind, options] of [...kinds, ['2026-07-28', { modernOnly: true }] as const]) {
     for (const face of ['REST', 'MCP']) {
-      verifies('channel:cancel', `by ${face} cancels its own call at an upstream that answers ${kind}`, async () => {
+      verifies('channel:cancel', `cancels its own call over ${face} at an upstream (${kind})`, async () => {
         const { upstream, path } = await connected(options);
         const leaving = new AbortController();
         const call = (signal?: AbortSignal) =>
@@ -305,7 +305,7 @@ describe('notifications/cancelled of a client', () => {
     params: { requestId, reason: 'spec' },
   });
 
-  verifies('channel:cancel', 'cancels the call with that id, ends its request, and no other', async () => {
+  verifies('channel:cancel', 'cancels the call with that id and completes its request, and no other', async () => {
     const { upstream, path } = await connected({ sessions: true });
     const calls = ['a', 'b', 7, '7'].map((id) => ask(path, toolCall(id, 'hold', { id })));
     await upstream.waitFor((u) => u.count('tools/call') === 4);
@@ -324,7 +324,7 @@ describe('notifications/cancelled of a client', () => {
     for (const i of [0, 3]) expect(textOf((await calls[i]).body.result)).toBe('released');
   });
 
-  verifies('channel:cancel', 'ends an answer that is an event stream already', async () => {
+  verifies('channel:cancel', 'completes a response that is already an event stream', async () => {
     const { upstream, path } = await connected({
       tools: [
         {
@@ -365,7 +365,7 @@ describe('notifications/cancelled of a client', () => {
     expect(upstream.count('notifications/cancelled')).toBe(0);
   });
 
-  verifies('channel:cancel', 'of another tenant, another session or another connection cancels nothing', async () => {
+  verifies('channel:cancel', 'cancels nothing of another tenant, another session or another connection', async () => {
     const { upstream, path } = await connected();
     const beside = await connect(upstream.url);
     const theirs = (await createConnection(app, other, { mcpUrl: upstream.url })).path;
@@ -408,7 +408,7 @@ describe('a connection that breaks', () => {
     });
   }
 
-  verifies('channel:outcome-unknown', 'by an event stream without an answer, or a 5xx, is unknown too', async () => {
+  verifies('channel:outcome-unknown', 'leaves the outcome unknown after an empty event stream or a 5xx', async () => {
     const ends: ((res: ServerResponse) => unknown)[] = [
       (res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'),
       (res) => res.writeHead(500).end(),
@@ -449,7 +449,7 @@ describe('a connection that breaks', () => {
 });
 
 describe('a server that asks its client', () => {
-  verifies('channel:sse', 'receives answers also when more calls ask at once than there are sockets', async () => {
+  verifies('channel:sse', 'receives replies even when more calls ask concurrently than there are sockets', async () => {
     const { path } = await connected({ sse: true });
     // Open sockets first: calls that all start at once then take every one of them before anything else does.
     await Promise.all(times(100, () => rest(path, 'echo', { message: '' }, { on: second })));

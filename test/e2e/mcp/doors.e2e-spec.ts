@@ -47,7 +47,7 @@ describe('an upstream that is no MCP server', () => {
   for (const kind of [...broken, ...slow]) {
     verifies(
       ['call:upstream-down', 'call:no-retry', 'mcp:upstream-down', 'run:upstream-down'],
-      `but "${kind}", is a failure by every door`,
+      `fails over every interface: "${kind}"`,
       async () => {
         const { url } = closing(await startFaulty(kind));
         const { path } = await createConnection(hasty, owner, { mcpUrl: url });
@@ -76,13 +76,13 @@ describe('an upstream that is no MCP server', () => {
     );
   }
 
-  verifies(['call:upstream-down', 'call:no-retry'], 'and whose host is dead or port refused, answers 502', async () => {
+  verifies(['call:upstream-down', 'call:no-retry'], 'returns 502 for a dead host and for a refused port', async () => {
     for (const url of [deadHost, await refusedPort()]) {
       expectFailure(await rest(await connect(url), 'echo', {}), 502, 'upstream_error');
     }
   });
 
-  verifies('call:upstream-down', 'any more, as it died after it was connected, answers 502', async () => {
+  verifies('call:upstream-down', 'returns 502 when it died after it was connected', async () => {
     const { upstream, path } = await connected();
     expect((await rest(path, 'echo', { message: '' })).status).toBe(200);
     await upstream.close();
@@ -92,7 +92,7 @@ describe('an upstream that is no MCP server', () => {
 
 verifies(
   ['call:auth-required', 'mcp:auth-required'],
-  'a required authorization is reported by each door as its own',
+  'a required authorization is reported over each interface as its own',
   async () => {
     const locked = closing(await startFaulty('needs-auth'));
     const bare = closing(await startFaulty('needs-auth', { challenge: false }));
@@ -127,7 +127,7 @@ verifies(
 );
 
 describe('a caller', () => {
-  verifies('mcp:no-key', 'without a valid key is answered 401 and a challenge, and reaches no upstream', async () => {
+  verifies('mcp:no-key', 'gets 401 and a challenge without a valid key, and reaches no upstream', async () => {
     const { upstream, path } = await connected();
     const run = await runPath(upstream.url);
     const before = upstream.requests.length;
@@ -155,7 +155,7 @@ describe('a caller', () => {
 
   verifies(
     ['call:foreign', 'mcp:unknown-connection'],
-    'of a foreign connection is answered 404 as of an unknown one',
+    'gets 404 for a foreign connection as for an unknown one',
     async () => {
       const { upstream, path } = await connected();
       expect((await rest(path, 'echo', { message: '' })).status).toBe(200);
@@ -221,7 +221,7 @@ describe('a bad message', () => {
     'a text for params': [-32600, '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"x"}'],
   };
   for (const [what, [code, text]] of Object.entries(bodies)) {
-    verifies(['mcp:bad-request', 'run:limits'], `with ${what} answers 400 and a JSON-RPC error`, async () => {
+    verifies(['mcp:bad-request', 'run:limits'], `with ${what} returns 400 and a JSON-RPC error`, async () => {
       for (const at of ends) {
         const answer = await ask(at, text);
         expectRpcError(answer, 400, answer.body.id, code);
@@ -229,7 +229,7 @@ describe('a bad message', () => {
     });
   }
 
-  verifies(['mcp:bad-request', 'run:limits'], 'over 16 MB answers 413, and one from a foreign site 403', async () => {
+  verifies(['mcp:bad-request', 'run:limits'], 'over 16 MB returns 413, and one from a foreign site 403', async () => {
     const large = JSON.stringify(request(1, 'x', { pad: 'x'.repeat(17 * MB) }));
     for (const at of ends) {
       expectRpcError(await ask(at, large), 413, null);
@@ -245,7 +245,7 @@ describe('a bad message', () => {
     expect((await ask(await runPath(upstream.url), below)).status).toBe(200);
   });
 
-  verifies('mcp:bad-request', 'of an unknown version answers 400 and -32022 with the supported versions', async () => {
+  verifies('mcp:bad-request', 'returns 400 and -32022 with supported versions if its version is unknown', async () => {
     const { path } = await scripted(() => '{"tools":[]}');
     const prefix = 'io.modelcontextprotocol/';
     const _meta = { [`${prefix}protocolVersion`]: '2099-01-01', [`${prefix}clientCapabilities`]: {} };
@@ -272,7 +272,7 @@ describe('a bad message', () => {
     expect(upstream.requests).toHaveLength(before);
   });
 
-  verifies(['mcp:get-delete', 'run:get-delete'], 'by GET or DELETE answers 405 and names POST', async () => {
+  verifies(['mcp:get-delete', 'run:get-delete'], 'returns 405 for GET and DELETE, and names POST', async () => {
     const [path, run] = ends;
     const connections = [`${path}/mcp`, `${path.replace('/connect', '')}/mcp`];
     const runs = ['', '/', '/mcp', '/mcp/', '/files/a'].map((end) => run + end);
@@ -290,7 +290,7 @@ describe('a bad message', () => {
   });
 });
 
-describe('an answer that is too large', () => {
+describe('a response that is too large', () => {
   const floods: Record<string, { type: string; length?: number; head: string }> = {
     'a JSON without a length': { type: 'application/json', head: '{"jsonrpc":"2.0","id":1,"result":{"pad":"' },
     'a JSON that announces its length': { type: 'application/json', length: 17 * MB, head: '{"pad":"' },
@@ -298,7 +298,7 @@ describe('an answer that is too large', () => {
     'one endless event of many lines': { type: 'text/event-stream', head: 'data: {}\ndata: ' },
   };
   for (const [what, { type, length, head }] of Object.entries(floods)) {
-    verifies('channel:byte-cap', `as ${what} ends the call with an error, soon, and closes the socket`, async () => {
+    verifies('channel:byte-cap', `fails the call soon and closes the socket: ${what}`, async () => {
       let sent = 0;
       let ended: Promise<unknown> | undefined;
       const { upstream, path } = await scripted((_message, res) => {
@@ -351,7 +351,7 @@ describe('the deadline', () => {
 
   const eras: UpstreamOptions[] = [{}, { sse: true }, { sessions: true, sse: true }, { modernOnly: true }];
   for (const options of eras) {
-    verifies('call:timeout', `ends a tool that does not answer, ${JSON.stringify(options)}`, async () => {
+    verifies('call:timeout', `cancels a call of a tool that does not respond, ${JSON.stringify(options)}`, async () => {
       const { upstream, path } = await connected(options);
       // The session is open before, so that the call is under way when its time is over.
       const isOpen = async () => (await rest(path, 'echo', { message: '' }, { on: hasty })).status === 200;
@@ -374,7 +374,7 @@ describe('the deadline', () => {
     'half an event': (id) => ['text/event-stream', `event: message\ndata: {"jsonrpc":"2.0","id":${id},"result":{}}\n`],
   };
   for (const [what, half] of Object.entries(halves)) {
-    verifies('call:timeout', `ends a call whose upstream stalls after ${what}`, async () => {
+    verifies('call:timeout', `cancels a call whose upstream stalls after ${what}`, async () => {
       const closed: Promise<unknown>[] = [];
       const { upstream, path } = await scripted(({ id }, res) => {
         const [type, text] = half(id);
@@ -392,7 +392,7 @@ describe('the deadline', () => {
     });
   }
 
-  verifies('call:timeout', 'ends a call of an upstream that accepts and never responds', async () => {
+  verifies('call:timeout', 'cancels a call of an upstream that accepts and never responds', async () => {
     const { url } = closing(await startFaulty('silent'));
     await expectTimeout((await createConnection(hasty, owner, { mcpUrl: url })).path, 'echo', 0);
   });
@@ -478,7 +478,7 @@ describe('the deadline', () => {
     expect((await set(null)).body).not.toHaveProperty('callTimeoutMs');
   });
 
-  verifies('call:no-retry', 'and every other failure over REST says `x-should-retry: false`', async () => {
+  verifies('call:no-retry', 'has `x-should-retry: false` over REST, like every other failure', async () => {
     const { path } = await connected();
     const [, , namespace] = path.split('/');
     const failures = {

@@ -220,7 +220,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
     return ask(url, body, { ...headers, authorization: `Bearer ${key}` });
   };
 
-  verifies(['mcp:input', 'mcp:parked'], 'may send its answer to another process', async () => {
+  verifies(['mcp:input', 'mcp:parked'], 'may send its reply to another process', async () => {
     const url = await endpointOf(await startElicitationV1());
     const elsewhere = url.replace(app.url, second.url);
     for (const [one, two] of [
@@ -265,7 +265,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
 });
 
 describe('a connection that leads back to this service', () => {
-  verifies('mcp:loop', 'by another name has an error status, and no request loops', async () => {
+  verifies('mcp:loop', 'has an error status under another name, and no request loops', async () => {
     const headers = { authorization: `Bearer ${owner.key}` };
     const good = await createConnection(app, owner, { mcpUrl: closing(await startElicitationV1()).url });
     const { namespace, path } = good;
@@ -301,7 +301,7 @@ describe('a session at two processes', () => {
   const asking = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'ask' } };
 
   for (const [what, start] of upstreams) {
-    verifies(['mcp:input', 'mcp:session'], `is answered in at another one than asks: ${what}`, async () => {
+    verifies(['mcp:input', 'mcp:session'], `replies at another process than the one that asks: ${what}`, async () => {
       const url = await endpointOf(await start());
       const elsewhere = url.replace(app.url, second.url);
       const session = await initialize(elsewhere, { elicitation: {} }, '2025-11-25', `Bearer ${owner.key}`);

@@ -65,7 +65,7 @@ describe('a client of 2026-07-28', () => {
     expect([taken.status, taken.text]).toEqual([202, '']);
   });
 
-  verifies('mcp:passes-through', 'and an upstream of its era exchange params and results byte for byte', async () => {
+  verifies('mcp:passes-through', 'exchanges params and results byte for byte with an upstream of its era', async () => {
     const { url, channel } = await onModern(() => RAW_TOOL_RESULT);
     const { headers } = modern('tools/call', { name: 'x' });
     const own = '{"name":"x" , "arguments":{"b":9007199254740993,"a":1.0}';
@@ -219,7 +219,7 @@ describe('a client of 2026-07-28', () => {
     expect(channel.calls).toHaveLength(before);
   });
 
-  verifies('mcp:vanish', 'that closes its connection cancels its call', async () => {
+  verifies('mcp:vanish', 'cancels its call by closing its connection', async () => {
     const { url, channel } = await onModern(() => new Promise(() => undefined));
     const leaving = new AbortController();
     const { body, headers } = modern('tools/call', { name: 'x' });
@@ -280,7 +280,7 @@ describe('a client of 2025-11-25 and older', () => {
     expect(await output('object')).toEqual({ content: [], structuredContent: { b: 2 } });
   });
 
-  verifies('mcp:bridge', 'of an old revision gets as text what that does not know', async () => {
+  verifies('mcp:bridge', 'gets as text what its old revision does not know', async () => {
     const content = [
       { type: 'resource_link', uri: 'a://b', name: 'b' },
       { type: 'audio', data: 'AA==', mimeType: 'audio/wav' },
@@ -421,7 +421,7 @@ describe('a client of 2025-11-25 and older', () => {
     expect(channel.calls[1]?.profile).toBeUndefined();
   });
 
-  verifies('mcp:vanish', 'that disconnects during a request leaves no request and no call behind', async () => {
+  verifies('mcp:vanish', 'leaves no request and no call behind when it disconnects during a request', async () => {
     const { url, channel } = await onLegacy(async ({ onRequest }) => ({
       answer: await onRequest?.('roots/list', undefined),
     }));
@@ -529,7 +529,7 @@ describe('a batch', () => {
 });
 
 describe('the requests of one caller', () => {
-  longVerifies('mcp:vanish', 'are bounded in number, and free their place when they are over', async () => {
+  longVerifies('mcp:vanish', 'are bounded in number, and free their slots when they complete', async () => {
     const { url, channel } = await onLegacy(() => new Promise(() => undefined));
     const leaving = new AbortController();
     const held = Array.from({ length: 1_024 }, (_, i) => post(url, call(i), {}, leaving.signal).catch(() => undefined));

@@ -50,7 +50,7 @@ describe('a session', () => {
     expect((await ask(one.url, call, session)).status).toBe(200);
   });
 
-  verifies('mcp:session', 'that was changed, has expired or was forged answers 404', async () => {
+  verifies('mcp:session', 'returns 404 when it was changed, has expired or was forged', async () => {
     const { url } = await startMcpEndpoint(answering());
     const session = await initialize(url);
     const id = session['mcp-session-id'] ?? '';
@@ -71,7 +71,7 @@ describe('a session', () => {
     }
   });
 
-  verifies('mcp:session', 'that this service did not sign answers 404 to everything legacy', async () => {
+  verifies('mcp:session', 'returns 404 to everything legacy when this service did not sign it', async () => {
     const { url } = await startMcpEndpoint(answering());
     const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
     for (const id of ['x', 'SW1.a.b', 'f'.repeat(64)]) {
@@ -97,7 +97,7 @@ describe('a session', () => {
     expect(new Set(channel.calls.map(({ caller }) => caller))).toEqual(new Set([`${KEY} /mcp`]));
   });
 
-  verifies('mcp:session', 'that its client deletes ends in every process, with its upstream session', async () => {
+  verifies('mcp:session', 'closes in every process, with its upstream session, if its client deletes it', async () => {
     const channel = answering();
     const [one, two] = await twoProcesses(channel);
     const session = await initialize(one.url, { roots: {} });
@@ -138,7 +138,7 @@ describe('a session that is older than the process', () => {
     }
   }
 
-  verifies('mcp:session-restart', 'answers 404 when its state is unknown, and continues when it has none', async () => {
+  verifies('mcp:session-restart', 'returns 404 when its state is unknown, and continues when it has none', async () => {
     const relay = new TestPubSub();
     const channel = answering();
     const { url } = await startMcpEndpoint(channel, relay);
@@ -216,7 +216,7 @@ describe('the stream of a session', () => {
     await third.body?.cancel();
   });
 
-  verifies(['mcp:session-stream', 'mcp:vanish'], 'leaves no listener behind when its client is gone', async () => {
+  verifies(['mcp:session-stream', 'mcp:vanish'], 'leaves no listener behind when its client has left', async () => {
     const { url, channel } = await startMcpEndpoint(answering());
     const session = await initialize(url);
     for (let round = 0; round < 2; round += 1) {
@@ -317,7 +317,7 @@ describe('a subscription of 2026-07-28', () => {
     });
   });
 
-  verifies('mcp:subscriptions', 'ends with a result when the process or the upstream ends it', async () => {
+  verifies('mcp:subscriptions', 'completes with a result when the process or the upstream closes it', async () => {
     for (const finish of ['process', 'upstream']) {
       const { url, stop, channel } = await startMcpEndpoint(answering());
       const { body, headers } = listen({ toolsListChanged: true });
@@ -334,7 +334,7 @@ describe('a subscription of 2026-07-28', () => {
     }
   });
 
-  verifies(['mcp:subscriptions', 'mcp:vanish'], 'leaves no listener behind when its client is gone', async () => {
+  verifies(['mcp:subscriptions', 'mcp:vanish'], 'leaves no listener behind when its client has left', async () => {
     const { url, channel } = await startMcpEndpoint(answering());
     const leaving = new AbortController();
     const { body, headers } = listen({ toolsListChanged: true });

@@ -13,7 +13,7 @@ const owner = testAccount(app);
 const { connected, scripted, ask } = doorsOf(app, owner);
 
 describe('a request', () => {
-  verifies('mcp:no-handshake', 'is answered without a handshake, by both forms of the path', async () => {
+  verifies('mcp:no-handshake', 'succeeds without a handshake, by both forms of the path', async () => {
     const { upstream, path } = await connected({ sessions: true });
     for (const form of [path, path.replace('/connect', '')]) {
       const answer = await ask(form, toolCall(1, 'echo', { message: 'hællo' }));
@@ -40,7 +40,7 @@ describe('a request', () => {
     expect(upstream.count('tools/list')).toBe(0);
   });
 
-  verifies('mcp:session-ignored', 'with smithery-stateless as session id is answered without one', async () => {
+  verifies('mcp:session-ignored', 'gets no session id for smithery-stateless', async () => {
     const { upstream, path } = await connected({ sessions: true });
     const headers = { 'mcp-session-id': 'smithery-stateless' };
     const answer = await ask(path, request(1, 'tools/list'), { headers });
@@ -89,7 +89,7 @@ describe('a request', () => {
     expect(declared.params).toMatchObject({ capabilities: {} });
   });
 
-  verifies('mcp:initialize', 'ping is answered by ourselves, and session-wide methods do not exist', async () => {
+  verifies('mcp:initialize', 'ping gets the reply of Slipway, and session-wide methods do not exist', async () => {
     const { upstream, path } = await connected();
     const before = upstream.requests.length;
     expect((await ask(path, request(1, 'ping'))).text).toBe('{"jsonrpc":"2.0","id":1,"result":{}}');
@@ -147,7 +147,7 @@ describe('a request', () => {
     });
   }
 
-  verifies('mcp:passes-through', 'passes byte for byte, and so does its answer, except for the id', async () => {
+  verifies('mcp:passes-through', 'passes byte for byte, and so does its response, except for the id', async () => {
     const result = '{ "b" : 9007199254740993, "a":[ 1.10 ],"id":"inner", "result":{}, "\\u0061b":1 }';
     const { upstream, path } = await scripted(() => result);
     const params = '{ "name":"x", "arguments":{"n":9007199254740993, "\\u0069d": 1.0 },"cursor" :null }';
@@ -159,7 +159,7 @@ describe('a request', () => {
   for (const options of [{}, { sse: true }, { sessions: true }]) {
     verifies(
       ['mcp:passes-through', 'channel:sse'],
-      `is answered as by the upstream, ${JSON.stringify(options)}`,
+      `gets the reply of the upstream, ${JSON.stringify(options)}`,
       async () => {
         const { path } = await connected(options);
         const plain = await start();
@@ -256,7 +256,7 @@ describe('progress', () => {
     },
   };
 
-  verifies('mcp:progress', 'reaches the client as it happens, under its own token, ahead of the answer', async () => {
+  verifies('mcp:progress', 'reaches the client as it happens, under its own token, ahead of the response', async () => {
     for (const token of ['"mine"', '1', '9007199254740993', '"\\u0041"']) {
       const { upstream, path } = await connected({ tools: [steps] });
       const message =
@@ -286,7 +286,7 @@ describe('progress', () => {
     }
   });
 
-  verifies('mcp:progress', 'of callers with one token and id stays with each; upstream they differ', async () => {
+  verifies('mcp:progress', 'stays with each caller of the same token and id; upstream they differ', async () => {
     const { upstream, path } = await connected({ tools: [steps] });
     const callers = times(10, (i) => `caller-${i}`);
     const answers = callers.map((who) => ask(path, toolCall(1, 'steps', { who }, { progressToken: 1 })));
@@ -334,7 +334,7 @@ describe('progress', () => {
     expect(answer.body.result.content[0].text).toBe('3 steps done');
   });
 
-  verifies('mcp:upstream-down', 'a call that fails after its progress ends its stream with an error', async () => {
+  verifies('mcp:upstream-down', 'a call that fails after its progress closes its stream with an error', async () => {
     const broken: ToolDef = {
       name: 'broken',
       inputSchema: {},

@@ -45,7 +45,7 @@ describe('the own stream of an upstream session', () => {
       expect(got).toEqual([WATCHED, 'later', 'one', 'one', 'two', 'two']);
     });
 
-    verifies('mcp:own-stream', `of a shared session reaches the sole call in flight, over ${transport}`, async () => {
+    verifies('mcp:own-stream', `reaches the sole call in flight of a shared session, over ${transport}`, async () => {
       const talker = new LoggingUpstream();
       const upstream = closing(await startUpstream(talker.make));
       const url = await through(upstream);
@@ -98,7 +98,7 @@ describe('the own stream of an upstream session', () => {
 
   verifies(
     ['mcp:own-stream', 'mcp:subscriptions'],
-    'of the calls of a client of 2026-07-28 that can be asked sends its subscription updates, and its call messages',
+    'sends updates to the subscription and messages to the call of a client of 2026-07-28 that can be asked',
     async () => {
       const talker = new LoggingUpstream();
       const url = await through(closing(await startSdkV1({ stateful: true, json: false, make: talker.make })));
@@ -127,7 +127,7 @@ describe('the own stream of an upstream session', () => {
     },
   );
 
-  verifies('mcp:own-stream', 'that an upstream without sessions cannot have is not announced', async () => {
+  verifies('mcp:own-stream', 'is not announced where an upstream without sessions cannot have it', async () => {
     const { make } = new LoggingUpstream();
     const capabilities = async (stateful: boolean) => {
       const url = await through(closing(await startSdkV1({ stateful, json: false, make })));

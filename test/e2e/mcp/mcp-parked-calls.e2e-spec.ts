@@ -25,7 +25,7 @@ const call = (url: string, given: object = {}, options: Parameters<typeof askMod
   askModern(url, 'tools/call', { name: 'x', arguments: { n: 1 }, ...given }, options);
 
 describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
-  verifies(['mcp:input', 'mcp:parked'], 'is answered with the requests, and continues with the answers', async () => {
+  verifies(['mcp:input', 'mcp:parked'], 'returns the requests, and continues with the replies', async () => {
     const channel = legacyOf(async (asks, { onNotification, params }) => {
       const { progressToken } = JSON.parse(params ?? '')._meta ?? {};
       const tell = (progress: number) => {
@@ -78,7 +78,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     expect(channel.calls[0]?.params).not.toContain('io.modelcontextprotocol');
   });
 
-  verifies('mcp:parked', 'is not gone on with by anybody else, with another request, or by two at once', async () => {
+  verifies('mcp:parked', 'is not continued by anybody else, with another request, or by two concurrently', async () => {
     const channel = legacyOf(async (asks) => {
       await asks('elicitation/create', { message: '?' });
       await new Promise(() => undefined);
@@ -132,7 +132,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     expect(result.content[0].text).toMatch(/restarted/);
   });
 
-  verifies('mcp:parked', 'asks only what its client declared, and of many calls at once so many', async () => {
+  verifies('mcp:parked', 'asks only what its client declared, for a limited number of concurrent calls', async () => {
     const answers: unknown[] = [];
     const channel = legacyOf(async (asks) => {
       answers.push(await asks('sampling/createMessage', {}));
@@ -162,7 +162,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     expect(keys).toContain(channel.calls.at(-1)?.profile?.key);
   });
 
-  verifies('mcp:parked', 'buffers 4 MB of messages of its server until the client sends its answers', async () => {
+  verifies('mcp:parked', 'buffers 4 MB of messages of its server until the client sends its replies', async () => {
     const big = 'x'.repeat(3_000_000);
     let refused: unknown;
     const channel = legacyOf(async (asks) => {

@@ -16,7 +16,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-describe('an answer that is a whole file', () => {
+describe('a response that is a whole file', () => {
   const files: [what: string, make: () => Promise<string>][] = [
     ['a file of a skill', async () => `${(await createSkill(app, owner)).path}/.well-known/skills/SKILL.md`],
     ['a skill', async () => `${(await createSkill(app, owner)).path}/download`],

@@ -91,7 +91,7 @@ describe(`a namespace (seed ${testSeed})`, () => {
     ),
   ];
 
-  verifies(['wire:bad-item'], 'lists the tools of all members to every client beside an odd tool of one', async () => {
+  verifies(['wire:bad-item'], 'lists the tools of all members to every client despite an odd tool', async () => {
     let current: unknown = null;
     const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
     const { all } = await connected(
@@ -132,7 +132,7 @@ describe(`a namespace (seed ${testSeed})`, () => {
     expect(rest.body.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'deep']);
   });
 
-  verifies('wire:list-end', 'and REST end a list whose cursors go round, with each tool once', async () => {
+  verifies('wire:list-end', 'stops, like REST, at a list whose cursors go round, with each tool once', async () => {
     const rounds: [cursors: (string | null)[], requests: number][] = [
       [['same', 'same'], 2],
       [['a', 'b', 'a'], 3],
@@ -241,7 +241,7 @@ describe('a result', () => {
     [{ content: [{ type: 'text', text: 't' }], structuredContent: { n: 1 } }, ['t']],
   ];
 
-  verifies('wire:result-members', 'of an older server has what each client requires', async () => {
+  verifies('wire:result-members', 'has what each client requires, if it is of an older server', async () => {
     for (const [result, texts] of results) {
       const { paths, all } = await connected(serves([tool('run')], result));
       for (const [path, name] of [
@@ -263,7 +263,7 @@ describe('a result', () => {
     }
   });
 
-  verifies('wire:structured-text', 'of structured output is read by clients of revisions without it', async () => {
+  verifies('wire:structured-text', 'is read by clients of revisions without structured output', async () => {
     for (const result of [
       { structuredContent: { n: 1 } },
       { structuredContent: [1] },
@@ -336,7 +336,7 @@ describe('a client', () => {
 
   verifies(
     'wire:lost-session',
-    'whose session has ended is told -32001 with its id, and an empty id is none',
+    'receives -32001 with its id for an unknown session, and may send an empty session id',
     async () => {
       for (const id of [7, 'seven', 0]) {
         for (const session of ['gone', 'x'.repeat(300), ' gone ']) {
@@ -432,7 +432,7 @@ describe('a client', () => {
     }
   });
 
-  verifies('wire:task-ignored', 'that asks for a task where none was declared gets the result', async () => {
+  verifies('wire:task-ignored', 'gets the result when it asks for a task where none was declared', async () => {
     const params = { name: 'run', arguments: { a: 1 }, task: { ttl: 1000 } };
     const call = request(1, 'tools/call', params);
     const legacyAnswer = await mcp(app, owner, path, call);

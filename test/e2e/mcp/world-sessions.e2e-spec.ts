@@ -73,7 +73,7 @@ describe(`a session that the server has lost (seed ${testSeed})`, () => {
     res.end();
   };
 
-  verifies('wire:restarted-server', 'is opened again by the second call at the latest, at every door', async () => {
+  verifies('wire:restarted-server', 'is opened again by the second call at the latest, everywhere', async () => {
     for (const refusal of refusals) {
       let opened = 0;
       let lost = 0;

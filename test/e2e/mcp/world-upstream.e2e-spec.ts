@@ -262,7 +262,7 @@ const kinds: Record<string, { fixed: Partial<Dress>[]; more: fc.Arbitrary<Partia
 const ran = [{ type: 'text', text: 'ran' }];
 
 describe.each(Object.entries(kinds))(`%s (seed ${testSeed})`, (_kind, { fixed, more }) => {
-  verifies('wire:read-as-directly', 'is read wherever the official client reads it, through every door', async () => {
+  verifies('wire:read-as-directly', 'is read wherever the official client reads it, over every interface', async () => {
     const made = fc.sample(more, { numRuns: fixed.length, seed: testSeed });
     const all = [...fixed, ...made].map((part): Dress => ({ ...plain, ...part }));
     const namespace = await createNamespace(app, owner);
@@ -297,7 +297,7 @@ describe('an upstream', () => {
   const messageOf = async (script: WireScript) => (await connectedTo((await started(script)).url)).status.message;
   const callTool = async (path: string) => (await send(app, owner, `${path}/.tools/run`, {})).body;
 
-  verifies('wire:redirect', 'that redirects within its origin is followed, and asked there for a while', async () => {
+  verifies('wire:redirect', 'is followed if it redirects within its origin, and called there for a while', async () => {
     const targets = [
       '/mcp/',
       '/moved?key=1',
@@ -323,7 +323,7 @@ describe('an upstream', () => {
 
   verifies(
     'wire:redirect',
-    'that redirects elsewhere, otherwise or in a circle is refused with the reason',
+    'is rejected with the reason when it redirects elsewhere, with another status or in a circle',
     async () => {
       const other = await started(serve);
       const rows: [status: number, location: (path: string) => string, message: RegExp][] = [
@@ -343,7 +343,7 @@ describe('an upstream', () => {
     },
   );
 
-  verifies('wire:notification', 'may leave the body of its answer to a notification open', async () => {
+  verifies('wire:notification', 'may leave the body of its response to a notification open', async () => {
     for (const [status, type] of [
       [200, 'text/event-stream'],
       [202, 'application/json'],
@@ -358,7 +358,7 @@ describe('an upstream', () => {
     }
   });
 
-  verifies('wire:true-words', 'that cannot be read is told why', async () => {
+  verifies('wire:true-words', 'is reported with the reason when it cannot be read', async () => {
     const json =
       (text: string | Buffer, headers = {}): WireScript =>
       (_, res) =>
@@ -407,7 +407,7 @@ describe('an upstream', () => {
     expect(seen[0]?.headers['accept-encoding']).toBe('identity');
   });
 
-  verifies('wire:link', 'that asks its user to open pages is a 409 of REST whose sentence has the links', async () => {
+  verifies('wire:link', 'causes a 409 over REST with the links when it asks its user to open pages', async () => {
     const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
     let inputRequests = {};
     const { url } = await started(
@@ -447,7 +447,7 @@ describe('an upstream', () => {
 
   verifies(
     'wire:answer-id',
-    'at the end of a tunnel may write ids as text, and is told of an id that is none',
+    'may write ids as strings at the end of a tunnel, and has an invalid id reported',
     async () => {
       const { path } = await createConnection(app, owner, { transport: 'uplink' });
       let idOf = (id: number): unknown => ` ${id}.0`;

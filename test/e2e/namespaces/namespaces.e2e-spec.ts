@@ -80,7 +80,7 @@ describe('PUT /namespaces/{name}', () => {
     },
   );
 
-  verifies('namespace:claim:race', 'of two accounts that claim a name at once exactly one gets it', async () => {
+  verifies('namespace:claim:race', 'gives a name to just one of two accounts that claim it concurrently', async () => {
     const sibling = await app.sibling();
     for (let round = 0; round < 20; round += 1) {
       const name = uniqueName('ns');
@@ -97,14 +97,14 @@ describe('PUT /namespaces/{name}', () => {
     await sibling.close();
   });
 
-  it('answers one account that claims a name ten times at once with one record', async () => {
+  it('returns one record to an account that claims a name ten times concurrently', async () => {
     const name = uniqueName('ns');
     const answers = await Promise.all(Array.from({ length: 10 }, () => app.as(owner).put(`/namespaces/${name}`)));
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
   });
 
-  longIt('never calls a name taken that its owner claims and deletes at once', async () => {
+  longIt('never reports a name as taken that its owner claims and deletes concurrently', async () => {
     for (let round = 0; round < 20; round += 1) {
       const name = uniqueName('ns');
       const answers = await Promise.all(
@@ -286,7 +286,7 @@ describe('GET /namespaces', () => {
 });
 
 describe('DELETE /namespaces/{name}', () => {
-  verifies('namespace:delete:deleted', 'it is gone and its name is free, for others too', async () => {
+  verifies('namespace:delete:deleted', 'deletes it and frees its name, for others too', async () => {
     const name = await createNamespace(app, owner);
     // Looked up once, so that this process remembers whose it was.
     expect((await app.as(owner).get(`/connect/${name}`)).status).toBe(200);
@@ -301,7 +301,7 @@ describe('DELETE /namespaces/{name}', () => {
     expect((await app.as(owner).put(`/servers/${name}%2Fmine`)).status).toBe(403);
   });
 
-  it('of a name that changed hands leaves the old owner nothing, also in a process that remembers them', async () => {
+  it('leaves the old owner nothing of a name that changed hands, even in a process that remembers them', async () => {
     const sibling = await app.sibling();
     for (let round = 0; round < 10; round += 1) {
       const name = await createNamespace(app, owner);
@@ -316,7 +316,7 @@ describe('DELETE /namespaces/{name}', () => {
     await sibling.close();
   });
 
-  it('of a name that changed hands leaves the old owner no server, while its owner is remembered', async () => {
+  it('leaves the old owner no server of a name that changed hands, while its owner is remembered', async () => {
     const namespace = await createNamespace(app, owner);
     const namespaces = app.get(NamespacesService);
     const remembered = await namespaces.find(namespace);

@@ -92,8 +92,8 @@ async function behind(server: AuthorizationServer, options?: ProtectOptions): Pr
   return (await server.protect(upstream.url, options)).url;
 }
 
-describe('an authorization server is found', () => {
-  verifies('oauth:discovery', 'by the address in the challenge, among other challenges', async () => {
+describe('an authorization server', () => {
+  verifies('oauth:discovery', 'is found by the address in the challenge, among other challenges', async () => {
     const server = await authorizationServer();
     const odd = await site((origin) => ({
       '/odd/place.json': { resource: origin, authorization_servers: [server.issuer] },
@@ -106,7 +106,7 @@ describe('an authorization server is found', () => {
     expect(odd.asked).toEqual(['/odd/place.json']);
   });
 
-  verifies('oauth:discovery', 'by the well-known address of its path, then that of its root', async () => {
+  verifies('oauth:discovery', 'is found by the well-known address of its path, then that of its root', async () => {
     const server = await authorizationServer();
     const byPath = await site((origin) => ({
       '/.well-known/oauth-protected-resource/a/mcp?x=1': { resource: origin, authorization_servers: [server.issuer] },
@@ -123,7 +123,7 @@ describe('an authorization server is found', () => {
     ]);
   });
 
-  verifies('oauth:discovery', 'anew for the next authorization, after a page shared one with the last', async () => {
+  verifies('oauth:discovery', 'is looked up again for the next authorization, after a page shared one', async () => {
     const [before, after] = [await authorizationServer(), await authorizationServer()];
     const issuers = [before.issuer];
     const moving = await resourceSite(issuers);
@@ -142,7 +142,7 @@ describe('an authorization server is found', () => {
     expect(begun.map(({ issuer }) => issuer)).toEqual([before.issuer, after.issuer]);
   });
 
-  verifies('oauth:discovery', 'at the well-known address when the one in the challenge is broken', async () => {
+  verifies('oauth:discovery', 'is found at the well-known address if the one in the challenge is broken', async () => {
     const server = await authorizationServer();
     const broken = await resourceSite([server.issuer], { '/broken': { text: '<h1>Welcome</h1>' } });
     for (const place of ['/broken', '/missing']) {
@@ -151,13 +151,13 @@ describe('an authorization server is found', () => {
     }
   });
 
-  verifies('oauth:discovery', 'at the MCP server itself, as in 2025-03-26, with the address as resource', async () => {
+  verifies('oauth:discovery', 'is found at the MCP server as in 2025-03-26, with its address as resource', async () => {
     const own = await ownSite(() => ({}));
     const asked = await askedWith(await beginSetup(app, newOwner(), own.origin));
     expect(asked.get('resource')).toBe(own.origin);
   });
 
-  verifies('oauth:discovery', 'at the default endpoints of 2025-03-26, if the token endpoint is one', async () => {
+  verifies('oauth:discovery', 'is found at 2025-03-26 default endpoints, if the token endpoint is one', async () => {
     const tokenAnswer = (status: number, error: string) => ({
       status,
       headers: { 'content-type': 'application/json' },
@@ -195,7 +195,7 @@ describe('an authorization server is found', () => {
 
   verifies(
     'oauth:discovery',
-    'behind start pages that answer every path, redirects, and issuers with a path',
+    'is found behind start pages that answer every path, redirects, and issuers with a path',
     async () => {
       const tenant = await site(
         (origin) => ({
@@ -227,7 +227,7 @@ describe('an authorization server is found', () => {
     },
   );
 
-  it('among several: the one with a registration of this service, or the first that works', async () => {
+  it('is found among several: the one with a registration of this service, or the first that works', async () => {
     const [first, second] = [await authorizationServer(), await authorizationServer()];
     const gone = 'http://127.0.0.1:1';
     const some = await resourceSite([gone, first.issuer]);
@@ -238,7 +238,7 @@ describe('an authorization server is found', () => {
     expect([first.registrations, second.registrations]).toEqual([1, 0]);
   });
 
-  it('and accepted only if its issuer is the requested one', async () => {
+  it('is accepted only if its issuer is the requested one', async () => {
     const other = await ownSite(() => ({ issuer: 'https://login.example' }));
     const message = await refusal(other.origin);
     expect(message).toContain('name another issuer, "https://login.example"');
@@ -246,7 +246,7 @@ describe('an authorization server is found', () => {
 });
 
 describe('PKCE', () => {
-  verifies('oauth:pkce', 'that is not announced is refused, and allowed for a listed issuer', async () => {
+  verifies('oauth:pkce', 'must be announced, except for a listed issuer', async () => {
     const server = await authorizationServer({ announcesPkce: false });
     const url = await behind(server);
     expect(await refusal(url)).toContain('does not announce PKCE with S256');
@@ -309,7 +309,7 @@ describe('the resource', () => {
     expect(asked.get('keep')).toBe('1');
   });
 
-  verifies('oauth:resource', 'of another server is refused, and both are shown', async () => {
+  verifies('oauth:resource', 'is rejected when it is of another server, and both are shown', async () => {
     for (const resource of ['https://bank.example/', 'api://bank', 'https://127.0.0.1/mcp']) {
       const thief = await resourceSite(['https://login.bank.example'], {}, { resource });
       const message = await refusal(`${thief.origin}/mcp`);
@@ -327,7 +327,7 @@ describe('the resource', () => {
 });
 
 describe('scopes', () => {
-  verifies('oauth:scopes', 'of the challenge come before those of the metadata', async () => {
+  verifies('oauth:scopes', 'come from the challenge before those of the metadata', async () => {
     const server = await authorizationServer();
     const url = await behind(server, { scopesSupported: ['tools:read', 'tools:write'] });
     const challenge = ['Bearer scope="tools:admin"'];
@@ -339,7 +339,7 @@ describe('scopes', () => {
     expect((await askedWith(await beginSetup(app, newOwner(), without))).has('scope')).toBe(false);
   });
 
-  verifies('oauth:scopes', 'of a step-up are added to the granted ones', async () => {
+  verifies('oauth:scopes', 'are added to the granted ones by a step-up', async () => {
     const server = await authorizationServer();
     const url = await behind(server, { scopesSupported: ['tools:read'] });
     const owner = newOwner();
@@ -380,7 +380,7 @@ describe('registration', () => {
     expect(token?.params.has('client_secret')).toBe(method === 'client_secret_post');
   });
 
-  verifies('oauth:registration', 'that is refused is reported with its reason, as text', async () => {
+  verifies('oauth:registration', 'is reported with its reason, as text, when it is rejected', async () => {
     const server = await authorizationServer();
     server.refuseRegistration({ error: 'invalid_redirect_uri', error_description: `no \u0007${'x'.repeat(500)}` });
     const message = await refusal(await behind(server));
@@ -389,7 +389,7 @@ describe('registration', () => {
     expect(message.length).toBeLessThan(500);
   });
 
-  verifies('oauth:registration', 'that is not offered is reported', async () => {
+  verifies('oauth:registration', 'is reported when it is not offered', async () => {
     const server = await authorizationServer({ registers: false });
     expect(await refusal(await behind(server))).toContain('registers no clients by itself');
   });
@@ -440,7 +440,7 @@ describe('registration', () => {
 });
 
 describe('addresses in metadata', () => {
-  verifies('oauth:egress', 'that are private are not dialled', async () => {
+  verifies('oauth:egress', 'are not dialled when they are private', async () => {
     const metadata = 'http://169.254.169.254/latest/meta-data';
     const mcp = await site(() => ({}));
     expect(await refusal(`${mcp.origin}/mcp`, [`Bearer resource_metadata="${metadata}"`])).toContain(

@@ -83,7 +83,7 @@ describe('a token', () => {
     expect(await row()).toMatchObject({ generation: 2, state: 'active', failures: 0 });
   });
 
-  verifies('oauth:refresh', 'that the MCP server refuses is renewed, unless a newer one is there', async () => {
+  verifies('oauth:refresh', 'is renewed when the MCP server rejects it, unless a newer one is there', async () => {
     const first = (await token()) as string;
     expect(await refreshesOf(() => token(first))).toBe(1);
     const second = last();
@@ -92,7 +92,7 @@ describe('a token', () => {
     expect(await refreshesOf(async () => expect(await token('never seen')).toBe(second))).toBe(0);
   });
 
-  it('without a refresh token is used to its end, and ends the authorization', async () => {
+  it('is used until it expires if it has no refresh token, and then needs a new authorization', async () => {
     const stingy = await startAuthorizationServer({ givesRefreshTokens: false });
     const behind = await stingy.protect(upstream.url);
     const other = newOwner();
@@ -121,7 +121,7 @@ describe('many callers', () => {
 
   verifies(
     'oauth:single-refresh',
-    'of a slow server wait for it with one database connection, not one each',
+    'wait for a slow server with one database connection together, not one each',
     async () => {
       const roomy = await app.sibling({ DATABASE_POOL_MAX: '40' });
       await makeDue('ended');
@@ -204,7 +204,7 @@ describe('a process that dies', () => {
     expect(await row()).toMatchObject({ generation: stored.generation, sealed_tokens: stored.sealed_tokens });
   });
 
-  verifies('oauth:crash', 'by a stop lets the refresh that runs store its token', async () => {
+  verifies('oauth:crash', 'stores the token of a running refresh when it is stopped', async () => {
     const stopping = await app.sibling();
     await makeDue('ended');
     server.holdTokens();
@@ -245,7 +245,7 @@ describe('while the authorization server', () => {
 
   verifies(
     'oauth:outage',
-    'answers 500, 503, 429 or an invalid body, nothing is deleted, and retries back off',
+    'returns 500, 503, 429 or an invalid body, nothing is deleted, and retries back off',
     async () => {
       await makeDue('ended');
       for (const [failures, status] of [500, 503, 429, 404, 200].entries()) {
@@ -298,7 +298,7 @@ describe('an authorization that has ended', () => {
     },
   );
 
-  verifies('oauth:client-lost', 'because the server forgot Slipway is renewed by registering once more', async () => {
+  verifies('oauth:client-lost', 'is renewed by registering again when the server forgot Slipway', async () => {
     const other = newOwner();
     await authorize(app, other, guarded.url);
     const before = server.registrations;
@@ -346,7 +346,7 @@ describe('an authorization that has ended', () => {
 });
 
 describe('a server that takes a refresh token again', () => {
-  verifies('oauth:crash', 'gives the token once more to the next process', async () => {
+  verifies('oauth:crash', 'gives the token again to the next process', async () => {
     const tolerant = await startAuthorizationServer({ toleratesReuse: true });
     const behind = await tolerant.protect(upstream.url);
     const other = newOwner();

@@ -267,7 +267,7 @@ describe('another browser', () => {
   });
 });
 
-describe('an answer', () => {
+describe('an authorization response', () => {
   verifies('oauth:iss', 'without iss, or with another one, is discarded completely', async () => {
     const wrong = [null, 'https://evil.example', `${server.issuer}/`, server.issuer.toUpperCase(), ''];
     for (const iss of wrong) {
@@ -305,7 +305,7 @@ describe('an answer', () => {
     expect(await person.open(callback)).toMatchObject({ status: 410 });
   });
 
-  it('that reports a problem is shown as text, and not at length', async () => {
+  it('is shown as text, and not at length, when it reports a problem', async () => {
     const { person, callback } = await backFromServer(await beginSetup(app, newOwner(), guarded.url));
     const text = `<img src=x onerror=alert(1)>${'long '.repeat(200)}END`;
     const shown = await person.open(changed(callback, { code: null, error: 'server_error', error_description: text }));
@@ -323,7 +323,7 @@ describe('an answer', () => {
     expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
   });
 
-  verifies('release:link:cancelled', 'for which nothing waits any more stores no token', async () => {
+  verifies('release:link:cancelled', 'stores no token when its request is no longer pending', async () => {
     const owner = newOwner();
     const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
     jest.spyOn(app.get(ReleaseResumptionService), 'isAuthorizationPending').mockResolvedValue(false);

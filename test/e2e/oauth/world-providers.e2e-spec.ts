@@ -131,7 +131,7 @@ describe(`a document with odd members that nobody needs (seed ${testSeed})`, () 
     }
   });
 
-  verifies('provider:documents', 'is passed over for a good one beside it, and told where there is none', async () => {
+  verifies('provider:documents', 'is skipped in favour of a good one, and reported where there is none', async () => {
     const foreign: object[] = [{ error: 'not found' }, { issuer: 'x' }, [], { issuer: null }];
     for (const body of foreign) {
       provider.quirk = ({ endpoint }, answer) => (endpoint === 'server' ? { ...answer, body } : undefined);
@@ -214,7 +214,7 @@ describe('a provider', () => {
 
   verifies(
     'provider:sender',
-    'behind a firewall is asked by a sender with a name, and its page is told as that',
+    'receives requests of a named sender behind a firewall, whose page is reported as one',
     async () => {
       const guarded: Quirk = ({ endpoint, headers }) => {
         if (endpoint === 'authorize') return undefined;

@@ -42,7 +42,7 @@ describe('PATCH /accounts/{accountId}', () => {
     expect(await statusAt(app, account)).toBe(200);
   });
 
-  aloneVerifies('account:disable', 'ends what its keys hold open', async () => {
+  aloneVerifies('account:disable', 'closes what its keys hold open', async () => {
     const account = await app.account();
     const name = await createServer(app, account, { namespace: await createNamespace(app, account) });
     const ended = await Promise.all(
@@ -59,7 +59,7 @@ describe('PATCH /accounts/{accountId}', () => {
     await until(() => ended.every(({ state }) => state.isOver), 'the streams have ended', END_MS_MAX);
   });
 
-  verifies('account:disable', 'ends its sessions and invitations for good', async () => {
+  verifies('account:disable', 'revokes its sessions and invitations permanently', async () => {
     const account = await accountWithPassword(app, PASSWORD);
     const browser = await signedInBrowser(app, account);
     const { body } = await app.as(app.operator).post(`/accounts/${account.id}/invitations`);

@@ -93,7 +93,7 @@ describe('an invitation', () => {
     expect((await signIn(1 - winner)).status).toBe(403);
   });
 
-  verifies('people:invite:once', 'is over when it was used, replaced or has expired', async () => {
+  verifies('people:invite:once', 'is invalid after it was used, replaced or has expired', async () => {
     const account = await app.account();
     const used = await invite(account);
     // Opening it is not using it.
@@ -116,7 +116,7 @@ describe('an invitation', () => {
     expect((await openBrowser(app).submit('/login', { name: account.name, password: PASSWORD })).status).toBe(303);
   });
 
-  it('replaces a forgotten password, and ends the sessions of the account', async () => {
+  it('replaces a forgotten password, and revokes the sessions of the account', async () => {
     const account = await app.account();
     const signedIn = await signedInBrowser(app, account);
     const browser = openBrowser(app);
@@ -220,7 +220,7 @@ describe('an invitation into an organization', () => {
     expect((await openBrowser(app).get(again)).status).toBe(200);
   });
 
-  verifies('team:invite', 'is made by owners, and ends when its maker is none', async () => {
+  verifies('team:invite', 'is created by owners, and expires when its creator is no longer one', async () => {
     const maker = await app.account();
     await setRole(maker, 'owner');
     const { status, body } = await inviteAs(maker, 'guest');

@@ -49,7 +49,7 @@ describe('/me', () => {
     }
   });
 
-  verifies('people:password', 'changes it with the present one, and ends all other sessions', async () => {
+  verifies('people:password', 'changes the password with the present one, and revokes all other sessions', async () => {
     const { name } = await accountWithPassword(app, PASSWORD);
     const [browser, second] = [await signIn(name, PASSWORD), await signIn(name, PASSWORD)];
     if (!browser || !second) throw new Error('not signed in');

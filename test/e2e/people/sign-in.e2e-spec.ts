@@ -185,14 +185,14 @@ describe('signing in', () => {
     await strict.close();
   });
 
-  it('checks two passwords at once, lets some wait, and refuses the rest', async () => {
+  it('checks two passwords concurrently, lets some wait, and rejects the rest', async () => {
     const passwords = app.get(PasswordsService);
     const results = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.hash(PASSWORD)));
     expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(18);
     await expect(passwords.hash(PASSWORD)).resolves.toMatch(/^scrypt\$15\$8\$1\$[\w-]{22}\$[\w-]{43}$/);
   });
 
-  verifies('login:redirect', 'leads on to pages of ours only', async () => {
+  verifies('login:redirect', 'redirects to Slipway pages only', async () => {
     const account = await app.account();
     for (const [next, location] of [
       ['/consent/abc?x=1', './consent/abc?x=1'],
@@ -210,7 +210,7 @@ describe('signing in', () => {
     }
   });
 
-  verifies('login:fixation', 'has a new secret and id each time, and ends the session before it', async () => {
+  verifies('login:fixation', 'has a new secret and id each time, and revokes the previous session', async () => {
     const account = await app.account();
     const browser = openBrowser(app);
     const planted = 'p'.repeat(43);
@@ -230,7 +230,7 @@ describe('signing in', () => {
 });
 
 describe('a session', () => {
-  verifies('people:processes', 'is known to every process, and ends in all at once', async () => {
+  verifies('people:processes', 'is known to every process, and ends in all of them immediately', async () => {
     const account = await app.account();
     const browser = await signedInBrowser(app, account);
     expect(await current(browser, other)).toEqual(who(account));
@@ -279,7 +279,7 @@ describe('a session', () => {
     expect(await current(browser)).toBeNull();
   });
 
-  verifies('people:key-ends', 'that began with a key ends when the key is revoked or expires', async () => {
+  verifies('people:key-ends', 'ends when the key that it began with is revoked or expires', async () => {
     const account = await app.account();
     const keys = await Promise.all(
       ['a', 'b'].map((name) =>
@@ -324,7 +324,7 @@ describe('a session', () => {
     }
   });
 
-  it('keeps 200 sign-ins at once from stopping the service, and an account from having more than 100', async () => {
+  it('keeps 200 concurrent sign-ins from stopping the service, and an account from having more than 100', async () => {
     const account = await app.account();
     const browser = openBrowser(app);
     const token = formTokenIn(await browser.get('/login'));
@@ -379,7 +379,7 @@ describe('forms', () => {
     }
   });
 
-  verifies('people:host', 'and pages refuse a host that is not the own one while there is no certificate', async () => {
+  verifies('people:host', 'reject, like pages, any host but the own one while there is no certificate', async () => {
     const { port } = new URL(app.url);
     const browser = openBrowser(app);
     for (const host of [

@@ -416,7 +416,7 @@ describe('planted secrets', () => {
     expect(foundIn(shown)).toEqual([]);
   });
 
-  verifies('service:canaries', 'are found in no answer, log line, metric, job, table and file', async () => {
+  verifies('service:canaries', 'are found in no response, log line, metric, job, table and file', async () => {
     await plant();
     await sweep();
     await filesBelow(dataDir);

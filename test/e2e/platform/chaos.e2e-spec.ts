@@ -4,7 +4,7 @@ import { aloneVerifies } from '../../support/verifies.js';
 
 aloneVerifies(
   'call:counted-in-chaos',
-  'three faults of three parts lose, repeat and leave over nothing',
+  'three failures of three parts lose, repeat and leave over nothing',
   async () => {
     const { code, output } = await runChaos(3);
     expect(output).toContain('Nothing was lost.');

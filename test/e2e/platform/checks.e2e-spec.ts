@@ -241,7 +241,7 @@ describe('the checks of Redis', () => {
   });
 });
 
-describe('a start and a doctor with several faults', () => {
+describe('a start and a doctor with several problems', () => {
   verifies('checks:together', 'name all of them in the same words, and leave nothing behind', async () => {
     const { DATABASE_URL, DATA_DIR } = await readySettings('unused');
     const { url, drop } = await emptyDatabase();

@@ -65,7 +65,7 @@ describe('a session of Postgres', () => {
     await drop();
   });
 
-  it('is not given to the queue once Postgres has ended it, and the next one is', async () => {
+  it('is not given to the queue once Postgres has closed it, and the next one is', async () => {
     const { url, drop } = await cloneDatabase();
     const queue = new QueueConnection({ redisUrl: null, databaseUrl: url } as never);
     const pool = queue.option as unknown as Pool;
@@ -80,7 +80,7 @@ describe('a session of Postgres', () => {
     await drop();
   });
 
-  it('ends with an error of the client where Postgres ends it in the packet that opens it', async () => {
+  it('fails with an error of the client where Postgres closes it in the packet that opens it', async () => {
     const { url, drop } = await cloneDatabase();
     const relay = await startEndingPostgres(url);
     relay.ending.test = 1;

@@ -51,7 +51,7 @@ async function without(table: string, work: () => Promise<void>): Promise<void> 
 type Answers = [status: number, answer: supertest.Response][];
 
 describe('every error', () => {
-  verifies('error:shape:registry', 'of servers and namespaces is {error} and nothing else', async () => {
+  verifies('error:shape:registry', 'is {error} and nothing else for servers and namespaces', async () => {
     const path = `/servers/${encodeURIComponent(server)}`;
     const answers: Answers = [
       [400, await app.as(owner).put('/namespaces/No')],
@@ -84,7 +84,7 @@ describe('every error', () => {
     }
   });
 
-  verifies('error:shape:connect', 'of a REST route of connections is {error, message}, both texts', async () => {
+  verifies('error:shape:connect', 'is {error, message}, both strings, on a REST route of connections', async () => {
     const needy = await startUpstream({ requireHeaders: { authorization: 'Bearer right' } });
     opened.push(needy);
     const wants = await createConnection(app, owner, { mcpUrl: needy.url }, { namespace });
@@ -130,7 +130,7 @@ describe('every error', () => {
 
   verifies(
     'error:not-found-text',
-    'for a missing resource under connections has the message “Resource not found”',
+    'has the message “Resource not found” for a missing resource under connections',
     async () => {
       const answers = [
         await app.as(owner).get('/connect/no-such-one'),
@@ -224,7 +224,7 @@ describe('every error', () => {
 });
 
 describe('a path that no route serves', () => {
-  verifies('error:unknown-path', 'answers 404 in the shape of its prefix, with and without a key', async () => {
+  verifies('error:unknown-path', 'returns 404 in the shape of its prefix, with and without a key', async () => {
     const registry = [
       '/Nowhere',
       '/api',
@@ -256,7 +256,7 @@ describe('a path that no route serves', () => {
     }
   });
 
-  verifies('error:method', 'with another method answers 405 with Allow, before the key is read', async () => {
+  verifies('error:method', 'returns 405 with Allow for another method, before the key is read', async () => {
     const target = `/servers/${encodeURIComponent(server)}`;
     const allowed: [string, string][] = [
       ['/namespaces', 'GET, HEAD, OPTIONS, POST'],
@@ -277,7 +277,7 @@ describe('a path that no route serves', () => {
     expect((await app.as().patch(connection, {})).body.error).toBe('method_not_allowed');
   });
 
-  verifies('error:method', 'of OPTIONS answers 204 with Allow where a route is, and 404 elsewhere', async () => {
+  verifies('error:method', 'returns 204 with Allow to OPTIONS where a route exists, and 404 elsewhere', async () => {
     const known = await supertest(app.url).options('/namespaces/acme');
     expect([known.status, known.headers.allow, known.text]).toEqual([204, 'DELETE, OPTIONS, PATCH, PUT', '']);
     const mcp = await supertest(app.url).options(`${connection}/mcp`);
@@ -301,7 +301,7 @@ describe('a path that no route serves', () => {
 });
 
 describe('a body', () => {
-  verifies('error:bad-json', 'that is not JSON answers 400 with that reason, in the shape of its prefix', async () => {
+  verifies('error:bad-json', 'returns 400 with the reason if it is not JSON, in the shape of its prefix', async () => {
     // The upstream has been greeted, so nothing but a call would reach it now.
     expect((await app.as(owner).post(`${connection}/.tools/echo`, { message: 'hi' })).status).toBe(200);
     const asked = upstream.requests.length;
@@ -320,7 +320,7 @@ describe('a body', () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
-  verifies('error:bad-json', 'that is sent as a form or as text is not ignored', async () => {
+  verifies('error:bad-json', 'is not ignored when it is sent as a form or as text', async () => {
     const text = '{"name": "renamed", "displayName": "renamed"}';
     const advice = 'Send the body as JSON, with Content-Type: application/json';
     for (const type of ['application/x-www-form-urlencoded', 'text/plain']) {
@@ -340,7 +340,7 @@ describe('a body', () => {
 
   verifies(
     'error:body-too-large',
-    'over 1 MB answers 413 in the shape of its prefix; one of 1 MB is read',
+    'returns 413 over 1 MB in the shape of its prefix; one of 1 MB is read',
     async () => {
       const filled = (bytes: number, key: string) => {
         const frame = JSON.stringify({ [key]: '' });
@@ -365,7 +365,7 @@ describe('a body', () => {
     },
   );
 
-  verifies('error:body-too-large', 'of a tool call may be 16 MB, and one byte more answers 413', async () => {
+  verifies('error:body-too-large', 'may be 16 MB for a tool call, and one byte more returns 413', async () => {
     const limit = 16 * MEBIBYTE;
     const send = (bytes: number) => {
       const frame = JSON.stringify({ message: '' });
@@ -390,7 +390,7 @@ describe('a body', () => {
 });
 
 describe('an unexpected failure', () => {
-  verifies('error:internal', 'answers 500 without internal details, with `x-should-retry: false`', async () => {
+  verifies('error:internal', 'returns 500 without internal details, with `x-should-retry: false`', async () => {
     const ns = await createNamespace(app, owner, uniqueName('ns'));
     await without('connections', async () => {
       const rest = await app.as(owner).get(`/connect/${ns}`);

@@ -67,7 +67,7 @@ describe('GET /health', () => {
   });
 });
 
-describe('while the database is away', () => {
+describe('while the database is unavailable', () => {
   let database: Awaited<ReturnType<typeof cloneDatabase>>;
   let relay: DatabaseRelay;
   let app: TestApp;
@@ -134,7 +134,7 @@ describe('while the database is away', () => {
 
   verifies(
     'health:ready',
-    'GET /ready answers 503 with the failed part, GET /health answers 200, and both recover',
+    'GET /ready returns 503 with the failed part, GET /health returns 200, and both recover',
     async () => {
       expect((await app.as().get('/ready')).body).toEqual(READY);
       await relay.shut();
@@ -165,7 +165,7 @@ describe('while the database is away', () => {
 
   verifies(
     'health:ready',
-    'requests are answered 503 with a sentence and Retry-After, and work again afterwards',
+    'requests return 503 with a message and Retry-After, and succeed again afterwards',
     async () => {
       await relay.shut();
       // The service needs the database when its cached keys and owners have expired.
@@ -230,7 +230,7 @@ describe('while the database is away', () => {
 /** Lifetime of the rows in the caches of calls. */
 const ROWS_CACHED_MS = 5_000;
 
-describe('while the database is away, for a minute', () => {
+describe('while the database is unavailable, for a minute', () => {
   let database: Awaited<ReturnType<typeof cloneDatabase>>;
   let relay: DatabaseRelay;
   let upstream: Upstream;
@@ -307,7 +307,7 @@ describe('while the database is away, for a minute', () => {
 
   verifies(
     'health:stale-reads',
-    '/ready is degraded, a received revocation takes effect at once, and the time ends',
+    '/ready is degraded, a received revocation takes effect immediately, and the time ends',
     async () => {
       const [owner, other] = [await app.account(), await app.account()];
       const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -350,7 +350,7 @@ describe('a clock that is off', () => {
   });
 });
 
-describe('while the queue is away', () => {
+describe('while the queue is unavailable', () => {
   verifies('health:ready', 'GET /ready stays 200 and names the queue, with the queue in Postgres', async () => {
     // Without a worker: one that misses its tables asks for them without a pause, and nothing else gets a turn.
     const app = await startApp({ REDIS_URL: '', ROLES: 'api' });

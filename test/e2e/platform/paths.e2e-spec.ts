@@ -209,7 +209,7 @@ describe('the short form of a connection’s path', () => {
 });
 
 describe('the first segment of a path', () => {
-  verifies('path:reserved-first-segment', 'of a route cannot be claimed', async () => {
+  verifies('path:reserved-first-segment', 'cannot be claimed if a route uses it', async () => {
     const all = await routes();
     const segments = new Set(all.map(({ path }) => path.split('/')[1]));
     expect([...segments]).toEqual(expect.arrayContaining(['namespaces', 'servers', 'connect', 'accounts', 'health']));
@@ -222,7 +222,7 @@ describe('the first segment of a path', () => {
     expect(() => checkRoutes(all)).not.toThrow();
   });
 
-  verifies('path:reserved-first-segment', 'of a new route is reserved when the service starts', async () => {
+  verifies('path:reserved-first-segment', 'is reserved for a new route when the service starts', async () => {
     const word = uniqueName('module');
     expect(isNamespaceName(word)).toBe(true);
     reservePath(`/${word}/:namespace`);
@@ -233,7 +233,7 @@ describe('the first segment of a path', () => {
     expect(canonicalPath(`/servers/acme/${word}`)).toBe(`/servers/acme/${word}`);
   });
 
-  verifies('path:reserved-first-segment', 'of a route is a word, or the service does not start', async () => {
+  verifies('path:reserved-first-segment', 'is a word in each route, or the service does not start', async () => {
     const [route] = await routes();
     expect(() => checkRoutes([{ ...route, path: '/:name/one' }])).toThrow('must begin with a word');
     expect(() => checkRoutes([{ ...route, path: '/' }])).not.toThrow();
@@ -356,7 +356,7 @@ describe('an odd spelling', () => {
     });
   }
 
-  verifies('path:no-bypass', 'of a qualified name does not address its namespace', async () => {
+  verifies('path:no-bypass', 'does not address the namespace of a qualified name', async () => {
     const namespace = await createNamespace(app, owner);
     await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: 'conn' });
     const asked = [
@@ -373,7 +373,7 @@ describe('an odd spelling', () => {
     expect((await rawRequest(app, owner, 'GET', `/connect/${namespace}/conn`)).status).toBe(200);
   });
 
-  verifies('path:no-bypass', 'of a route that is served directly meets the same guard and is answered', async () => {
+  verifies('path:no-bypass', 'meets the same guard on a route that is served directly, and succeeds', async () => {
     const namespace = await furnished(owner);
     const call = {
       jsonrpc: '2.0',

@@ -64,7 +64,7 @@ describe('a prepared statement', () => {
     expect(await value.findOne(source, [])).toEqual({ value: '1' });
   });
 
-  it('tells a database that is away, and is prepared again afterwards', async () => {
+  it('reports an unavailable database, and is prepared again afterwards', async () => {
     await relay.shut();
     const error: unknown = await quotient.findOne(source, [1]).catch((thrown: unknown) => thrown);
     expect(isDatabaseUnreachable(error)).toBe(true);
@@ -73,7 +73,7 @@ describe('a prepared statement', () => {
     expect(await uses()).toEqual([1]);
   });
 
-  it('tells it also in a transaction whose connection broke between two queries', async () => {
+  it('reports it also in a transaction whose connection broke between two queries', async () => {
     const thrown: unknown = await source
       .transaction(async (tx) => {
         await tx.query('SELECT 1');

@@ -125,7 +125,7 @@ describe('the first start', () => {
 
   longVerifies(
     'start:first-key',
-    'of two processes on one empty database makes one operator with one key, and both come up',
+    'creates one operator with one key for two processes on one empty database, and both come up',
     async () => {
       const database = await emptyDatabase();
       const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey };
@@ -201,7 +201,7 @@ describe('the link of the first start', () => {
 describe('npm run keys', () => {
   longVerifies(
     'start:first-key',
-    'makes keys that work, before the first start, while the service runs and while it does not',
+    'creates keys that work, before the first start, while the service runs and while it does not',
     async () => {
       const dataDir = await dataFolder();
       const make = async (...args: string[]) => {
@@ -273,7 +273,7 @@ describe('a start that cannot succeed', () => {
     ]);
   });
 
-  verifies('start:bad-setting', 'names every fault in a sentence of its own, and repeats no value', async () => {
+  verifies('start:bad-setting', 'names every problem in a message of its own, and repeats no value', async () => {
     const dataDir = join(await dataFolder(), 'data');
     const settings = {
       DATA_DIR: dataDir,
@@ -357,7 +357,7 @@ describe('a start that cannot succeed', () => {
     longVerifies('start:bad-setting', 'names it in the other cases', refuses('closed', 'file/below'));
   });
 
-  longVerifies('start:bad-setting', 'is refused at once where the file system takes no folders', async () => {
+  longVerifies('start:bad-setting', 'is refused immediately where the file system takes no directories', async () => {
     const [line, ...more] = await reasons({ DATA_DIR: '/proc/slipway/below' });
     expect(line).toContain('The database cannot be kept in /proc/slipway/below ');
     expect(more).toEqual([]);
@@ -438,7 +438,7 @@ describe('one process with the embedded Postgres, open to the network', () => {
     SLOW_MS,
   );
 
-  longVerifies('stop:drain', 'serves after the signal while /ready is 503, and a second signal ends it', async () => {
+  longVerifies('stop:drain', 'serves after the signal while /ready is 503, and a second signal stops it', async () => {
     const kept = async () => (await fetch(`${await service.url()}/health`)).headers.get('connection');
     expect(await kept()).toBe('keep-alive');
     service.kill('SIGTERM');
@@ -486,7 +486,7 @@ describe('the end', () => {
 
   longVerifies(
     'stop:graceful',
-    'a stop signal lets a running call finish, ends the upstream session and Postgres, waits for no silent client, and exits 0',
+    'a stop signal lets a running call finish, closes the upstream session and stops Postgres, waits for no silent client, and exits 0',
     async () => {
       const upstream = await startUpstream({ sessions: true });
       const url = await service.url();
@@ -530,7 +530,7 @@ describe('the end', () => {
   );
 
   if (existsSync(REDIS_SERVER)) {
-    verifies('stop:graceful', 'ends with exit code 0 while Redis is away', async () => {
+    verifies('stop:graceful', 'exits with code 0 while Redis is unavailable', async () => {
       const port = await freePort();
       const redis = await startRedis(port);
       const { url } = await emptyDatabase();
@@ -548,7 +548,7 @@ describe('the end', () => {
   }
 
   longIt(
-    'a second signal ends it at once, with exit code 1 and without Postgres',
+    'a second signal stops it immediately, with exit code 1 and without Postgres',
     async () => {
       const upstream = await startUpstream();
       const { dataDir, key } = await usedDataFolder();

@@ -35,7 +35,7 @@ function parametersOf(client: string, file: string, name: string): string[] {
 }
 
 describe('a query parameter that a route does not declare', () => {
-  verifies('query:unknown', 'answers 400 with the nearest one', async () => {
+  verifies('query:unknown', 'returns 400 with the nearest one', async () => {
     const cases: [string, string][] = [
       [`/connect/${namespace}?metdata.userId=u-1`, 'did you mean "metadata.userId"?'],
       [`/connect/${namespace}?userId=u-1`, 'did you mean "metadata.userId"?'],

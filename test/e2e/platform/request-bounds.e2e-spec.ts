@@ -80,7 +80,7 @@ function sent(
 /** The limits in the head of an answer, as they were sent. */
 const sentText = (answer: Response) => `\r\nratelimit: ${answer.headers.get('ratelimit')}`;
 
-it('heads that are too large are answered 431 in the form of their path', async () => {
+it('heads that are too large return 431 in the form of their path', async () => {
   for (const [path, form] of [
     ['/servers', /^{"error":"The headers of the request exceed 16 KB."}$/],
     ['/connect/acme/x', /^{"error":"validation_error","message":"The headers/],
@@ -137,7 +137,7 @@ describe('a request whose caller is unknown or not allowed', () => {
 });
 
 describe('JSON beyond a bound', () => {
-  it('of depth is refused while it arrives, wherever JSON is taken', async () => {
+  it('is rejected while it arrives when it is too deep, wherever JSON is accepted', async () => {
     for (const route of [
       ['PUT', connection],
       ['PUT', server],
@@ -151,7 +151,7 @@ describe('JSON beyond a bound', () => {
     }
   });
 
-  it('of members or elements is refused', async () => {
+  it('is rejected when it has too many members or elements', async () => {
     const members = `{${Array.from({ length: 50_001 }, (_, n) => `"${n}":0`).join()}}`;
     const elements = `{"a":[${'0,'.repeat(500_000)}0]}`;
     const tool = app.as(owner).post(`${connection}/.tools/echo`).set('content-type', 'application/json');
@@ -171,7 +171,7 @@ describe('JSON beyond a bound', () => {
     ]);
   });
 
-  it('in the answer of an MCP server fails the call, as JSON and as an event', async () => {
+  it('fails the call when it is in the response of an MCP server, as JSON and as an event', async () => {
     const nested = (id: number) => `{"jsonrpc":"2.0","id":${id},"result":${DEEP}${']'.repeat(101)}}`;
     const message = expect.stringMatching(/sent .*more than 100 nested levels\./);
     answerCall = (response, id) => response.setHeader('content-type', 'application/json').end(nested(id));
@@ -199,7 +199,7 @@ describe('the bytes of bodies', () => {
     return request;
   };
 
-  it('of one account may fill a quarter: then its next body is refused, and no other account is affected', async () => {
+  it('may fill a quarter for one account: then its next body is rejected, and no other account is affected', async () => {
     answerCall = (response, id) =>
       response.setHeader('content-type', 'application/json').end(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
     // Whichever body brings the third megabyte: the service reads the connections in any order.
@@ -216,7 +216,7 @@ describe('the bytes of bodies', () => {
     await until(async () => (await app.as(owner).post(route()[1], { a: 'x'.repeat(MB) })).status === 200, 'it is free');
   });
 
-  it('that come too slowly are given up', async () => {
+  it('are given up when they come too slowly', async () => {
     const impatient = await app.sibling({}, { httpRequestTimeoutMs: 1_000 });
     try {
       const slow = sent(impatient, route(), { account: owner, body: '{"a":' });
@@ -228,7 +228,7 @@ describe('the bytes of bodies', () => {
   });
 });
 
-describe('an MCP server that floods its answer', () => {
+describe('an MCP server that floods its response', () => {
   const notification = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"';
 
   it('with messages is cut off at the limit', async () => {
@@ -278,7 +278,7 @@ describe('public documents', () => {
   for (const path of [...limited, '/health', '/ready']) {
     verifies(
       ['limits:pipelining', 'limits:requests'],
-      `that are requested 500 times at once are answered 16 times: ${path}`,
+      `are served 16 times for 500 concurrent requests: ${path}`,
       async () => {
         const { hostname, port } = new URL(app.url);
         const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
@@ -302,7 +302,7 @@ describe('public documents', () => {
     );
   }
 
-  verifies('limits:requests', 'answer 429 to an address that has used up its requests', async () => {
+  verifies('limits:requests', 'return 429 to an address that has used up its requests', async () => {
     const bounded = await startApp({}, { requestsPerAddress: 3 });
     try {
       for (const path of limited) {
@@ -334,7 +334,7 @@ describe('connections', () => {
     return answers;
   }
 
-  it('of one address are bounded, whatever X-Forwarded-For contains; those of a trusted proxy are not', async () => {
+  it('are limited for one address, whatever X-Forwarded-For contains; those of a trusted proxy are not', async () => {
     const bounded = await startApp({ HTTP_CONNECTIONS_PER_ADDRESS_MAX: '5' });
     expect(await answered(bounded, 8)).toBe(5);
     await bounded.close();

@@ -45,7 +45,7 @@ async function tablesWith(text: string): Promise<string[]> {
 const sent = () => upstream.requests.filter(({ path }) => path.includes(CANARY)).length;
 
 describe('query values of a URL', () => {
-  it('of a connection are sealed and masked, reach the server and are found by the exact URL', async () => {
+  it('are sealed and masked in a connection, reach the server and are found by the exact URL', async () => {
     const mcpUrl = `${upstream.url}?apiKey=${CANARY}`;
     const masked = `${upstream.url}?apiKey=***`;
     const { path } = await createConnection(app, owner, { mcpUrl }, { namespace });
@@ -67,7 +67,7 @@ describe('query values of a URL', () => {
     expect(await tablesWith(CANARY)).toEqual([]);
   });
 
-  it('of a release are sealed and masked, and calls carry them', async () => {
+  it('are sealed and masked in a release, and calls carry them', async () => {
     const name = await createServer(app, owner, { namespace });
     const before = sent();
     const release = await publishExternal(app, owner, name, { upstreamUrl: `${upstream.url}?k=${CANARY}` });

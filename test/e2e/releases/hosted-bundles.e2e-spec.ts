@@ -154,7 +154,7 @@ describe('a bundle on a service that runs bundles', () => {
 
   verifies(
     'log:process',
-    'and all that is logged of releases, connections and keys names them and the account',
+    'leaves log lines of releases, connections and keys that name them and the account',
     async () => {
       const { path } = await createConnection(app, owner, { mcpUrl: await refusedPort() });
       expect((await app.as(owner).post(`${path}/.tools/echo`, {})).status).toBe(502);

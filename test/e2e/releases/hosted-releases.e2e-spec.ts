@@ -196,7 +196,7 @@ describe('a hosted release', () => {
 
   verifies(
     'runtime:renew',
-    'is given changed secrets and egress rules while it runs, and is not started anew by a new slug',
+    'is given changed secrets and egress rules while it runs, and is not restarted by a new slug',
     async () => {
       const code = WEATHER.replace("console.log('loading the weather');", 'let born;').replace(
         'JSON.stringify({ config, env })',
@@ -293,7 +293,7 @@ describe('a hosted release', () => {
 });
 
 describe('a module that does not work', () => {
-  verifies('hosted:fails', 'ends its release with its exception, and its output is in the log', async () => {
+  verifies('hosted:fails', 'fails its release with its exception, and its output is in the log', async () => {
     const thrown = "console.warn('about to fail'); throw new TypeError('the sky is missing'); export default () => 1;";
     const server = await publishHosted(app, owner, thrown, { status: 'FAILURE' });
     expect(errorOf(server.release)).toMatch(/TypeError: the sky is missing/);
@@ -346,7 +346,7 @@ describe('a module that does not work', () => {
     expect(errorOf(server.release)).toContain('tool "not a name"');
   });
 
-  verifies('hosted:fails', 'and its last error is what it threw, which the log says once', async () => {
+  verifies('hosted:fails', 'has as last error what it threw, which the log reports once', async () => {
     for (const module of [
       `export default () => { throw new Error('no database'); };`,
       `export default { fetch() { throw new Error('no database'); } };`,

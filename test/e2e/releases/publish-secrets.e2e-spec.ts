@@ -78,7 +78,7 @@ describe('scan credentials', () => {
     }
   });
 
-  it('may be null, which is none', async () => {
+  it('may be null, which means none', async () => {
     const payload = { type: 'external', upstreamUrl: upstream.url, scanCredentials: null };
     const name = await createServer(app, owner);
     const { deploymentId } = (await publish(app, owner, name, payload)).body as { deploymentId: string };
@@ -150,7 +150,7 @@ describe('scan credentials', () => {
     await slow.close();
   });
 
-  it('are not shown when the upstream repeats them in its answer', async () => {
+  it('are not shown when the upstream repeats them in its response', async () => {
     const name = await createServer(app, owner);
     const scanCredentials = { 'x-api-key': secret, region: secret };
     const answers: ((req: IncomingMessage, res: ServerResponse) => unknown)[] = [

@@ -126,7 +126,7 @@ describe('an uploaded file', () => {
 });
 
 describe('an upload that ends before its time', () => {
-  it('is answered with 400 when the form breaks off, and nothing of it is kept', async () => {
+  it('returns 400 when the form breaks off, and nothing of it is kept', async () => {
     const { blobs } = await blobFiles(app);
     const count = await countReleases();
     const whole = formBytes(releaseForm(stdio, { bundle: randomBytes(MB) }));
@@ -180,7 +180,7 @@ describe('an upload that ends before its time', () => {
 describe('a full disk', () => {
   verifies(
     'health:storage',
-    'answers 507 with a message of the service, and is reported in /ready and a metric',
+    'returns 507 with a message of the service, and is reported in /ready and a metric',
     async () => {
       const refuse = (...args: unknown[]) => {
         const done = args[args.length - 1] as (error: Error) => void;

@@ -165,7 +165,7 @@ describe('a publish form', () => {
 });
 
 describe('an upstream URL', () => {
-  it('is refused at once where Slipway would not dial it', async () => {
+  it('is rejected immediately where Slipway would not dial it', async () => {
     const cases: [url: string, error: RegExp][] = [
       ['http://10.0.0.1/mcp', /private/],
       ['http://169.254.169.254/latest/meta-data', /cloud metadata/],
@@ -185,7 +185,7 @@ describe('an upstream URL', () => {
 });
 
 describe('what a publisher claims', () => {
-  it('is refused with the place of the fault when a server card is none', async () => {
+  it('is rejected with the path of the problem when a server card is invalid', async () => {
     const serverInfo = { name: 'a', version: '1' };
     const cases: [card: unknown, error: string | RegExp][] = [
       ['x', /serverCard must be an object/],

@@ -90,7 +90,7 @@ describe('uploaded files in S3', () => {
     expect(new Set(await storedFiles())).toEqual(new Set(before));
   });
 
-  verifies('files:s3', 'are refused with 503 while S3 is away', async () => {
+  verifies('files:s3', 'are rejected with 503 while S3 is unavailable', async () => {
     const name = await createServer(app, owner);
     await s3.close();
     const response = await publish(app, owner, name, stdio, { bundle: await bundleOf() });

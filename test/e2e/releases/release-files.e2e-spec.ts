@@ -80,7 +80,7 @@ describe('a module', () => {
     }
   });
 
-  longIt('of 10 MB is checked without delaying the service', async () => {
+  longIt('is checked without delaying the service when it has 10 MB', async () => {
     const line = 'all.push(function f(a, b) { if (a > 1) return b.map((x) => x * 2); return "text"; });\n';
     const [start, size] = ['export default () => {}; const all = [];\n', 10 * 1024 * 1024];
     const module = Buffer.from(start + line.repeat((size - start.length) / line.length));
@@ -132,7 +132,7 @@ describe('a bundle', () => {
     });
   });
 
-  verifies('server:detail:security-bundle', 'that was not run has no passed scan and no address', async () => {
+  verifies('server:detail:security-bundle', 'has no passed scan and no address when it was not run', async () => {
     const name = await createServer(app, owner);
     const release = await publishFiles(name, stdio, { bundle: await bundleOf() }, 'SUCCESS');
     expect(release).not.toHaveProperty('mcpUrl');

@@ -189,14 +189,14 @@ describe('a server that requires authorization', () => {
     await upstream.close();
   });
 
-  it('is described by its card as well when it answers 403', async () => {
+  it('is described by its card as well when it returns 403', async () => {
     const upstream = await startGuarded({ wants: 'forbidden', card });
     const [, name] = await outcomeOf(upstream.url, 'SUCCESS');
     expect((await serverRow(app, name)).snapshot).toMatchObject({ tools: [{ name: 'claimed' }] });
     await upstream.close();
   });
 
-  it('fails when it answers 403 and has no card', async () => {
+  it('fails when it returns 403 and has no card', async () => {
     const upstream = await startGuarded({ wants: 'forbidden' });
     const [release] = await outcomeOf(upstream.url, 'FAILURE');
     expect(errorOf(release)).toContain('answered 403');
@@ -207,7 +207,7 @@ describe('a server that requires authorization', () => {
 describe('the security check', () => {
   const hidden = { ...forecast, description: 'Tells the weather.\u200b\u{e0041}' };
 
-  it('ends a release as FAILURE_SCAN and names every finding; a mended release passes', async () => {
+  it('fails a release with FAILURE_SCAN and names every finding; a fixed release passes', async () => {
     const upstream = await startGuarded({ tools: [hidden, { ...forecast, name: 'a tool!' }] });
     const [release, name] = await outcomeOf(upstream.url, 'FAILURE_SCAN');
     const [first, ...rest] = release.logs.filter(({ level }) => level === 'error' || level === 'warning');

@@ -352,7 +352,7 @@ describe('a release that waits for authorization', () => {
 });
 
 describe('cancelling', () => {
-  verifies('release:state:cancelled', 'a newer release ends an older one, whatever that waits for', async () => {
+  verifies('release:state:cancelled', 'a newer release cancels an older one, whatever that waits for', async () => {
     const upstream = await guarded();
     const slow = await guarded({ holds: true });
     const name = await createServer(app, owner);
@@ -378,7 +378,7 @@ describe('cancelling', () => {
     expect((await serverRow(app, name)).current_release_id).toBe(newest);
   });
 
-  verifies('release:state:cancelled', 'the deletion of the server ends the pipeline', async () => {
+  verifies('release:state:cancelled', 'the deletion of the server stops the pipeline', async () => {
     const slow = await guarded({ holds: true });
     const name = await createServer(app, owner);
     const id = await published(app, owner, name, external(slow.url));
@@ -389,7 +389,7 @@ describe('cancelling', () => {
     expect(await app.database.query('SELECT 1 FROM release_logs WHERE release_id = $1', [id])).toEqual([]);
   });
 
-  it('of twenty releases at once leaves the newest, and every other one cancelled', async () => {
+  it('leaves the newest of twenty concurrent releases, and every other one cancelled', async () => {
     const upstream = await guarded();
     const name = await createServer(app, owner);
     const answers = await Promise.all(

@@ -97,7 +97,7 @@ describe('the stream of a release', () => {
     },
   );
 
-  verifies('events:release-stream', 'of a finished release sends init and complete, and ends', async () => {
+  verifies('events:release-stream', 'sends init and complete for a finished release, and closes', async () => {
     const upstream = await startGuarded();
     open.push(upstream);
     const release = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
@@ -174,7 +174,7 @@ describe('the stream of a release', () => {
     expect(follower.events.at(-1)).toMatchObject({ event: 'complete', data: { status: 'CANCELLED' } });
   });
 
-  it('ends with its process, at once', async () => {
+  it('closes with its process, immediately', async () => {
     const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
     const third = await app.sibling({ ROLES: 'api' });
     const follower = await followRelease(third, owner, name, id);

@@ -205,7 +205,7 @@ describe('a server that changes under its release', () => {
     expect(await versionsOf(one)).toHaveLength(2);
   });
 
-  verifies('rescan:caches', 'is visible to its callers at once, in an existing session', async () => {
+  verifies('rescan:caches', 'is visible to its callers immediately, in an existing session', async () => {
     let tools: object[] = [forecast];
     let lists = 0;
     const upstream = await startWire(
@@ -260,7 +260,7 @@ describe('callers of a server that changed', () => {
 });
 
 describe('asking for a scan', () => {
-  verifies('rescan:asked', 'is answered at once, and any result is in the log', async () => {
+  verifies('rescan:asked', 'returns immediately, and any result is in the log', async () => {
     const one = await publishedServer();
     await askFor(one);
     expect(await told(one)).toEqual([['success', 'The server was scanned again: nothing changed.']]);
@@ -420,7 +420,7 @@ describe('a server that requires authorization', () => {
     expect(count).toBe(0);
   });
 
-  verifies('rescan:authorization', 'and has only a card is compared by its card', async () => {
+  verifies('rescan:authorization', 'is compared by its card if it has only a card', async () => {
     const serverInfo = { name: 'carded', version: '1.0.0' };
     const one = await publishedServer({ wants: 'bare', card: { serverInfo, tools: [forecast] } });
     await askFor(one);
@@ -543,7 +543,7 @@ describe('going back from a release that fails the security check', () => {
 });
 
 describe('several processes', () => {
-  longVerifies('rescan:once', 'share what is due, each at most two servers of an account at once', async () => {
+  longVerifies('rescan:once', 'share what is due, at most two servers of an account concurrently', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => publishedServer()));
     for (const { upstream } of all) upstream.behave({ holds: true, tools: [now] });
     const held = () => all.filter(({ upstream }) => upstream.held() > 0);
@@ -632,7 +632,7 @@ describe('several processes', () => {
 });
 
 describe('a scan that comes too late', () => {
-  verifies('rescan:superseded', 'changes nothing once another release is current, or the server is gone', async () => {
+  verifies('rescan:superseded', 'changes nothing once another release is current or its server deleted', async () => {
     const one = await publishedServer();
     const rescanner = app.get(Rescanner);
     one.upstream.behave({ holds: true, tools: [now] });

@@ -172,7 +172,7 @@ describe('scanning a server', () => {
     expect((await scanAt(hidden.url)).told[0]).toBe('Connected to "a\\u{202E}b" "1" with MCP 2025-11-25 (legacy).');
   });
 
-  it('ends a list in a circle where its cursor comes twice, with a warning', async () => {
+  it('stops at a list in a circle where its cursor comes twice, with a warning', async () => {
     for (const [cursors, pages] of [
       [['a'], 2],
       [['a', 'b'], 3],
@@ -259,7 +259,7 @@ describe('a server that cannot be scanned', () => {
     expect((await failing(server.url)).message).toContain('sent an answer with more than 100 nested levels');
   });
 
-  it('refuses a list, or answers with something else', async () => {
+  it('refuses a list, or returns something else', async () => {
     const refusing = await declaring({ tools: {} }, ({ id }, res) =>
       sendJson(res, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"No tools today"}}`),
     );
@@ -270,7 +270,7 @@ describe('a server that cannot be scanned', () => {
     }
   });
 
-  it('is too slow: each answer, or all of them together', async () => {
+  it('is too slow: each response, or all of them together', async () => {
     const silent = closing(await startScripted(() => undefined));
     expect(await failing(silent.url, { timeoutMs: 300 })).toBeInstanceOf(UpstreamTimeoutError);
 

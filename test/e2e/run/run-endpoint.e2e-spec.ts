@@ -105,7 +105,7 @@ describe('the address of a server', () => {
     }
   });
 
-  verifies('run:unknown', 'that no server has answers 404 and a JSON-RPC error, however it is written', async () => {
+  verifies('run:unknown', 'returns 404 and a JSON-RPC error when no server has it, however it is written', async () => {
     const slugs = [uniqueName(), 'a', 'x'.repeat(500), '%00', '..%2F', 'a%20b', '%F0%9F%8C%8A', '-', "'--", 'run'];
     for (const slug of slugs) {
       const answer = await run(owner, slug, echo('x'));
@@ -271,7 +271,7 @@ describe('what the upstream gets', () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  verifies('run:config-missing', 'is nothing while a value is of the wrong kind, which no answer repeats', async () => {
+  verifies('run:config-missing', 'is nothing while a value has the wrong kind, which no response repeats', async () => {
     const { upstream, server } = await served({ configSchema: schema });
     const headers = { 'x-weather-token': 's3cret', 'x-days': 's3cret' };
     const answer = await run(owner, `${server.slug}?region=x&unit=%0d%0ax-evil:%20s3cret`, request('id', 'ping'), {
@@ -333,7 +333,7 @@ describe('what a server remembers in its session', () => {
 });
 
 describe('a change of the server', () => {
-  aloneVerifies('run:renamed', 'of its slug holds at once, and the old one is unknown', async () => {
+  aloneVerifies('run:renamed', 'takes effect immediately for the slug; the old one is unknown', async () => {
     const { upstream, server } = await served({ sessions: true });
     let known = server.slug;
     const isUnknownAtOnce = async () => {
@@ -367,7 +367,7 @@ describe('a change of the server', () => {
     await until(unknown, 'both are unknown', BELIEVED_MS + MARGIN_MS);
   });
 
-  verifies('run:new-release', 'that deletes it ends its sessions in every process', async () => {
+  verifies('run:new-release', 'closes its sessions in every process when it is a deletion', async () => {
     const { upstream, server } = await served({ sessions: true });
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(200);
     expect(upstream.sessions.size).toBe(2);
@@ -377,7 +377,7 @@ describe('a change of the server', () => {
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(404);
   });
 
-  verifies('run:new-release', 'of its release leads there at once; running calls end where they are', async () => {
+  verifies('run:new-release', 'leads to the new release immediately; running calls finish where they are', async () => {
     const [before, after] = [await start({ sessions: true }), await start({ sessions: true })];
     const server = await external(before);
     const held = run(owner, server, toolCall('held', 'hold'));
@@ -425,7 +425,7 @@ describe('a change of the server', () => {
 });
 
 describe('a call', () => {
-  verifies('run:new-release', 'whose body takes its time goes to the release that is current at its end', async () => {
+  verifies('run:new-release', 'goes to the release that is current when its slow body ends', async () => {
     const [before, after] = [await start(), await start()];
     const server = await external(before);
     expect((await run(owner, server, echo('x'))).status).toBe(200);
@@ -447,7 +447,7 @@ describe('a call', () => {
   });
 });
 
-verifies('mcp:auth-required', 'that refuses a value of the caller names its place, and not the value', async () => {
+verifies('mcp:auth-required', 'a rejected value of the caller is named by its place, and not repeated', async () => {
   const upstream = await start({ requireHeaders: { authorization: 'right' } });
   const server = await external(upstream, {
     properties: { key: { type: 'string', 'x-from': { header: 'x-key' }, 'x-to': { header: 'authorization' } } },
@@ -460,7 +460,7 @@ verifies('mcp:auth-required', 'that refuses a value of the caller names its plac
 });
 
 describe('the record of invocations', () => {
-  describe('of the requests that name a server', () => {
+  describe('with requests that name a server', () => {
     const heard: Invocation[] = [];
     let url: (one: SeededServer, path?: string) => string;
     let served: Record<'server' | 'bundle' | 'dead' | 'locked', SeededServer>;

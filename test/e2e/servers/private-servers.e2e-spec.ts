@@ -152,7 +152,7 @@ describe('a private server', () => {
     await grant(name, grantee);
   });
 
-  verifies('private:hidden', 'looks like a missing one to a stranger and to nobody, at every place', async () => {
+  verifies('private:hidden', 'is missing for other accounts and without a key, at every place', async () => {
     for (const on of [app, second]) {
       for (const account of [stranger, undefined]) {
         for (const [place, at] of places) {
@@ -377,7 +377,7 @@ describe('a server that becomes private', () => {
 
   aloneVerifies(
     'private:ends',
-    'ends the sessions and streams of others in every process, and not those that may',
+    'closes the sessions and streams of others in every process, not those with access',
     async () => {
       const name = await released();
       await grant(name, grantee);
@@ -409,7 +409,7 @@ describe('a server that becomes private', () => {
     },
   );
 
-  verifies('private:ends', 'is gone for the connections and namespaces of others, and back with a grant', async () => {
+  verifies('private:ends', 'is missing for connections and namespaces of others, and back with a grant', async () => {
     const name = await released();
     const [theirs, mine] = [
       await createConnection(app, stranger, { server: name }),

@@ -99,7 +99,7 @@ describe('a restricted server', () => {
     }
   });
 
-  verifies('restricted:refused', 'answers 403 with the address for a request, the same for everybody', async () => {
+  verifies('restricted:refused', 'returns 403 with the address for a request, the same for everybody', async () => {
     const answers: Answer[] = [];
     for (const on of [app, second]) {
       for (const account of [stranger, other]) {

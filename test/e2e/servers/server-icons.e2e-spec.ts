@@ -69,7 +69,7 @@ describe('an uploaded icon', () => {
     },
   );
 
-  verifies('icon:upload:kept', 'of a namespace-only server is its own', async () => {
+  verifies('icon:upload:kept', 'belongs to its namespace-only server alone', async () => {
     const namespace = await createNamespace(app, owner);
     const [alone, within] = [
       await createServer(app, owner, { namespace, server: '' }),
@@ -165,7 +165,7 @@ describe('an uploaded icon', () => {
     expect((await getIcon(name)).body).toEqual(png);
   });
 
-  verifies(['icon:delete', 'icon:get:none'], 'is gone when it was removed', async () => {
+  verifies(['icon:delete', 'icon:get:none'], 'is missing after it was removed', async () => {
     const name = await createServer(app, owner);
     const path = pathOf(name, '/icon');
     expect([(await app.as(owner).get(path)).status, (await app.as(owner).get(path)).body]).toEqual([404, noIcon]);
@@ -335,7 +335,7 @@ describe('an icon the server names', () => {
     expect((await getIcon(name)).body).toEqual(images['image/gif']);
   });
 
-  verifies('icon:get:too-large', 'and is too large answers so, until there is another', async () => {
+  verifies('icon:get:too-large', 'returns 413 while it is too large, until there is another', async () => {
     const name = await createServer(app, owner);
     const icons = app.get(ServerIconsService);
     await icons.adopt(await serverIdOf(app, name), named('/large'));
@@ -384,7 +384,7 @@ describe('an icon the server names', () => {
     },
   );
 
-  it('of a deleted server is not stored', async () => {
+  it('is not stored for a deleted server', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
     await app.as(owner).delete(pathOf(name));

@@ -94,7 +94,7 @@ describe('the runtime settings of a server', () => {
     }
   });
 
-  verifies('server:runtime:settings', 'take no list that is none', async () => {
+  verifies('server:runtime:settings', 'reject an invalid list', async () => {
     const name = await createServer(app, owner);
     const bad: unknown[] = [
       ...['example.com', 7, {}, [7], [null], [['a.com']], [''], ['*'], ['https://example.com'], ['10.0.0.0/8']],

@@ -302,7 +302,7 @@ describe('secrets of a server', () => {
     expect((await app.as(owner).put(path, { name: 'a'.repeat(128), value: 'other' })).status).toBe(200);
   });
 
-  it('set many times at once under one name are one secret', async () => {
+  it('are one secret when set many times concurrently under one name', async () => {
     const name = await createServer(app, owner);
     const values = Array.from({ length: 10 }, (_, i) => `value ${i}`);
     const path = pathOf(name, '/secrets');
@@ -397,7 +397,7 @@ describe('the managed domain of a server', () => {
 });
 
 describe('what only the owner of a server may know', () => {
-  verifies('server:owner-only', 'has the answer of a missing server for all others', async () => {
+  verifies('server:owner-only', 'returns the response of a missing server to all others', async () => {
     const name = await createServer(app, owner);
     await app.as(owner).put(pathOf(name, '/secrets'), { name: 'A', value: 'x' });
     const missing = `${name.split('/')[0]}/never`;

@@ -44,7 +44,7 @@ describe('PUT of a server', () => {
       'server:record:description',
       'server:record:created-at',
     ],
-    'answers 201 with the record as it was given',
+    'returns 201 with the record as it was given',
     async () => {
       const namespace = await createNamespace(app, owner);
       const body = { displayName: ' Wetter für „alle“ 🌦 ', description: 'Two\nlines.' };
@@ -86,7 +86,7 @@ describe('PUT of a server', () => {
 
   verifies(
     ['server:create:namespace-only', 'server:record:server-empty', 'name:namespace-only'],
-    'of a namespace alone makes the namespace-only server, next to others',
+    'creates the namespace-only server for a namespace, next to others',
     async () => {
       const namespace = await createNamespace(app, owner);
       await createServer(app, owner, { namespace, server: 'weather', displayName: 'Weather' });
@@ -141,7 +141,7 @@ describe('PUT of a server', () => {
     },
   );
 
-  verifies('server:create:repeat-applies', 'of an existing server changes what the body has, and no more', async () => {
+  verifies('server:create:repeat-applies', 'changes only what the body has in an existing server', async () => {
     const namespace = await createNamespace(app, owner);
     for (const path of creationPaths(namespace, 'weather')) {
       let record = (await app.as(owner).put(path, { displayName: 'Weather', description: 'Forecasts.' })).body;
@@ -163,7 +163,7 @@ describe('PUT of a server', () => {
     expect((await app.as(await app.account()).get(`/servers/${namespace}%2Fweather`)).status).toBe(404);
   });
 
-  longVerifies('server:create:idempotent', 'ten of them at once make one server and one answer', async () => {
+  longVerifies('server:create:idempotent', 'creates one server for ten concurrent PUTs, and one response', async () => {
     const sibling = await app.sibling();
     const namespace = await createNamespace(app, owner);
     for (let round = 0; round < 20; round += 1) {
@@ -180,7 +180,7 @@ describe('PUT of a server', () => {
     await sibling.close();
   });
 
-  longIt('and DELETE of the same one, many at once, answer as if in some order', async () => {
+  longIt('responds, concurrently with DELETE of the same one, as if in some order', async () => {
     const name = await createServer(app, owner);
     const path = `/servers/${encodeURIComponent(name)}`;
     let deleted = 0;
@@ -199,7 +199,7 @@ describe('PUT of a server', () => {
     expect(deleted).toBeGreaterThan(0);
   });
 
-  verifies('server:create:body-types', 'refuses texts that are none, and makes nothing', async () => {
+  verifies('server:create:body-types', 'rejects values that are not strings, and creates nothing', async () => {
     const namespace = await createNamespace(app, owner);
     const odd = [5, 0, true, false, {}, [], ['a'], { a: 'b' }];
     const bodies = ['displayName', 'description'].flatMap((field) => odd.map((value) => ({ [field]: value })));
@@ -324,7 +324,7 @@ describe('PUT of a server', () => {
 
   verifies(
     'server:create:namespace-missing',
-    'in an unknown namespace is not found, and makes no namespace',
+    'is not found in an unknown namespace, and creates no namespace',
     async () => {
       const namespaces = [uniqueName('never'), 'A', 'servers', 'a%00b', '%E2%82%AC', '%00', 'a'.repeat(5_000)];
       for (const namespace of namespaces) {
@@ -664,7 +664,7 @@ describe('DELETE /servers/{qualifiedName}', () => {
     expect((await storedIn(namespace)).map(({ name }) => name)).toEqual(['weather']);
   });
 
-  longVerifies('server:delete:not-found', 'of many deletions at once exactly one deletes', async () => {
+  longVerifies('server:delete:not-found', 'succeeds exactly once for many concurrent requests', async () => {
     for (let round = 0; round < 10; round += 1) {
       const path = `/servers/${encodeURIComponent(await createServer(app, owner))}`;
       const answers = await Promise.all(Array.from({ length: 6 }, () => app.as(owner).delete(path)));
@@ -674,7 +674,7 @@ describe('DELETE /servers/{qualifiedName}', () => {
 
   verifies(
     'server:delete:foreign',
-    'another account’s server has the answer of a missing one, and is kept',
+    'returns the response of a missing server for another account’s, and keeps it',
     async () => {
       const name = await createServer(app, owner);
       const [namespace = '', server = ''] = name.split('/');
@@ -697,7 +697,7 @@ describe('DELETE /servers/{qualifiedName}', () => {
     },
   );
 
-  it('and DELETE of its namespace, in this order, free the namespace', async () => {
+  it('frees the namespace together with DELETE of the namespace, in this order', async () => {
     const name = await createServer(app, owner);
     const [namespace = ''] = name.split('/');
     const [created, kept] = await whileNamespaceIsLocked(app, namespace, [

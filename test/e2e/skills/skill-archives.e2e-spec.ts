@@ -72,14 +72,14 @@ describe('an uploaded archive', () => {
   ];
 
   for (const [what, make, word] of hostile) {
-    verifies('skill:publish:hostile-archive', `that ${what} is refused`, async () => {
+    verifies('skill:publish:hostile-archive', `is rejected when it ${what}`, async () => {
       const { status, code, error } = await refused(await make());
       expect([status, code]).toEqual([400, 'VALIDATION_ERROR']);
       expect(error).toContain(word);
     });
   }
 
-  verifies('skill:publish:hostile-archive', 'of more than 25 MB is refused', async () => {
+  verifies('skill:publish:hostile-archive', 'is rejected above 25 MB', async () => {
     const { status, error } = await refused(Buffer.alloc(25 * 1024 * 1024 + 1));
     expect([status, error]).toEqual([413, 'The archive is larger than 25 MB']);
   });
@@ -107,7 +107,7 @@ describe('an uploaded archive', () => {
   for (const [what, content, problem] of wrong) {
     verifies(
       ['skill:publish:skill-md', 'skill:publish:hostile-archive'],
-      `whose SKILL.md has ${what} is refused`,
+      `is rejected when its SKILL.md has ${what}`,
       async () => {
         const files = { 'SKILL.md': content, 'noise.bin': Buffer.from(Array.from({ length: 9_000 }, (_, n) => n * n)) };
         const { status, code, error } = await refused(await zipOf(files));

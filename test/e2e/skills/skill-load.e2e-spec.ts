@@ -35,7 +35,7 @@ describe('a skill that is published again while it is downloaded', () => {
     expect(answer.complete).toBe(false);
   });
 
-  it('or gone, is not a zip file at all', async () => {
+  it('fails before its download starts, as a deleted one does', async () => {
     const { path, namespace, slug } = await createSkill(app, owner);
     const files = app.get(SkillFilesService);
     const bundle = await files.bundle({ namespace, slug });

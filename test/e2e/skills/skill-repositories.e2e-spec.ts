@@ -243,7 +243,7 @@ describe('POST /skills', () => {
 });
 
 describe('POST …/sync', () => {
-  verifies('skill:publish:git', 'fetches the skill anew', async () => {
+  verifies('skill:publish:git', 'fetches the skill again', async () => {
     const gitUrl = await repository({ 'SKILL.md': skillMd() });
     const path = await freePath();
     await app.as(owner).put(path, { gitUrl });

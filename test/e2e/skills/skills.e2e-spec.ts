@@ -106,7 +106,7 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
     },
   );
 
-  it('refuses a slug that is none', async () => {
+  it('rejects an invalid slug', async () => {
     const namespace = await createNamespace(app, owner);
     for (const slug of ['Review', 'a_b', 'a.b', `${'a'.repeat(65)}`, '%C3%A4', '%00', 'a%2Fb']) {
       const response = await upload(app, owner, `/skills/${namespace}/${slug}`, await zipOf({ 'SKILL.md': skillMd() }));
@@ -143,7 +143,7 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
     },
   );
 
-  verifies('skill:publish:hostile-archive', 'leaves the files of one publication when many come at once', async () => {
+  verifies('skill:publish:hostile-archive', 'leaves the files of one of many concurrent publications', async () => {
     const namespace = await createNamespace(app, owner);
     const path = `/skills/${namespace}/review`;
     const archives = await Promise.all(
@@ -160,7 +160,7 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
 });
 
 describe('GET /skills/{namespace}/{slug}', () => {
-  verifies('skill:read:record', 'answers with every field, also to other accounts', async () => {
+  verifies('skill:read:record', 'returns every field, to other accounts too', async () => {
     const { path, namespace, slug, body } = await createSkill(app, owner, {
       metadata: { categories: ['code', 'quality'], servers: 'acme/github, acme/ci' },
     });
@@ -351,7 +351,7 @@ describe('DELETE /skills/{namespace}/{slug}', () => {
 });
 
 describe('GET …/download', () => {
-  it('is counted, like a read of SKILL.md, and an answer 304 is not', async () => {
+  it('is counted, like a read of SKILL.md, and a 304 is not', async () => {
     const { path } = await createSkill(app, owner, { files: { 'a.txt': 'A' } });
     const { headers } = await app.as(owner).get(`${path}/download`);
     await app.as(owner).get(`${path}/download`).set('if-none-match', headers.etag);

@@ -43,7 +43,7 @@ describe('the output schema of a tool', () => {
       'output-schema:field:sample-count',
       'output-schema:field:published-name',
     ],
-    'is inferred from its answers, and has every field of the contract',
+    'is inferred from its results, and has every field of the contract',
     async () => {
       const name = await createServer(app, owner);
       const items = [{ id: 1, at: '2026-11-20T10:15:00Z', note: null }, { id: 2.5 }];
@@ -132,7 +132,7 @@ describe('samples', () => {
     expect(await app.database.query('SELECT tool_name FROM tool_output_shapes')).toEqual([{ tool_name: 'another' }]);
   });
 
-  verifies('output-schema:processes', 'of several processes at once all count', async () => {
+  verifies('output-schema:processes', 'are all counted from several concurrent processes', async () => {
     const name = await createServer(app, owner);
     const others = await Promise.all([app.sibling(), app.sibling()]);
     const services = [app, ...others];
@@ -183,7 +183,7 @@ describe('access', () => {
 });
 
 describe('calls', () => {
-  verifies('output-schema:answer', 'show their answers, by the run endpoint and by connections', async () => {
+  verifies('output-schema:answer', 'contribute their results over the run endpoint and connections', async () => {
     const result = { content: [], structuredContent: { degrees: 21.5 } };
     const upstream = await startScripted(({ method, params }) => {
       if (method === 'tools/list')

@@ -85,7 +85,7 @@ describe('an unused session', () => {
 });
 
 describe('a session whose server cannot be created', () => {
-  it('can be tried again and be ended', async () => {
+  it('times out with 404, and can be tried again', async () => {
     await open(objectOn(store));
     jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
     let tries = 0;

@@ -9,7 +9,7 @@ it.each([
   ['internal error; reference = 3ou3nv9d', {}, 507, /file of this session cannot be opened: the disk/],
   ['anything else', {}, 500, /^Internal error$/],
   ['anything else', { [SCAN_HEADER]: '1' }, 500, /anything else/],
-])('a session that fails with "%s" is answered in words', async (thrown, headers, status, words) => {
+])('a session that fails with "%s" returns a readable message', async (thrown, headers, status, words) => {
   const module = { default: () => new McpServer({ name: 'test', version: '1' }).server, stateful: true };
   const fetch = () => Promise.reject(new Error(thrown));
   const sessions = { newUniqueId: () => ({}), get: () => ({ fetch }) } as unknown as ObjectNamespace;

@@ -35,7 +35,7 @@ function streamed(isAnswer: (n: number) => boolean): Promise<{ error: Error | nu
 }
 
 describe('a long-lived stream of an MCP server', () => {
-  it('is ended when it floods', async () => {
+  it('is closed when it floods', async () => {
     useMessageLimits({ ...usual, messages: 20 });
     answer = (response) => response.end('data: {"method":"x"}\n\n'.repeat(100));
     const { error, count } = await streamed(() => false);
@@ -49,7 +49,7 @@ describe('a long-lived stream of an MCP server', () => {
     expect(await streamed((n) => n % 15 === 0)).toEqual({ error: null, count: 100 });
   });
 
-  it('is ended by JSON beyond a bound', async () => {
+  it('is closed when its JSON exceeds the nesting limit', async () => {
     answer = (response) => response.end(`data: ${'['.repeat(300)}\n\n`);
     const { error, count } = await streamed(() => false);
     expect(error?.message).toMatch(/ sent more than 100 nested levels\./);
@@ -60,7 +60,7 @@ describe('a long-lived stream of an MCP server', () => {
 describe('the budget of messages', () => {
   afterEach(() => void jest.useRealTimers());
 
-  it('of one answer is not renewed over time; that of a stream is renewed each minute', () => {
+  it('is never renewed for one response, and renewed each minute for a stream', () => {
     jest.useFakeTimers({ now: 0 });
     useMessageLimits({ messages: 2, chars: 10 });
     const [answered, lasting] = [new MessageBudget(), new MessageBudget(true)];

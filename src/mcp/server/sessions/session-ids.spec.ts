@@ -36,7 +36,7 @@ describe('a session id', () => {
     expect(opened?.shared).toMatchObject({ capabilities: { extensions: given.extensions }, isShared: true });
   });
 
-  it('contains the name of the client, also beside extensions', () => {
+  it('contains the name of the client, with extensions too', () => {
     for (const passed of [{}, { extensions: { 'io.acme/ui': {} } }]) {
       const { id, session } = idsWith(1).mint('alice', '2025-11-25', passed, 'Über client 1');
       const opened = idsWith(1).open(id, 'alice');
@@ -44,7 +44,7 @@ describe('a session id', () => {
     }
   });
 
-  it('of a version that knows no extensions stays valid', () => {
+  it('stays valid when it was issued by a version without extensions', () => {
     const secret = keysFor({ encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 1) }] }, 'slipway mcp sessions')[0];
     const fields = `key ${Math.floor(Date.now() / 1000) + 60} 2025-11-25 elicitation+elicitation.url`;
     const payload = Buffer.from(fields).toString('base64url');

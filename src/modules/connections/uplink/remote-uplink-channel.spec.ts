@@ -13,7 +13,7 @@ import { RemoteUplinkChannel } from './remote-uplink-channel.js';
 
 beforeAll(() => Logger.overrideLogger(false));
 
-it('a process that freezes after a request of its own blocks neither the call nor the answer to that request', async () => {
+it('a process that freezes after a request of its own blocks neither the call nor the reply to that request', async () => {
   let asked = 0;
   let left = 0;
   const frozen = createServer((request, response) => {

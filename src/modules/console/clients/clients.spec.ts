@@ -6,13 +6,13 @@ import { clientNameOf, clients } from './clients.js';
 const target = { name: 'everything', url: 'https://mcp.example.com/run/acme--everything', hasLogin: true };
 
 describe('the snippets of the clients', () => {
-  it('stand in docs/clients.md: `npm run clients` writes them', async () => {
+  it('are listed in docs/clients.md: `npm run clients` writes them', async () => {
     const page = await readFile(new URL('../../../../docs/clients.md', import.meta.url), 'utf8');
     expect(clientsPage(page, clients)).toBe(page);
     expect(page).toContain('codex mcp add everything');
   });
 
-  it.each(clients.map((client) => [client.id, client] as const))('of %s have the address', (_, { setup, isHosted }) => {
+  it.each(clients.map((client) => [client.id, client] as const))('give %s the address', (_, { setup, isHosted }) => {
     for (const hasLogin of [true, false]) {
       const { how, snippet, link, then } = setup({ ...target, hasLogin });
       const words = [how, snippet?.text, then].join('\n');

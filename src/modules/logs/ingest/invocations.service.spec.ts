@@ -128,7 +128,7 @@ describe('InvocationsService', () => {
     ]);
   });
 
-  verifies('runtime-log:answered-errors', 'a part that says ok does not hide an error in the answer', async () => {
+  verifies('runtime-log:answered-errors', 'keeps an error in the response when a part says ok', async () => {
     const { service, jobs } = on({});
     const ends = [
       ['toolError', 'ok', 'toolError'],
@@ -223,7 +223,7 @@ describe('InvocationsService', () => {
     expect([jobs.length, calls.length, service.stats().waiting]).toEqual([1, 2, 0]);
   });
 
-  it('writes a steady stream in at most 3 batches a second, and a read beside it all that came before', async () => {
+  it('writes a steady stream in at most 3 batches a second, and for a concurrent read everything recorded before it', async () => {
     jest.useFakeTimers();
     try {
       const { service, jobs } = on({ keep: () => new Promise((resolve) => setTimeout(resolve, 20)) });

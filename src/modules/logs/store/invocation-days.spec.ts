@@ -23,7 +23,7 @@ describe('searchRanges', () => {
     ]);
   });
 
-  it('reads a day whose index covers all of it at once', () => {
+  it('reads a day in one range when its index covers all of it', () => {
     expect(parts(0, 24, [range(2, 8), range(0, 24)])).toEqual([['20', 0, 24]]);
   });
 

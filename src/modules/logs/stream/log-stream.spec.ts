@@ -40,13 +40,13 @@ function reader(broken: Partial<ServerResponse> = {}) {
 }
 
 describe('a reader of a stream', () => {
-  verifies('runtime-log:stream:end', 'that reads nothing is disconnected', async () => {
+  verifies('runtime-log:stream:end', 'is disconnected when it reads nothing', async () => {
     const stalled = reader();
     await new LogStream(empty, followed, stalled.response, 50).run();
     expect(stalled.seen).toMatchObject({ isCut: true, written: expect.stringMatching(/^id: \nevent: init\ndata: \{/) });
   });
 
-  verifies('runtime-log:stream:end', 'that reads slowly, but in time, is not', async () => {
+  verifies('runtime-log:stream:end', 'stays connected when it reads slowly, but in time', async () => {
     const slow = reader();
     const stream = new LogStream(empty, followed, slow.response, 60_000);
     const running = stream.run();

@@ -53,7 +53,7 @@ async function faultOf(reading: Promise<BundleFacts>): Promise<string> {
 }
 
 describe('a bundle', () => {
-  it('of uv needs no command, and one that starts a program of its host no file', async () => {
+  it('needs no command with uv, and no file if it starts a program of its host', async () => {
     const uv = { type: 'uv', entry_point: 'server/index.js', mcp_config: undefined };
     expect(await readServer(uv)).toMatchObject({ runtime: 'python' });
     expect(await readServer({ ...uv, mcp_config: null })).toMatchObject({ runtime: 'python' });
@@ -63,7 +63,7 @@ describe('a bundle', () => {
     expect(await faultOf(readServer({ entry_point: '' }))).toContain('server.entry_point must be a string');
   });
 
-  it('may spell its file with backslashes and as below its folder', async () => {
+  it('may spell its file with backslashes and with a prefix for its folder', async () => {
     for (const path of [
       'server\\index.js',
       '.\\server\\index.js',

@@ -147,7 +147,7 @@ describe('names of tools', () => {
 });
 
 describe('schemas', () => {
-  it('of arguments have type object at the root', async () => {
+  it('must have type object at the root if they describe arguments', async () => {
     for (const schema of [{}, { type: 'string' }, { type: ['object', 'null'] }, { anyOf: [{ type: 'object' }] }]) {
       expect(rulesOf(await checkServer({ tools: [tool('a', { inputSchema: schema })] }))).toEqual([
         'tool "a": invalid-schema',

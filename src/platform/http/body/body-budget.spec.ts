@@ -33,7 +33,7 @@ describe('the budget of request bodies', () => {
     expect(() => bodyLeaseOf(request().message)).toThrow('before its caller is allowed');
   });
 
-  it('one account has a quarter, which is released when its answers end', () => {
+  it('limits one account to a quarter, which is released when its responses end', () => {
     const bodies = budget();
     const first = begun(bodies, 'a', MB);
     begun(bodies, 'a', MB - 16 * KB);

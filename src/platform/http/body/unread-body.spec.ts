@@ -30,8 +30,8 @@ function sent(length: number, body: Buffer | string = ''): Socket & { text: stri
   return socket;
 }
 
-describe('an answer before the body has arrived', () => {
-  it('is sent at once, with `Connection: close`, and the connection is cut after a second', async () => {
+describe('a response before the body has arrived', () => {
+  it('is sent immediately, with `Connection: close`, and the connection is cut after a second', async () => {
     answer = (_request, response) => void response.writeHead(401).end('no');
     const socket = sent(1_000_000);
     const ended = once(socket, 'end');

@@ -34,7 +34,7 @@ describe('a simulated result', () => {
     ['echo', { message: 'Hello' }, 'Hello'],
     ['create_note', { text: 'Buy milk', pinned: true }, 'create_note (text: Buy milk, pinned: true)'],
     ['list_notes', {}, 'list_notes: done.'],
-  ])('of %s, which declares no output schema, is a text', async (tool, given, text) => {
+  ])('is text for %s, which declares no output schema', async (tool, given, text) => {
     expect(await call(tool, given)).toEqual({ content: [{ type: 'text', text }] });
   });
 
