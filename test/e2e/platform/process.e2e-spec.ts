@@ -269,7 +269,7 @@ describe('a start that cannot succeed', () => {
     expect(await Promise.all([tuned.ended, unknown.ended])).toEqual([1, 1]);
     expect(tuned.logs()[0]).toMatchObject({ level: 'warn', msg: expect.stringContaining('--tuning') });
     expect(unknown.logs()).toMatchObject([
-      { level: 'fatal', reason: expect.stringMatching(/^--tuning: releaseKept is no member/) },
+      { level: 'fatal', reason: expect.stringMatching(/^--tuning: releaseKept is not a known name/) },
     ]);
   });
 
