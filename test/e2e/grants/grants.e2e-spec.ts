@@ -169,7 +169,7 @@ describe('every route of a connection', () => {
       const closed = once(socket, 'close');
       expect((await app.as(owner).delete(`${path}/grants/${id}`)).status).toBe(200);
       const [code, reason] = (await closed) as [number, Buffer];
-      expect([code, reason.toString()]).toEqual([1008, expect.stringContaining('grant was withdrawn')]);
+      expect([code, reason.toString()]).toEqual([1008, expect.stringContaining('grant was revoked')]);
     },
   );
 
