@@ -239,7 +239,7 @@ describe('grants', () => {
         [uniqueName('many'), caller.id],
       );
       const full = await as.post(`${target}/grants`, { account: manager.id, level: 'call' });
-      expect([full.status, full.text]).toEqual([409, expect.stringContaining('This has 100 grants')]);
+      expect([full.status, full.text]).toEqual([409, expect.stringContaining('This target has 100 grants')]);
       expect((await as.post(`${target}/grants`, { account: caller.id, level: 'manage' })).status).toBe(200);
     });
   }

@@ -190,7 +190,7 @@ export function decodeExport(bytes: Buffer): object {
   try {
     return wireTypes().Request.decode(bytes);
   } catch (error) {
-    throw new InvalidInputError(`The body is no ExportLogsServiceRequest in protobuf: ${(error as Error).message}`);
+    throw new InvalidInputError(`The body is not an ExportLogsServiceRequest in protobuf: ${(error as Error).message}`);
   }
 }
 
