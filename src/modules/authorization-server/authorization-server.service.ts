@@ -453,7 +453,7 @@ const REASONS: Record<string, string> = {
   server_error: 'The login failed here. The operator finds the reason in the log. Try again in a moment.',
   // An authorization that is over, or was begun in another browser.
   session_not_found:
-    'This login has expired, or was started in another browser. Go back to your app and connect again.',
+    'This login is no longer valid, or was started in another browser. Go back to your app and connect again.',
 };
 
 /** What of a request the library reads differently. */

@@ -9,7 +9,7 @@ import { jsonText } from './schema-form.js';
 /** Longest part of arguments and of a result that is shown. */
 const SHOWN_CHARS_MAX = 1_000;
 
-/** Who may call the connection and why, with End and *Let in*. */
+/** Who may call the connection and why, with End and *Grant access*. */
 export function accessPart(view: ConnectionView): Html | null {
   const { access, namespace, connection } = view;
   if (!access) return null;
