@@ -671,7 +671,7 @@ describe('the log', () => {
       ]);
       expect(byId('request-away')[0]).toMatchObject({
         level: 'warn',
-        msg: 'requests are answered 503, since the database does not answer',
+        msg: 'requests are rejected with 503, since the database does not respond',
       });
       expect(byId('request-away')[1]).toMatchObject({ level: 'debug', msg: 'GET /connect/acme answered 503' });
       // The warnings of an outage are folded.
