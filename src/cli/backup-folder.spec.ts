@@ -64,7 +64,9 @@ describe('the folder of a backup', () => {
       const hash = createHash('sha256').update('planted').digest('hex');
       await writeFile(sums, `${hash}  ${file}\n`);
       await appendFile(sums, lines.join('\n'));
-      await expect(Backup.open(folder)).rejects.toThrow(`SHA256SUMS lists ${file}, which is no path inside the backup`);
+      await expect(Backup.open(folder)).rejects.toThrow(
+        `SHA256SUMS lists ${file}, which is not a path inside the backup`,
+      );
     },
   );
 });

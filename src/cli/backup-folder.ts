@@ -102,7 +102,7 @@ export class Backup {
     if (lines.at(-2)?.file !== MANIFEST) throw new Error(`${CHECKSUMS} is damaged: its end is missing.`);
     for (const { hash, file } of lines.slice(0, -1)) {
       if (file.split(/[\\/]/).includes('..')) {
-        throw new Error(`${CHECKSUMS} lists ${file}, which is no path inside the backup. Use another backup.`);
+        throw new Error(`${CHECKSUMS} lists ${file}, which is not a path inside the backup. Use another backup.`);
       }
       const digest = createHash('sha256');
       const isThere = await pipeline(createReadStream(path.join(folder, file)), digest).then(

@@ -133,7 +133,7 @@ describe('loadEnv', () => {
   });
 
   it.each([
-    ['"postgres://h/d"', 'DATABASE_URL must not stand in quotes.'],
+    ['"postgres://h/d"', 'DATABASE_URL must not be in quotes.'],
     [
       'postgres://me:pa/ss#word@h/d',
       /^DATABASE_URL must have the reserved characters of its parts percent-encoded: `#` is/,
@@ -160,8 +160,8 @@ describe('loadEnv', () => {
 
   it('names settings whose values are quoted', () => {
     expect(faults({ APP_NAME: '"Acme"', PORT: "'80'" })).toEqual([
-      'PORT must not stand in quotes.',
-      'APP_NAME must not stand in quotes.',
+      'PORT must not be in quotes.',
+      'APP_NAME must not be in quotes.',
     ]);
   });
 
@@ -278,9 +278,9 @@ describe('tuningOf', () => {
   it.each([
     [[], '--tuning must be followed by a JSON object.'],
     [['null'], '--tuning must be followed by a JSON object.'],
-    [['{"releaseKept":1}'], '--tuning: releaseKept is no member, or its value is no number.'],
-    [['{"toString":1}'], '--tuning: toString is no member, or its value is no number.'],
-    [['{"releaseKeep":"1"}'], '--tuning: releaseKeep is no member, or its value is no number.'],
+    [['{"releaseKept":1}'], '--tuning: releaseKept is not a known name, or its value is not a number.'],
+    [['{"toString":1}'], '--tuning: toString is not a known name, or its value is not a number.'],
+    [['{"releaseKeep":"1"}'], '--tuning: releaseKeep is not a known name, or its value is not a number.'],
   ])('refuses %p', (args, message) => {
     expect(() => tuningOf(['--tuning', ...args])).toThrow(new StartError(message));
   });

@@ -68,7 +68,7 @@ const settings = {
     'APP_NAME',
     text,
     'Slipway',
-    'Name of the application or company that people know, in titles and texts of the pages that they open in a browser.',
+    'Name of the application or company that people know, shown in the titles and content of browser pages.',
   ),
   corsOrigins: optional(
     'CORS_ORIGINS',
@@ -198,7 +198,7 @@ const settings = {
     'DRAIN_MS',
     integer(0, 600_000),
     '0',
-    'How long a process that was told to stop still serves while `/ready` answers 503, so that balancers send their ' +
+    'How long a process that was told to stop still serves while `/ready` returns 503, so that balancers send their ' +
       'requests elsewhere. The container image sets 5000.',
   ),
   httpConnectionsPerAddressMax: setting(
@@ -317,7 +317,7 @@ const settings = {
   ownRuntimeLiveMax: optional(
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
-    'Hosted programs that run at once in one process. The longest idle one is stopped to start another. Default: one for ' +
+    'Hosted programs that run concurrently in one process. The longest idle one is stopped to start another. Default: one for ' +
       'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100. The longest idle ' +
       'one also ends while programs and service together use more than 85 % of that memory.',
   ),
@@ -543,7 +543,7 @@ export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: 
     try {
       const given = (isSecret ? secretText(source, name) : source[name]?.trim()) || fallback;
       // Shells remove quotes, files of `--env-file` and containers keep them.
-      if (/^(["']).*\1$/s.test(given ?? '')) throw new Error('must not stand in quotes');
+      if (/^(["']).*\1$/s.test(given ?? '')) throw new Error('must not be in quotes');
       Object.assign(env, { [property]: given === null ? null : parse(given) });
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}.`);

@@ -94,7 +94,7 @@ export function tuningOf(args: readonly string[]): Tuning {
     throw new StartError('--tuning must be followed by a JSON object.');
   for (const [name, value] of Object.entries(members)) {
     if (Object.hasOwn(tuning, name) && typeof value === 'number') continue;
-    throw new StartError(`--tuning: ${name} is no member, or its value is no number.`);
+    throw new StartError(`--tuning: ${name} is not a known name, or its value is not a number.`);
   }
   return new Tuning(members);
 }

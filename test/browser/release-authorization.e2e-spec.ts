@@ -78,7 +78,7 @@ async function follow(at: TestApp, name: string, id: string): Promise<{ events: 
 /** The newest link in the log of a release. */
 function linkIn({ logs }: ReleaseBody): string {
   const [, link = ''] =
-    /Authorize at (\S+) and the release goes on by itself/.exec(
+    /Authorize at (\S+) and the release continues automatically/.exec(
       logs.map((line) => line.message).findLast((text) => text.startsWith('Authorize at ')) ?? '',
     ) ?? [];
   expect(link).toMatch(new RegExp(`^${app.env.baseUrl}/setup/`));

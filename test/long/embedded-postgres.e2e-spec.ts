@@ -226,7 +226,7 @@ describe('the embedded Postgres', () => {
 
     await fs.rm(location, { recursive: true });
     const lost = await failureInChild({ dataDir, launcher });
-    expect(lost).toMatch(/is gone: bring it back, or delete .*pg-location/);
+    expect(lost).toMatch(/is missing: restore it, or delete .*pg-location/);
   });
 
   asRoot('refuses a folder that somebody else prepared for it', async () => {

@@ -83,7 +83,7 @@ export class BundleServer {
     try {
       const id = request.headers['mcp-session-id'];
       const session = typeof id === 'string' ? this.sessions.get(id) : undefined;
-      if (id !== undefined && !session) return refuse(response, 404, -32001, 'Session not found: initialize anew.');
+      if (id !== undefined && !session) return refuse(response, 404, -32001, 'Session not found: initialize again.');
       if (request.method !== 'POST') {
         if (!session) return refuse(response, 405, -32000, 'Only POST opens a session.');
         return await session.serve(request, response);

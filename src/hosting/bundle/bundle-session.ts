@@ -261,12 +261,12 @@ export class BundleSession {
     if (usage === null) return;
     const { cpuMs, memoryMb } = this.limits;
     if ([...this.pending.values()].some(({ cpuAtStart }) => usage.cpuMs - cpuAtStart > cpuMs)) {
-      this.killFor('exceededCpu', `The call used more than ${cpuMs} ms of CPU time and was ended, with its session.`);
+      this.killFor('exceededCpu', `The call used more than ${cpuMs} ms of CPU time and was stopped, with its session.`);
     } else if (usage.memoryMb > memoryMb + MEMORY_BASE_MB) {
-      const message = `The processes of the session exceeded their limit of ${memoryMb} MB of memory and were ended.`;
+      const message = `The processes of the session exceeded their limit of ${memoryMb} MB of memory and were killed.`;
       this.killFor('exceededMemory', message);
     } else if (usage.processes > PROCESSES_MAX) {
-      const message = `The session had more than ${PROCESSES_MAX} processes and was ended: start fewer at once.`;
+      const message = `The session had more than ${PROCESSES_MAX} processes and was stopped: start fewer at a time.`;
       this.killFor('exceededMemory', message);
     }
   }

@@ -162,7 +162,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
       void this.sweepState();
     },
     lost: async () => {
-      this.logger.warn('the stateful programs of this process are ended');
+      this.logger.warn('the stateful programs of this process are stopped');
       this.placements.releasedAll();
       await this.local?.endStateful(0);
     },
@@ -219,7 +219,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   private readonly onThrown = (error: unknown): void => {
-    this.logger.error({ msg: 'the caller of a program could not receive its answer', err: error });
+    this.logger.error({ msg: 'the caller of a program could not receive its response', err: error });
   };
 
   private async forgetHere(ownerId: string): Promise<void> {

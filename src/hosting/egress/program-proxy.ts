@@ -243,8 +243,8 @@ export class ProgramProxy {
       const { atOnceMax, waitMs } = this.limits;
       throw new OutboundError(
         503,
-        `The program has ${atOnceMax} requests in progress, which is the limit, and none ended in ${waitMs} ms: ` +
-          'send fewer at once, and read or cancel every answer.',
+        `The program has ${atOnceMax} requests in progress, which is the limit, and none finished in ${waitMs} ms. ` +
+          'Send fewer concurrent ones, and read or cancel every response.',
         true,
       );
     }

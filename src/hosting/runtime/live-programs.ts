@@ -96,7 +96,7 @@ export class LivePrograms {
     if (!victim) return;
     this.evicted = victim;
     this.logger.warn({
-      msg: 'an idle program was ended, because hosted programs and the service use more than 85 % of the memory',
+      msg: 'an idle program was stopped, because hosted programs and the service use more than 85 % of the memory',
       programsMb: Math.round(this.memoryMb()),
       totalMb: Math.round(this.memory.total / 1_048_576),
     });

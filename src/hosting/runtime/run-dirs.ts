@@ -42,7 +42,7 @@ export class RunDirs {
   /** Never rejects: the next process that starts removes the leftovers. */
   async remove(folder: string): Promise<void> {
     await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
-      this.logger.warn({ msg: 'the folder of a program that ended could not be removed', err: error }),
+      this.logger.warn({ msg: 'the directory of an exited program could not be removed', err: error }),
     );
   }
 

@@ -37,7 +37,7 @@ export class RuntimeMetrics {
     );
     metrics.counter(
       'slipway_hosting_cpu_seconds_total',
-      'CPU time of hosted programs, counted when a request is over; without bundles.',
+      'CPU time of hosted programs, counted when a request finishes; without bundles.',
       () => runtime.stats().cpuMs / 1_000,
     );
     metrics.counter('slipway_hosting_starts_total', 'Hosted programs that were started.', () => runtime.stats().starts);
@@ -56,7 +56,7 @@ export class RuntimeMetrics {
     );
     metrics.counter(
       'slipway_hosting_lines_dropped_total',
-      'Records of the output of hosted programs that were dropped, counted when the program ends.',
+      'Records of the output of hosted programs that were dropped, counted when the program exits.',
       () => runtime.stats().dropped,
     );
   }

@@ -34,14 +34,14 @@ export function limitError(
   const used = reason === 'cpu' ? `used more than ${cpuMs} ms of CPU time` : `let nothing else run for ${stallMs} ms`;
   return new LimitExceededError(
     'exceededCpu',
-    `The request ${used} and was ended: look for a loop that does not end, or do less in one call.`,
+    `The request ${used} and was stopped: look for a loop that does not end, or do less in one call.`,
   );
 }
 
 /** Error of other requests in flight at the kill. */
 export function collateralError(): ProgramCrashedError {
   return new ProgramCrashedError(
-    'The program was ended because another request to it exceeded a limit. This one may have run in part: try again.',
+    'The program was killed because another request to it exceeded a limit. This one may have run in part: try again.',
   );
 }
 
@@ -49,14 +49,14 @@ export function collateralError(): ProgramCrashedError {
 export function overMemory(memoryMb: number): LimitExceededError {
   return new LimitExceededError(
     'exceededMemory',
-    `The program exceeded its limit of ${memoryMb} MB of memory and was ended with all its requests: keep less in memory at once.`,
+    `The program exceeded its limit of ${memoryMb} MB of memory and was killed with all its requests. Keep less in memory at a time.`,
   );
 }
 
 export function overWall(wallMs: number): LimitExceededError {
   return new LimitExceededError(
     'exceededWall',
-    `The request was not answered in full within ${wallMs} ms and was ended: look for a promise that never settles, or answer in parts.`,
+    `The request did not finish within ${wallMs} ms and was stopped: look for a promise that never settles, or respond in parts.`,
   );
 }
 
@@ -81,7 +81,7 @@ export function whenGone({ reason }: InstanceExit, { memoryMb }: ProgramLimits):
 /** Error of a connection that the program closed without an answer while running on. */
 export function noAnswer(): ProgramCrashedError {
   return new ProgramCrashedError(
-    'The program closed the connection without an answer. The request may have run: try again.',
+    'The program closed the connection without a response. The request may have run: try again.',
   );
 }
 

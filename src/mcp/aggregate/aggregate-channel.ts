@@ -266,7 +266,7 @@ export class AggregateChannel implements Channel {
     if (isLegacy && isContinued(params)) {
       return errorReply(
         rpcCode.invalidParams,
-        'This call waits for no answers: make it without requestState and inputResponses',
+        'This call does not wait for input: make it without requestState and inputResponses',
       );
     }
     const reply = await this.source.watch(handle, call, tool, async ({ timing, invocationId }) => {

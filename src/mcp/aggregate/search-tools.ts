@@ -25,7 +25,7 @@ const definitions = [
     name: 'search_tools',
     title: 'Search tools',
     description:
-      'Find tools of all connected MCP servers by what they do. Returns names and short descriptions, best first. ' +
+      'Find tools of all connected MCP servers by purpose. Returns names and short descriptions, best first. ' +
       'Then read the arguments of one with describe_tool and run it with call_tool.',
     inputSchema: {
       type: 'object',

@@ -28,7 +28,7 @@ export class HandlePool<H extends UpstreamHandle> {
     const before = Date.now() - IDLE_MS;
     const idle = [...this.handles.entries()].filter(([, { handle }]) => handle.isIdle && handle.lastUsedAt < before);
     for (const [key] of idle) this.drop(key);
-    if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions ended`);
+    if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions closed`);
   });
   private readonly logger: Logger;
 

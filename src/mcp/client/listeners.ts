@@ -216,7 +216,7 @@ export class Listeners {
       for (const method of [...listChanges.keys(), RESOURCE_UPDATED]) this.onChange(method);
     } catch (error) {
       if (this.failures >= RETRIES_MAX) {
-        return this.endAll(new UpstreamError('The MCP server opens no stream on which it tells of changes.'));
+        return this.endAll(new UpstreamError('The MCP server does not open its stream of change notifications.'));
       }
       const { retryAfterSeconds } = error as Partial<UpstreamError>;
       this.scheduleRetry(reopenMs(this.failures, null, retryAfterSeconds));

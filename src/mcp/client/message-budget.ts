@@ -40,8 +40,8 @@ export class MessageBudget {
     if (this.isLasting && Date.now() - this.startedAt > RENEWAL_MS) this.renew();
     this.messages += 1;
     this.chars += chars;
-    if (this.messages > limits.messages) return `more than ${limits.messages} messages without an answer`;
-    if (this.chars > limits.chars) return `messages of more than ${limits.chars} characters without an answer`;
+    if (this.messages > limits.messages) return `more than ${limits.messages} messages without a reply`;
+    if (this.chars > limits.chars) return `messages of more than ${limits.chars} characters without a reply`;
     return null;
   }
 

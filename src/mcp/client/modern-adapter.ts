@@ -231,7 +231,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     let isEnded = false;
     const end = (_error: Error | null, retryMs: number | null) => {
       isEnded = true;
-      fail(new UpstreamError(`${wire.target.url.host} ended the stream of its change notifications.`));
+      fail(new UpstreamError(`${wire.target.url.host} closed the stream of its change notifications.`));
       handlers.lost(retryMs);
     };
     const stream = await wire.stream({
@@ -261,7 +261,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     });
     if (stream.status >= 500 || stream.status === 429) throw wire.statusError(stream);
     if (stream.text !== null) return { honoured: {}, close: async () => undefined };
-    const late = `${wire.target.url.host} did not say what changes it tells of.`;
+    const late = `${wire.target.url.host} did not confirm the subscription to its change notifications in time.`;
     try {
       const honoured = isEnded ? await acknowledged : await withinDeadline(acknowledged, timeoutMs, late);
       return { honoured, close: async () => stream.close() };

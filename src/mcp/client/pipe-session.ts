@@ -165,7 +165,7 @@ export class PipeSession implements LegacySession {
       else
         call?.fail(
           strayAnswer(this.pipe.host, callId, head) ??
-            unreadable(`${this.pipe.host} sent an answer that is not JSON-RPC.`),
+            unreadable(`${this.pipe.host} sent a response that is not JSON-RPC.`),
         );
       return call !== undefined;
     }
@@ -317,6 +317,6 @@ class RunningCall {
 
 /** `notifications/cancelled` for a request whose caller no longer waits. */
 export function cancelledText(requestId: number): string {
-  const params = JSON.stringify({ requestId, reason: 'The caller no longer waits for the answer' });
+  const params = JSON.stringify({ requestId, reason: 'The caller no longer waits for the response' });
   return requestText(null, 'notifications/cancelled', params);
 }

@@ -227,7 +227,7 @@ export class ProfileSlots {
       const idle = [...this.slots].find(([, { running }]) => running === 0);
       if (!idle) {
         throw new UpstreamError(
-          `More than ${this.max} clients with sessions of their own use this server at once: try again later.`,
+          `More than ${this.max} clients use this server concurrently, each with its own session: try again later.`,
         );
       }
       void this.release(idle[0]);

@@ -111,7 +111,7 @@ export async function registerAt(
 /** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other answers. */
 function refusalReason(error: unknown): string {
   if (error instanceof OAuthFetchError) return error.message;
-  if (!(error instanceof sdk().RegistrationRejectedError)) return 'its answer is not one of client registration.';
+  if (!(error instanceof sdk().RegistrationRejectedError)) return 'its response is not a client registration.';
   let reason = '';
   try {
     const { error: code, error_description: text } = JSON.parse(error.body) as Record<string, unknown>;

@@ -215,7 +215,7 @@ async function findServer(
             'the two must be spelled alike, to the slash at the end, unless the owner of the connection sets "oauth": {"issuer": …}.',
         );
       }
-      const reason = error instanceof OAuthFetchError ? error.message : 'it is no valid metadata document.';
+      const reason = error instanceof OAuthFetchError ? error.message : 'it is not a valid metadata document.';
       throw new OAuthSetupError(`The metadata of the authorization server ${name} cannot be read: ${reason}`);
     }
     if (!metadata || served === null) return first;
@@ -380,7 +380,7 @@ function onlyDocuments(fetch: FetchLike, kind: keyof typeof required, faults: st
 function checkedText(text: string, what: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   if (text.length > 2_000 || /[\u0000-\u0020\u007f]/.test(text)) {
-    throw new OAuthSetupError(`The ${what} of the authorization server is no proper URL: ${quoted(text, 200)}.`);
+    throw new OAuthSetupError(`The ${what} of the authorization server is not a valid URL: ${quoted(text, 200)}.`);
   }
   return text;
 }

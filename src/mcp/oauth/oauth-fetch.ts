@@ -69,7 +69,7 @@ function placeOf(url: URL): string {
 
 function asFetchError(error: unknown, url: URL): OAuthFetchError {
   if (error instanceof OAuthFetchError) return error;
-  if (error instanceof UnknownCodingError) return new OAuthFetchError(`${url.host} sent an answer ${error.message}.`);
+  if (error instanceof UnknownCodingError) return new OAuthFetchError(`${url.host} sent a response ${error.message}.`);
   if (error instanceof DomainError) return new OAuthFetchError(error.message);
   if (error instanceof RedirectRefusedError) {
     const { from, to } = error;
@@ -78,6 +78,6 @@ function asFetchError(error: unknown, url: URL): OAuthFetchError {
   const { name = '', code = '' } = error as { name?: string; code?: string };
   if (name === 'TimeoutError' || name === 'AbortError')
     return new OAuthFetchError(`${url.host} did not answer in time.`);
-  if (code.startsWith('Z_')) return new OAuthFetchError(`${url.host} sent an answer that cannot be decoded.`);
+  if (code.startsWith('Z_')) return new OAuthFetchError(`${url.host} sent a response that cannot be decoded.`);
   return new OAuthFetchError(`${url.host} cannot be reached${code === '' ? '' : ` (${code})`}.`);
 }

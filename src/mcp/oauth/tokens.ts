@@ -189,13 +189,13 @@ async function requestOnce(fetch: FetchLike, context: TokenContext, request: Tok
     }
     // The response is not quoted: it may contain the tokens.
     throw new TokenEndpointUnreachableError(
-      error instanceof OAuthFetchError ? error.message : `${host} gave no answer of a token endpoint.`,
+      error instanceof OAuthFetchError ? error.message : `${host} did not return a token response.`,
     );
   }
   const { access_token: accessToken, refresh_token: refreshToken, token_type: type, expires_in: expiresIn } = answer;
   const tokens = tokenSetOf({ accessToken, refreshToken, expiresIn });
   if (!tokens || type.toLowerCase() !== 'bearer') {
-    throw new TokenEndpointUnreachableError(`${host} gave a token that is no bearer token of up to 32 KB.`);
+    throw new TokenEndpointUnreachableError(`${host} returned a token that is not a bearer token of at most 32 KB.`);
   }
   return { ...tokens, scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null };
 }
@@ -225,7 +225,7 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
       if (blocked) throw new OAuthFetchError(blocked);
       if (status >= 500 || status === 429 || status === 408) throw new OAuthFetchError(`${host} answered ${status}.`);
       const document = readDocument('tokens', await response.text());
-      if (!document) throw new OAuthFetchError(`${host} gave no answer of a token endpoint.`);
+      if (!document) throw new OAuthFetchError(`${host} did not return a token response.`);
       // Some refuse with 200.
       if (response.ok && document.access_token !== undefined) {
         return Response.json({ token_type: 'Bearer', ...document });

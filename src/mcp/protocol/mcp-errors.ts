@@ -134,7 +134,7 @@ export function withPages(message: string, elicitations: unknown): string {
 export class InputNeededError extends upstreamFailure('input needed') {
   /** @param requests `inputRequests` of the result */
   constructor(requests?: unknown) {
-    const question = 'The MCP server asks its user for input before it goes on';
+    const question = 'The MCP server asks its user for input before it continues';
     const led = withPages(question, requests);
     super(
       led === question
@@ -196,7 +196,7 @@ export class UplinkDisconnectedError extends upstreamFailure('no tunnel') {
   constructor(override readonly outcomeUnknown = false) {
     super(
       outcomeUnknown
-        ? `The tunnel to the local server ended before the answer came. ${PAIR}`
+        ? `The tunnel to the local server closed before the response arrived. ${PAIR}`
         : `No local server is paired with this connection. ${PAIR}`,
     );
   }
@@ -236,7 +236,7 @@ export class HostedAwayError extends upstreamFailure('host away') {
 @Serializable()
 export class CallerLeftError extends upstreamFailure('caller left') {
   constructor() {
-    super('The caller left before the answer came.');
+    super('The caller disconnected before the response arrived.');
   }
 }
 
@@ -274,7 +274,7 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
     );
   }
   if (code.startsWith('HPE_')) return failed(`${host} does not speak HTTP: is the port right?`, written);
-  const broken = `The connection to ${host} broke before the answer was complete: the server or a proxy closed it.`;
+  const broken = `The connection to ${host} broke before the response was complete: the server or a proxy closed it.`;
   return new UpstreamError(broken, message, written);
 }
 
@@ -336,7 +336,7 @@ export function fromHttpStatus(
 function redirected(status: number, { origin }: URL, location: string): string {
   const isKept = (status === 307 || status === 308) && location.startsWith(`${origin}/`);
   return isKept
-    ? `redirects more than three times, at last to ${location}: mend the redirects of the server, which may go round.`
+    ? `redirects more than three times, at last to ${location}: fix the redirects of the server, which might form a loop.`
     : `redirects to ${location}: connect to that address instead.`;
 }
 
@@ -351,7 +351,7 @@ export function notificationRefused(status: number, url: URL, method: string, wo
 export function endpointGone(url: URL, reason: string): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   return new UpstreamError(
-    `${where} answered 404: ${visible(reason.replace(/[.\s]+$/, ''), 200)}. What was there is gone or has another address now.`,
+    `${where} answered 404: ${visible(reason.replace(/[.\s]+$/, ''), 200)}. The endpoint was deleted or has moved.`,
   );
 }
 
@@ -373,7 +373,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
     JSON.parse(text);
   } catch {
     return unreadable(
-      `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
+      `${where} answered with text that is not complete JSON: is it an MCP endpoint, or does a proxy cut its responses?`,
     );
   }
   const message = `${where} answered with JSON that is not JSON-RPC: it is an API, but not an MCP endpoint. Is the path right?`;

@@ -119,7 +119,8 @@ export function headerMismatch(what: string): Fault {
 function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
   const method = message.method as string;
   const problem = envelopeProblem(meta);
-  if (problem) return refused(rpcCode.invalidParams, `params._meta is no envelope of ${MODERN_VERSION}: ${problem}`);
+  if (problem)
+    return refused(rpcCode.invalidParams, `params._meta is not an envelope of ${MODERN_VERSION}: ${problem}`);
   const claimed = meta[envelope.version] as string;
   const differs = versionMismatch(headers, claimed) ?? methodMismatch(headers, method);
   if (differs) return differs;

@@ -133,7 +133,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
         release();
         resolve(answer);
       };
-      const leave = () => settle(errorAnswer('The client is gone'));
+      const leave = () => settle(errorAnswer('The client has disconnected'));
       let timer = setTimeout(() => settle(late), timeoutMs);
       const sent = () => {
         clearTimeout(timer);

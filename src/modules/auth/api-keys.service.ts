@@ -403,6 +403,6 @@ function requireWithin(caller: Caller, scopes: string[] | null): void {
   const rights = scopes && parseScopes(scopes);
   if (!caller.scopes || isWithin(rights, caller.scopes)) return;
   throw new ForbiddenError(
-    `Forbidden: this API key makes no key with more rights than its own: ${caller.scopes.map(formatScope).join(', ')}. Name scopes within them, or use a key that has the rights.`,
+    `Forbidden: an API key cannot create a key with broader scopes than its own: ${caller.scopes.map(formatScope).join(', ')}. Name scopes within them, or use a key with broader scopes.`,
   );
 }

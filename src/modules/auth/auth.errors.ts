@@ -79,7 +79,7 @@ export class ToolsOnlyError extends ForbiddenError {
   constructor(tools: readonly string[]) {
     const named = tools.slice(0, 10).join(', ');
     super(
-      `Forbidden: the owner granted your account tools here and nothing else: ${named}${tools.length > 10 ? ', …' : ''}.`,
+      `Forbidden: the owner granted your account only these tools here: ${named}${tools.length > 10 ? ', …' : ''}.`,
     );
   }
 }

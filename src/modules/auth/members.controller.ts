@@ -26,7 +26,7 @@ const accountMissing = { status: 404, message: 'Account not found' };
 
 const lastOwner = {
   status: 409,
-  text: 'The last owner, a limit, or an account that is no organization.',
+  text: 'The last owner, a limit, or an account that is not an organization.',
   message: 'An organization keeps an owner: make another member an owner first',
 };
 

@@ -64,7 +64,7 @@ export class AuthorizationServerModule {
     },
     worker: {
       providers: [
-        scheduledDeletion('deletion of ended logins', HOUR_MS, AuthorizationServerRepository, (rows, now) =>
+        scheduledDeletion('deletion of expired logins', HOUR_MS, AuthorizationServerRepository, (rows, now) =>
           rows.sweep(now),
         ),
       ],

@@ -118,7 +118,7 @@ export class AuthorizationServerService {
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
       for (const client of await this.rows.sweepCodes()) {
         this.logger.warn(
-          `${client} was let in by its user and did not fetch its token within ${CODE_SECONDS} s: the login failed in the client`,
+          `${client} was authorized by its user and did not fetch its token within ${CODE_SECONDS} s: the login failed in the client`,
         );
       }
     });
@@ -207,7 +207,7 @@ export class AuthorizationServerService {
         'invalid',
         'login',
         'This login cannot go on',
-        `The app sent a "state" of more than ${STATE_LENGTH_MAX} characters. Begin again in your app; if that does not help, its makers must mend it.`,
+        `The app sent a "state" of more than ${STATE_LENGTH_MAX} characters. Start again from the app. If it fails again, contact its developer.`,
       );
     }
     this.spellResources(url.searchParams);
@@ -445,14 +445,15 @@ export class AuthorizationServerService {
 
 /** Why a person cannot log in, by the error of the library. Whatever the app can be told goes there instead. */
 const REASONS: Record<string, string> = {
-  invalid_client: 'This service does not know the app any more. Remove the server in your app, and add it again.',
+  invalid_client: 'This service no longer knows the app. Remove the server in your app, and add it again.',
   invalid_redirect_uri:
-    'The app wants to return to an address that it did not register. Begin again in your app; if that does not help, its makers must mend it.',
+    'The app wants to return to an address that it did not register. Start again from the app. If it fails again, contact its developer.',
   invalid_request:
-    'The request of the app is not complete. Begin again in your app; if that does not help, its makers must mend it.',
+    'The request of the app is not complete. Start again from the app. If it fails again, contact its developer.',
   server_error: 'The login failed here. The operator finds the reason in the log. Try again in a moment.',
   // An authorization that is over, or was begun in another browser.
-  session_not_found: 'This login is over, or was begun in another browser. Go back to your app and connect again.',
+  session_not_found:
+    'This login is no longer valid, or was started in another browser. Go back to your app and connect again.',
 };
 
 /** What of a request the library reads differently. */

@@ -19,7 +19,7 @@ export interface ConsentView {
 
 const allowed: Record<EndpointTarget['kind'], string> = {
   connection: 'use the tools of this connection, with the access that is stored for it',
-  namespace: 'use the tools of all connections of this namespace, also of those that are added later',
+  namespace: 'use the tools of all connections of this namespace, including those that are added later',
   server: 'use the tools of this server',
 };
 
@@ -39,7 +39,7 @@ export function consentPage(env: PageEnv, view: ConsentView): Page {
   const label = target.label !== target.title && html` <span class="hint">${target.label}</span>`;
   return page(
     env,
-    `Let ${client.name} in?`,
+    `Authorize ${client.name}?`,
     html`<p><strong>${client.name}</strong> asks to ${allowed[target.kind]}, in your name.</p>
 <dl>
 <div><dt>Asks</dt><dd>${
@@ -55,7 +55,7 @@ export function consentPage(env: PageEnv, view: ConsentView): Page {
 ${view.mayRemember && html`<p><label><input type="checkbox" name="remember" value="yes"> Do not ask again for this app and this address</label></p>`}
 <p><button type="submit" name="answer" value="allow">Allow</button></p>
 <p><button type="submit" name="answer" value="deny" class="plain">Do not allow</button></p>
-<p class="soft">Go on only if you have just asked ${client.name} to connect. You can end this at any time under
+<p class="soft">Continue only if you have just asked ${client.name} to connect. You can revoke this access at any time under
 <a href="/me/access">Apps that may act for you</a>. Not you? <button type="submit" name="answer" value="other" class="link">Sign in as somebody else</button></p>
 </form>`,
   );
@@ -82,10 +82,10 @@ ${form}<input type="hidden" name="account" value="${view.accountId}">
 <p><label for="text">Your reason, for the owner</label><input id="text" name="text" maxlength="500" required></p>
 <p><button type="submit" name="answer" value="ask">Ask for access</button></p></form>`;
   const missing = html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
-<strong>${view.personName}</strong> may not use it. Check the address in your app, or ask its owner.</p>`;
+<strong>${view.personName}</strong> cannot use it. Check the address in your app, or ask its owner.</p>`;
   return page(
     env,
-    'Nothing to let in here',
+    'Nothing to authorize',
     html`${view.restricted === null ? missing : asking}
 ${form}
 <p><button type="submit" name="answer" value="deny">Back to ${view.clientName}</button></p>
@@ -110,16 +110,16 @@ export function accessPage({ grants, older }: { grants: ShownGrant[]; older: num
     ({ id, clientName, clientHost, redirectKey, address, title, resource, createdAt, lastUsedAt }) => html`<div>
 <dt>${clientName} (${clientHost === null ? 'unverified' : clientHost}) may use</dt>
 <dd><strong>${title}</strong> <span class="hint">${resource}</span>
-<span class="hint">let in on ${dayOf(createdAt)}${address !== null && ` from ${address}`}, answers to ${placeOf(redirectKey)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}</span>
+<span class="hint">authorized on ${dayOf(createdAt)}${address !== null && ` from ${address}`}, answers to ${placeOf(redirectKey)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}</span>
 <form method="post" action="access">${formToken}<input type="hidden" name="grant" value="${id}">
 <p><button type="submit" class="plain">End access</button></p></form></dd></div>\n`,
   );
   return {
     title: 'Apps that may act for you',
     asRequest: '/accounts/me/logins',
-    body: html`<section>${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
+    body: html`<section>${grants.length === 0 ? html`<p>You have not authorized any apps.</p>` : html`<dl>${rows}</dl>`}
 ${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}
-<p class="soft">An app whose access ended must ask you again. Your API keys stand on your account page.</p></section>`,
+<p class="soft">Apps you revoke must ask again. Manage API keys on your account page.</p></section>`,
   };
 }
 

@@ -34,8 +34,8 @@ function expired(): PlainPageError {
   return new PlainPageError(
     'gone',
     'consent',
-    'This login is over',
-    'It was finished, took longer than an hour, or was begun in another browser. Go back to your app and connect again.',
+    'This login is no longer valid',
+    'It was finished, took longer than an hour, or was started in another browser. Go back to your app and connect again.',
   );
 }
 
@@ -44,8 +44,8 @@ function nothingHere(): PlainPageError {
   return new PlainPageError(
     'not_found',
     'consent',
-    'Nothing to let in here',
-    'The connection or server is gone, or your account may not use it any more. Check the address in your app.',
+    'Nothing to authorize',
+    'The connection or server no longer exists, or your account can no longer use it. Check the address in your app.',
   );
 }
 

@@ -47,7 +47,7 @@ export class RefreshTokens {
 }
 
 function hmac(key: Buffer | undefined, purpose: string, text: string): Buffer {
-  if (!key) throw new Error('The service has no keys to make tokens with');
+  if (!key) throw new Error('The service has no keys to issue tokens with');
   return createHmac('sha256', key).update(`${purpose} `).update(text).digest();
 }
 

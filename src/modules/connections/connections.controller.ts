@@ -81,7 +81,7 @@ export class ConnectionsController {
   @ApiErrors(400, 404, {
     status: 409,
     text: 'The connection exists with another target.',
-    message: 'The connection exists with another mcpUrl: delete it and create it anew, or use another id.',
+    message: 'The connection exists with another mcpUrl: delete it and create it again, or use another id.',
   })
   async set(
     @CurrentNamespace() namespace: OwnedNamespace,
@@ -126,7 +126,7 @@ export class ConnectionsController {
     name: 'metadata',
     required: false,
     description:
-      'Filters on metadata, 16 at most: one query parameter `metadata.{key}={value}` each. ' +
+      'At most 16 filters on metadata: one query parameter `metadata.{key}={value}` each. ' +
       'Here as one object, whose members become those parameters.',
     style: 'form',
     explode: true,

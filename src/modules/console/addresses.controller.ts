@@ -30,7 +30,7 @@ import { ServerViewsService } from './server-views.service.js';
 
 /** Sentences for the word in the address after a form. */
 const DONE: Record<string, string> = {
-  asked: 'You asked for access. This page shows the answer.',
+  asked: 'You asked for access. This page shows the decision.',
 };
 
 type Content = (token: Html) => Framed;

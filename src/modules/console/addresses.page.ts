@@ -16,7 +16,7 @@ const TOOLS_MAX = 200;
 export function nothingHere(root: string): Framed {
   return {
     title: 'Nothing here',
-    body: html`<p role="alert">There is nothing at this address, or your account may not know of it. Check the address with whoever
+    body: html`<p role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
 gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</p>`,
   };
 }
@@ -86,8 +86,8 @@ export function factsOf({ server, mayCall }: ServerView): Html {
   const needs = !mayCall
     ? 'the permission of its owner'
     : required.length > 0
-      ? `values of yours: ${required.join(', ')}`
-      : 'no value of yours';
+      ? `values from you: ${required.join(', ')}`
+      : 'no values from you';
   const [by = ''] = qualifiedName.split('/');
   return html`<p>${description}</p>
 <p class="soft"><code>${qualifiedName}</code>, by ${by}. It needs ${needs}.
@@ -113,7 +113,7 @@ export function actionsOf(
     return (
       server.remote &&
       html`<form method="post" action="${action}">${token}<p><button type="submit" name="do" value="set-up">Set up for me</button>
-<span class="hint">Makes a connection of your own to it.</span></p></form>`
+<span class="hint">Creates your own connection to it.</span></p></form>`
     );
   }
   const asked =

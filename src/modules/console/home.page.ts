@@ -162,7 +162,7 @@ function requestRow(
 <span class="hint">${timeOf(createdAt)}: “${text}”</span></div>
 <div><form method="post" action="${action}">${token}<input type="hidden" name="grant" value="call">
 <button aria-label="Grant: ${account.name} may call ${qualifiedName}">Grant</button></form>
-<form method="post" action="${action}">${token}<p><label for="r${id}">Or refuse, with a sentence</label>
+<form method="post" action="${action}">${token}<p><label for="r${id}">Or refuse, with a reason</label>
 ${fault !== null && html`<span id="f${id}" role="alert" class="fault">${fault}</span>`}
 <input id="r${id}" name="refuse" value="${refuse}" maxlength="500" required${fault !== null && html` aria-invalid="true" aria-describedby="f${id}"`}></p>
 <button class="plain" aria-label="Refuse ${account.name}: ${qualifiedName}">Refuse</button></form></div></li>\n`;
@@ -186,7 +186,7 @@ function firstSteps(ui: string): Html {
   return html`<section aria-labelledby="first"><h2 id="first">What to do first</h2>
 <ol>
 <li>Find an MCP server in the <a href="${ui}catalogue">catalogue</a>, <a href="${ui}add">add one</a> by its address, or get its address from a colleague who lets you use it.</li>
-<li>Open its page and choose your app under Connect. The app then leads you to this service to let it in.</li>
-<li>See and end what your apps may do under <a href="${ui}../me/access">Apps that may act for you</a>.</li>
+<li>Open its page and choose your app under Connect. The app then sends you to this service to authorize it.</li>
+<li>See and revoke the access of your apps under <a href="${ui}../me/access">Apps that may act for you</a>.</li>
 </ol></section>`;
 }

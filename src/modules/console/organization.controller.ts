@@ -96,7 +96,7 @@ export class OrganizationController {
         await this.requests.decideOn(toQualifiedName(field('server')), of, person, { grant: { level: 'call' } });
         return 'granted';
       case 'refuse':
-        if (field('refuse') === '') throw new InvalidInputError('Write a sentence for who asked');
+        if (field('refuse') === '') throw new InvalidInputError('Write a reason for the requester');
         await this.requests.decideOn(toQualifiedName(field('server')), of, person, { refuse: field('refuse') });
         return 'refused';
       case 'leave':

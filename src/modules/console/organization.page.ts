@@ -12,7 +12,7 @@ export const DONE = {
   refused: 'The request is refused.',
   role: 'The role is changed.',
   revoked: 'The key is revoked.',
-  ended: 'The access is ended.',
+  ended: 'The access is revoked.',
 } as const;
 
 /** Content of the page. */
@@ -68,7 +68,7 @@ export function organizationPage(view: OrganizationView): Framed {
     notice,
     ...(members && { asRequest: `/accounts/${id}/members` }),
     body: html`${fault && !known.includes(fault.do) && html`<p class="fault" role="alert">${fault.text}.</p>`}
-<p>Organization. ${view.asOperator ? 'You are no member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
+<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
 ${requestsPart(view)}${membersPart(view)}${namespacesPart(view)}${grantsPart(view)}${keysPart(view)}
 ${
   view.isMember &&
@@ -112,7 +112,7 @@ ${
     ({ accountId, accountName, role: given, expiresAt }) =>
       html`<li><strong>${accountName}</strong>: ${given}, invited until ${timeOf(expiresAt)}
 <form method="post">${start(view, 'remove', accountId)}<input type="hidden" name="expected" value="${accountName}">
-<input type="hidden" name="typed" value="${accountName}"><button type="submit" class="plain">Withdraw the invitation of ${accountName}</button></form></li>`,
+<input type="hidden" name="typed" value="${accountName}"><button type="submit" class="plain">Revoke the invitation of ${accountName}</button></form></li>`,
   )}</ul>`
 }${
     invitation &&
@@ -125,7 +125,7 @@ ${
   html`<h3>Invite a person</h3>
 <form method="post">${start(view, 'invite')}
 <p><label for="invite-role">Role</label>${roleSelect('invite-role', 'member')}</p>
-<button type="submit">Make a link</button></form>`
+<button type="submit">Create a link</button></form>`
 }</section>`;
 }
 
@@ -209,7 +209,7 @@ ${
 <button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
 }
 ${rows.length === 0 ? html`<p>None.</p>` : html`<ul class="entries">${rows}</ul>`}
-<h3>Make a key</h3>
+<h3>Create a key</h3>
 <form method="post">${start(view, 'key')}
 <p><label for="key-name">Name</label>
 <input id="key-name" name="name" value="${typed(view, 'key', '', 'name')}" maxlength="255" required></p>
@@ -217,7 +217,7 @@ ${rows.length === 0 ? html`<p>None.</p>` : html`<ul class="entries">${rows}</ul>
 <input id="key-days" name="days" type="number" min="1" max="3650" value="${typed(view, 'key', '', 'days') || '90'}" required></p>
 <p><label for="key-scope">It may</label><select id="key-scope" name="scope">
 ${scopes.map(([scope, label]) => html`<option value="${scope}"${typed(view, 'key', '', 'scope') === scope && html` selected`}>${label}</option>`)}</select></p>
-<button type="submit">Make the key</button></form></section>`;
+<button type="submit">Create the key</button></form></section>`;
 }
 
 function moreOf({ pagination: { totalCount } }: { pagination: { totalCount: number } }): Html | null {

@@ -88,7 +88,7 @@ export class AccessRequestsService {
       throw new InvalidInputError('send either grant or refuse');
     }
     if (refuse !== undefined && !/^(?=.*\S)[^\p{Cc}\p{Cs}]{1,500}$/u.test(refuse)) {
-      throw new InvalidInputError('refuse must be a sentence of 1 to 500 characters, without line ends');
+      throw new InvalidInputError('refuse must be a message of 1 to 500 characters, without line ends');
     }
     if (grant && !(await this.servers.may(caller, 'administer', server)))
       throw new GrantLevelError('manage', 'administer');

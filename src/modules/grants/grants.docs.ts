@@ -36,6 +36,6 @@ export const setGrantErrors = [
   },
   {
     status: 409,
-    message: 'This has 100 grants, as many as it may have: withdraw one first',
+    message: 'This target has 100 grants, the maximum: revoke one first',
   },
 ];

@@ -68,7 +68,7 @@ export class GrantsService {
       throw new InvalidInputError('account and everyone exclude each other: send one of them');
     }
     if (given.tools && level !== 'call') {
-      throw new InvalidInputError('tools goes with the level "call": who manages a thing may do everything with it');
+      throw new InvalidInputError('tools needs the level "call": an account with "manage" can use every tool');
     }
     const expiresAt = given.expiresAt === undefined ? null : new Date(given.expiresAt);
     if (expiresAt && !(expiresAt.getTime() > Date.now()))
@@ -88,7 +88,7 @@ export class GrantsService {
     if (stored === 'missing') throw missing();
     if (stored === 'outsider') throw new ForbiddenError(membersOnly.message);
     if (stored === 'full') {
-      throw new ConflictError(`This has ${GRANTS_MAX} grants, as many as it may have: withdraw one first`);
+      throw new ConflictError(`This target has ${GRANTS_MAX} grants, the maximum: revoke one first`);
     }
     if (!within) this.announce(target);
     const { created, id, createdAt } = stored;

@@ -15,7 +15,7 @@ export class CallMetricsService {
 
   constructor(metrics: Metrics) {
     const labels = { kind: kinds, outcome: invocationOutcomes };
-    const help = 'Calls that are over, by where they led and how they ended.';
+    const help = 'Finished calls, by target and outcome.';
     this.calls = metrics.labeledCounter('slipway_calls_total', help, labels);
     this.durations = metrics.durations(
       'slipway_call_duration_seconds',
@@ -24,7 +24,7 @@ export class CallMetricsService {
     );
     this.firstBytes = metrics.durations(
       'slipway_upstream_first_byte_seconds',
-      'Time from sending the call of a connection to the first byte of the answer of its MCP server.',
+      'Time from sending the call of a connection to the first byte of the response of its MCP server.',
     );
   }
 

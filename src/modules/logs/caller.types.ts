@@ -16,7 +16,7 @@ export const callerSchema: ApiPropertyOptions = {
   nullable: true,
   selfRequired: true,
   description:
-    'Who sent the request; null if this service itself did, and for records of a server that runs elsewhere.',
+    'Sender of the request; null for requests of this service itself, and for records of a server that runs elsewhere.',
   required: ['account', 'credential', 'client'],
   properties: {
     account: {
@@ -32,7 +32,7 @@ export const callerSchema: ApiPropertyOptions = {
         name: {
           ...nullableText,
           description:
-            'Of an API key, or of the app that logged in by OAuth; for a session `browser on Windows` or the like. Null after its end.',
+            'Name of the API key, or of the app that logged in by OAuth; for a session `browser on Windows` or the like. Null after its end.',
         },
         kind: { type: 'string', enum: ['key', 'oauth', 'session'] },
       },

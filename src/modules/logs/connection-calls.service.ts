@@ -52,7 +52,7 @@ export class ConnectionCallsService {
   ) {
     metrics.counter(
       'slipway_connection_log_dropped_total',
-      'Calls left out of the log of a connection that had too many at once.',
+      'Calls left out of the log of a connection that had too many in a minute.',
       () => this.dropped,
     );
   }

@@ -450,7 +450,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
           'upstream',
           'The sign-in could not be finished',
           `You signed in, but then ${error.host} gave ${this.env.appName} no access. Nothing was authorized. ` +
-            (isClient ? 'Ask for a new link, and try once more.' : 'Open the link again to try once more.'),
+            (isClient ? 'Ask for a new link, and try again.' : 'Open the link again to retry.'),
           undefined,
           error.code,
         );

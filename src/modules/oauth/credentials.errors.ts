@@ -43,7 +43,7 @@ export class SetupPageError extends PageError {
   static readonly usedLink = page(
     'gone',
     'This link was used before',
-    'Each link works once, in the browser that pressed its button, and it ends when what it is for changes. ' +
+    'Each link works once, in the browser that pressed its button, and becomes invalid when the request behind it changes. ' +
       'If you are still asked to connect, ask for a new link.',
   );
   static readonly expiredLink = page(
@@ -53,8 +53,8 @@ export class SetupPageError extends PageError {
   );
   static readonly nothingWaits = page(
     'gone',
-    'Nothing waits for this any more',
-    'What this link was for is over: it was cancelled, or replaced by something newer. Nothing was authorized.',
+    'This request is no longer pending',
+    'The request was cancelled, or replaced by a newer one. Nothing was authorized.',
   );
   static readonly otherBrowser = page(
     'forbidden',
@@ -66,13 +66,13 @@ export class SetupPageError extends PageError {
     return new SetupPageError(
       'forbidden',
       'This link is for somebody else',
-      `It opens only for the person who was asked, and you are signed in as ${accountName}. Nothing was authorized. If you are ` +
+      `It opens only for the person it was created for, and you are signed in as ${accountName}. Nothing was authorized. If you are ` +
         `that person under another name, sign out at ${baseUrl}/me and open the link again.`,
     );
   }
   static readonly unknownState = page(
     'gone',
-    'This authorization is over',
+    'This authorization is no longer valid',
     'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
       'Nothing was changed now. Open the link again if you are still asked to connect.',
   );
@@ -88,18 +88,18 @@ export class SetupPageError extends PageError {
       'upstream',
       'The client ID is not accepted',
       `${host} does not accept the client ID and secret that were entered for ${name}. Nothing was authorized. ` +
-        'Open the link again: it asks for them once more, unless the owner of the connection set them, who can correct them.',
+        'Open the link again to enter others. If the owner of the connection set them, only the owner can correct them.',
       undefined,
       code,
     );
   }
   static readonly notFromServer = page(
     'invalid',
-    'The answer is not from the sign-in server',
-    'The answer is not from the server at which you signed in, so it was discarded. Nothing was authorized. ' +
-      'Open the link again; if this happens once more, tell whoever gave it to you.',
+    'The response is not from the sign-in server',
+    'The response is not from the server at which you signed in, so it was discarded. Nothing was authorized. ' +
+      'Open the link again; if this happens again, tell whoever gave it to you.',
     undefined,
-    'the issuer of the answer is missing or wrong (iss)',
+    'the issuer of the response is missing or wrong (iss)',
   );
 }
 
@@ -109,7 +109,7 @@ function page(...args: ConstructorParameters<typeof SetupPageError>): () => Setu
 }
 
 const TRY_LATER = 'Open the link again in a few minutes.';
-const NOT_ALLOWED = 'It may not let you give this access. Ask whoever gave you the link.';
+const NOT_ALLOWED = 'It might not allow you to give this access. Ask whoever gave you the link.';
 
 /** What to do next about the error of an answer (RFC 6749 section 4.1.2.1), in words. */
 const nextSteps: Partial<Record<string, string>> = {
@@ -145,7 +145,7 @@ export function answeredError(
   const reason = said === '' ? 'without a reason' : `and said: “${said.slice(0, 300)}”`;
   const nextStep =
     (Object.hasOwn(nextSteps, error) && nextSteps[error]) ||
-    'Open the link again; if this happens once more, tell whoever gave it to you.';
+    'Open the link again; if this happens again, tell whoever gave it to you.';
   return new SetupPageError(
     'upstream',
     `${name} is not connected`,

@@ -227,7 +227,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 }
 
 function required(message: string): AuthorizationRequiredError {
-  return new AuthorizationRequiredError(`${message} Authorize it once more.`);
+  return new AuthorizationRequiredError(`${message} Authorize it again.`);
 }
 
 function keyOf({ kind, id }: CredentialOwner): string {

@@ -217,7 +217,7 @@ export class OAuthClientsService {
     if (chosen === undefined && other && !known.some((client) => client.issuer === issuer)) {
       throw new OAuthSetupError(
         `The client of this connection was used at ${other.issuer}, and its authorization server is ${issuer} now: ` +
-          'its owner must say so in "oauth".',
+          'its owner must set this issuer in "oauth".',
       );
     }
     const clientSecret = sealedSecret === null ? null : this.vault.open(sealedSecret, owner.id);

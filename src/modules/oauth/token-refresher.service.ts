@@ -98,7 +98,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     this.slots = KeyedLimiter.fair(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
     this.results = metrics.labeledCounter(
       'slipway_oauth_refreshes_total',
-      'Refreshes of tokens by result: a token; authorization required anew; the token endpoint away; the credential gone.',
+      'Refreshes of tokens by result: a token; authorization required again; token endpoint unavailable; credential deleted.',
       { result: ['token', 'required', 'away', 'gone'] satisfies RefreshOutcome['kind'][] },
     );
   }

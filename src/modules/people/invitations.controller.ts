@@ -57,7 +57,7 @@ export class InvitationsController {
     { status: 404, message: 'Account not found' },
     {
       status: 409,
-      text: 'The account is no organization, is disabled, or has no owner.',
+      text: 'The account is not an organization, is disabled, or has no owner.',
       message:
         'Only an organization with an owner invites: add the first one with PUT /accounts/{organizationId}/members/{accountId}',
     },

@@ -63,7 +63,7 @@ export class InvitationsService {
     // eslint-disable-next-line no-restricted-syntax -- A password outlives the key that invited.
     if (accountId === caller.accountId) {
       throw new ForbiddenError(
-        'Forbidden: an API key makes no invitation for its own account. Run npm run keys -- --invite operator on the machine of the service',
+        'Forbidden: an API key cannot create an invitation for its own account. Run npm run keys -- --invite operator on the machine of the service',
       );
     }
     return makeInvitation(this.rows, this.env, accountId, caller.accountId);

@@ -54,7 +54,7 @@ export class OwnKeysService {
     if (!/^[^\p{Cc}\p{Cs}]{1,255}$/u.test(name)) throw new InvalidInputError('Choose a name of 1 to 255 characters.');
     if (!(days >= 1 && days <= 3_650)) throw new InvalidInputError('Choose a number of days from 1 to 3650.');
     if (scopes.length === 0 || scopes.length > 100) {
-      throw new InvalidInputError('Tick what the key may do, at most 100 things.');
+      throw new InvalidInputError('Select 1 to 100 permissions for the key.');
     }
     const expiresAt = new Date(Date.now() + days * 86_400_000).toISOString();
     return this.keys.create(person, accountId, { name, expiresAt, ...(!scopes.includes('all') && { scopes }) });

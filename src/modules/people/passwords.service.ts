@@ -87,7 +87,8 @@ export class PasswordsService {
     form: URLSearchParams,
   ): Promise<{ status: number; fault: string } | null> {
     // A password outlives the key: whoever has a key for a moment would sign in for ever.
-    if (rootKeyId !== undefined) return { status: 403, fault: 'Who signed in with an API key sets no password.' };
+    if (rootKeyId !== undefined)
+      return { status: 403, fault: 'You signed in with an API key, so you cannot set a password.' };
     const password = form.get('password') ?? '';
     const fault = this.faultOf(password, form.get('repeated') ?? '');
     if (fault !== null) return { status: 400, fault };

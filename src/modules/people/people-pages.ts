@@ -192,7 +192,7 @@ ${
 <button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
 }
 <ul class="rows">${rows}</ul>
-<form method="post" action="${action}">${token}<h3>Make a key</h3>
+<form method="post" action="${action}">${token}<h3>Create a key</h3>
 <p><label for="key-name">Name</label>
 ${refusedKey && html`<span id="key-fault" role="alert" class="fault">${refusedKey.fault}</span>`}
 <input id="key-name" name="name" value="${typed?.get('name') ?? ''}" maxlength="255" required${refusedKey && html` aria-describedby="key-fault"`}></p>
@@ -202,7 +202,7 @@ ${refusedKey && html`<span id="key-fault" role="alert" class="fault">${refusedKe
 <p>${tick('all', 'do everything that your account may do')}</p>
 <p>In all namespaces: ${keyLevels.map((level) => tick(level, level))}</p>
 ${namespaces.map((name) => html`<p>In ${name}: ${keyLevels.map((level) => tick(`${level}:${name}`, level))}</p>`)}</fieldset>
-<button name="do" value="make">Make the key</button></form></section>`;
+<button name="do" value="make">Create the key</button></form></section>`;
 }
 
 function browsersSection({ token, root, sessions, keyId }: MeView): Html {

@@ -11,8 +11,8 @@ export function invitationEnded(): PlainPageError {
   return new PlainPageError(
     'gone',
     'invitation_ended',
-    'This invitation is over',
-    'Each link works once, for a limited time, and only until a newer one is made. If you have chosen a password, sign in with it. ' +
+    'This invitation is no longer valid',
+    'Each link works once, for a limited time, and only until a newer one is created. If you have chosen a password, sign in with it. ' +
       'Otherwise ask the operator of this service for a new link.',
   );
 }

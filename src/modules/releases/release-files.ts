@@ -17,7 +17,7 @@ import type { Bundle } from './releases.repository.js';
 /** The release names a file that is not in the store. */
 export class FileLostError extends errorOf('internal', 'internal_error') {
   constructor(kind: ArtifactKind) {
-    super(`The ${kind} of this release is not in storage any more: publish it again.`);
+    super(`The ${kind} of this release is no longer in storage: publish it again.`);
   }
 }
 

@@ -48,8 +48,8 @@ class ReleaseOwner implements HandleOwner {
     const { closedAt, serverName } = this.target;
     if (closedAt === null || CALLER_INDEPENDENT.has(method)) return null;
     return new UpstreamAuthRequiredError(
-      `The server ${serverName} authorizes its users itself, and nobody is authorized at its run endpoint. Make a connection ` +
-        `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${closedAt}"} answers with a link for that.`,
+      `The server ${serverName} authorizes its users itself, and nobody is authorized at its run endpoint. Create a connection ` +
+        `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${closedAt}"} returns a link for that.`,
     );
   }
 

@@ -57,7 +57,7 @@ export class ServerGoneError extends UpstreamFailure {
 
   constructor(name: string) {
     super(
-      `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
+      `The server ${name} was deleted. One that is registered again under this name is another server: connect to it.`,
     );
   }
 }

@@ -225,7 +225,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     }
     if (isReserved(request.url ?? '')) {
       throw new NotFoundError(
-        `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${name} answers at other paths.`,
+        `No path under ${endpoint} may contain the segment "__smithery": ${name} responds at other paths.`,
       );
     }
     this.registry.countUse(serverId);

@@ -191,7 +191,7 @@ export class ServerDetailDto {
         type: 'array',
         items: { $ref: getSchemaPath(ServerWarningDto) },
         description:
-          'Text of the current release to read before use, and its tools that clients refuse or cannot check, 100 warnings at most. Absent without any, which proves nothing either.',
+          'At most 100 warnings: text of the current release to read before use, and its tools that clients refuse or cannot check. Absent without any, which proves nothing either.',
       },
     },
   })

@@ -34,7 +34,7 @@ export class NotGrantableError extends ForbiddenError {
   /** @param name the qualified name of the server */
   constructor(name: string) {
     super(
-      `Forbidden: only the owner of the server ${name} grants it to others, also by a connection. ` +
+      `Forbidden: only the owner of the server ${name} grants it to others, even through a connection. ` +
         'Ask its owner to grant it to them.',
     );
   }

@@ -102,7 +102,7 @@ describe('GitArchives', () => {
     const limit = new AbortController();
     host.serve(second.pathname, () => limit.abort(new DOMException('over', 'TimeoutError')));
     await expect(archives.fetch([first, second], limit.signal)).rejects.toMatchObject({
-      message: expect.stringContaining('no whole answer within 45 s'),
+      message: expect.stringContaining('no complete response within 45 s'),
     });
   });
 });

@@ -74,7 +74,7 @@ export class GitArchives {
       }
       // Sockets, DNS and TLS.
       const { name, code } = error as NodeJS.ErrnoException;
-      const reason = name === 'TimeoutError' ? `no whole answer within ${FETCH_MS_MAX / 1000} s` : (code ?? name);
+      const reason = name === 'TimeoutError' ? `no complete response within ${FETCH_MS_MAX / 1000} s` : (code ?? name);
       throw unavailable(`The repository could not be fetched from ${archive.host}: ${reason}`, error);
     }
   }

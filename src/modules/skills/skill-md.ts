@@ -120,9 +120,7 @@ function readHead({ name, description: value }: Record<string, unknown>): Pick<S
   }
   const description = typeof value === 'string' ? value.trim() : '';
   if (description === '') {
-    throw invalid(
-      'has no description: add a text to its front matter that says what the skill does and when to use it',
-    );
+    throw invalid('has no description: add one to its front matter that says what the skill does and when to use it');
   }
   if (description.length > DESCRIPTION_LENGTH_MAX) {
     throw invalid(`has a description of more than ${DESCRIPTION_LENGTH_MAX} characters: shorten it`);

@@ -61,7 +61,7 @@ export const gitErrors = [
   },
   {
     status: 502,
-    text: 'The host of the repository is down, or answers with something that is not a zip file.',
+    text: 'The host of the repository is down, or returns something that is not a zip file.',
     message: 'The repository could not be fetched from github.com: ECONNREFUSED',
   },
 ];

@@ -115,21 +115,21 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
     isFatal: true,
     find: ({ mayMakeTables, schema, isOurs, isWorker, role }) =>
       mayMakeTables || schema === null || (isOurs && !isWorker) ? null : { role, schema },
-    fault: 'The role "{role}" may not make tables in the schema "{schema}"',
+    fault: 'The role "{role}" cannot create tables in the schema "{schema}"',
     remedy: '`GRANT CREATE ON SCHEMA "{schema}" TO "{role}"`',
   },
   {
     asks: 'the right to make the schema of the queue',
     isFatal: true,
     find: ({ mayMakeSchemas, hasQueue, ...facts }) => (mayMakeSchemas || hasQueue ? null : whose(facts)),
-    fault: 'The role "{role}" may not make the schema "bullmq" of the queue',
+    fault: 'The role "{role}" cannot create the schema "bullmq" of the queue',
     remedy: '`GRANT CREATE ON DATABASE "{database}" TO "{role}"`',
   },
   {
     asks: 'rights on the schema of the queue',
     isFatal: true,
     find: ({ hasQueue, mayUseQueue, role }) => (hasQueue && !mayUseQueue ? { role } : null),
-    fault: 'The role "{role}" may not use the schema "bullmq" of the queue',
+    fault: 'The role "{role}" cannot use the schema "bullmq" of the queue',
     remedy: '`GRANT ALL ON SCHEMA bullmq TO "{role}"; GRANT ALL ON ALL TABLES IN SCHEMA bullmq TO "{role}"`',
   },
   {
@@ -137,7 +137,7 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
     isFatal: true,
     find: ({ refused, schema, role }) =>
       refused.length > 0 ? { ...named(refused), schema: schema ?? '', role } : null,
-    fault: 'The role "{role}" may not read and write all tables of the service ({names})',
+    fault: 'The role "{role}" cannot read and write all tables of the service ({names})',
     remedy: '`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO "{role}"`',
   },
   {
@@ -158,7 +158,7 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
     asks: 'the right to the extensions',
     isFatal: true,
     find: ({ notAllowed, ...facts }) => (notAllowed.length > 0 ? { ...named(notAllowed), ...whose(facts) } : null),
-    fault: 'The role "{role}" may not add the extensions {names} to the database',
+    fault: 'The role "{role}" cannot add the extensions {names} to the database',
     remedy:
       '`GRANT CREATE ON DATABASE "{database}" TO "{role}"`, or as a superuser in that database: ' +
       '`CREATE EXTENSION btree_gin; CREATE EXTENSION pg_trgm`',

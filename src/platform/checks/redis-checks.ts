@@ -42,7 +42,7 @@ export const redisFactChecks: Check<RedisFacts>[] = [
     asks: 'a primary',
     isFatal: true,
     find: ({ info: { role = 'master' } }) => (role === 'master' ? null : { role }),
-    fault: 'Redis is no primary, its role is "{role}"',
+    fault: 'Redis is not a primary, its role is "{role}"',
     remedy: 'name the primary in REDIS_URL',
   },
   {

@@ -19,7 +19,7 @@ it('names variables that differ from a setting in one or two letters, and no oth
     REDIS_ULR: ' ',
   });
   const said = (given: string, meant: string) => ({
-    text: `${given} is no setting and changes nothing: use ${meant}, or remove it.`,
+    text: `${given} is not a setting and changes nothing: use ${meant}, or remove it.`,
     isFatal: false,
   });
   expect(faults).toEqual([

@@ -8,7 +8,7 @@ export const settingNameChecks: Check<{ given: string; meant: string }>[] = [
     asks: 'names of settings',
     isFatal: false,
     find: (facts) => ({ ...facts }),
-    fault: '{given} is no setting and changes nothing',
+    fault: '{given} is not a setting and changes nothing',
     remedy: 'use {meant}, or remove it',
   },
 ];

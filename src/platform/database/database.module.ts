@@ -11,7 +11,7 @@ import { bufferStats, type BufferStats } from './write-behind.js';
 @Injectable()
 export class DatabaseMetrics {
   constructor(metrics: Metrics, watch: DatabaseWatch, @InjectDataSource() database: DataSource) {
-    metrics.gauge('slipway_database_connections', 'Connections of the pool for queries, by what they do.', () => {
+    metrics.gauge('slipway_database_connections', 'Connections of the pool for queries, by state.', () => {
       const { totalCount, idleCount } = poolOf(database);
       return [
         { labels: { state: 'busy' }, value: totalCount - idleCount },
@@ -39,7 +39,7 @@ export class DatabaseMetrics {
     );
     metrics.counter(
       'slipway_buffer_rows_dropped_total',
-      'Rows that found no room in their buffer, or were not written before the process ended.',
+      'Rows that found no room in their buffer, or were not written before the process exited.',
       () => buffers(({ dropped }) => dropped),
     );
   }

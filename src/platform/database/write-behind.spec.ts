@@ -67,7 +67,7 @@ describe('WriteBehind', () => {
     failNext();
     behind.set('a', 1);
     await behind.onApplicationShutdown();
-    expect(lines).toMatchObject([{ msg: '1 updates are lost: the process ends' }]);
+    expect(lines).toMatchObject([{ msg: '1 updates are lost: the process is stopping' }]);
     expect([batches, behind.size, behind.dropped - before]).toEqual([[], 0, 1]);
   });
 

@@ -152,7 +152,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
         }
       } else {
         this.group.dropped += batch.size;
-        this.logger.warn({ msg: `${batch.size} updates are lost: the process ends`, err: error as Error });
+        this.logger.warn({ msg: `${batch.size} updates are lost: the process is stopping`, err: error as Error });
       }
     }
     this.writing = new Map();

@@ -47,7 +47,7 @@ export class UnknownCodingError extends Error {
  *
  * @param encoding the `Content-Encoding` header
  *
- * @throws UnknownCodingError, whose message completes "sent an answer"
+ * @throws UnknownCodingError, whose message completes "sent a response"
  */
 export function decoded(body: Readable, encoding: string | string[] | undefined): Readable {
   const value = String(encoding ?? '');

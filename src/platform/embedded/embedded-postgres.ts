@@ -135,7 +135,7 @@ async function startIn(
     }
     throw new StartError(
       `Another process holds ${dataDirectory} and was not ready within ${otherProcessMs / 1000} s: ` +
-        'end the process named in its postmaster.pid (or delete that file when there is none), or set DATABASE_URL.',
+        'stop the process named in its postmaster.pid (or delete that file when there is none), or set DATABASE_URL.',
     );
   };
   const server = await start();
@@ -216,7 +216,7 @@ function shareServer(port: number, dataDirectory: string): SharedServer {
       void running.then((portNow) => {
         if (portNow === port || look === undefined) return;
         look.stop();
-        resolve('The process that started the embedded Postgres ended it');
+        resolve('The process that started the embedded Postgres stopped it');
       });
     });
   });

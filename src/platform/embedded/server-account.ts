@@ -28,7 +28,7 @@ export async function requireUnmoved(dataDir: string): Promise<void> {
   if (moved === null) return;
   throw new StartError(
     `The database of ${dataDir} was moved to ${moved.trim()}: set DATABASE_URL to it. ` +
-      `To go back to what was here before the move, delete ${resolve(dataDir, MOVED)}.`,
+      `To go back to the database from before the move, delete ${resolve(dataDir, MOVED)}.`,
   );
 }
 

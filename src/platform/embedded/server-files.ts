@@ -173,7 +173,8 @@ export async function locateDataDirectory(dataDir: string, account: Account | un
 /** Leaves a note in `dataDir` when its data directory lies elsewhere. Written after the data directory exists. */
 export async function noteLocation(dataDir: string, dataDirectory: string): Promise<void> {
   if (dirname(dataDirectory) === dataDir) return;
-  const reason = 'The database of this folder lies there: the user Postgres runs as may not enter this folder.';
+  const reason =
+    'The database of this folder is stored there: the user that Postgres runs as cannot enter this folder.';
   await writeFile(noteIn(dataDir), `${dataDirectory}\n${reason}\n`);
 }
 
@@ -208,7 +209,7 @@ export async function ensureCluster(
     }
     if (await readIfThere(noteIn(dataDir))) {
       throw new StartError(
-        `The database ${dataDirectory} is gone: bring it back, or delete ${noteIn(dataDir)} to start with an empty one.`,
+        `The database ${dataDirectory} is missing: restore it, or delete ${noteIn(dataDir)} to start with an empty one.`,
       );
     }
     created = await buildFolder(dataDirectory, 'PG_VERSION', (draft) => fillCluster(installation, draft, durable));

@@ -55,7 +55,7 @@ describe('logFailure', () => {
     const [warning, line] = lines;
     expect(warning).toMatchObject({
       level: 'warn',
-      fields: { msg: 'requests are answered 503, since the database does not answer', requestId: 'request-1' },
+      fields: { msg: 'requests are rejected with 503, since the database does not respond', requestId: 'request-1' },
     });
     expect(line).toMatchObject({ level: 'debug', fields: { msg: 'POST /connect/acme/c1 answered 503' } });
     for (const { fields } of lines) expect(fields).not.toHaveProperty('err');

@@ -23,7 +23,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   const reason = known.kind === 'invalid' || known.kind === 'unprocessable' ? known.code : known.message;
   if (known instanceof DatabaseUnreachableError) {
     logger.warn({
-      msg: 'requests are answered 503, since the database does not answer',
+      msg: 'requests are rejected with 503, since the database does not respond',
       requestId,
       detail: brief(detail),
     });

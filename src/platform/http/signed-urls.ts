@@ -37,7 +37,7 @@ export class SignedUrls {
       end > Date.now() / 1000 &&
       this.secrets.some((secret) => isSameSignature(signature, this.signature(path, end, secret)));
     if (!isValid) {
-      throw new ForbiddenError('The link is not valid or has expired: read it anew from the API.');
+      throw new ForbiddenError('The link is not valid or has expired: read it again from the API.');
     }
     return true;
   }

@@ -27,11 +27,11 @@ export class HttpMeter {
   private readonly durations: Durations<'kind'>;
 
   constructor(metrics: Metrics) {
-    const help = 'Requests that are over, by what they were for and status.';
+    const help = 'Finished requests, by kind and status.';
     this.requests = metrics.labeledCounter('slipway_http_requests_total', help, { kind: kinds, status: statuses });
     this.durations = metrics.durations(
       'slipway_http_request_duration_seconds',
-      'Time from the head of a request to the end of its answer. Without GET of event streams, which last.',
+      'Time from the head of a request to the end of its response. Without GET of event streams, which last.',
       { kind: kinds },
     );
   }

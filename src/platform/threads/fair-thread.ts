@@ -15,7 +15,7 @@ const WAITING_EACH_MAX = 100;
 /** A job was ended because it took too long or too much memory; its thread ended with it. */
 export class ThreadJobEndedError extends Error {
   constructor(reason: 'time' | 'memory') {
-    super(`A job of the thread was ended: too much ${reason}`);
+    super(`A job of the thread was stopped: too much ${reason}`);
   }
 }
 

@@ -32,7 +32,7 @@ describe('keysFromFile', () => {
 
   it('creates no new key for a database whose key is missing', async () => {
     const dataDir = join(folder, 'lost');
-    await expect(keysFromFile(dataDir, false)).rejects.toThrow('encryption-keys is gone: restore it');
+    await expect(keysFromFile(dataDir, false)).rejects.toThrow('encryption-keys is missing: restore it');
     expect(await readdir(dataDir)).toEqual([]);
   });
 

@@ -130,7 +130,7 @@ export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise
     content = await createOnce(file, `k1:${randomBytes(32).toString('base64')}\n`, 0o600).catch(unusable);
   }
   if (content === null) {
-    throw new StartError(`${file} is gone: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
+    throw new StartError(`${file} is missing: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
   }
   try {
     const { encryptionKeys } = loadEnv({ ENCRYPTION_KEYS: content });

@@ -179,14 +179,14 @@ describe('openZip', () => {
       const lying = patchedRecords(archive, (record) => record.writeUInt32LE(said, recordField.size));
       const zip = await openZip(lying, limits);
       expect(zip.entries.get('zeros.bin')?.size).toBe(said);
-      expect(await readProblem(zip, 'zeros.bin', 1_000_000)).toContain('The archive is no readable zip');
+      expect(await readProblem(zip, 'zeros.bin', 1_000_000)).toContain('The archive is not a readable zip');
       zip.close();
     }
   });
 
   it('refuses other files, and a zip that is cut off anywhere', async () => {
     for (const text of ['', 'PK', 'PK\x03\x04', '<html>Sign in</html>', 'x'.repeat(100_000)]) {
-      expect(await problem(Buffer.from(text))).toContain('The archive is no readable zip');
+      expect(await problem(Buffer.from(text))).toContain('The archive is not a readable zip');
     }
     const archive = await zipOf({ 'a.txt': 'some text', 'b/c.txt': 'more' });
     for (let length = 0; length < archive.length; length += 1) await problem(archive.subarray(0, length));
@@ -200,12 +200,12 @@ describe('openZip', () => {
     const archive = await zipOf({ 'a.txt': 'some text '.repeat(100) });
     const unknown = patchedRecords(archive, (record) => record.writeUInt16LE(99, recordField.method));
     const zip = await openZip(unknown, limits);
-    expect(await readProblem(zip, 'a.txt', 10_000)).toContain('The archive is no readable zip');
+    expect(await readProblem(zip, 'a.txt', 10_000)).toContain('The archive is not a readable zip');
     zip.close();
     const broken = Buffer.from(archive);
     broken.fill(0xff, 40, 50);
     const torn = await openZip(broken, limits);
-    expect(await readProblem(torn, 'a.txt', 10_000)).toContain('The archive is no readable zip');
+    expect(await readProblem(torn, 'a.txt', 10_000)).toContain('The archive is not a readable zip');
     torn.close();
     const flipped = patchedRecords(archive, (record) => record.writeUInt32LE(1, recordField.checksum));
     const damaged = await openZip(flipped, limits);

@@ -89,7 +89,7 @@ export async function openZip(source: string | Buffer, limits: ZipLimits): Promi
 }
 
 function unreadable(error: Error | null): InvalidArchiveError {
-  return new InvalidArchiveError(`The archive is no readable zip: ${error?.message ?? 'unknown reason'}.`);
+  return new InvalidArchiveError(`The archive is not a readable zip: ${error?.message ?? 'unknown reason'}.`);
 }
 
 /** An entry, and why it must not be unpacked. */

@@ -139,7 +139,11 @@ describe('POST /accounts/{id}/api-keys/{keyId}/rotate', () => {
     const refused = await rotate(all.id, {}, by(manager));
     expect([refused.status, refused.body]).toEqual([
       403,
-      { error: expect.stringMatching(/^Forbidden: this API key makes no key with more rights than its own: manage/) },
+      {
+        error: expect.stringMatching(
+          /^Forbidden: an API key cannot create a key with broader scopes than its own: manage/,
+        ),
+      },
     ]);
     expect((await listed(all.id)).replacedBy).toBeNull();
     expect((await rotate(caller.id, {}, by(caller))).body.error).toMatch(/lacks the scope "manage"/);

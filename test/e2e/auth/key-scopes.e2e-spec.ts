@@ -226,7 +226,11 @@ describe('scopes of a new key', () => {
     const refused = await maker.post('/accounts/me/api-keys', { name: 'x' });
     expect([refused.status, refused.body]).toEqual([
       403,
-      { error: expect.stringMatching(/^Forbidden: this API key makes no key with more rights than its own: manage/) },
+      {
+        error: expect.stringMatching(
+          /^Forbidden: an API key cannot create a key with broader scopes than its own: manage/,
+        ),
+      },
     ]);
     const made = await maker.post('/accounts/me/api-keys', { name: 'x', scopes: ['manage', 'call:acme'] });
     expect(made.status).toBe(201);

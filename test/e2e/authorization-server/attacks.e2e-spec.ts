@@ -402,7 +402,7 @@ describe('the consent page', () => {
     const page = await consentPath(client);
     const victim = await signedInBrowser(app, other);
     const opened = await victim.get(page);
-    expect([opened.status, opened.text]).toEqual([410, expect.stringContaining('This login is over')]);
+    expect([opened.status, opened.text]).toEqual([410, expect.stringContaining('This login is no longer valid')]);
     const token = formTokenIn(await victim.get('/me'));
     const posted = await victim.post(page, { 'form-token': token, account: other.id, answer: 'allow' });
     expect(posted.status).toBe(410);
@@ -501,7 +501,7 @@ describe('a caller without access', () => {
     const signedOut = openBrowser(app);
     for (const [exists, none, names] of pairs.slice(0, 3)) {
       const [one, two] = [await look(exists, stranger), await look(none, stranger)];
-      expect(one.text).toContain('Nothing to let in here');
+      expect(one.text).toContain('Nothing to authorize');
       expect(shown(two, names)).toEqual(shown(one, names));
       const [three, four] = [await look(exists, signedOut), await look(none, signedOut)];
       expect([three.status, four.status]).toEqual([200, 200]);

@@ -129,7 +129,7 @@ describe('rows of unauthenticated clients', () => {
     }
     const begun = await browser.get(client.authorizePath({ resource: `${app.url}/connect/a%00b/one%00/mcp` }));
     const page = begun.status === 303 && String(begun.headers.location).startsWith('/consent/');
-    if (page) expect((await browser.get(String(begun.headers.location))).text).toContain('Nothing to let in here');
+    if (page) expect((await browser.get(String(begun.headers.location))).text).toContain('Nothing to authorize');
     else expect(begun.status).toBeLessThan(500);
   });
 });

@@ -215,7 +215,7 @@ describe('the token of a connection', () => {
       expect(await statusOf(path)).toMatchObject({
         state: 'auth_required',
         reason: 'authorization_ended',
-        message: expect.stringContaining('Authorize it once more'),
+        message: expect.stringContaining('Authorize it again'),
         setupUrl: expect.any(String),
       });
       expect(await echo(path)).toMatchObject({ status: 409, body: { error: 'auth_required' } });

@@ -136,7 +136,7 @@ describe('a connection whose authorization server has no registration', () => {
     };
     expect(await person.press(setupUrl, undefined, both)).toMatchObject({
       status: 422,
-      html: expect.stringContaining('not both at once'),
+      html: expect.stringContaining('not both.'),
     });
     await person.press(setupUrl, undefined, { ...both, 'client.id': '', 'client.secret': '' });
     expect(guarded.tokens.at(-1)).toBe('mine');

@@ -611,7 +611,7 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
       expect(response.headers['x-should-retry']).toBe('false');
       expect(response.body).toEqual({
         error: 'conflict',
-        message: expect.stringContaining('delete it and create it anew'),
+        message: expect.stringContaining('delete it and create it again'),
       });
       expect((await app.as(owner).get(path)).body).toEqual(body);
       await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(200);
@@ -831,7 +831,7 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
         {
           error: 'upstream_error',
           message:
-            'The connection was deleted before the answer came. ' +
+            'The connection was deleted before the response arrived. ' +
             'Whether the call was carried out is unknown; it was not repeated.',
         },
       ]);

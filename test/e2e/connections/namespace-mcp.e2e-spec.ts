@@ -368,7 +368,7 @@ describe('a server with everything', () => {
       expect((await modern(echo)).body.result.content[0].text).toContain('a');
       const calls = upstream.requests.length;
       const { body } = await modern({ ...echo, requestState: 'sw1.pending.k1.changed' });
-      expect(body.error).toEqual({ code: -32602, message: expect.stringContaining('waits for no answers') });
+      expect(body.error).toEqual({ code: -32602, message: expect.stringContaining('does not wait for input') });
       expect(upstream.requests).toHaveLength(calls);
     },
   );

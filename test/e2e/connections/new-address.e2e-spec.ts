@@ -24,7 +24,7 @@ const stranger = testAccount(app);
 let team: TestAccount;
 const conflict = {
   error: 'conflict',
-  message: 'The connection exists with another mcpUrl: delete it and create it anew, or use another id.',
+  message: 'The connection exists with another mcpUrl: delete it and create it again, or use another id.',
 };
 
 beforeAll(async () => {

@@ -481,7 +481,7 @@ describe('a question of the local server', () => {
       client.send(question);
       await until(() => asked.length === 1, 'it is asked');
       leaving.cancel();
-      await expect(Promise.all(calls)).rejects.toThrow('The caller left');
+      await expect(Promise.all(calls)).rejects.toThrow('The caller disconnected');
       await until(() => client.of('notifications/cancelled').length === 1, 'the local server hears that nobody waits');
     });
   }

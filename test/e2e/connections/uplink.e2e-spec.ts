@@ -410,7 +410,7 @@ describe('calls through a tunnel', () => {
     client.socket.terminate();
     const { status, body, headers } = await called;
     expect([status, body.error, headers.get('x-should-retry')]).toEqual([503, 'uplink_disconnected', 'false']);
-    expect(body.message).toMatch(/ended before the answer came.*Whether the call was carried out is unknown/);
+    expect(body.message).toMatch(/closed before the response arrived.*Whether the call was carried out is unknown/);
   });
 
   verifies('uplink:call:in-flight', 'are limited to 256 concurrently', async () => {

@@ -196,7 +196,7 @@ describe('the steps after a server was added', () => {
       true,
     ]);
     const none = await send({ do: 'save', q: 'echo' });
-    expect([none.status, none.text.includes('Tick one tool'), none.text.includes('value="echo"')]).toEqual([
+    expect([none.status, none.text.includes('Select at least one tool'), none.text.includes('value="echo"')]).toEqual([
       400,
       true,
       true,
@@ -223,7 +223,7 @@ describe('the steps after a server was added', () => {
     const refused = await send({ who: 'people', names });
     expect(refused.status).toBe(400);
     for (const words of [
-      `Let in: ${one.name}.`,
+      `Access granted to ${one.name}.`,
       `nobody-${one.name}: No account has`,
       `${own.name}: account owns`,
       `${one.name}, nobody-${one.name}`,

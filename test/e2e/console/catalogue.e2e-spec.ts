@@ -43,7 +43,7 @@ describe('the catalogue', () => {
       `${word} public`,
       '1 tool.',
       'A warning of the scan.',
-      'no value of yours',
+      'no values from you',
     ]) {
       expect(text).toContain(words);
     }

@@ -121,7 +121,7 @@ describe('the page of an organization', () => {
       level: 'call',
     });
     const shown = (await operator.get(page)).text;
-    expect(shown).toContain('You are no member');
+    expect(shown).toContain('You are not a member');
     const forms = [...shown.matchAll(/name="do" value="(\w+)"/g)].map(([, word]) => word);
     expect([...new Set(forms)].toSorted()).toEqual(['invite', 'key', 'remove', 'revoke', 'role']);
     expect((await operator.submit(page, { do: 'end', id: grant.id as string })).status).toBe(404);
@@ -167,7 +167,7 @@ describe('the page of an organization', () => {
     };
     const [one, two] = [await app.account(), await app.account()];
     const empty = await editor.submit(page, { do: 'refuse', id: await ask(one), server, refuse: ' ' });
-    expect([empty.status, empty.text]).toEqual([400, expect.stringContaining('Write a sentence')]);
+    expect([empty.status, empty.text]).toEqual([400, expect.stringContaining('Write a reason')]);
     expect(await done(editor, { do: 'refuse', id: await ask(one), server, refuse: 'Not now.' })).toBe('done=refused');
     // An editor grants to members alone.
     expect((await editor.submit(page, { do: 'grant', id: await ask(two), server })).status).toBe(403);

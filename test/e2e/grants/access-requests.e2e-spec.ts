@@ -160,7 +160,7 @@ describe('the consent page', () => {
     const { headers } = await browser.get(client.authorizePath());
     const { pathname } = new URL(String(headers.location), app.url);
     const shown = await browser.get(pathname);
-    expect(shown.text).toContain('Nothing to let in here');
+    expect(shown.text).toContain('Nothing to authorize');
     const fields = { 'form-token': formTokenIn(shown), account: person.id, text: 'For <b>Claude</b>.' };
     // Nothing is let in by a form that the page did not show.
     expect((await browser.post(pathname, { ...fields, answer: 'allow' })).status).toBe(404);

@@ -188,7 +188,7 @@ describe('a grant of a namespace', () => {
       [{ level: 'call' }, 'account'],
       [{ account: caller.id, everyone: true, level: 'call' }, 'exclude each other'],
       [{ account: caller.id, everyone: false, level: 'call' }, 'everyone'],
-      [{ everyone: true, level: 'manage', tools: { allow: ['a'] } }, 'tools goes with the level'],
+      [{ everyone: true, level: 'manage', tools: { allow: ['a'] } }, 'tools needs the level'],
       [{ everyone: true, level: 'call', tools: { allow: [] } }, 'at least one name'],
       [{ everyone: true, level: 'call', tools: { allow: [''] } }, 'allow'],
       [{ everyone: true, level: 'call', tools: {} }, 'allow'],

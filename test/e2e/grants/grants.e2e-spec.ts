@@ -169,7 +169,7 @@ describe('every route of a connection', () => {
       const closed = once(socket, 'close');
       expect((await app.as(owner).delete(`${path}/grants/${id}`)).status).toBe(200);
       const [code, reason] = (await closed) as [number, Buffer];
-      expect([code, reason.toString()]).toEqual([1008, expect.stringContaining('grant was withdrawn')]);
+      expect([code, reason.toString()]).toEqual([1008, expect.stringContaining('grant was revoked')]);
     },
   );
 
@@ -239,7 +239,7 @@ describe('grants', () => {
         [uniqueName('many'), caller.id],
       );
       const full = await as.post(`${target}/grants`, { account: manager.id, level: 'call' });
-      expect([full.status, full.text]).toEqual([409, expect.stringContaining('This has 100 grants')]);
+      expect([full.status, full.text]).toEqual([409, expect.stringContaining('This target has 100 grants')]);
       expect((await as.post(`${target}/grants`, { account: caller.id, level: 'manage' })).status).toBe(200);
     });
   }

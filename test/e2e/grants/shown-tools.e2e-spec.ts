@@ -103,7 +103,7 @@ describe.each(['server', 'namespace'])('a grant of one tool of the %s', (kind) =
 
   test('shows no changes of the contract of a private server', async () => {
     const { status, text } = await app.as(account).get(pathOf(server, '/changes'));
-    expect([status, text]).toEqual([403, expect.stringContaining('granted your account tools')]);
+    expect([status, text]).toEqual([403, expect.stringContaining('granted your account only these tools')]);
   });
 
   test('opens no bundle', async () => {

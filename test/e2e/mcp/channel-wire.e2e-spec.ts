@@ -822,7 +822,7 @@ describe('a legacy answer whose stream breaks', () => {
     const running = call(channelTo(upstream.url), 'tools/call', { name: 't' }, { cancellation });
     await upstream.came('tools/call');
     cancellation.cancel();
-    await expect(running).rejects.toThrow(/left/);
+    await expect(running).rejects.toThrow(/disconnected/);
     await upstream.came('notifications/cancelled');
   });
 

@@ -235,7 +235,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
       const back = { requestState, inputResponses: { [key]: accepted } };
       expect(textOf((await asking(two, back)).body.result)).toBe('Hello Nina');
       const again = (await asking(two, back)).body.result;
-      expect([again.isError, textOf(again)]).toEqual([true, expect.stringMatching(/not waiting any more.*again/)]);
+      expect([again.isError, textOf(again)]).toEqual([true, expect.stringMatching(/no longer waiting.*again/)]);
     }
   });
 

@@ -91,7 +91,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     const lost = {
       resultType: 'complete',
       isError: true,
-      content: [{ type: 'text', text: expect.stringMatching(/not waiting any more/) }],
+      content: [{ type: 'text', text: expect.stringMatching(/no longer waiting/) }],
     };
     for (const refused of [
       await ask(url, body, { ...headers, authorization: 'Bearer two' }),
@@ -127,7 +127,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     const { requestState } = (await call(url)).body.result;
     stop();
     await until(() => channel.running === 0, 'the call is over');
-    expect(answers).toEqual([{ error: expect.objectContaining({ message: 'The client is gone' }) }]);
+    expect(answers).toEqual([{ error: expect.objectContaining({ message: 'The client has disconnected' }) }]);
     const { result } = (await call(url, { requestState, inputResponses: {} })).body;
     expect(result.content[0].text).toMatch(/restarted/);
   });

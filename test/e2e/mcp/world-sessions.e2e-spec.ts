@@ -245,7 +245,7 @@ describe('an event stream of HTTP+SSE that is of no use', () => {
     ['https://127.0.0.1/messages', /names an endpoint that is not on the same site/],
     ['//other.test/messages', /names an endpoint that is not on the same site/],
     ['http://', /names an endpoint that is not on the same site/],
-    ['', /ended the event stream/],
+    ['', /closed the event stream/],
   ];
 
   verifies('wire:furthest-reason', 'is the reason, not the refusal of the POST before', async () => {

@@ -382,8 +382,8 @@ describe('an upstream', () => {
       [withId(), /answered request \d+ without an id/],
       [withId('x'), /answered request \d+ with the id "x"/],
       [json('data: {"jsonrpc":"2.0","id":0,"result":{}}\n\n', stream), /answered request \d+ with the id 0/],
-      [json('data: {"jsonrpc":"2.0","id":1,"res', stream), /ended its event stream within an event/],
-      [json('data: [DONE]\n\n', stream), /ended its event stream without an answer.*It sent "\[DONE\]"/],
+      [json('data: {"jsonrpc":"2.0","id":1,"res', stream), /closed its event stream within an event/],
+      [json('data: [DONE]\n\n', stream), /closed its event stream without a reply.*It sent "\[DONE\]"/],
       [refusing(404), /answered 404 to the notification notifications\/initialized/],
       [refusing(405), /answered 405 to the notification notifications\/initialized/],
       [refusing(501), /answered 501 to the notification notifications\/initialized/],
@@ -422,7 +422,7 @@ describe('an upstream', () => {
       params: { mode: 'url', url: to, message: 'Visit' },
     });
     const form = { method: 'elicitation/create', params: { mode: 'form', message: 'Name?', requestedSchema: {} } };
-    const asked = 'The MCP server asks its user for input before it goes on';
+    const asked = 'The MCP server asks its user for input before it continues';
     const [one, two] = fc.sample(fc.webUrl({ withQueryParameters: true }), { numRuns: 2, seed: testSeed }) as [
       string,
       string,

@@ -232,7 +232,7 @@ describe('a connection to a hosted server with an auth adapter', () => {
         return body as object;
       };
       expect(await ask('tools/list')).toMatchObject({ result: { tools: [{ name: 'whoami' }] } });
-      const way = `PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${server.url}"} answers with a link`;
+      const way = `PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${server.url}"} returns a link`;
       expect(await ask('tools/call', { name: 'whoami' })).toMatchObject({
         result: { isError: true, content: [{ text: expect.stringContaining(way) }] },
       });

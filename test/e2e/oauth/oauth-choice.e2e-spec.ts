@@ -129,7 +129,7 @@ describe('the owner of a connection', () => {
         ? { status: 401, body: { error: 'invalid_client' } }
         : undefined;
     await app.as(owner).put(path, { oauth: { clientId: 'by-hand', clientSecret: 'wrong' } });
-    expect((await logInAgain(path)).html).toContain('who can correct them');
+    expect((await logInAgain(path)).html).toContain('only the owner can correct them');
     await app.as(owner).put(path, { oauth: { clientId: 'by-hand', clientSecret: 'new' } });
     expect((await logInAgain(path)).html).toContain('Authorized');
   });

@@ -477,7 +477,7 @@ describe('addresses in metadata', () => {
     const named = await ownSite((origin) => ({ authorization_endpoint: origin.replace('//', '//bank.example@') }));
     expect(await refusal(named.origin)).toContain('which carries a user name or password');
     const script = await ownSite(() => ({ authorization_endpoint: 'javascript:alert(1)' }));
-    expect(await refusal(script.origin)).toContain('no valid metadata document');
+    expect(await refusal(script.origin)).toContain('not a valid metadata document');
   });
 
   it('are not followed where a secret is sent', async () => {

@@ -291,7 +291,7 @@ describe('an authorization response', () => {
     expect(both.map(({ status }) => status).sort()).toEqual([200, 410]);
     const again = await person.open(callback);
     expect(again.status).toBe(410);
-    expect(again.html).toContain('is over');
+    expect(again.html).toContain('is no longer valid');
   });
 
   verifies('oauth:state', 'counts for ten minutes, and only with a state that was given', async () => {
@@ -329,7 +329,7 @@ describe('an authorization response', () => {
     jest.spyOn(app.get(ReleaseResumptionService), 'isAuthorizationPending').mockResolvedValue(false);
     expect(await person.open(callback)).toMatchObject({
       status: 410,
-      html: expect.stringContaining('Nothing waits for this any more'),
+      html: expect.stringContaining('This request is no longer pending'),
     });
     expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
   });

@@ -71,7 +71,7 @@ describe('the checks of Postgres', () => {
     [
       'without the right to make tables',
       ['REVOKE CREATE ON SCHEMA public FROM pg_database_owner'],
-      /may not make tables in the schema "public": `GRANT CREATE ON SCHEMA "public"/,
+      /cannot create tables in the schema "public": `GRANT CREATE ON SCHEMA "public"/,
     ],
     [
       'without a free connection',
@@ -91,16 +91,16 @@ describe('the checks of Postgres', () => {
     const texts = (await foundAfter(['REVOKE CREATE ON DATABASE $db FROM $me'])).map(({ text }) => text);
     expect(texts).toEqual([
       expect.stringMatching(
-        /may not make the schema "bullmq" of the queue: `GRANT CREATE ON DATABASE "\w+" TO "\w+"`\.$/,
+        /cannot create the schema "bullmq" of the queue: `GRANT CREATE ON DATABASE "\w+" TO "\w+"`\.$/,
       ),
       expect.stringMatching(
-        /may not add the extensions btree_gin, pg_trgm to the database: .*`CREATE EXTENSION btree_gin;/,
+        /cannot add the extensions btree_gin, pg_trgm to the database: .*`CREATE EXTENSION btree_gin;/,
       ),
     ]);
     const revoked = ['REVOKE INSERT ON servers FROM $me', 'REVOKE USAGE ON SCHEMA bullmq FROM $me'];
     expect(await foundAfter(revoked, cloneDatabase)).toEqual([
-      { isFatal: true, text: expect.stringMatching(/may not use the schema "bullmq"/) },
-      { isFatal: true, text: expect.stringMatching(/may not read and write all tables of the service \(servers\)/) },
+      { isFatal: true, text: expect.stringMatching(/cannot use the schema "bullmq"/) },
+      { isFatal: true, text: expect.stringMatching(/cannot read and write all tables of the service \(servers\)/) },
     ]);
   });
 
@@ -211,7 +211,7 @@ describe('the checks of Redis', () => {
         /may evict jobs that wait: its `maxmemory-policy` is allkeys-lru: `redis-cli/,
       ],
       ['lacks the database', [], '/99', true, /^Redis has no database 99: end REDIS_URL/],
-      ['is a replica', ['--replicaof', '127.0.0.1', '1'], '', true, /^Redis is no primary, its role is "slave"/],
+      ['is a replica', ['--replicaof', '127.0.0.1', '1'], '', true, /^Redis is not a primary, its role is "slave"/],
       [
         'is a cluster',
         ['--cluster-enabled', 'yes'],

@@ -269,7 +269,7 @@ describe('a start that cannot succeed', () => {
     expect(await Promise.all([tuned.ended, unknown.ended])).toEqual([1, 1]);
     expect(tuned.logs()[0]).toMatchObject({ level: 'warn', msg: expect.stringContaining('--tuning') });
     expect(unknown.logs()).toMatchObject([
-      { level: 'fatal', reason: expect.stringMatching(/^--tuning: releaseKept is no member/) },
+      { level: 'fatal', reason: expect.stringMatching(/^--tuning: releaseKept is not a known name/) },
     ]);
   });
 
@@ -671,7 +671,7 @@ describe('the log', () => {
       ]);
       expect(byId('request-away')[0]).toMatchObject({
         level: 'warn',
-        msg: 'requests are answered 503, since the database does not answer',
+        msg: 'requests are rejected with 503, since the database does not respond',
       });
       expect(byId('request-away')[1]).toMatchObject({ level: 'debug', msg: 'GET /connect/acme answered 503' });
       // The warnings of an outage are folded.

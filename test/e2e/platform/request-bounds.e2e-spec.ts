@@ -244,7 +244,7 @@ describe('an MCP server that floods its response', () => {
     const answer = await app.as(owner).post(`${connection}/.tools/echo`, {});
     expect([answer.status, answer.body]).toEqual([
       502,
-      { error: 'upstream_error', message: expect.stringMatching(/sent more than 50 messages without an answer\./) },
+      { error: 'upstream_error', message: expect.stringMatching(/sent more than 50 messages without a reply\./) },
     ]);
   });
 
@@ -252,7 +252,7 @@ describe('an MCP server that floods its response', () => {
     const { path } = await createConnection(app, owner, { transport: 'uplink' }, { namespace });
     const client = await openTunnel(app, owner, path);
     for (let n = 0; n < 60; n += 1) client.send({ method: 'notifications/message', params: { n } });
-    expect(await client.closed).toEqual({ code: 1008, reason: 'more than 50 messages without an answer' });
+    expect(await client.closed).toEqual({ code: 1008, reason: 'more than 50 messages without a reply' });
   });
 
   it('with bytes is cut off at the limit', async () => {

@@ -186,7 +186,9 @@ describe('a release that waits for authorization', () => {
     const { logs } = await readRelease(app, owner, name, id);
     expect(logs.slice(-2).map(({ message }) => message)).toEqual([
       'auth_required',
-      expect.stringMatching(/^Authorize at http:\/\/127\.0\.0\.1:\d+\/setup\/\S+ and the release goes on by itself\.$/),
+      expect.stringMatching(
+        /^Authorize at http:\/\/127\.0\.0\.1:\d+\/setup\/\S+ and the release continues automatically\.$/,
+      ),
     ]);
     const { lease_holder, lease_until } = await releaseRow(app, id);
     expect(lease_holder).toBeNull();
@@ -222,7 +224,7 @@ describe('a release that waits for authorization', () => {
         const { body: events } = await fetch(`${app.url}${at}/stream`, { headers });
         const reader = events?.getReader() as ReadableStreamDefaultReader<Uint8Array>;
         let streamed = '';
-        while (!streamed.includes('and the release goes on'))
+        while (!streamed.includes('and the release continues'))
           streamed += Buffer.from((await reader.read()).value ?? []).toString();
         await reader.cancel();
         const links = [...texts, streamed].map((text) => text.includes('/setup/'));
@@ -279,7 +281,7 @@ describe('a release that waits for authorization', () => {
     expect((await open()).status).toBe(200);
     await app.database.query(`UPDATE releases SET status = 'CANCELLED', lease_until = NULL WHERE id = $1`, [id]);
     const over = await open();
-    expect([over.status, over.text]).toEqual([410, expect.stringContaining('Nothing waits for this any more')]);
+    expect([over.status, over.text]).toEqual([410, expect.stringContaining('This request is no longer pending')]);
   });
 
   verifies('release:resume:repeated', 'answers a repeated resume as the first one, for 60 s', async () => {

@@ -256,7 +256,7 @@ describe('a server that cannot be scanned', () => {
   it('nests an item deeper than anybody could read', async () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
     const server = closing(await startScripted(() => `{"tools":[{"name":"deep","inputSchema":{"default":${deep}}}]}`));
-    expect((await failing(server.url)).message).toContain('sent an answer with more than 100 nested levels');
+    expect((await failing(server.url)).message).toContain('sent a response with more than 100 nested levels');
   });
 
   it('refuses a list, or returns something else', async () => {

@@ -307,12 +307,12 @@ class Exchange implements Dispatcher.DispatchHandler {
         .on('data', (chunk: Buffer) => this.read(controller, chunk))
         .on('end', () => this.afterDecoding())
         .on('error', () =>
-          this.abort(unreadable(`${host} sent an answer that cannot be decoded as ${String(encoding)}.`)),
+          this.abort(unreadable(`${host} sent a response that cannot be decoded as ${String(encoding)}.`)),
         );
       return true;
     } catch (error) {
       if (!(error instanceof UnknownCodingError)) throw error;
-      this.abort(unreadable(`${host} sent an answer ${error.message}.`));
+      this.abort(unreadable(`${host} sent a response ${error.message}.`));
       return false;
     }
   }
@@ -333,7 +333,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.bytes > answerLimit()) return this.tooLarge(controller);
     const exceeded = this.scanner.push(chunk);
     if (exceeded === null) this.chunks.push(chunk);
-    else this.abort(unreadable(`${this.request.url.host} sent an answer with ${exceeded}.`));
+    else this.abort(unreadable(`${this.request.url.host} sent a response with ${exceeded}.`));
   }
 
   onResponseEnd(): void {
@@ -429,7 +429,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private closeSoon(): void {
     this.drain = setTimeout(() => {
       this.finish(this.sse ? null : this.body());
-      this.controller?.abort(new Error('the body stayed open after its answer'));
+      this.controller?.abort(new Error('the body stayed open after its reply'));
     }, DRAIN_MS).unref();
   }
 
@@ -447,7 +447,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private tooLarge(controller: Dispatcher.DispatchController): void {
     const megabytes = answerLimit() / (1024 * 1024);
     this.controller = controller;
-    this.abort(unreadable(`${this.request.url.host} sent an answer larger than ${megabytes} MB.`));
+    this.abort(unreadable(`${this.request.url.host} sent a response larger than ${megabytes} MB.`));
   }
 
   /** Closes the socket and rejects at once, without waiting for undici. */

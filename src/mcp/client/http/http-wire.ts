@@ -282,7 +282,7 @@ export class HttpWire {
       isOneWay: true,
     } as const;
     await this.send(request).catch((error: unknown) =>
-      this.logger.debug({ msg: 'an upstream session could not be ended', err: error }),
+      this.logger.debug({ msg: 'an upstream session could not be closed', err: error }),
     );
   }
 
@@ -493,9 +493,9 @@ export class HttpWire {
     const stray = strayAnswer(`${url.origin}${url.pathname}`, id, isStream ? parseMessage(odd ?? '') : head);
     if (stray) throw stray;
     if (!isStream) throw notMcp(url, contentType, text);
-    const how = answer.isCut ? 'within an event' : 'without an answer';
-    const other = odd === null ? '' : ` It sent ${quoted(odd, 60)}, which is no answer.`;
-    const ended = `${url.host} ended its event stream ${how}: the server or a proxy cut it.${other}`;
+    const how = answer.isCut ? 'within an event' : 'without a reply';
+    const other = odd === null ? '' : ` It sent ${quoted(odd, 60)}, which is not a reply.`;
+    const ended = `${url.host} closed its event stream ${how}: the server or a proxy cut it.${other}`;
     throw new UpstreamError(ended, undefined, true);
   }
 }

@@ -39,7 +39,7 @@ describe('a long-lived stream of an MCP server', () => {
     useMessageLimits({ ...usual, messages: 20 });
     answer = (response) => response.end('data: {"method":"x"}\n\n'.repeat(100));
     const { error, count } = await streamed(() => false);
-    expect(error?.message).toMatch(/ sent more than 20 messages without an answer\./);
+    expect(error?.message).toMatch(/ sent more than 20 messages without a reply\./);
     expect(count).toBe(20);
   });
 
@@ -67,8 +67,8 @@ describe('the budget of messages', () => {
     jest.setSystemTime(100_000);
     for (const budget of [answered, lasting]) expect([budget.spend(1), budget.spend(1)]).toEqual([null, null]);
     jest.setSystemTime(161_000);
-    expect(answered.spend(1)).toBe('more than 2 messages without an answer');
+    expect(answered.spend(1)).toBe('more than 2 messages without a reply');
     expect(lasting.spend(1)).toBeNull();
-    expect(lasting.spend(10)).toBe('messages of more than 10 characters without an answer');
+    expect(lasting.spend(10)).toBe('messages of more than 10 characters without a reply');
   });
 });

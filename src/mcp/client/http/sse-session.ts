@@ -118,7 +118,7 @@ class SsePipe implements Pipe {
   }
 
   cut(): UpstreamError {
-    return new UpstreamError(`${this.host} ended the event stream that brings its answers.`, undefined, true);
+    return new UpstreamError(`${this.host} closed the event stream that carries its replies.`, undefined, true);
   }
 
   close(): void {

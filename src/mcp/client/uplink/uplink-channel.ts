@@ -120,7 +120,7 @@ export class UplinkChannel implements Channel {
       const exceeded = this.budget.spend(text.length);
       if (exceeded !== null) return this.port.refuse(exceeded);
       const head = parseMessage(text);
-      if (!head) this.logger.debug('a local server sent something that is no message');
+      if (!head) this.logger.debug('a local server sent something that is not a message');
       else if (this.session.receive(head, text)) this.budget.renew();
     }
   }

@@ -105,7 +105,7 @@ export function subjectOf({ method, params }: InputRequest): string {
   const value: unknown = params === undefined ? {} : JSON.parse(params);
   const { message, url } = isObject(value) ? value : {};
   if (method === 'elicitation/create') {
-    const text = typeof message === 'string' ? message.slice(0, 500) : 'an answer of its user';
+    const text = typeof message === 'string' ? message.slice(0, 500) : 'a reply of its user';
     return typeof url === 'string' ? `${text} (${url.slice(0, 2_000)})` : text;
   }
   return method === 'roots/list' ? 'the roots of its client' : 'a message of its client’s model';

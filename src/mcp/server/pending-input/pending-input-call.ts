@@ -69,7 +69,7 @@ export type Begin = (
 const WAITING_CHARS_MAX = 4 * 1024 * 1024;
 
 const TOO_LONG =
-  'The MCP server answered before the answer of its client came, with more than the 4 MB that are stored for the client.';
+  'The MCP server responded before the input of its client arrived, with more than the 4 MB that are stored for the client.';
 
 /** Discards the messages. */
 export const discarded: NotificationSink = { sink: { event: () => undefined }, token: null };
@@ -148,14 +148,14 @@ export class PendingInputCall {
   /** Cancels the call upstream. */
   cancel(): void {
     this.cancellation.cancel();
-    this.settleAll('The client is gone');
+    this.settleAll('The client has disconnected');
     this.end({ error: new CallerLeftError() });
   }
 
   private request(method: string, params: string | undefined): Promise<ClientAnswer> {
     const chars = params?.length ?? 0;
     const refusal = this.outcome
-      ? 'The call is over'
+      ? 'The call has finished'
       : this.openChars + chars > WAITING_CHARS_MAX
         ? 'The open input requests of this call exceed 4 MB'
         : this.refusalOf(method, params);
@@ -194,7 +194,7 @@ export class PendingInputCall {
     if (this.outcome) return;
     const isKept = this.waiter || 'error' in outcome || outcome.reply.text.length <= WAITING_CHARS_MAX;
     this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, undefined, true) };
-    this.settleAll('The call is over');
+    this.settleAll('The call has finished');
     this.flush();
     this.onOver();
   }
@@ -219,7 +219,7 @@ const changing: ReadonlySet<string> = new Set(['inputResponses', 'requestState',
 /** Error for a call that no longer exists. */
 export function lost(): StateRefusedError {
   return new StateRefusedError(
-    'The call that these answers are for is not waiting any more: it was answered, its 10 minutes are over, or the service ' +
+    'The call that these responses are for is no longer waiting: it has finished, its 10 minutes have elapsed, or the service ' +
       'was restarted. Make the call again, without requestState.',
     true,
   );

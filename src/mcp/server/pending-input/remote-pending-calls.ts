@@ -74,11 +74,11 @@ export async function remoteRound(
   if (message.type === 'requests') return { requests: message.requests };
   const answer = parseMessage(message.text);
   const reply = answer && replyTo(answer.id as number, message.text, answer, message.era);
-  if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
+  if (!reply) throw new UpstreamError('Another process sent a response that is not JSON-RPC.', undefined, true);
   return { reply };
 }
 
 function ended(): UpstreamError {
-  const message = 'The process of this service that held the call ended before the answer came.';
+  const message = 'The process of this service that held the call stopped before the response arrived.';
   return new UpstreamError(message, undefined, true).ofCall();
 }

@@ -46,7 +46,7 @@ class Subscription {
           if (this.isOver) return;
           if (reason === null) return this.end();
           this.stop();
-          const message = 'The MCP server ended its change notifications: subscribe anew.';
+          const message = 'The MCP server closed its change notifications: subscribe again.';
           replyError(this.incoming, rpcCode.upstreamError, message);
         },
       };

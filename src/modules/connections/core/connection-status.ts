@@ -39,7 +39,7 @@ export const statusReasons = {
     nextStep: 'Open setupUrl in a browser, or PUT the connection with headers the server accepts.',
   },
   insufficient_scope: { ...login, nextStep: 'Open setupUrl in a browser and grant the requested scopes.' },
-  authorization_ended: { ...login, nextStep: 'Open setupUrl in a browser and authorize once more.' },
+  authorization_ended: { ...login, nextStep: 'Open setupUrl in a browser and authorize again.' },
   scopes_refused: {
     ...ended,
     nextStep: 'Ask the operator of the MCP server why it rejects the granted scopes. Other tools may still work.',
@@ -53,7 +53,7 @@ export const statusReasons = {
     ...broken,
     nextStep:
       'Wait: Slipway retries automatically with the stored authorization. If the error persists, open setupUrl in a browser ' +
-      'and authorize once more.',
+      'and authorize again.',
   },
   not_mcp: { ...broken, nextStep: 'Check the path of mcpUrl, and create a new connection with the right one.' },
   loop: {
@@ -77,20 +77,19 @@ export const statusReasons = {
   server_error: {
     ...broken,
     nextStep:
-      'Wait: Slipway rechecks automatically. If the error persists, ask the operator of the MCP server: it is reached, ' +
-      'and answers with an error.',
+      'Wait: Slipway rechecks automatically. If the error persists, ask the operator of the MCP server: it is reachable, ' +
+      'but responds with an error.',
   },
   unreadable: {
     ...broken,
     nextStep:
-      'Check the path of mcpUrl. If it is right, ask the operator of the MCP server: its answers cannot be read.',
+      'Check the path of mcpUrl. If it is right, ask the operator of the MCP server: its responses cannot be read.',
   },
   not_runnable: { ...broken, nextStep: 'Publish a release of the server that runs here.' },
-  server_deleted: { ...ended, nextStep: 'Delete the connection: its server is gone.' },
+  server_deleted: { ...ended, nextStep: 'Delete the connection: its server was deleted.' },
   internal: {
     ...broken,
-    nextStep:
-      'Wait: Slipway rechecks automatically. If the error persists, PUT the connection with its headers once more.',
+    nextStep: 'Wait: Slipway rechecks automatically. If the error persists, PUT the connection with its headers again.',
   },
   source_waiting: {
     ...broken,

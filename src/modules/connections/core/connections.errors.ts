@@ -137,7 +137,7 @@ export class ResourceNotFoundError extends DomainError {
 /** The target of a connection cannot change. */
 export function targetConflict(what: 'mcpUrl' | 'transport' | 'server' | 'source'): ConflictError {
   return new ConflictError(
-    `The connection exists with another ${what}: delete it and create it anew, or use another id.`,
+    `The connection exists with another ${what}: delete it and create it again, or use another id.`,
   );
 }
 

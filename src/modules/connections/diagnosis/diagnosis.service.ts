@@ -273,7 +273,7 @@ const LOGINS: ReadonlySet<StatusReason> = new Set([
 /** The advice for a login that cannot begin. */
 const loginAdvice: Partial<Record<DiagnosisStepName, string>> = {
   discovery:
-    'Ask the operator of the MCP server to mend its metadata. The owner of the connection can PUT it with ' +
+    'Ask the operator of the MCP server to fix its metadata. The owner of the connection can PUT it with ' +
     '"oauth": {"issuer": …}, or with headers that the server accepts.',
   client:
     'Wait, and ask the operator of the authorization server. The owner of the connection can PUT it with ' +

@@ -30,7 +30,7 @@ export class ProbeController {
   @ApiOkResponse({ type: ProbeDto, example: probeExample })
   @ApiErrors(400, 404, {
     status: 429,
-    text: 'Your account probes too much: 4 at once, 30 in a minute, 300 in a day.',
+    text: 'Your account probes too much: 4 concurrently, 30 in a minute, 300 in a day.',
     code: 'rate_limited',
     message: 'Your account may probe 30 servers in a minute: try again later',
   })

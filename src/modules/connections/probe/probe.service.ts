@@ -150,7 +150,7 @@ export class ProbeService {
           ? outcome('server', 'not_runnable', 'This server has no release that runs here.')
           : isWanting
             ? {
-                ...outcome('server', 'missing_values', 'This server wants values of yours.'),
+                ...outcome('server', 'missing_values', 'This server needs values from you.'),
                 nextStep: 'Enter the values.',
               }
             : { ...outcome('server', 'never_called', 'This server can be added.'), nextStep: null };
@@ -304,7 +304,10 @@ function toTool(value: unknown): ProbeToolDto {
 
 function tooMany({ running, day }: ProbeCounts): TooManyError {
   if (running >= limits.running)
-    return new TooManyError(`Your account may probe ${limits.running} servers at once: try again when one is done`, 5);
+    return new TooManyError(
+      `Your account may probe ${limits.running} servers concurrently: try again when one is done`,
+      5,
+    );
   if (day >= limits.day)
     return new TooManyError(`Your account may probe ${limits.day} servers in a day: try again later`, 3_600);
   return new TooManyError(`Your account may probe ${limits.minute} servers in a minute: try again later`, 60);

@@ -105,7 +105,7 @@ export class InternalUplinkController {
       });
       send({ type: 'reply', text });
     } finally {
-      const error = { code: rpcCode.internalError, message: 'The client is gone' };
+      const error = { code: rpcCode.internalError, message: 'The client has disconnected' };
       for (const id of [...open]) this.clientRequests.get(id)?.({ error });
     }
   }

@@ -110,7 +110,7 @@ export class RemoteUplinkChannel implements Channel {
         // Parsed again: its spans are not sent.
         const head = parseMessage(message.text);
         const reply = head && replyTo(numericId(head.id) as number, message.text, head, 'legacy');
-        if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
+        if (!reply) throw new UpstreamError('Another process sent a response that is not JSON-RPC.', undefined, true);
         return reply;
       },
     );
@@ -157,7 +157,7 @@ export class RemoteUplinkChannel implements Channel {
     const sending = this.client.follow({ url: this.url, path: this.path, head, body }, () => undefined);
     void call.ended.then(() => sending.abort(new Error('the call has ended')));
     await sending.ended.catch((error: unknown) => {
-      this.logger.debug({ msg: 'an answer did not reach the process that holds the tunnel', err: error });
+      this.logger.debug({ msg: 'a response did not reach the process that holds the tunnel', err: error });
     });
   }
 

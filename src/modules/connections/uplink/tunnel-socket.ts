@@ -92,7 +92,7 @@ export class TunnelSocket implements FramePort {
 
   private onFrame(data: Buffer, isBinary: boolean): void {
     this.seen();
-    if (isBinary && !isUtf8(data)) return this.logger.debug('a binary frame that is no text was passed over');
+    if (isBinary && !isUtf8(data)) return this.logger.debug('a binary frame that is not text was ignored');
     const exceeded = boundExceeded(data);
     if (exceeded !== null) return this.refuse(`a frame has ${exceeded}`);
     try {

@@ -221,7 +221,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       pings: repeat(this.tuning.uplinkPingMs, () => held.socket.ping()),
       release: this.keys.add(pairing.keyId, () => end()),
     };
-    const end = () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was withdrawn');
+    const end = () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was revoked');
     if (pairing.open) pairing.open.end = end;
     this.held.set(pairing.connectionId, held);
     void this.greet(held);
@@ -255,7 +255,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.release(held, status).then(
       () => this.unreleased.delete(held),
       async (error: unknown) => {
-        const msg = 'a tunnel that ended was not released; the next maintenance tries again';
+        const msg = 'a closed tunnel was not released; the next maintenance tries again';
         this.logger.warn({ msg, ...(await this.tunnels.namesOf(held)), err: error });
       },
     );

@@ -79,7 +79,7 @@ export class UplinkGateway {
     const isVersion = headers['sec-websocket-version'] === '13' || headers['sec-websocket-version'] === '8';
     if (method !== 'GET' || !isKey || !isVersion) {
       throw new InvalidInputError(
-        'This is no WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)',
+        'This is not a WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)',
       );
     }
     const { accountId, keyId } = grant.caller;

@@ -120,7 +120,7 @@ export class AddStepsController {
     let refusal: DomainError | null = null;
     if (form?.get('do') === 'save' && tools) {
       try {
-        if (ticked.size === 0) throw new InvalidInputError('Tick one tool at least.');
+        if (ticked.size === 0) throw new InvalidInputError('Select at least one tool.');
         const choice = ticked.size === tools.length ? {} : { allow: [...ticked] };
         const body = await this.connections.checked({ tools: choice });
         await this.connections.set(namespace, connectionId, body, caller);
@@ -165,13 +165,13 @@ export class AddStepsController {
       const chosen = who === 'people' ? namesIn(names) : [who].filter((one) => one !== 'own');
       const isKnown = ['own', 'people', ...organizations.map(({ organizationId }) => organizationId)].includes(who);
       if (!isKnown) refusal = new InvalidInputError('Choose who may call it.');
-      else if (who === 'people' && chosen.length === 0) faults.push('Enter a name at least.');
+      else if (who === 'people' && chosen.length === 0) faults.push('Enter at least one name.');
       const id = await this.grants.findConnection(namespace.id, connection.connectionId);
       if (id === null) throw new ResourceNotFoundError();
       const missing = () => new ResourceNotFoundError();
       for (const account of isKnown ? chosen : []) {
         try {
-          if (!ACCOUNT_NAME.test(account)) throw new InvalidInputError('This is no name of an account.');
+          if (!ACCOUNT_NAME.test(account)) throw new InvalidInputError('Enter a valid account name.');
           await this.grants.set({ kind: 'connection', id }, caller, { account, level: 'call' }, missing);
           letIn.push(account);
         } catch (error) {

@@ -75,8 +75,8 @@ export function accessStep(
 ): Framed {
   return {
     title: `${name}: who may call it`,
-    ...(letIn.length > 0 && { notice: `Let in: ${letIn.join(', ')}.` }),
-    body: html`<p>Whom you let in calls its tools in your name at its server. Its settings stay yours.</p>
+    ...(letIn.length > 0 && { notice: `Access granted to ${letIn.join(', ')}.` }),
+    body: html`<p>Accounts with access call its tools in your name at its server. Its settings stay yours.</p>
 ${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
 ${letInForm(form, { ...form, save: 'Done: connect an app' })}
 <p><a href="tools">Back to its tools</a></p>`,

@@ -142,7 +142,7 @@ function parsed(text: string): Record<string, unknown> {
   } catch {
     // The sentence below says so.
   }
-  throw new InvalidInputError('This is no whole mcp.json: paste the text from the first { to the last }.');
+  throw new InvalidInputError('The mcp.json is incomplete. Paste it from the first brace to the last.');
 }
 
 /** The servers of an mcp.json, in any of the forms that clients have. */

@@ -135,7 +135,7 @@ ${fault && html`<span id="${name}${suffix}-fault" class="fault" role="alert">${f
   const namespace = view.isFirst
     ? html`<details${faultOf('namespace') && html` open`}><summary>Your namespace will be <strong>${fields.namespace}</strong>. Change</summary>
 ${field('namespace', 'Your namespace')}
-${namespaces.length > 0 && html`<p class="hint">Or one of an organization of yours: ${namespaces.join(', ')}</p>`}</details>`
+${namespaces.length > 0 && html`<p class="hint">Or a namespace of one of your organizations: ${namespaces.join(', ')}</p>`}</details>`
     : html`<p><label for="namespace${suffix}">Namespace</label>
 ${faultOf('namespace') && html`<span class="fault" role="alert">${view.fault}</span>`}
 <select id="namespace${suffix}" name="namespace">${options}</select></p>`;

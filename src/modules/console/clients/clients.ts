@@ -37,7 +37,7 @@ export interface Client {
   setup: (target: ConnectTarget) => Setup;
 }
 
-const KEY = 'Set SLIPWAY_KEY to an API key of yours first.';
+const KEY = 'Set SLIPWAY_KEY to one of your API keys first.';
 
 const json = (value: object) => ({ language: 'json', text: JSON.stringify(value, null, 2) }) as const;
 const sh = (...lines: string[]) => ({ language: 'sh', text: lines.join(' \\\n  ') }) as const;
@@ -158,7 +158,7 @@ export const clients: readonly Client[] = [
         snippet: json({ mcpServers: { [name]: { command: 'npx', args, ...(!hasLogin && { env }) } } }),
         then: hasLogin
           ? 'It opens a browser to sign in, and calls itself "MCP CLI Proxy".'
-          : 'Replace ${SLIPWAY_KEY} with an API key of yours. ${AUTH_HEADER} stays: mcp-remote replaces it.',
+          : 'Replace ${SLIPWAY_KEY} with one of your API keys. ${AUTH_HEADER} stays: mcp-remote replaces it.',
       };
     },
   },
@@ -169,7 +169,7 @@ export const clients: readonly Client[] = [
       how: 'Add a remote server with the transport "streamable HTTP", and paste the address.',
       then: hasLogin
         ? 'The client opens a browser to sign in.'
-        : 'Send the header Authorization: Bearer, and an API key of yours.',
+        : 'Send the header Authorization: Bearer, and one of your API keys.',
     }),
   },
 ];

@@ -57,7 +57,7 @@ ${client && this.steps(client, url, name)}
     const { how, snippet, link, then } = client.setup({ name, url, hasLogin });
     return html`${
       isHosted &&
-      html`<p role="note">${label} calls from machines of its maker: it works only if this service can be reached from the internet.</p>`
+      html`<p role="note">${label} calls from machines of its vendor: it works only if this service can be reached from the internet.</p>`
     }
 ${this.env.isLocalOnly && html`<p role="note">Only this machine reaches this service: the app must run here.</p>`}
 <h3>${label}</h3>
@@ -73,7 +73,8 @@ ${
 
   /** The reason why no client reaches this service from the machines of its maker; null where it may. */
   private refusalOf(): string | null {
-    if (this.env.isLocalOnly) return 'it calls from machines of its maker, and only this machine reaches this service.';
+    if (this.env.isLocalOnly)
+      return 'it calls from machines of its vendor, and only this machine reaches this service.';
     if (!this.env.baseUrl.startsWith('https:')) return 'it calls https addresses only, and this service has none.';
     return this.hasLogin ? null : 'it sends no API key, and logins by URL are off here.';
   }

@@ -9,7 +9,7 @@ import { jsonText } from './schema-form.js';
 /** Longest part of arguments and of a result that is shown. */
 const SHOWN_CHARS_MAX = 1_000;
 
-/** Who may call the connection and why, with End and *Let in*. */
+/** Who may call the connection and why, with End and *Grant access*. */
 export function accessPart(view: ConnectionView): Html | null {
   const { access, namespace, connection } = view;
   if (!access) return null;
@@ -27,12 +27,12 @@ export function accessPart(view: ConnectionView): Html | null {
     ['tools', 'call only the tools below'],
     ['manage', 'call and change it'],
   ] as const;
-  return html`<section aria-labelledby="access"><h2 id="access">Who may call this</h2>
+  return html`<section aria-labelledby="access"><h2 id="access">Access</h2>
 <p><strong>${owner}</strong> owns <strong>${namespace}</strong> and may do everything.${isOrganization && ' Its members may call this, each by role.'}</p>
 ${rows.length > 0 && html`<ul class="entries">${rows}</ul>`}
 ${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}.${link(currentPage - 1, 'Previous')}${link(currentPage + 1, 'Next')}</p>`}
 <p>Nobody else sees that it exists.</p>
-<details${view.fault?.do === 'grant' && html` open`}><summary>Let in</summary><form method="post">${start(view, 'grant')}
+<details${view.fault?.do === 'grant' && html` open`}><summary>Grant access</summary><form method="post">${start(view, 'grant')}
 <p><label for="account">Account</label><input id="account" name="account" value="${value('account')}" maxlength="255" autocomplete="off" spellcheck="false" required></p>
 <p><label for="level">May</label><select id="level" name="level">${levels.map(
     ([level, label]) => html`<option value="${level}"${value('level') === level && html` selected`}>${label}</option>`,
@@ -41,7 +41,7 @@ ${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}.${link(currentP
 <textarea id="only" name="tools" rows="3" aria-describedby="only-hint" spellcheck="false">${value('tools')}</textarea></p>
 <p><label for="until">Until</label><span id="until-hint" class="hint">The access ends when this day begins, in UTC. Empty: no end</span>
 <input id="until" name="until" type="date" value="${value('until')}" aria-describedby="until-hint"></p>
-<button type="submit">Let in</button></form></details></section>`;
+<button type="submit">Grant access</button></form></details></section>`;
 }
 
 /** The recording of calls, or the scenario of a mock. */
@@ -50,7 +50,7 @@ export function recordingPart(view: ConnectionView): Html | null {
   const { mock } = connection;
   if (mock && mayRead) {
     return html`<section aria-labelledby="scenario"><h2 id="scenario">Mock scenario</h2>
-<p>Calls are answered here and never reach the server.</p>
+<p>Calls are simulated here and never reach the server.</p>
 ${mock.scenario === undefined ? html`<p>No scenario: answers are made by the schemas of the tools.</p>` : html`<pre>${mock.scenario}</pre>`}</section>`;
   }
   if (!recording) return null;
@@ -59,7 +59,7 @@ ${mock.scenario === undefined ? html`<p>No scenario: answers are made by the sch
     html`<form method="post">${start(view, what)}<button type="submit" class="plain">${label}</button></form>`;
   return html`<section aria-labelledby="recording"><h2 id="recording">Recording</h2>
 <p>${enabled && until !== undefined ? html`Tool calls are recorded until ${timeOf(until)}.` : 'Tool calls are not recorded.'}
-A mock with the scenario <code>replay:${connection.connectionId}</code> answers with the recorded results.</p>
+A mock with the scenario <code>replay:${connection.connectionId}</code> returns the recorded results.</p>
 ${calls > 0 && html`<p>${calls} ${calls === 1 ? 'call' : 'calls'}, ${Math.ceil(bytes / 1024)} KB:</p><ul>${tools.map(({ name, calls: count }) => html`<li><code>${name}</code>: ${count}</li>`)}</ul>`}
 ${
   recorded.length > 0 &&

@@ -16,7 +16,7 @@ export const DONE = {
   stop: 'Calls are recorded no longer. The recorded ones stay.',
   forget: 'The recorded calls are deleted.',
   granted: 'The account may use this connection now.',
-  ended: 'The access is ended.',
+  ended: 'The access is revoked.',
 } as const;
 
 /** The page of a connection. Of a guest's it shows the name, the state and the kind of its reason. */
@@ -96,6 +96,6 @@ ${calls.total > rows.length && html`<p>The newest ${rows.length}. The log of the
 
 function withWhat({ credential, client }: NonNullable<Calls['invocations'][number]['caller']>): string {
   const { kind, name } = credential;
-  const credentialName = kind === 'key' ? `key “${name ?? 'revoked'}”` : (name ?? 'a login that ended');
+  const credentialName = kind === 'key' ? `key “${name ?? 'revoked'}”` : (name ?? 'a login that no longer exists');
   return client === null ? credentialName : `${client}, ${credentialName}`;
 }

@@ -39,7 +39,7 @@ export class LogBatchesService {
   ) {
     metrics.counter(
       'slipway_log_batches_refused_total',
-      'Requests with records that were answered 503, since too many waited to be written.',
+      'Requests with records that were rejected with 503, since too many waited to be written.',
       () => this.refused,
     );
   }

@@ -34,7 +34,7 @@ class IngestRecord {
 
   text(name: string): string | null {
     const value = this.member(name);
-    if (value !== null && typeof value !== 'string') this.refuse(name, 'must be a text');
+    if (value !== null && typeof value !== 'string') this.refuse(name, 'must be a string');
     return value;
   }
 

@@ -206,7 +206,7 @@ export function decodeExport(bytes: Buffer): object {
     };
     return wireTypes().Request.decode(reader);
   } catch (error) {
-    throw new InvalidInputError(`The body is no ExportLogsServiceRequest in protobuf: ${(error as Error).message}`);
+    throw new InvalidInputError(`The body is not an ExportLogsServiceRequest in protobuf: ${(error as Error).message}`);
   }
 }
 

@@ -84,7 +84,7 @@ export class SetupPageService {
   valuesForm(form: AuthorizationOffer['form'], obstacle?: string): FormView {
     const reason =
       obstacle === undefined
-        ? 'It lets in only those who have a key or token.'
+        ? 'It requires a key or token.'
         : `It wants you to sign in, and ${this.env.appName} cannot lead you there.`;
     return {
       ...form,
@@ -144,10 +144,10 @@ export class SetupPageService {
     return {
       ...form,
       kind: 'form',
-      reason: `It wants you to sign in at ${host}, which lets in only apps that were registered there. ${wish}; or if you have a key or token, enter that.`,
+      reason: `It wants you to sign in at ${host}, which accepts only apps that were registered there. ${wish}; or if you have a key or token, enter that.`,
       client,
       fault:
-        client.state === 'refused' ? `${host} does not accept the client ID that was entered. Enter it anew.` : null,
+        client.state === 'refused' ? `${host} does not accept the client ID that was entered. Enter it again.` : null,
     };
   }
 }

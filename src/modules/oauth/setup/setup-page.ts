@@ -193,7 +193,7 @@ export function readClient(form: URLSearchParams, { state }: ClientRequest): Sub
   const text = (name: string) => form.get(name)?.trim() ?? '';
   const clientId = text(clientFields.id);
   const secret = text(clientFields.secret);
-  if (hasOtherValues(form)) return { fault: 'Enter a client ID or other values, not both at once.' };
+  if (hasOtherValues(form)) return { fault: 'Enter a client ID or other values, not both.' };
   if (clientId === '' && secret !== '') return { fault: 'A client secret belongs to a client ID: enter both.' };
   if (clientId === '') return state === 'given' ? { client: null } : { fault: 'Nothing was filled in.' };
   if (!VISIBLE.test(clientId + secret)) {

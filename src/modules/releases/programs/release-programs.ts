@@ -134,7 +134,7 @@ export class ReleasePrograms implements ProgramOwner {
     const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
     const type = ref.engine === 'bundle' ? 'stdio' : 'hosted_shttp';
     const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
-    if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
+    if (!release) throw new ProgramStartError('The release no longer exists: its server was deleted.');
     return release;
   }
 
@@ -173,7 +173,7 @@ export class ProgramChanges implements OnModuleInit {
       );
     } catch (error) {
       const names = await LogNamesRepository.find(this.releases.manager, 'server', serverId);
-      this.logger.warn({ msg: 'the replaced release was not ended; it ends when it is idle', ...names, err: error });
+      this.logger.warn({ msg: 'the replaced release was not stopped; it stops when it is idle', ...names, err: error });
     }
   }
 }

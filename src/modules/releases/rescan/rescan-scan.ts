@@ -20,7 +20,7 @@ export type RescanResult =
   { facts: ServerFacts; source: FactsSource; mcpPath?: string } | { trouble: Trouble; message: string };
 
 const REFUSED =
-  'The server wants authorization and refuses what Slipway has. Publish it again to authorize Slipway anew, ' +
+  'The server wants authorization and refuses what Slipway has. Publish it again to authorize Slipway, ' +
   'or ask for another scan with scanCredentials.';
 
 const INSIDE = 'Something failed inside Slipway. If it fails again, the operator finds the reason in the log.';

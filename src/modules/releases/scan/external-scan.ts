@@ -138,7 +138,7 @@ export class ExternalScan {
           {
             stage: 'scan',
             level: 'info',
-            message: `Authorize at ${RELEASE_SETUP_PAGE} and the release goes on by itself.`,
+            message: `Authorize at ${RELEASE_SETUP_PAGE} and the release continues automatically.`,
           },
         ],
       };

@@ -303,7 +303,7 @@ function textFaults(part: Part): Fault[] {
     }
     if (exceeds(textFound)) {
       const message =
-        `It has more than ${PART_TEXTS_MAX} texts, or ${PART_CHARS_MAX} characters in them: clients put them into every model's context, ` +
+        `It has more than ${PART_TEXTS_MAX} strings, or ${PART_CHARS_MAX} characters in them: clients put them into every model's context, ` +
         'where they crowd out everything else. Shorten it.';
       faults.push({ rule: 'oversized-text', message });
       break;

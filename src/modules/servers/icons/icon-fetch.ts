@@ -183,6 +183,6 @@ export async function readUploadedIcon(request: IncomingMessage): Promise<FoundI
   const [bytes] = Object.values(files);
   if (!bytes) throw new InvalidInputError('The form must hold the image as a file');
   const type = iconTypeOf(bytes);
-  if (type === null) throw new InvalidInputError('The file is no PNG, JPEG, GIF, WebP or SVG image');
+  if (type === null) throw new InvalidInputError('The file is not a PNG, JPEG, GIF, WebP or SVG image');
   return { bytes, type };
 }

@@ -54,7 +54,7 @@ export class ServerIconsController {
     {
       status: 403,
       text: 'The signed link has expired.',
-      message: 'The link is not valid or has expired: read it anew from the API.',
+      message: 'The link is not valid or has expired: read it again from the API.',
     },
     { status: 404, message: 'Icon not found' },
     { status: 413, text: 'The only icon of the server is too large.', message: 'File too large' },

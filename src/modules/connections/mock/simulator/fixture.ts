@@ -136,14 +136,14 @@ function readRule(rule: unknown, path: string): FixtureRule {
 function readResult({ result, error }: JsonObject, path: string): ToolResult | null {
   if (error !== undefined) {
     if (result !== undefined) fail(path, 'must not have both result and error');
-    return typeof error === 'string' ? errorResult(error) : fail(`${path}.error`, 'must be a text');
+    return typeof error === 'string' ? errorResult(error) : fail(`${path}.error`, 'must be a string');
   }
   if (result === undefined) return null;
   if (typeof result === 'string') return textResult(result);
   return isObject(result) ? readToolResult(result, `${path}.result`) : fail(`${path}.result`, RESULT_FORM);
 }
 
-const RESULT_FORM = 'must be a text, or a result of MCP: an object with content or structuredContent';
+const RESULT_FORM = 'must be a string, or an MCP result: an object with content or structuredContent';
 
 /** A result of MCP. Without `content` its structured content is the text. */
 function readToolResult(result: JsonObject, path: string): ToolResult {

@@ -89,7 +89,7 @@ describe('a language model', () => {
   });
 
   it('is called again if its result does not match the schema, with the reason', async () => {
-    model.answer = ({ prompt }) => JSON.stringify({ result: prompt.includes('was refused') ? rain : { city: 7 } });
+    model.answer = ({ prompt }) => JSON.stringify({ result: prompt.includes('was rejected') ? rain : { city: 7 } });
     expect(await complete()).toMatchObject({ structuredContent: rain, _meta: byModel });
     expect(model.questions.map(({ prompt }) => prompt.includes("must have required property 'temperature'"))).toEqual([
       false,
@@ -103,9 +103,9 @@ describe('the schema simulator answers, with the reason, when the model', () => 
 
   it.each<[string, () => LanguageModel['answer'], RegExp, number]>([
     ['never fits', () => () => '{"result": {}}', /answers did not fit: must have required property 'city'/, 2],
-    ['writes no JSON', () => () => 'I am sorry', /did not fit: it was no JSON object/, 2],
+    ['writes no JSON', () => () => 'I am sorry', /did not fit: it was not a JSON object/, 2],
     ['is out of order', () => () => ({ status: 500, body: 'secret detail' }), /answered with status 500\.$/, 1],
-    ['answers without a text', () => () => ({ status: 200, body: '{}' }), /answered without a text/, 1],
+    ['answers without a text', () => () => ({ status: 200, body: '{}' }), /responded without text/, 1],
     ['answers no JSON', () => () => ({ status: 200, body: 'oops' }), /something that is not JSON/, 1],
     ['answers without end', () => () => ({ status: 200, body: huge }), /more than 1 MB/, 1],
     ['redirects', () => () => ({ status: 302, body: '' }), /answered with status 302/, 1],

@@ -78,7 +78,7 @@ describe('a simulated result', () => {
     const server = serverOf({ name: 'impossible', inputSchema: {}, outputSchema });
     expect(await call('impossible', {}, server)).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringMatching(/the simulator cannot make a value/) }],
+      content: [{ text: expect.stringMatching(/the simulator cannot create a value/) }],
     });
   });
 

@@ -92,8 +92,8 @@ export class SchemaSimulator implements Simulator {
     const input = { schema: outputSchema, known: args };
     const made = await orWhenEnded(tenantThread.run<typeof valueJob>(this.namespaceId, VALUE, input), null);
     if (made) return always(structuredResult(made.value));
-    const why = 'the simulator cannot make a value of its output schema.';
-    return always(errorResult(`The simulated tool ${name} has no answer: ${why}`));
+    const why = 'the simulator cannot create a value of its output schema.';
+    return always(errorResult(`The simulated tool ${name} has no result: ${why}`));
   }
 
   /** The fault of a value; undefined when the schema cannot be used. */
