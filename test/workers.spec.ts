@@ -10,7 +10,7 @@ import { RequestLimits } from '../src/modules/auth/request-limits.service.js';
 import { TunnelLimits } from '../src/modules/connections/uplink/tunnel-limits.js';
 import { ConnectionCallsService } from '../src/modules/logs/connection-calls.service.js';
 import { ownPorts } from '../src/platform/egress/egress.module.js';
-import { HeldByKeys } from '../src/platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../src/platform/http/revocation-registry.js';
 import { KeyedLimiter } from '../src/platform/limits/keyed-limiter.js';
 import { RateCounter } from '../src/platform/limits/rate-counter.js';
 import { Metrics } from '../src/platform/telemetry/metrics.js';
@@ -40,7 +40,7 @@ function limitsOf(workers: number, redis: boolean) {
     ...(redis && { REDIS_URL: 'redis://127.0.0.1:1' }),
   });
   const tuning = new Tuning();
-  const held = new HeldByKeys();
+  const held = new RevocationRegistry();
   const counter = new RateCounter(env);
   const requests = new RequestLimits(env, tuning, counter, held);
   const caller = { accountId: 'a', keyId: 'k', isOperator: false, scopes: null, memberships: new Map() };

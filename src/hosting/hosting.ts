@@ -56,10 +56,10 @@ export class ProgramOwners implements OnModuleInit {
   private readonly logger = new Logger('hosting');
   private owners!: Record<ProgramKind, ProgramOwner>;
 
-  constructor(private readonly modules: ModuleRef) {}
+  constructor(private readonly moduleRef: ModuleRef) {}
 
   onModuleInit(): void {
-    this.owners = partsOf(this.modules, programOwners);
+    this.owners = partsOf(this.moduleRef, programOwners);
   }
 
   of(kind: ProgramKind): ProgramOwner {

@@ -2,14 +2,14 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { HttpChannels } from './client/http/http-channel.js';
 import { EraMemory } from './eras/era-memory.js';
-import { EraRepository } from './eras/era.repository.js';
+import { ErasRepository } from './eras/era.repository.js';
 import { UpstreamEra } from './eras/upstream-era.entity.js';
 
 /** Client side of MCP: channels to upstream servers. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([UpstreamEra])],
-  providers: [EraRepository, EraMemory, HttpChannels],
+  providers: [ErasRepository, EraMemory, HttpChannels],
   exports: [HttpChannels],
 })
 export class McpModule {}

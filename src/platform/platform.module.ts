@@ -4,7 +4,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
 import { ErrorFilter } from './errors/error.filter.js';
 import { BodyBudget } from './http/body/body-budget.js';
-import { HeldByKeys } from './http/held-by-keys.js';
+import { RevocationRegistry } from './http/revocation-registry.js';
 import { OpenRequests } from './http/open-requests.js';
 import { InputPipe } from './http/input.pipe.js';
 import { SignedUrls } from './http/signed-urls.js';
@@ -18,7 +18,7 @@ import { ProcessesRepository } from './processes/processes.repository.js';
 import { Schedule } from './schedule/schedule.js';
 import { Vault } from './vault/vault.js';
 
-const requests = [BodyBudget, HeldByKeys, OpenRequests, PageFormsService, SignedUrls];
+const requests = [BodyBudget, RevocationRegistry, OpenRequests, PageFormsService, SignedUrls];
 const betweenProcesses = [InternalSignatures, InternalClient, InternalServer, ProcessesRepository, ProcessRegistry];
 
 /** Providers for every module that need no module of their own; the pipe and the filter of every route. */

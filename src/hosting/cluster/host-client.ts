@@ -22,7 +22,7 @@ const GRACE_MS = 15_000;
 @Injectable()
 export class HostClient {
   constructor(
-    private readonly client: InternalClient,
+    private readonly internalClient: InternalClient,
     private readonly env: Env,
   ) {}
 
@@ -33,7 +33,7 @@ export class HostClient {
       head.request.headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) };
     }
     let controller: Dispatcher.DispatchController | null = null;
-    this.client.send(
+    this.internalClient.send(
       {
         url: host.url ?? '',
         path: `/internal/hosting/${host.id}/${host.epoch}`,

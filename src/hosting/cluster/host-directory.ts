@@ -42,7 +42,7 @@ export class HostDirectory implements OnModuleInit {
   private readonly suspects = new Map<string, number>();
 
   constructor(
-    private readonly processes: ProcessesRepository,
+    private readonly processesRepository: ProcessesRepository,
     private readonly pubSub: PubSub,
     private readonly tuning: Tuning,
   ) {}
@@ -78,7 +78,7 @@ export class HostDirectory implements OnModuleInit {
   }
 
   private async load(): Promise<LiveHost[]> {
-    const rows = await this.processes.live('host');
+    const rows = await this.processesRepository.live('host');
     const live = rows.map(({ id, epoch, address, details }) => ({
       id,
       epoch,

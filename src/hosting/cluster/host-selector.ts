@@ -30,9 +30,9 @@ export interface Choosing {
 @Injectable()
 export class HostSelector {
   constructor(
-    private readonly directory: HostDirectory,
+    private readonly hostDirectory: HostDirectory,
     private readonly placements: Placements,
-    private readonly registry: ProcessRegistry,
+    private readonly processRegistry: ProcessRegistry,
     private readonly tuning: Tuning,
   ) {}
 
@@ -48,15 +48,15 @@ export class HostSelector {
       throw error;
     });
     const [first] = this.inOrder(ref, hosts, choosing);
-    if (first) return first.id === this.registry.id ? null : first;
+    if (first) return first.id === this.processRegistry.id ? null : first;
     if (choosing.mayRunHere && choosing.excluded.size === 0) return null;
     throw await this.noHost(ref, hosts, choosing);
   }
 
   /** Null when some host offers the engine; otherwise a sentence why none does. @throws the database's error */
   async whyNot(engine: ProgramRef['engine']): Promise<string | null> {
-    const hosts = await this.directory.live();
-    const reachable = hosts.filter(({ id, url }) => url !== null || id === this.registry.id);
+    const hosts = await this.hostDirectory.live();
+    const reachable = hosts.filter(({ id, url }) => url !== null || id === this.processRegistry.id);
     if (reachable.some(({ engines }) => engines[engine] === null)) return null;
     if (hosts.length > 0 && reachable.length === 0) return unreachable().message;
     return reachable[0]?.engines[engine] ?? NO_HOST;
@@ -67,7 +67,7 @@ export class HostSelector {
     const hostId = placement?.hostId;
     if (hostId) {
       if (choosing.excluded.has(hostId)) throw this.away();
-      if (hostId === this.registry.id) return null;
+      if (hostId === this.processRegistry.id) return null;
       const host = await this.hostOf(hostId);
       if (!host) throw this.away();
       if (host.url === null) throw unreachable();
@@ -78,27 +78,27 @@ export class HostSelector {
     const far = hosts.filter(({ dataId }) => dataId !== placement?.dataId);
     const [first] = [...this.inOrder(ref, near, choosing), ...this.inOrder(ref, far, choosing)];
     if (!first) throw await this.noHost(ref, hosts, choosing);
-    return first.id === this.registry.id ? null : first;
+    return first.id === this.processRegistry.id ? null : first;
   }
 
   /** The placement from the cache; read anew when it names no live host. */
   private async placementOf(ownerId: string): Promise<Placement | null> {
     const placement = await this.placements.find(ownerId);
-    if (!placement?.hostId || placement.hostId === this.registry.id || (await this.hostOf(placement.hostId)))
+    if (!placement?.hostId || placement.hostId === this.processRegistry.id || (await this.hostOf(placement.hostId)))
       return placement;
-    this.directory.forget();
+    this.hostDirectory.forget();
     this.placements.forgetCached(ownerId);
     return this.placements.find(ownerId);
   }
 
   private async hostOf(id: string): Promise<LiveHost | undefined> {
-    return (await this.directory.live()).find((host) => host.id === id);
+    return (await this.hostDirectory.live()).find((host) => host.id === id);
   }
 
   /** The hosts that run such programs and can be reached from here. */
   private async offering({ engine }: ProgramRef, { mayRunHere }: Choosing): Promise<LiveHost[]> {
-    const ownId = this.registry.id;
-    const hosts = await this.directory.live();
+    const ownId = this.processRegistry.id;
+    const hosts = await this.hostDirectory.live();
     return hosts.filter(
       ({ id, url, engines }) => engines[engine] === null && (id === ownId ? mayRunHere : url !== null),
     );
@@ -106,7 +106,7 @@ export class HostSelector {
 
   private inOrder({ ownerId }: ProgramRef, hosts: LiveHost[], { excluded }: Choosing): LiveHost[] {
     const order = ranked(ownerId, hosts).filter(({ id }) => !excluded.has(id));
-    const reached = order.filter(({ id }) => !this.directory.isSuspect(id));
+    const reached = order.filter(({ id }) => !this.hostDirectory.isSuspect(id));
     return [...reached, ...order.filter((host) => !reached.includes(host))];
   }
 

@@ -54,35 +54,35 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   private handedOver: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly choice: HostSelector,
-    private readonly directory: HostDirectory,
+    private readonly hostSelector: HostSelector,
+    private readonly hostDirectory: HostDirectory,
     private readonly placements: Placements,
-    private readonly registry: ProcessRegistry,
-    private readonly hosts: HostClient,
+    private readonly processRegistry: ProcessRegistry,
+    private readonly hostClient: HostClient,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
-    @Optional() @Inject(LocalHosting) local?: LocalHosting,
+    @Optional() @Inject(LocalHosting) localHosting?: LocalHosting,
   ) {
     super();
-    this.local = local ?? null;
+    this.local = localHosting ?? null;
   }
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('hosting.current', ({ from, ref }) => {
-      if (from !== this.registry.id) void this.local?.current(ref);
+      if (from !== this.processRegistry.id) void this.local?.current(ref);
     });
     await this.pubSub.subscribe('hosting.forgotten', ({ from, ownerId }) => {
-      if (from !== this.registry.id) void this.forgetHere(ownerId);
+      if (from !== this.processRegistry.id) void this.forgetHere(ownerId);
     });
     await this.pubSub.subscribe('hosting.renewed', ({ from, ownerId }) => {
-      if (from !== this.registry.id) void this.local?.renew(ownerId);
+      if (from !== this.processRegistry.id) void this.local?.renew(ownerId);
     });
   }
 
   async onApplicationBootstrap(): Promise<void> {
     if (!this.local) return;
-    await this.registry.join(this.holder);
-    this.schedule.every('check for deleted programs', this.registry.leaseMs / 3, async () => {
+    await this.processRegistry.join(this.holder);
+    this.schedule.every('check for deleted programs', this.processRegistry.leaseMs / 3, async () => {
       for (const ownerId of await this.placements.takenAway()) await this.forgetHere(ownerId);
     });
   }
@@ -90,8 +90,8 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   /** Replaces the local runtime, in a process that is a host already. */
   async runWith(local: LocalHosting): Promise<void> {
     this.local = local;
-    await this.registry.beatNow();
-    this.directory.changed();
+    await this.processRegistry.beatNow();
+    this.hostDirectory.changed();
   }
 
   /** Ends stateful programs first: until then no other host may start them. Stateless ones run while requests drain. */
@@ -105,8 +105,8 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     await this.placements.releaseAll().catch((error: unknown) => {
       this.logger.warn({ msg: 'the programs of this host were not released; its lease will end', err: error });
     });
-    await this.registry.leave(this.holder);
-    this.directory.changed();
+    await this.processRegistry.leave(this.holder);
+    this.hostDirectory.changed();
   }
 
   dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
@@ -120,25 +120,25 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
    *   of this one: the others need no lease, which ends while the database is away
    */
   receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
-    const isPast = ref.isStateful && host.epoch !== this.registry.epoch;
-    if (host.id !== this.registry.id || isPast) handler.onResponseError(null, notHere());
+    const isPast = ref.isStateful && host.epoch !== this.processRegistry.epoch;
+    if (host.id !== this.processRegistry.id || isPast) handler.onResponseError(null, notHere());
     else this.runLocally(ref, request, handler);
   }
 
   async whyNot(engine: EngineName): Promise<string | null> {
     const here = this.local ? await this.local.whyNot(engine) : undefined;
     if (here === null) return null;
-    const anywhere = await this.choice.whyNot(engine);
+    const anywhere = await this.hostSelector.whyNot(engine);
     return anywhere === null ? null : (here ?? anywhere);
   }
 
   async current(ref: ProgramRef): Promise<void> {
-    this.pubSub.publish('hosting.current', { from: this.registry.id, ref });
+    this.pubSub.publish('hosting.current', { from: this.processRegistry.id, ref });
     await this.local?.current(ref);
   }
 
   async renew(ownerId: string): Promise<void> {
-    this.pubSub.publish('hosting.renewed', { from: this.registry.id, ownerId });
+    this.pubSub.publish('hosting.renewed', { from: this.processRegistry.id, ownerId });
     await this.local?.renew(ownerId);
   }
 
@@ -146,19 +146,19 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     await this.placements.remove(ownerId).catch((error: unknown) => {
       this.logger.warn({ msg: 'the placement of a deleted program was not deleted', err: error });
     });
-    this.pubSub.publish('hosting.forgotten', { from: this.registry.id, ownerId });
+    this.pubSub.publish('hosting.forgotten', { from: this.processRegistry.id, ownerId });
     await this.local?.forget(ownerId);
   }
 
   private readonly holder: LeaseHolder = {
     role: 'host',
     details: async (): Promise<HostDetails> => ({
-      dataId: await this.placements.folder.id(),
+      dataId: await this.placements.dataFolder.id(),
       engines: { worker: await this.whyNotHere('worker'), bundle: await this.whyNotHere('bundle') },
       livePrograms: this.local?.livePrograms() ?? {},
     }),
     registered: () => {
-      this.directory.changed();
+      this.hostDirectory.changed();
       void this.sweepState();
     },
     lost: async () => {
@@ -175,20 +175,20 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   private async choose(ref: ProgramRef, excluded: ReadonlySet<string>): Promise<Candidate> {
     // A host refused the request, so the cached placement and list are outdated.
     if (excluded.size > 0) {
-      this.directory.forget();
+      this.hostDirectory.forget();
       this.placements.forgetCached(ref.ownerId);
     }
     const mayRunHere = this.local !== null && !this.isStopping;
-    const host = await this.choice.choose(ref, { excluded, mayRunHere });
+    const host = await this.hostSelector.choose(ref, { excluded, mayRunHere });
     if (host) {
       return {
         id: host.id,
-        send: (request, handler) => this.hosts.send(host, ref, request, handler),
-        suspect: () => this.directory.suspect(host.id),
+        send: (request, handler) => this.hostClient.send(host, ref, request, handler),
+        suspect: () => this.hostDirectory.suspect(host.id),
       };
     }
     return {
-      id: this.registry.id,
+      id: this.processRegistry.id,
       send: (request, handler) => this.runLocally(ref, request, handler),
       suspect: () => undefined,
     };

@@ -84,8 +84,8 @@ export class InternalHostingController implements BeforeApplicationShutdown {
   private readonly streams = new Set<HostResponse>();
 
   constructor(
-    private readonly hosting: HostingRouter,
-    private readonly internal: InternalServer,
+    private readonly hostingRouter: HostingRouter,
+    private readonly internalServer: InternalServer,
   ) {}
 
   /** Runs one request. @throws NotFoundError for a request that no process of this service signed */
@@ -98,14 +98,14 @@ export class InternalHostingController implements BeforeApplicationShutdown {
     @Req() request: IncomingMessage,
     @Res() response: ServerResponse,
   ): Promise<void> {
-    const { head, body } = await this.internal.accept<HostRequestHead>(request);
+    const { head, body } = await this.internalServer.accept<HostRequestHead>(request);
     const answer = new HostResponse(response);
     if (head.request.isStream) {
       this.streams.add(answer);
       response.once('close', () => this.streams.delete(answer));
     }
     const hosted = body ? { ...head.request, body } : head.request;
-    this.hosting.receive({ id: host, epoch }, head.ref, hosted, answer);
+    this.hostingRouter.receive({ id: host, epoch }, head.ref, hosted, answer);
   }
 
   beforeApplicationShutdown(): void {

@@ -50,15 +50,15 @@ export class DataFolder {
 @Injectable()
 export class Placements implements OnModuleInit {
   /** A claim is also published, and a host that has not got the program says so. */
-  private readonly known = new RowCache<Placement>((ownerId) => this.placements.find(ownerId));
+  private readonly known = new RowCache<Placement>((ownerId) => this.placementsRepository.find(ownerId));
   /** Programs of this host, with the epoch of the claim. */
   private readonly own = new Map<string, string>();
   private readonly claiming = new Map<string, Promise<boolean>>();
 
   constructor(
-    private readonly placements: PlacementsRepository,
-    private readonly registry: ProcessRegistry,
-    readonly folder: DataFolder,
+    private readonly placementsRepository: PlacementsRepository,
+    private readonly processRegistry: ProcessRegistry,
+    readonly dataFolder: DataFolder,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -77,7 +77,7 @@ export class Placements implements OnModuleInit {
 
   /** True while the program may run in this process. */
   isMine(ownerId: string): boolean {
-    const { epoch } = this.registry;
+    const { epoch } = this.processRegistry;
     return epoch !== null && this.own.get(ownerId) === epoch;
   }
 
@@ -98,7 +98,7 @@ export class Placements implements OnModuleInit {
 
   /** Deletes the placement of an owner that is gone. @throws the database's error */
   async remove(ownerId: string): Promise<void> {
-    await this.placements.remove(ownerId);
+    await this.placementsRepository.remove(ownerId);
     this.released(ownerId);
     this.pubSub.publish('hosting.placed', { ownerId });
   }
@@ -117,32 +117,32 @@ export class Placements implements OnModuleInit {
   /** Releases all programs of this host, which have ended, for other hosts. @throws the database's error */
   async releaseAll(): Promise<void> {
     this.releasedAll();
-    await this.placements.releaseAll(this.registry.id);
+    await this.placementsRepository.releaseAll(this.processRegistry.id);
   }
 
   /** Programs of this host without a placement: their owner was deleted, and the message about it was lost. */
   async takenAway(): Promise<string[]> {
-    const { epoch } = this.registry;
+    const { epoch } = this.processRegistry;
     const before = [...this.own.keys()];
     if (before.length === 0 || epoch === null) return [];
-    const placed = new Set(await this.placements.ownersAt(this.registry.id, epoch));
+    const placed = new Set(await this.placementsRepository.ownersAt(this.processRegistry.id, epoch));
     return before.filter((ownerId) => !placed.has(ownerId));
   }
 
   /** Of these owners, those whose state in the data folder of this host is obsolete. @throws the database's error */
   async abandoned(ownerIds: string[]): Promise<string[]> {
-    if (this.registry.epoch === null) return [];
-    return this.placements.withoutStateIn(await this.folder.id(), ownerIds);
+    if (this.processRegistry.epoch === null) return [];
+    return this.placementsRepository.withoutStateIn(await this.dataFolder.id(), ownerIds);
   }
 
   private async claimNow(ownerId: string, clear: () => Promise<void>): Promise<boolean> {
-    const { id: hostId, epoch } = this.registry;
+    const { id: hostId, epoch } = this.processRegistry;
     if (epoch === null) return false;
-    const dataId = await this.folder.id();
-    const dataBefore = await this.placements.claim(ownerId, { hostId, epoch, dataId });
+    const dataId = await this.dataFolder.id();
+    const dataBefore = await this.placementsRepository.claim(ownerId, { hostId, epoch, dataId });
     if (dataBefore !== undefined && dataBefore !== dataId) await clear();
     // An answer that arrives after the fence does not count.
-    if (dataBefore === undefined || this.registry.epoch !== epoch) return false;
+    if (dataBefore === undefined || this.processRegistry.epoch !== epoch) return false;
     this.own.set(ownerId, epoch);
     this.forgetCached(ownerId);
     this.pubSub.publish('hosting.placed', { ownerId });

@@ -49,7 +49,7 @@ export class HostedChannelsService {
 
   constructor(
     private readonly hosting: Hosting,
-    private readonly channels: HttpChannels,
+    private readonly httpChannels: HttpChannels,
     private readonly env: Env,
   ) {
     this.host = new URL(env.baseUrl).host;
@@ -82,7 +82,7 @@ export class HostedChannelsService {
               .update(JSON.stringify([ref.ownerId, sessionsOf, headers, query, profileKey]))
               .digest('base64url')
         : null;
-    return this.channels.channelTo({
+    return this.httpChannels.channelTo({
       url,
       name,
       headers: { ...withoutOurs(headers), ...(isScan && { [SCAN_HEADER]: '1' }) },

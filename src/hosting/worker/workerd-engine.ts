@@ -108,11 +108,11 @@ class WorkerdInstance implements Instance {
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
 
-  /** @param proxy `EGRESS_PROXY`, for requests of programs @param internal addresses that are not public and open to them */
+  /** @param proxy `EGRESS_PROXY`, for requests of programs @param internalRoutes addresses that are not public and open to them */
   constructor(
     private readonly sandbox: Sandbox,
     private readonly proxy: string | null = null,
-    private readonly internal: InternalRoutes | null = null,
+    private readonly internalRoutes: InternalRoutes | null = null,
   ) {
     super();
   }
@@ -135,7 +135,7 @@ export class WorkerdEngine extends Engine {
         path.join(context.runDir, SOCKETS.egress),
         { allow: program.egressAllow, onRefused: (line) => log.add(line) },
         this.proxy,
-        this.internal,
+        this.internalRoutes,
       );
       opened.push(() => egress.close());
       const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
-import { EraRepository, type EraVerdict } from './era.repository.js';
+import { ErasRepository, type EraVerdict } from './era.repository.js';
 
 /** Era per URL, probed once for all callers, processes and credentials, since it is a property of the server. */
 @Injectable()
@@ -12,7 +12,9 @@ export class EraMemory {
   private readonly forgetting = new Map<string, Promise<unknown>>();
   private readonly logger = new Logger('mcp');
 
-  constructor(@Inject(EraRepository) private readonly store: Pick<EraRepository, 'read' | 'write' | 'forget'>) {}
+  constructor(
+    @Inject(ErasRepository) private readonly erasRepository: Pick<ErasRepository, 'read' | 'write' | 'forget'>,
+  ) {}
 
   /**
    * Verdict of an endpoint, from `probe` if unknown. Concurrent callers share one probe; when it fails, possibly
@@ -42,7 +44,7 @@ export class EraMemory {
   async forget(url: URL, verdict: EraVerdict): Promise<void> {
     const key = keyOf(url);
     if (this.known.get(key)?.learnedAt === verdict.learnedAt) this.known.delete(key);
-    const work = this.withStore(() => this.store.forget(key, verdict));
+    const work = this.withStore(() => this.erasRepository.forget(key, verdict));
     this.forgetting.set(key, work);
     await work;
     if (this.forgetting.get(key) === work) this.forgetting.delete(key);
@@ -50,7 +52,7 @@ export class EraMemory {
 
   private async learn(key: string, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
     await this.forgetting.get(key);
-    const stored = await this.withStore(() => this.store.read(key));
+    const stored = await this.withStore(() => this.erasRepository.read(key));
     if (!stored) return this.keep(key, await probe());
     this.known.set(key, stored);
     return stored;
@@ -63,7 +65,7 @@ export class EraMemory {
 
   private async keep(key: string, verdict: EraVerdict): Promise<EraVerdict> {
     this.known.set(key, verdict);
-    await this.withStore(() => this.store.write(key, verdict));
+    await this.withStore(() => this.erasRepository.write(key, verdict));
     return verdict;
   }
 

@@ -36,14 +36,14 @@ const TTL_MS = { modern: 90 * 24 * HOUR_MS, legacy: 24 * HOUR_MS, unsure: HOUR_M
 
 /** Era verdicts in the database, shared by all processes. */
 @Injectable()
-export class EraRepository {
+export class ErasRepository {
   private sweptAt = Date.now();
 
-  constructor(@InjectRepository(UpstreamEra) private readonly eras: Repository<UpstreamEra>) {}
+  constructor(@InjectRepository(UpstreamEra) private readonly upstreamEraRepository: Repository<UpstreamEra>) {}
 
   /** Unexpired verdict of an endpoint; null without one. */
   async read(endpoint: string): Promise<EraVerdict | null> {
-    const row = await this.eras.findOne({ where: { endpoint, expiresAt: MoreThan(new Date()) } });
+    const row = await this.upstreamEraRepository.findOne({ where: { endpoint, expiresAt: MoreThan(new Date()) } });
     if (!row) return null;
     const { kind, reason, learnedAt, expiresAt } = row;
     return { kind: kind as EndpointKind, reason, learnedAt: learnedAt.getTime(), expiresAt: expiresAt.getTime() };
@@ -51,11 +51,11 @@ export class EraRepository {
 
   async write(endpoint: string, { kind, reason, learnedAt, expiresAt }: EraVerdict): Promise<void> {
     const row = { endpoint, kind, reason, learnedAt: new Date(learnedAt), expiresAt: new Date(expiresAt) };
-    await this.eras.upsert(row, ['endpoint']);
+    await this.upstreamEraRepository.upsert(row, ['endpoint']);
     if (Date.now() - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = Date.now();
-    const now = await deletionTime(this.eras);
-    await this.eras.query(
+    const now = await deletionTime(this.upstreamEraRepository);
+    await this.upstreamEraRepository.query(
       `DELETE FROM upstream_eras WHERE expires_at < $2 OR endpoint IN
          (SELECT endpoint FROM upstream_eras ORDER BY expires_at DESC OFFSET $1)`,
       [ENDPOINTS_MAX, now],
@@ -64,7 +64,7 @@ export class EraRepository {
 
   /** Deletes this verdict, unless another process has stored a newer one. */
   async forget(endpoint: string, { learnedAt }: EraVerdict): Promise<void> {
-    await this.eras
+    await this.upstreamEraRepository
       .createQueryBuilder()
       .delete()
       .where('endpoint = :endpoint AND learned_at <= :learnedAt', { endpoint, learnedAt: new Date(learnedAt) })

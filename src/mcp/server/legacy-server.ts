@@ -52,12 +52,12 @@ const NO_TASKS = 'The MCP server has no tasks of MCP 2025-11-25';
 @Injectable()
 export class LegacyServer {
   constructor(
-    private readonly calls: UpstreamCalls,
-    private readonly ids: SessionIds,
-    private readonly sessions: LiveSessions,
-    private readonly input: ClientInput,
-    private readonly toolMetadata: ToolMetadataCache,
-    private readonly tasks: TaskRelay,
+    private readonly upstreamCalls: UpstreamCalls,
+    private readonly sessionIds: SessionIds,
+    private readonly liveSessions: LiveSessions,
+    private readonly clientInput: ClientInput,
+    private readonly toolMetadataCache: ToolMetadataCache,
+    private readonly taskRelay: TaskRelay,
     private readonly tuning: Tuning,
   ) {}
 
@@ -88,7 +88,7 @@ export class LegacyServer {
 
   /** Answers a request about tasks. */
   private async task(incoming: McpRequest): Promise<void> {
-    const { tasks, input } = this;
+    const { taskRelay: tasks, clientInput: input } = this;
     if (!(await tasks.isOffered(incoming.channel))) return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
     if (incoming.method === 'tasks/list') return tasks.list(incoming);
     return tasks.serve(incoming, input.responderFor(incoming, deadlineFromFirstUse(INPUT_MS_MAX)));
@@ -98,7 +98,12 @@ export class LegacyServer {
     const identity = await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy');
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
-    const minted = this.ids.mint(request.caller, version, passedCapabilities(declared, version), request.origin.client);
+    const minted = this.sessionIds.mint(
+      request.caller,
+      version,
+      passedCapabilities(declared, version),
+      request.origin.client,
+    );
     sink.reply(200, resultText(id, initializeResult(identity, version)), minted.id);
   }
 
@@ -108,7 +113,7 @@ export class LegacyServer {
     const can = await this.can(incoming, ({ logging }) => logging !== undefined);
     if (!request.session || !can) return this.refuse(incoming);
     if (!isLogLevel(level)) return replyError(incoming, rpcCode.invalidParams, 'level must be a log level');
-    await this.sessions.setLevel(request.session, request.principal, level);
+    await this.liveSessions.setLevel(request.session, request.principal, level);
     sink.reply(200, resultText(id, '{}'));
   }
 
@@ -119,7 +124,7 @@ export class LegacyServer {
     const can = await this.can(incoming, ({ resources }) => isObject(resources) && resources.subscribe === true);
     if (!session || !can) return this.refuse(incoming);
     if (typeof uri !== 'string') return replyError(incoming, rpcCode.invalidParams, 'uri must be a string');
-    const { sessions } = this;
+    const { liveSessions: sessions } = this;
     if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
     else if (!(await sessions.subscribe(session, principal, uri))) {
       return replyError(incoming, rpcCode.internalError, 'The session has too many subscriptions');
@@ -146,13 +151,13 @@ export class LegacyServer {
   private async call(incoming: McpRequest): Promise<void> {
     const { request, sink, id, channel } = incoming;
     const isTask = wantsTask(incoming);
-    if (isTask && !(await this.tasks.isOffered(channel))) {
+    if (isTask && !(await this.taskRelay.isOffered(channel))) {
       // A receiver that declares no tasks ignores the member (MCP 2025-11-25, tasks).
       return this.call(withoutTask(incoming));
     }
-    const { input } = this;
+    const { clientInput: input } = this;
     const { session, principal } = request;
-    const level = session && this.sessions.level(session, principal);
+    const level = session && this.liveSessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern =
@@ -162,10 +167,10 @@ export class LegacyServer {
     const ownSession = this.ownSession(incoming, level, input.responderFor(incoming, timeLeft));
     // The session of a task must not end while no call runs in it, as a shared one does.
     const responder = ownSession ?? (session?.shared && !isTask ? { profile: session.shared } : null);
-    const era = isTask ? 'legacy' : session ? this.sessions.eraOf(session, principal) : undefined;
+    const era = isTask ? 'legacy' : session ? this.liveSessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.calls.send(incoming, {
+      const reply = await this.upstreamCalls.send(incoming, {
         params: next,
         accepts,
         era,
@@ -173,7 +178,7 @@ export class LegacyServer {
         profile: responder?.profile,
         onRequest: responder?.onRequest,
       });
-      if (isTask) return sink.reply(200, await this.tasks.started(incoming, reply));
+      if (isTask) return sink.reply(200, await this.taskRelay.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const required = reply.result && inputRequired(slice(reply.text, reply.result));
       if (!required) return this.complete(incoming, reply);
@@ -192,9 +197,9 @@ export class LegacyServer {
     responder: Responder | null,
   ): Responder | null {
     if (!session || level === null) return responder;
-    this.sessions.uses(session, principal, channel);
+    this.liveSessions.uses(session, principal, channel);
     // Made for this call by `profileOf`.
-    const profile = responder?.profile ?? this.input.profileOf(session, principal);
+    const profile = responder?.profile ?? this.clientInput.profileOf(session, principal);
     if (!responder) profile.mayShare = true;
     profile.level = level;
     return { profile, onRequest: responder?.onRequest };
@@ -214,12 +219,12 @@ export class LegacyServer {
       return sink.reply(200, toolFailureText(id, text, 'legacy'));
     }
     if (error) return sink.reply(200, withOwnError(reply, id, hopError(error) ?? legacyError(method, error)));
-    if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadataCache.learn(channel, reply);
     const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
     const reader = {
       method,
       version: request.session?.version ?? request.headers.version ?? null,
-      isWrapped: name !== undefined && this.toolMetadata.isWrapped(channel, name),
+      isWrapped: name !== undefined && this.toolMetadataCache.isWrapped(channel, name),
     };
     sink.reply(
       200,

@@ -24,7 +24,7 @@ import { ConflictError, ForbiddenError } from '../../platform/errors/domain-erro
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { namesType } from '../../platform/text/media-type.js';
 import type { ErrorReader } from '../../platform/errors/domain-error.js';
-import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
+import type { HoldingGrant } from '../../platform/http/revocation-registry.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
@@ -93,28 +93,28 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   constructor(
     private readonly env: Env,
     private readonly tuning: Tuning,
-    private readonly server: McpServer,
-    private readonly ids: SessionIds,
-    private readonly sessions: LiveSessions,
-    private readonly input: ClientInput,
-    private readonly streams: StreamLimiter,
-    private readonly open: OpenRequests,
-    private readonly sse: SseStreams,
-    private readonly resumable: ResumableStreams,
+    private readonly mcpServer: McpServer,
+    private readonly sessionIds: SessionIds,
+    private readonly liveSessions: LiveSessions,
+    private readonly clientInput: ClientInput,
+    private readonly streamLimiter: StreamLimiter,
+    private readonly openRequests: OpenRequests,
+    private readonly sseStreams: SseStreams,
+    private readonly resumableStreams: ResumableStreams,
   ) {
     this.via = viaMark(env);
   }
 
   /** Open requests and streams of this process, and sessions with stored state. */
   stats() {
-    return { requests: this.inFlight.size, streams: this.streams.size, sessions: this.sessions.size };
+    return { requests: this.inFlight.size, streams: this.streamLimiter.size, sessions: this.liveSessions.size };
   }
 
   /** Ends streams, so that closing the server does not wait for clients. What waits for answers ends by itself. */
   beforeApplicationShutdown(): void {
-    this.streams.close();
-    this.resumable.close();
-    this.sessions.close();
+    this.streamLimiter.close();
+    this.resumableStreams.close();
+    this.liveSessions.close();
   }
 
   /**
@@ -150,27 +150,29 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       cancellation.cancel();
       response.destroy();
     };
-    this.open.endBy(request, end, () => toolIn(text));
+    this.openRequests.endBy(request, end, () => toolIn(text));
     let release: () => void = () => undefined;
     // A call without an answer yet may have had effects: it is answered.
     sink.opened = () => {
-      release = this.streams.endWithKey(target.principal, () => cancellation.cancel());
+      release = this.streamLimiter.endWithKey(target.principal, () => cancellation.cancel());
     };
     try {
       const stream = sseStreamOf(request);
       if (stream !== null) {
         // Counted here, where the sender reads the refusal, and not again by the process that holds the stream.
         (request as CountedRequest).countMore?.(furtherMessages(text));
-        await this.sse.post(stream, callerOf(target), text, response, observer);
+        await this.sseStreams.post(stream, callerOf(target), text, response, observer);
       } else {
         const context = contextOf(request, target, text, { session: null, findSession, cancellation, observer });
         if (findSession) {
           sink.resumable = (reader) => {
             const { session, caller, account } = context;
-            return session && isResumable(session) ? this.resumable.open(session, caller, account, reader) : null;
+            return session && isResumable(session)
+              ? this.resumableStreams.open(session, caller, account, reader)
+              : null;
           };
         }
-        await this.server.serve(this.channelFor(request, target), context, sink);
+        await this.mcpServer.serve(this.channelFor(request, target), context, sink);
       }
     } finally {
       cancellation.end();
@@ -196,10 +198,14 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw tooManyOpen('requests');
-    const release = this.streams.endWithKey(target.principal, () => cancellation.cancel());
+    const release = this.streamLimiter.endWithKey(target.principal, () => cancellation.cancel());
     const context = { session: null, findSession: null, cancellation, observer };
     try {
-      await this.server.serve(target.channel, contextOf({ headers, headersDistinct: {} }, target, text, context), sink);
+      await this.mcpServer.serve(
+        target.channel,
+        contextOf({ headers, headersDistinct: {} }, target, text, context),
+        sink,
+      );
     } finally {
       release();
       leave();
@@ -221,7 +227,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const session = await this.session(id, target);
     if (request.method === 'DELETE') {
       const { channel, principal } = target;
-      this.sessions.end(session, principal);
+      this.liveSessions.end(session, principal);
       if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
       return void response.writeHead(204).end();
     }
@@ -247,20 +253,20 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const caller = callerOf(target);
     const sink = new ResponseSink(response);
-    const leave = this.streams.enter(target, Infinity, () => sink.end());
+    const leave = this.streamLimiter.enter(target, Infinity, () => sink.end());
     if (!leave) throw tooManyOpen('streams');
-    this.open.endBy(request, () => sink.end());
-    await this.sse.serve(request, response, sink, caller, {
+    this.openRequests.endBy(request, () => sink.end());
+    await this.sseStreams.serve(request, response, sink, caller, {
       serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
         const context = contextOf(request, now, text, { session, findSession: null, cancellation, observer });
         context.countMore = undefined;
-        return this.server.serve(this.channelFor(request, now), context, answers);
+        return this.mcpServer.serve(this.channelFor(request, now), context, answers);
       },
-      sessionOf: (id) => this.ids.open(id, caller),
+      sessionOf: (id) => this.sessionIds.open(id, caller),
       listen: (session, events) => this.listen(session, principal, find, events),
       leave: (session) => {
-        this.sessions.end(session, principal);
+        this.liveSessions.end(session, principal);
         void channel.release(session.key, true);
       },
     });
@@ -275,9 +281,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     const sink = new ResponseSink(response);
-    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
+    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
     if (!leave) throw tooManyOpen('streams');
-    this.open.endBy(response.req, () => sink.end());
+    this.openRequests.endBy(response.req, () => sink.end());
     const reader = {
       open: () => sink.openAnswer(),
       write: (frame: string) => sink.write(frame),
@@ -285,7 +291,13 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
     try {
       const caller = callerOf({ principal, target });
-      await this.resumable.resume(eventId, session, caller, reader, (onLeft) => void closed(response).then(onLeft));
+      await this.resumableStreams.resume(
+        eventId,
+        session,
+        caller,
+        reader,
+        (onLeft) => void closed(response).then(onLeft),
+      );
       await closed(response);
     } finally {
       leave();
@@ -302,9 +314,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
     let end: () => void = () => sink.end();
-    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => end());
+    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => end());
     if (!leave) throw tooManyOpen('streams');
-    this.open.endBy(response.req, () => end());
+    this.openRequests.endBy(response.req, () => end());
     const stop = this.listen(session, principal, find, sink);
     if (!stop) {
       leave();
@@ -334,18 +346,18 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       const now = (await find()).channel;
       if (now instanceof McpRefusal) throw now;
       const callerProfile = profile();
-      if (callerProfile && !callerProfile.isShared) this.sessions.uses(session, principal, now);
+      if (callerProfile && !callerProfile.isShared) this.liveSessions.uses(session, principal, now);
       return now;
     };
     const profile = (): CallerProfile | undefined => {
-      const level = this.sessions.level(session, principal) ?? undefined;
+      const level = this.liveSessions.level(session, principal) ?? undefined;
       if (session.capabilities.length === 0 && level === undefined) return session.shared;
-      return Object.assign(this.input.profileOf(session, principal), { level, mayShare: true as const });
+      return Object.assign(this.clientInput.profileOf(session, principal), { level, mayShare: true as const });
     };
-    const uris = () => this.sessions.uris(session, principal);
-    const era = () => this.sessions.eraOf(session, principal);
+    const uris = () => this.liveSessions.uris(session, principal);
+    const era = () => this.liveSessions.eraOf(session, principal);
     const stream = new SessionStream(open, sink, uris, era, profile);
-    const detach = this.sessions.attach(session, principal, stream);
+    const detach = this.liveSessions.attach(session, principal, stream);
     if (!detach) return null;
     stream.start();
     return () => {
@@ -356,9 +368,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
 
   /** Session with this id; a promise for one from before the start of this process. @throws McpSessionLostError */
   private session(id: string, target: McpServerTarget): ClientSession | Promise<ClientSession> {
-    const session = this.ids.open(id, callerOf(target));
-    if (!session || this.sessions.isEnded(session)) throw new McpSessionLostError();
-    if (!this.sessions.isOld(session)) return session;
+    const session = this.sessionIds.open(id, callerOf(target));
+    if (!session || this.liveSessions.isEnded(session)) throw new McpSessionLostError();
+    if (!this.liveSessions.isOld(session)) return session;
     return this.isLost(session, target).then((isLost) => {
       if (isLost) throw new McpSessionLostError();
       return session;
@@ -370,7 +382,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
    * client that answers requests an upstream session of its own, unless the upstream restores it.
    */
   private async isLost(session: ClientSession, { channel, principal }: McpServerTarget): Promise<boolean> {
-    if (await this.sessions.isForgotten(session, principal)) return true;
+    if (await this.liveSessions.isForgotten(session, principal)) return true;
     if (session.capabilities.length === 0 || channel instanceof McpRefusal) return false;
     const identity = await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy').catch(() => null);
     return identity?.restoresSessions !== true;
@@ -450,8 +462,8 @@ const GAUGES = [
 /** Metrics of open requests, streams and sessions at the MCP endpoints of this process. */
 @Injectable()
 export class McpServerMetrics {
-  constructor(metrics: Metrics, server: McpHttpServer) {
-    for (const [name, help, key] of GAUGES) metrics.gauge(name, help, () => server.stats()[key]);
+  constructor(metrics: Metrics, mcpHttpServer: McpHttpServer) {
+    for (const [name, help, key] of GAUGES) metrics.gauge(name, help, () => mcpHttpServer.stats()[key]);
   }
 }
 

@@ -4,7 +4,7 @@ import type { CallOrigin, CallTiming, Channel, McpReply } from '../protocol/chan
 import type { McpRequestHeaders } from './classify.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import type { ErrorReader } from '../../platform/errors/domain-error.js';
-import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
+import type { HoldingGrant } from '../../platform/http/revocation-registry.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';

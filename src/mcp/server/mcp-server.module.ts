@@ -13,13 +13,13 @@ import { ResumableStreams } from './resume/resumable-streams.js';
 import { LiveSessions } from './sessions/live-sessions.js';
 import { SessionIds } from './sessions/session-ids.js';
 import { SessionMark } from './sessions/session-mark.entity.js';
-import { SessionMarkRepository } from './sessions/session-mark.repository.js';
+import { SessionMarksRepository } from './sessions/session-mark.repository.js';
 import { StreamLimiter } from './sessions/stream-limiter.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { InternalSseStreamsController } from './sse/internal-sse-streams.controller.js';
 import { SseStreams } from './sse/sse-streams.js';
 import { McpTask } from './tasks/mcp-task.entity.js';
-import { McpTaskRepository } from './tasks/mcp-task.repository.js';
+import { McpTasksRepository } from './tasks/mcp-task.repository.js';
 import { TaskRelay } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { UpstreamCalls } from './upstream-calls.js';
@@ -53,7 +53,7 @@ export class McpServerModule {
     api: {
       imports: [TypeOrmModule.forFeature([SessionMark, McpTask])],
       controllers: [InternalPendingCallsController, InternalResumedStreamsController, InternalSseStreamsController],
-      providers: [...MCP_SERVER_PROVIDERS, McpServerMetrics, SessionMarkRepository, McpTaskRepository],
+      providers: [...MCP_SERVER_PROVIDERS, McpServerMetrics, SessionMarksRepository, McpTasksRepository],
       exports: [McpHttpServer],
     },
   }));

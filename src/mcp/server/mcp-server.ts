@@ -41,11 +41,11 @@ const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/initializ
 @Injectable()
 export class McpServer {
   constructor(
-    private readonly legacy: LegacyServer,
-    private readonly modern: ModernServer,
-    private readonly clientRequests: PendingClientRequests,
-    private readonly sessions: LiveSessions,
-    private readonly calls: UpstreamCalls,
+    private readonly legacyServer: LegacyServer,
+    private readonly modernServer: ModernServer,
+    private readonly pendingClientRequests: PendingClientRequests,
+    private readonly liveSessions: LiveSessions,
+    private readonly upstreamCalls: UpstreamCalls,
   ) {}
 
   /**
@@ -100,7 +100,7 @@ export class McpServer {
     request.observer?.received(typeof method === 'string' ? method : null, message.params);
     request.origin.client = request.session?.client ?? clientNameIn(message.params);
     if (typeof method !== 'string') {
-      this.clientRequests.take(request.session, message, request.text);
+      this.pendingClientRequests.take(request.session, message, request.text);
       return sink.reply(202, null);
     }
     if (message.id === undefined) {
@@ -121,8 +121,9 @@ export class McpServer {
       const incoming = { channel, method, params: message.params ?? undefined, paramsText, id, request, sink };
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
-      if (classified.era === 'modern' && classified.envelope) await this.modern.answer(incoming, classified.envelope);
-      else await this.legacy.answer(incoming);
+      if (classified.era === 'modern' && classified.envelope)
+        await this.modernServer.answer(incoming, classified.envelope);
+      else await this.legacyServer.answer(incoming);
     } catch (error) {
       request.observer?.failed(error as Error);
       const { era } = classified;
@@ -143,13 +144,13 @@ export class McpServer {
       const requestId = isObject(message.params) ? message.params.requestId : undefined;
       if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
       const raw = memberText(memberText(text, 'params') ?? '{}', 'requestId');
-      if (raw) this.calls.cancel(request, raw);
+      if (raw) this.upstreamCalls.cancel(request, raw);
       return;
     }
     if (!session || OWN_NOTIFICATIONS.has(method)) return;
     // Clients without state share an upstream session.
-    if (this.sessions.eraOf(session, principal) === undefined) return;
-    this.sessions.notify(session, principal, text);
+    if (this.liveSessions.eraOf(session, principal) === undefined) return;
+    this.liveSessions.notify(session, principal, text);
   }
 }
 

@@ -69,10 +69,10 @@ const DECLINED = 'The call was not carried out: its user declined to open the pa
 @Injectable()
 export class ModernServer {
   constructor(
-    private readonly calls: UpstreamCalls,
-    private readonly pending: PendingInputCalls,
+    private readonly upstreamCalls: UpstreamCalls,
+    private readonly pendingInputCalls: PendingInputCalls,
     private readonly subscriptions: Subscriptions,
-    private readonly toolMetadata: ToolMetadataCache,
+    private readonly toolMetadataCache: ToolMetadataCache,
     private readonly tuning: Tuning,
   ) {}
 
@@ -87,7 +87,10 @@ export class ModernServer {
       return sink.reply(200, resultText(id, discoverResult(identity)));
     }
     if (method === 'subscriptions/listen') {
-      return this.subscriptions.serve(incoming, this.pending.listeningProfile(incoming, envelope.capabilities));
+      return this.subscriptions.serve(
+        incoming,
+        this.pendingInputCalls.listeningProfile(incoming, envelope.capabilities),
+      );
     }
     return this.call(incoming, envelope);
   }
@@ -102,14 +105,14 @@ export class ModernServer {
       return this.call(withoutTask(incoming), envelope);
     }
     if (method === 'tools/call' && isObject(params)) {
-      const marked = this.toolMetadata.headerParams(channel, params.name);
+      const marked = this.toolMetadataCache.headerParams(channel, params.name);
       const fault = marked.length === 0 ? null : paramFault(marked, params.arguments, (name) => request.header(name));
       if (fault) return replyError(incoming, fault.code, fault.message, fault.status);
     }
     let reply: McpReply | null;
     try {
-      const state = mayRequireInput.has(method) ? this.pending.stateOf(incoming) : null;
-      reply = state ? await this.pending.resume(incoming, state) : await this.begin(incoming, envelope);
+      const state = mayRequireInput.has(method) ? this.pendingInputCalls.stateOf(incoming) : null;
+      reply = state ? await this.pendingInputCalls.resume(incoming, state) : await this.begin(incoming, envelope);
       if (reply === null) return replyFailure(incoming, DECLINED, 'modern');
     } catch (error) {
       if (!(error instanceof StateRefusedError)) throw error;
@@ -117,7 +120,7 @@ export class ModernServer {
       if (error.isLost) return replyFailure(incoming, error.message, 'modern');
       return replyError(incoming, rpcCode.invalidParams, error.message);
     }
-    if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadataCache.learn(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
@@ -128,7 +131,7 @@ export class ModernServer {
 
   /** Sends a call. @returns null when the user declined a page that the call requires */
   private async begin(incoming: McpRequest, envelope: Envelope): Promise<McpReply | null> {
-    const { calls, pending } = this;
+    const { upstreamCalls: calls, pendingInputCalls: pending } = this;
     const { era, options } = await this.optionsFor(incoming, envelope);
     const { method, params } = incoming;
     if (isDeclined(params, era === 'legacy' ? () => true : undefined)) return null;

@@ -73,13 +73,13 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
 
   constructor(
     private readonly pubSub: PubSub,
-    private readonly sessions: LiveSessions,
+    private readonly liveSessions: LiveSessions,
   ) {}
 
   /** Subscribes to requests of other processes, and to answers that arrive there. */
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('mcp.requests', ({ id, session, principal, text }) => {
-      const stream = this.sessions.streamOf(session, principal);
+      const stream = this.liveSessions.streamOf(session, principal);
       if (!stream || this.isClosed) return;
       stream.event(text);
       // An id begins with the process that waits for the answer.
@@ -182,8 +182,8 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
 @Injectable()
 export class ClientInput {
   constructor(
-    private readonly sessions: LiveSessions,
-    private readonly requests: PendingClientRequests,
+    private readonly liveSessions: LiveSessions,
+    private readonly pendingClientRequests: PendingClientRequests,
   ) {}
 
   /**
@@ -199,10 +199,10 @@ export class ClientInput {
   } | null {
     const { session, principal, acceptsStream, cancellation } = request;
     if (!session || !acceptsStream || session.capabilities.length === 0) return null;
-    this.sessions.uses(session, principal, channel);
+    this.liveSessions.uses(session, principal, channel);
     const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
       if (canAnswer(session.capabilities, { method, params })) {
-        return this.requests.send(session, { method, params }, sink, cancellation, timeLeft());
+        return this.pendingClientRequests.send(session, { method, params }, sink, cancellation, timeLeft());
       }
       return Promise.resolve(unansweredRequest(method));
     };
@@ -219,9 +219,9 @@ export class ClientInput {
     const onRequest: CallerProfile['onRequest'] = (method, params, ofCall) => {
       const request = { method, params };
       if (!canAnswer(capabilities, request)) return Promise.resolve(unansweredRequest(method));
-      const stream = this.sessions.streamOf(key, principal);
-      if (stream) return this.requests.send(session, request, stream, new Cancellation(), INPUT_MS_MAX);
-      return ofCall ? ofCall(method, params) : this.requests.forward(session, principal, request);
+      const stream = this.liveSessions.streamOf(key, principal);
+      if (stream) return this.pendingClientRequests.send(session, request, stream, new Cancellation(), INPUT_MS_MAX);
+      return ofCall ? ofCall(method, params) : this.pendingClientRequests.forward(session, principal, request);
     };
     return { key, capabilities: passed, onRequest };
   }
@@ -246,7 +246,7 @@ export class ClientInput {
     const answers = await Promise.all(
       requests.map(async ({ key, method, params }) => {
         const sentParams = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
-        const answer = await this.requests.send(
+        const answer = await this.pendingClientRequests.send(
           session,
           { method, params: sentParams },
           sink,

@@ -27,12 +27,12 @@ export class AccessGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
     private readonly admission: Admission,
-    private readonly urls: SignedUrls,
-    private readonly bodies: BodyBudget,
-    private readonly limits: RequestLimits,
-    private readonly forms: PageFormsService,
+    private readonly signedUrls: SignedUrls,
+    private readonly bodyBudget: BodyBudget,
+    private readonly requestLimits: RequestLimits,
+    private readonly pageFormsService: PageFormsService,
     private readonly env: Env,
-    private readonly open: OpenRequests,
+    private readonly openRequests: OpenRequests,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -43,25 +43,25 @@ export class AccessGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<Request & GrantedRequest>();
     const response = context.switchToHttp().getResponse<Response>();
     if (declared === 'public') {
-      if (!UNLIMITED.test(request.path)) this.limits.admitStranger(request, response);
+      if (!UNLIMITED.test(request.path)) this.requestLimits.admitStranger(request, response);
       return true;
     }
-    if (declared.signed && this.urls.opens(request.path, request.query)) {
+    if (declared.signed && this.signedUrls.opens(request.path, request.query)) {
       request.grant = { caller: ANONYMOUS, isSigned: true };
       return true;
     }
     if (declared.page) {
       requireOwnHost(request, this.env);
       if (!['GET', 'HEAD'].includes(request.method)) {
-        this.limits.admitStranger(request, response);
-        request.body = await this.forms.read(request, response);
+        this.requestLimits.admitStranger(request, response);
+        request.body = await this.pageFormsService.read(request, response);
       }
     }
     request.grant = await this.admission.admit(request, response, declared);
-    this.open.removeOnClose(request, response);
+    this.openRequests.removeOnClose(request, response);
     const { caller } = request.grant;
     if (declared.page || caller === ANONYMOUS) return true;
-    this.bodies.admit(request, response, caller.accountId);
+    this.bodyBudget.admit(request, response, caller.accountId);
     request.body = await readJsonBody(request);
     return true;
   }

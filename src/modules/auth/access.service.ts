@@ -71,16 +71,16 @@ export class AccessService implements OnModuleInit {
   };
 
   constructor(
-    private readonly keys: ApiKeysService,
+    private readonly apiKeysService: ApiKeysService,
     private readonly env: Env,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   onModuleInit(): void {
-    this.owners = partOf(this.modules, NamespaceOwners);
-    this.grants = partOf(this.modules, GrantSource);
-    this.tokens = partOf(this.modules, TokenSource);
-    this.sessions = partOf(this.modules, SessionSource);
+    this.owners = partOf(this.moduleRef, NamespaceOwners);
+    this.grants = partOf(this.moduleRef, GrantSource);
+    this.tokens = partOf(this.moduleRef, TokenSource);
+    this.sessions = partOf(this.moduleRef, SessionSource);
   }
 
   /**
@@ -100,7 +100,7 @@ export class AccessService implements OnModuleInit {
     }
     const bearer = BEARER.exec(header)?.[1];
     if (bearer === undefined) throw UnauthenticatedError.malformed(this.tokens?.challenge(request));
-    if (!this.tokens || hasKeyPrefix(bearer)) return this.keys.verify(bearer, request);
+    if (!this.tokens || hasKeyPrefix(bearer)) return this.apiKeysService.verify(bearer, request);
     return this.tokens.verify(bearer, request);
   }
 
@@ -112,7 +112,7 @@ export class AccessService implements OnModuleInit {
 
   /** The name of the key that the caller uses; its id if it was revoked since. */
   async keyName({ keyId }: Caller): Promise<string> {
-    return (await this.keys.nameOf(keyId)) ?? keyId;
+    return (await this.apiKeysService.nameOf(keyId)) ?? keyId;
   }
 
   /**

@@ -37,12 +37,12 @@ export class AccountLimitsRepository implements OnModuleInit {
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly discovery: DiscoveryService,
+    private readonly discoveryService: DiscoveryService,
   ) {}
 
   onModuleInit(): void {
-    for (const provider of this.discovery.getProviders({ metadataKey: AccountQuotas.KEY })) {
-      const { counts = {}, owners = {} } = this.discovery.getMetadataByDecorator(AccountQuotas, provider) ?? {};
+    for (const provider of this.discoveryService.getProviders({ metadataKey: AccountQuotas.KEY })) {
+      const { counts = {}, owners = {} } = this.discoveryService.getMetadataByDecorator(AccountQuotas, provider) ?? {};
       for (const [name, sql] of Object.entries(counts)) this.counts.set(name as AccountLimitName, sql);
       for (const [kind, sql] of Object.entries(owners)) this.owners.set(kind, sql);
     }

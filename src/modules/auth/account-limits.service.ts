@@ -24,7 +24,7 @@ export class AccountLimitsService {
   private readonly creating = new Map<string, Promise<unknown>>();
 
   constructor(
-    private readonly rows: AccountLimitsRepository,
+    private readonly accountLimitsRepository: AccountLimitsRepository,
     private readonly env: Env,
   ) {}
 
@@ -35,13 +35,13 @@ export class AccountLimitsService {
 
   /** The account that owns a program, and how many of its programs may run in one process; null for a deleted program. */
   async programQuota(owner: QuotaOwner): Promise<{ accountId: string; max: number } | null> {
-    const stored = await this.rows.usage(owner, []);
+    const stored = await this.accountLimitsRepository.usage(owner, []);
     return stored && { accountId: stored.accountId, max: this.of(stored.overrides).livePrograms };
   }
 
   /** The limits of an account, and what it uses of them now. @throws NotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
-    const stored = await this.rows.usage({ accountId }, this.rows.accountQuotas);
+    const stored = await this.accountLimitsRepository.usage({ accountId }, this.accountLimitsRepository.accountQuotas);
     if (!stored) throw new NotFoundError('Account not found');
     const limits = this.of(stored.overrides);
     return {
@@ -65,7 +65,7 @@ export class AccountLimitsService {
       }
     }
     const missing = () => new NotFoundError('Account not found');
-    await this.rows
+    await this.accountLimitsRepository
       .set(accountId, changes as Partial<Record<AccountLimitName, number | null>>)
       .catch(onViolation({ foreignKey: missing }));
     return this.usage(accountId);
@@ -102,14 +102,14 @@ export class AccountLimitsService {
    */
   async require(owner: QuotaOwner, added: Growth, within?: EntityManager): Promise<void> {
     const names = Object.keys(added) as AccountLimitName[];
-    const stored = await this.rows.usage(owner, names, within);
+    const stored = await this.accountLimitsRepository.usage(owner, names, within);
     if (!stored) return;
     const limits = this.of(stored.overrides);
     for (const name of names) {
       const used = stored.used[name] ?? 0;
       if (used + (added[name] ?? 0) <= limits[name]) continue;
       const isShare = name === 'logBytesPerDay' && stored.overrides?.logBytesPerDay === undefined;
-      if (isShare && (await this.rows.logBytesToday()) < this.env.sharedLogBytesPerDay) continue;
+      if (isShare && (await this.accountLimitsRepository.logBytesToday()) < this.env.sharedLogBytesPerDay) continue;
       throw new QuotaExceededError(name, used, limits[name]);
     }
   }

@@ -42,10 +42,10 @@ const REPLACED_EXAMPLE = 'This API key was replaced by 7c9e6679-7425-40de-944b-e
 @Controller('accounts')
 export class AccountsController {
   constructor(
-    private readonly accounts: AccountsService,
-    private readonly keys: ApiKeysService,
-    private readonly limits: AccountLimitsService,
-    private readonly members: MembersService,
+    private readonly accountsService: AccountsService,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly accountLimitsService: AccountLimitsService,
+    private readonly membersService: MembersService,
   ) {}
 
   /** Get the account of the API key. */
@@ -53,7 +53,7 @@ export class AccountsController {
   @Access('accounts:read')
   @ApiErrors()
   me(@CurrentCaller() caller: Caller): Promise<AccountDto> {
-    return this.accounts.get(caller.accountId);
+    return this.accountsService.get(caller.accountId);
   }
 
   /** Describe the permissions of the API key of the request. Needs no scope. */
@@ -61,7 +61,7 @@ export class AccountsController {
   @Access('accounts:read')
   @ApiErrors()
   access(@CurrentCaller() caller: Caller): Promise<AccessDto> {
-    return this.keys.accessOf(caller);
+    return this.apiKeysService.accessOf(caller);
   }
 
   /** Create an account (operator). */
@@ -69,7 +69,7 @@ export class AccountsController {
   @Access('accounts:write', { operator: true })
   @ApiErrors(400, 403, 409)
   create(@Body() body: CreateAccountDto): Promise<AccountDto> {
-    return this.accounts.create(body);
+    return this.accountsService.create(body);
   }
 
   /** List the accounts (operator). Newest first. */
@@ -77,7 +77,7 @@ export class AccountsController {
   @Access('accounts:read', { operator: true })
   @ApiErrors(400, 403)
   list(@Query() query: PageQueryDto): Promise<AccountListDto> {
-    return this.accounts.list(query);
+    return this.accountsService.list(query);
   }
 
   /**
@@ -105,7 +105,7 @@ export class AccountsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() body: UpdateAccountDto,
   ): Promise<AccountDto> {
-    return this.accounts.update(id, body);
+    return this.accountsService.update(id, body);
   }
 
   /**
@@ -126,7 +126,7 @@ export class AccountsController {
     },
   )
   remove(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<SuccessDto> {
-    return this.accounts.remove(id);
+    return this.accountsService.remove(id);
   }
 
   /** List organizations of an account. With its role in each, sorted by name. */
@@ -135,7 +135,7 @@ export class AccountsController {
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   memberships(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<MembershipListDto> {
-    return this.members.organizationsOf(id);
+    return this.membersService.organizationsOf(id);
   }
 
   /** Get the limits of an account, and what it uses of them. */
@@ -144,7 +144,7 @@ export class AccountsController {
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   usage(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<AccountUsageDto> {
-    return this.limits.usage(id);
+    return this.accountLimitsService.usage(id);
   }
 
   /** Set limits of an account (operator). */
@@ -156,7 +156,7 @@ export class AccountsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() { limits }: SetAccountLimitsDto,
   ): Promise<AccountUsageDto> {
-    return this.limits.set(id, limits);
+    return this.accountLimitsService.set(id, limits);
   }
 
   /**
@@ -173,7 +173,7 @@ export class AccountsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() body: CreateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
-    return this.keys.create(caller, id, body);
+    return this.apiKeysService.create(caller, id, body);
   }
 
   /** List an account's API keys. Newest first, without the keys themselves. */
@@ -182,7 +182,7 @@ export class AccountsController {
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   listKeys(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<ApiKeyListDto> {
-    return this.keys.list(id);
+    return this.apiKeysService.list(id);
   }
 
   /**
@@ -205,7 +205,7 @@ export class AccountsController {
     @Param('keyId', UuidOr404('API key not found')) keyId: string,
     @Body() body: RotateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
-    return this.keys.rotate(caller, id, keyId, body);
+    return this.apiKeysService.rotate(caller, id, keyId, body);
   }
 
   /**
@@ -224,6 +224,6 @@ export class AccountsController {
     @Param('keyId', UuidOr404('API key not found')) keyId: string,
     @Query() query: RevokeApiKeyQueryDto,
   ): Promise<RevokedApiKeysDto> {
-    return { success: true, revoked: await this.keys.revoke(caller, id, keyId, query) };
+    return { success: true, revoked: await this.apiKeysService.revoke(caller, id, keyId, query) };
   }
 }

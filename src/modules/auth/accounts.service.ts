@@ -21,32 +21,32 @@ import { ApiKeysService } from './api-keys.service.js';
 @Injectable()
 export class AccountsService {
   constructor(
-    @InjectRepository(Account) private readonly accounts: Repository<Account>,
-    private readonly rows: ApiKeysRepository,
-    private readonly keys: ApiKeysService,
-    private readonly access: AccessService,
+    @InjectRepository(Account) private readonly accountRepository: Repository<Account>,
+    private readonly apiKeysRepository: ApiKeysRepository,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly accessService: AccessService,
   ) {}
 
   /** @throws ConflictError when the name is taken */
   async create({ name, kind }: CreateAccountDto): Promise<AccountDto> {
-    const account = this.accounts.create({ name, kind });
+    const account = this.accountRepository.create({ name, kind });
     const taken = () => new ConflictError(`An account named "${name}" already exists`);
-    await this.accounts.insert(account).catch(onViolation({ unique: taken }));
+    await this.accountRepository.insert(account).catch(onViolation({ unique: taken }));
     return toAccountDto(account);
   }
 
   /** One page of the accounts, newest first. */
   async list(query: PageQueryDto): Promise<AccountListDto> {
-    const { offset, pagination } = pageOf(query, await this.accounts.count());
+    const { offset, pagination } = pageOf(query, await this.accountRepository.count());
     if (offset === null) return { accounts: [], pagination };
     const order = { createdAt: 'DESC', id: 'DESC' } as const;
-    const rows = await this.accounts.find({ order, skip: offset, take: pagination.pageSize });
+    const rows = await this.accountRepository.find({ order, skip: offset, take: pagination.pageSize });
     return { accounts: rows.map(toAccountDto), pagination };
   }
 
   /** @throws NotFoundError */
   async get(id: string): Promise<AccountDto> {
-    const account = await this.accounts.findOneBy({ id });
+    const account = await this.accountRepository.findOneBy({ id });
     if (!account) throw new NotFoundError('Account not found');
     return toAccountDto(account);
   }
@@ -62,16 +62,16 @@ export class AccountsService {
     if ((disabled === undefined) === (isOperator === undefined)) {
       throw new InvalidInputError('send either disabled or isOperator');
     }
-    if (isOperator !== undefined && !(await this.rows.setOperator(id, isOperator))) {
+    if (isOperator !== undefined && !(await this.apiKeysRepository.setOperator(id, isOperator))) {
       await this.get(id);
       const last = 'The last operator stays one: make another account an operator first';
       throw new ConflictError(isOperator ? 'A disabled account cannot be an operator: enable it first' : last);
     }
-    if (disabled !== undefined && !(await this.rows.setDisabled(id, disabled))) {
+    if (disabled !== undefined && !(await this.apiKeysRepository.setDisabled(id, disabled))) {
       await this.get(id);
       throw new ConflictError('The account of an operator cannot be disabled');
     }
-    await this.keys.accountChanged(id);
+    await this.apiKeysService.accountChanged(id);
     return this.get(id);
   }
 
@@ -82,13 +82,13 @@ export class AccountsService {
    * @throws NotFoundError; ConflictError naming what it owns, for the last owner of an organization, and for the last operator
    */
   async remove(id: string): Promise<SuccessDto> {
-    const names = await this.access.namespacesOf(id);
+    const names = await this.accessService.namespacesOf(id);
     const owning = () =>
       new ConflictError(
         `The account owns namespaces: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. Transfer or delete them first`,
       );
     if (names.length > 0) throw owning();
-    const removed = await this.rows.remove(id).catch(onViolation({ foreignKey: owning }));
+    const removed = await this.apiKeysRepository.remove(id).catch(onViolation({ foreignKey: owning }));
     if (removed === null) throw new NotFoundError('Account not found');
     if (removed === 'last operator') {
       throw new ConflictError('The last operator stays: make another account an operator first');
@@ -98,7 +98,7 @@ export class AccountsService {
         `The account is the last owner of ${removed.lastOwnerOf}: make another member an owner first`,
       );
     }
-    for (const accountId of [id, ...removed.members]) await this.keys.accountChanged(accountId);
+    for (const accountId of [id, ...removed.members]) await this.apiKeysService.accountChanged(accountId);
     return { success: true };
   }
 }

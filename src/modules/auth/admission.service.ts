@@ -20,9 +20,9 @@ type RoutedRequest = IncomingMessage & { params?: Record<string, string | string
 @Injectable()
 export class Admission {
   constructor(
-    private readonly access: AccessService,
-    private readonly limits: RequestLimits,
-    private readonly open: OpenRequests<Right>,
+    private readonly accessService: AccessService,
+    private readonly requestLimits: RequestLimits,
+    private readonly openRequests: OpenRequests<Right>,
   ) {}
 
   /**
@@ -34,7 +34,7 @@ export class Admission {
    */
   admit(request: RoutedRequest, response: ServerResponse | null, rule: AccessRule): Grant | Promise<Grant> {
     try {
-      const caller = this.access.authenticate(request, rule);
+      const caller = this.accessService.authenticate(request, rule);
       const grant =
         caller instanceof Promise
           ? caller.then((known) => this.authorize(known, request, response, rule))
@@ -47,7 +47,7 @@ export class Admission {
 
   /** To be called when an admitted request has ended, where its response does not tell (`OpenRequests`). */
   ended(request: IncomingMessage): void {
-    this.open.remove(request);
+    this.openRequests.remove(request);
   }
 
   private authorize(
@@ -56,17 +56,18 @@ export class Admission {
     response: ServerResponse | null,
     rule: AccessRule,
   ): Grant | Promise<Grant> {
-    this.limits.admit(request, caller, response);
+    this.requestLimits.admit(request, caller, response);
     const { params = {} } = request;
     const target = {
       owner: rule.owner === undefined ? undefined : String(params[rule.owner]),
       account: rule.account === undefined ? undefined : String(params[rule.account]),
       connectionId: params.connectionId as string | undefined,
     };
-    const grant = this.access.authorize(caller, rule, target);
+    const grant = this.accessService.authorize(caller, rule, target);
     // What else takes long, such as a deletion, may take the right to itself away.
     if (request.method !== 'GET' && actionOf(rule.scope) !== 'call') return grant;
-    const opened = ({ caller: { grant: by } }: Grant) => this.open.add(request, response, { caller, rule, target, by });
+    const opened = ({ caller: { grant: by } }: Grant) =>
+      this.openRequests.add(request, response, { caller, rule, target, by });
     if (!(grant instanceof Promise)) {
       opened(grant);
       return grant;
@@ -78,6 +79,6 @@ export class Admission {
   }
 
   private async refuse(error: unknown, request: IncomingMessage, response: ServerResponse | null): Promise<never> {
-    throw await this.limits.refusal(error, request, response);
+    throw await this.requestLimits.refusal(error, request, response);
   }
 }

@@ -9,7 +9,7 @@ import { WriteBehind } from '../../platform/database/write-behind.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { clientAddress, type RequestOrigin } from '../../platform/http/client-address.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../platform/http/revocation-registry.js';
 import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { repeat } from '../../platform/schedule/repeat.js';
@@ -76,7 +76,7 @@ interface KnownKey {
 export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly known = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));
   private readonly people = new RowCache<Person>(async (accountId) => {
-    const row = await this.rows.findPerson(accountId);
+    const row = await this.apiKeysRepository.findPerson(accountId);
     if (!row) return null;
     return { ...callerFor(accountId), memberships: readMemberships(row.roles), loginsEpoch: row.loginsEpoch };
   });
@@ -89,28 +89,28 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /** The address is found when it is written: behind a proxy that takes 10 µs. */
   private readonly used = new WriteBehind<string, { at: Date; from: RequestOrigin }>('api-keys', (batch) => {
     const uses = [...batch.values()].map(({ at, from }) => ({ at, address: clientAddress(from, this.env.trustProxy) }));
-    return this.rows.saveLastUses([...batch.keys()], uses);
+    return this.apiKeysRepository.saveLastUses([...batch.keys()], uses);
   });
 
   /** The sources of other credentials, whose streams the check of open streams must not end. */
   private others: Pick<SessionSource, 'validAmong'>[] = [];
 
   constructor(
-    @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
-    private readonly rows: ApiKeysRepository,
+    @InjectRepository(ApiKey) private readonly apiKeyRepository: Repository<ApiKey>,
+    private readonly apiKeysRepository: ApiKeysRepository,
     private readonly pubSub: PubSub,
-    private readonly limits: AccountLimitsService,
-    private readonly held: HeldByKeys,
+    private readonly accountLimitsService: AccountLimitsService,
+    private readonly revocationRegistry: RevocationRegistry,
     private readonly schedule: Schedule,
     private readonly env: Env,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   async onModuleInit(): Promise<void> {
     // Only the API holds streams open.
     if (this.env.roles.includes('api')) {
-      const tokens = partOf<TokenSource | null>(this.modules, TokenSource);
-      this.others = [...(tokens ? [tokens] : []), partOf(this.modules, SessionSource)];
+      const tokens = partOf<TokenSource | null>(this.moduleRef, TokenSource);
+      this.others = [...(tokens ? [tokens] : []), partOf(this.moduleRef, SessionSource)];
     }
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId, now }) => this.forget(keyId, now));
     await this.pubSub.subscribe('auth.account-changed', ({ accountId }) => {
@@ -160,9 +160,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const distinct = scopes ? [...new Set(scopes)] : null;
     requireWithin(caller, distinct);
-    const { row, key } = await this.limits
+    const { row, key } = await this.accountLimitsService
       .within({ accountId }, { apiKeys: 1 }, () =>
-        this.keys.manager.transaction(async (tx) => {
+        this.apiKeyRepository.manager.transaction(async (tx) => {
           const made = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
           await tx.insert(ApiKey, made.row);
           return made;
@@ -186,10 +186,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     keyId: string,
     { expiresAt, overlapSeconds = 0 }: RotateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
-    const made = await this.limits.within({ accountId }, { apiKeys: 1 }, () =>
-      this.keys.manager.transaction(async (tx) => {
+    const made = await this.accountLimitsService.within({ accountId }, { apiKeys: 1 }, () =>
+      this.apiKeyRepository.manager.transaction(async (tx) => {
         // Both in the order in which a revocation locks them.
-        await this.rows.lock(tx, [keyId, makerKeyOf(caller) ?? keyId]);
+        await this.apiKeysRepository.lock(tx, [keyId, makerKeyOf(caller) ?? keyId]);
         const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'for_no_key_update' } });
         if (!old) throw new NotFoundError('API key not found');
         requireWithin(caller, old.scopes);
@@ -201,7 +201,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
         const end = new Date(Date.now() + overlapSeconds * 1_000);
         const expiry = old.expiresAt && old.expiresAt < end ? old.expiresAt : end;
         await tx.update(ApiKey, { id: keyId }, { replacedBy: row.id, expiresAt: expiry });
-        await this.rows.moveLogins(tx, keyId, row.id);
+        await this.apiKeysRepository.moveLogins(tx, keyId, row.id);
         return { row, key };
       }),
     );
@@ -212,7 +212,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
   /** Rights of a caller's key, in words. @throws NotFoundError when it was revoked meanwhile */
   async accessOf({ keyId, isOperator }: Caller): Promise<AccessDto> {
-    const row = await this.keys.findOne({ where: { id: keyId }, relations: { account: true } });
+    const row = await this.apiKeyRepository.findOne({ where: { id: keyId }, relations: { account: true } });
     if (!row) throw new NotFoundError('API key not found');
     const { id, name, expiresAt, scopes, account } = row;
     const known = readScopes(scopes);
@@ -230,13 +230,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
   /** The account's keys, newest first, without their clear text. */
   async list(accountId: string): Promise<ApiKeyListDto> {
-    const rows = await this.keys.find({ where: { accountId }, order: { createdAt: 'DESC', id: 'DESC' } });
+    const rows = await this.apiKeyRepository.find({ where: { accountId }, order: { createdAt: 'DESC', id: 'DESC' } });
     return { apiKeys: rows.map(toApiKeyDto) };
   }
 
   /** The name of a key; null for one that was revoked. */
   async nameOf(id: string): Promise<string | null> {
-    const key = await this.keys.findOne({ where: { id }, select: { id: true, name: true } });
+    const key = await this.apiKeyRepository.findOne({ where: { id }, select: { id: true, name: true } });
     return key?.name ?? null;
   }
 
@@ -254,7 +254,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     keyId: string,
     { made = false, now = false }: RevokeApiKeyQueryDto,
   ): Promise<string[]> {
-    const revoked = await this.rows.revoke(accountId, keyId, { made, ofOthers: isOperator });
+    const revoked = await this.apiKeysRepository.revoke(accountId, keyId, { made, ofOthers: isOperator });
     if (revoked.length === 0) throw new NotFoundError('API key not found');
     for (const id of revoked) this.end(id, now);
     return revoked;
@@ -268,14 +268,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /** The memberships as they are now of those of these credentials that are valid, by their ids ({@link Caller.keyId}). */
   async membershipsAmong(ids: string[]): Promise<Map<string, Memberships>> {
     const valid = await this.liveAmong(ids);
-    const rows = await this.rows.rolesOf([...valid]);
+    const rows = await this.apiKeysRepository.rolesOf([...valid]);
     return new Map(rows.map(({ id, roles }) => [id, readMemberships(roles)]));
   }
 
   /** Those of these ids ({@link Caller.keyId}) whose API key, session or login is valid. */
   async liveAmong(ids: string[]): Promise<Set<string>> {
     if (ids.length === 0) return new Set();
-    const valid = await this.rows.validAmong(ids);
+    const valid = await this.apiKeysRepository.validAmong(ids);
     const others = ids.filter((id) => !valid.has(id));
     if (others.length === 0) return valid;
     const good = await Promise.all(this.others.map((source) => source.validAmong(others)));
@@ -291,7 +291,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /** Removes keys that expired more than 30 days ago. Returns how many. */
   async purgeExpired(now: Date): Promise<number> {
     const before = new Date(now.getTime() - EXPIRED_KEPT_DAYS * 24 * 60 * 60 * 1000);
-    const { affected } = await this.keys.delete({ expiresAt: LessThan(before) });
+    const { affected } = await this.apiKeyRepository.delete({ expiresAt: LessThan(before) });
     return affected ?? 0;
   }
 
@@ -330,7 +330,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const key = generateApiKey();
     const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
     return {
-      row: this.keys.create({ ...of, ...secret, madeBy, makerId: caller.accountId, expiresAt: end ?? maker.expiresAt }),
+      row: this.apiKeyRepository.create({
+        ...of,
+        ...secret,
+        madeBy,
+        makerId: caller.accountId,
+        expiresAt: end ?? maker.expiresAt,
+      }),
       key,
     };
   }
@@ -351,13 +357,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   private async load(hash: Buffer): Promise<KnownKey | null> {
-    const row = await this.rows.findByHash(hash);
+    const row = await this.apiKeysRepository.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
     const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled } = row;
     const scopes = readScopes(row.scopes);
     const memberships = readMemberships(row.roles);
     return {
-      caller: { accountId, keyId, isOperator, scopes, memberships, limits: this.limits.of(overrides) },
+      caller: { accountId, keyId, isOperator, scopes, memberships, limits: this.accountLimitsService.of(overrides) },
       expiresAt,
       isDisabled,
     };
@@ -365,7 +371,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
   /** Ends what is held open by keys that have expired, of disabled accounts, or that were revoked and the message was lost. */
   private async checkHeld(): Promise<void> {
-    const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
+    const keyIds = this.revocationRegistry.keyIds.filter((id) => id !== ANONYMOUS.keyId);
     const valid = await this.liveAmong(keyIds);
     for (const id of keyIds) if (!valid.has(id)) this.forget(id);
   }
@@ -383,8 +389,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   private forget(keyId: string, now = false): void {
-    this.held.end(keyId);
-    if (now) this.held.cut(keyId);
+    this.revocationRegistry.end(keyId);
+    if (now) this.revocationRegistry.cut(keyId);
     this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }

@@ -39,7 +39,7 @@ const lastOwner = {
 })
 @Controller('accounts/:organizationId/members')
 export class MembersController {
-  constructor(private readonly members: MembersService) {}
+  constructor(private readonly membersService: MembersService) {}
 
   /** List members of an organization. Sorted by name, for every role except guests. */
   @Get()
@@ -50,7 +50,7 @@ export class MembersController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Query() query: PageQueryDto,
   ): Promise<MemberListDto> {
-    return this.members.list(caller, id, query);
+    return this.membersService.list(caller, id, query);
   }
 
   /**
@@ -71,7 +71,7 @@ export class MembersController {
     @Body() { role }: SetMemberDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<MemberDto | MemberInvitationDto> {
-    const set = await this.members.set(caller, id, accountId, role);
+    const set = await this.membersService.set(caller, id, accountId, role);
     if ('expiresAt' in set) response.status(202);
     return set;
   }
@@ -91,6 +91,6 @@ export class MembersController {
     @Param('accountId', UuidOr404('Member not found')) accountId: string,
     @Query() { revokeKeys = false }: RemoveMemberQueryDto,
   ): Promise<RemovedMemberDto> {
-    return this.members.remove(caller, { organizationId, accountId, revokeKeys });
+    return this.membersService.remove(caller, { organizationId, accountId, revokeKeys });
   }
 }

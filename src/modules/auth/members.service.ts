@@ -41,8 +41,8 @@ export type WaitingInvitation = MemberInvitationDto;
 @Injectable()
 export class MembersService {
   constructor(
-    private readonly rows: MembersRepository,
-    private readonly keys: ApiKeysService,
+    private readonly membersRepository: MembersRepository,
+    private readonly apiKeysService: ApiKeysService,
   ) {}
 
   /**
@@ -51,7 +51,7 @@ export class MembersService {
    * @returns null for one that does not exist, and where the caller is no member
    */
   async find(caller: Caller, nameOrId: string): Promise<{ id: string; name: string; role: Role } | null> {
-    const found = STORABLE.test(nameOrId) ? await this.rows.find(nameOrId) : null;
+    const found = STORABLE.test(nameOrId) ? await this.membersRepository.find(nameOrId) : null;
     if (!found) return null;
     // eslint-disable-next-line no-restricted-syntax -- An organization without members is its own owner.
     const isOwner = caller.isOperator || found.id === caller.accountId;
@@ -62,14 +62,15 @@ export class MembersService {
   /** One page of the members, by name. @throws RoleError for a guest */
   async list(caller: Caller, organizationId: string, query: PageQueryDto): Promise<MemberListDto> {
     if (!caller.isOperator && caller.memberships.get(organizationId) === 'guest') throw new RoleError('guest');
-    const { offset, pagination } = pageOf(query, await this.rows.count(organizationId));
-    const rows = offset === null ? [] : await this.rows.list(organizationId, { offset, limit: pagination.pageSize });
+    const { offset, pagination } = pageOf(query, await this.membersRepository.count(organizationId));
+    const rows =
+      offset === null ? [] : await this.membersRepository.list(organizationId, { offset, limit: pagination.pageSize });
     return { members: rows.map(toMemberDto), pagination };
   }
 
   /** The organizations that an account is a member of, at most 100, by name; without disabled ones. */
   async organizationsOf(accountId: string): Promise<MembershipListDto> {
-    const rows = await this.rows.organizationsOf(accountId);
+    const rows = await this.membersRepository.organizationsOf(accountId);
     return { memberships: rows.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })) };
   }
 
@@ -85,24 +86,27 @@ export class MembersService {
     role: Role,
   ): Promise<MemberDto | MemberInvitationDto> {
     const terms = { organizationId, accountId, role, createdBy: caller.accountId };
-    const stored = await this.rows.set(terms, MAX, !caller.isOperator);
+    const stored = await this.membersRepository.set(terms, MAX, !caller.isOperator);
     if (typeof stored === 'string') throw refusal(stored);
     if ('invitation' in stored) return toMemberInvitationDto(stored.invitation);
-    await this.keys.accountChanged(accountId);
-    if (stored.isFirst) await this.keys.accountChanged(organizationId);
+    await this.apiKeysService.accountChanged(accountId);
+    if (stored.isFirst) await this.apiKeysService.accountChanged(organizationId);
     return toMemberDto(stored.member);
   }
 
   /** One page of the invitations that wait for an account, or of those into an organization, newest first. */
   async invitations(accountId: string, query: PageQueryDto): Promise<MemberInvitationListDto> {
-    const { offset, pagination } = pageOf(query, await this.rows.countInvitations(accountId));
-    const rows = offset === null ? [] : await this.rows.invitations(accountId, { offset, limit: pagination.pageSize });
+    const { offset, pagination } = pageOf(query, await this.membersRepository.countInvitations(accountId));
+    const rows =
+      offset === null
+        ? []
+        : await this.membersRepository.invitations(accountId, { offset, limit: pagination.pageSize });
     return { invitations: rows.map(toMemberInvitationDto), pagination };
   }
 
   /** Makes an account a member by an invitation that waits for it. @throws NotFoundError, ConflictError */
   async accept(accountId: string, id: string): Promise<MembershipDto> {
-    const invitation = await this.rows.findInvitation(accountId, id);
+    const invitation = await this.membersRepository.findInvitation(accountId, id);
     if (!invitation || !(await this.join(invitation, { accountId }))) throw invitationMissing();
     const { memberships } = await this.organizationsOf(accountId);
     const joined = memberships.find(({ organizationId }) => organizationId === invitation.organizationId);
@@ -112,7 +116,7 @@ export class MembersService {
 
   /** Deletes an invitation for an account, or into an organization. @throws NotFoundError */
   async deleteInvitation(accountId: string, id: string): Promise<void> {
-    if (!(await this.rows.deleteInvitation(accountId, id))) throw invitationMissing();
+    if (!(await this.membersRepository.deleteInvitation(accountId, id))) throw invitationMissing();
   }
 
   /**
@@ -123,10 +127,12 @@ export class MembersService {
    */
   async join(invitation: { hash: Buffer; organizationId: string }, who: Joining): Promise<string | null> {
     const taken = () => new ConflictError('Another account has this name: choose another one');
-    const joined = await this.rows.join(invitation, who, MAX, refusal).catch(onViolation({ unique: taken }));
+    const joined = await this.membersRepository
+      .join(invitation, who, MAX, refusal)
+      .catch(onViolation({ unique: taken }));
     if (!joined) return null;
-    await this.keys.accountChanged(joined.accountId);
-    if (joined.isFirst) await this.keys.accountChanged(invitation.organizationId);
+    await this.apiKeysService.accountChanged(joined.accountId);
+    if (joined.isFirst) await this.apiKeysService.accountChanged(invitation.organizationId);
     return joined.accountId;
   }
 
@@ -144,10 +150,10 @@ export class MembersService {
     // eslint-disable-next-line no-restricted-syntax -- A member may leave.
     const isLeaving = accountId === caller.accountId && !revokeKeys;
     if (!isLeaving && !caller.isOperator && role && role !== 'owner') throw new RoleError(role);
-    const removed = await this.rows.remove(organizationId, accountId, revokeKeys);
+    const removed = await this.membersRepository.remove(organizationId, accountId, revokeKeys);
     if (typeof removed === 'string') throw refusal(removed);
-    await this.keys.accountChanged(accountId);
-    if (revokeKeys) for (const { id } of removed.keys) this.keys.end(id);
+    await this.apiKeysService.accountChanged(accountId);
+    if (revokeKeys) for (const { id } of removed.keys) this.apiKeysService.end(id);
     return { success: true, keys: removed.keys, revoked: revokeKeys };
   }
 }

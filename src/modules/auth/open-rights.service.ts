@@ -48,17 +48,17 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   private soon: Promise<void> | undefined;
 
   constructor(
-    private readonly open: OpenRequests<Right>,
-    private readonly access: AccessService,
-    private readonly keys: ApiKeysService,
+    private readonly openRequests: OpenRequests<Right>,
+    private readonly accessService: AccessService,
+    private readonly apiKeysService: ApiKeysService,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.owners = partOf(this.modules, NamespaceOwners);
-    this.grants = partOf(this.modules, GrantSource);
+    this.owners = partOf(this.moduleRef, NamespaceOwners);
+    this.grants = partOf(this.moduleRef, GrantSource);
     const check = () => this.checkSoon();
     await this.pubSub.subscribe('auth.account-changed', check);
     await this.pubSub.subscribe('auth.key-revoked', check);
@@ -82,7 +82,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
 
   /** @param calls false: only of streams and tunnels */
   private async check(calls: boolean): Promise<void> {
-    const open = [...this.open].filter(({ isCall }) => calls || !isCall);
+    const open = [...this.openRequests].filter(({ isCall }) => calls || !isCall);
     if (open.length === 0) return;
     const callers = await this.callersOf(open);
     const facts = await this.factsOf(open, callers);
@@ -108,7 +108,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     const now = callers.get(caller.keyId);
     if (!now) throw UnauthenticatedError.invalid();
     if (rule.owner !== undefined) {
-      const { grant } = (await this.access.authorizeOwned(now, rule, questionOf(rule, target), facts)).caller;
+      const { grant } = (await this.accessService.authorizeOwned(now, rule, questionOf(rule, target), facts)).caller;
       if (!isStillOpen(by, grant, isCall ? tool : undefined)) throw UnauthenticatedError.invalid();
     }
     await check?.();
@@ -118,7 +118,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   private async callersOf(open: OpenRequest<Right>[]): Promise<Map<string, Caller>> {
     const callers = new Map(open.map(({ right: { caller } }) => [caller.keyId, caller]));
     const ids = [...callers.keys()].filter((id) => id !== ANONYMOUS.keyId);
-    const valid = await this.keys.membershipsAmong(ids);
+    const valid = await this.apiKeysService.membershipsAmong(ids);
     for (const id of ids) {
       const memberships = valid.get(id);
       if (memberships) callers.set(id, { ...(callers.get(id) as Caller), memberships });

@@ -4,7 +4,7 @@ import { connect, type AddressInfo } from 'node:net';
 import { describe, expect, jest } from '@jest/globals';
 import { loadEnv } from '../../config/env.js';
 import { Tuning } from '../../config/tuning.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../platform/http/revocation-registry.js';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { NO_MEMBERSHIPS } from './access.types.js';
 import { times } from '../../../test/support/mcp/calls.js';
@@ -26,7 +26,7 @@ describe('the requests of a minute', () => {
     try {
       const env = loadEnv({ ACCOUNT_LIMITS: 'keyRequestsPerMinute=3,requestsPerMinute=5' });
       const tuning = new Tuning({ requestsPerAddress: 2 });
-      const limits = new RequestLimits(env, tuning, new RateCounter(env), new HeldByKeys());
+      const limits = new RequestLimits(env, tuning, new RateCounter(env), new RevocationRegistry());
       const request = { socket: { remoteAddress: '203.0.113.1' }, headers: {} } as IncomingMessage;
       const isAdmitted = (admit: () => void) => {
         try {
@@ -55,7 +55,7 @@ describe('the requests of a minute', () => {
 describe('a call whose client left before it began', () => {
   verifies('limits:calls-at-once', 'is not counted, since its end would not be reported', async () => {
     const env = loadEnv({ ACCOUNT_LIMITS: 'callsAtOnce=1' });
-    const limits = new RequestLimits(env, new Tuning(), new RateCounter(env), new HeldByKeys());
+    const limits = new RequestLimits(env, new Tuning(), new RateCounter(env), new RevocationRegistry());
     const caller = { accountId: 'a', keyId: 'k', isOperator: false, scopes: null, memberships: NO_MEMBERSHIPS };
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');

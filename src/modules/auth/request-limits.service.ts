@@ -6,7 +6,7 @@ import { Env } from '../../config/env.js';
 import { Tuning } from '../../config/tuning.js';
 import { shareOf } from '../../config/workers.js';
 import { clientAddress, isTrusted, peerOf } from '../../platform/http/client-address.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../platform/http/revocation-registry.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RateCounter, WINDOW_SECONDS } from '../../platform/limits/rate-counter.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
@@ -35,8 +35,8 @@ export class RequestLimits {
   constructor(
     private readonly env: Env,
     private readonly tuning: Tuning,
-    private readonly counter: RateCounter,
-    private readonly held: HeldByKeys,
+    private readonly rateCounter: RateCounter,
+    private readonly revocationRegistry: RevocationRegistry,
   ) {}
 
   /**
@@ -50,8 +50,8 @@ export class RequestLimits {
     if (caller === ANONYMOUS) return this.admitStranger(request, response, requests);
     const { keyId, accountId, limits = this.env.accountLimits } = caller;
     const { keyRequestsPerMinute: keyMax, requestsPerMinute: accountMax } = limits;
-    const ofKey = this.counter.add(keyId, requests);
-    const ofAccount = this.counter.add(accountId, requests);
+    const ofKey = this.rateCounter.add(keyId, requests);
+    const ofAccount = this.rateCounter.add(accountId, requests);
     if (response) {
       let policy = this.policies.get(limits);
       if (policy === undefined) {
@@ -72,7 +72,7 @@ export class RequestLimits {
   admitStranger(request: IncomingMessage, response: ServerResponse | null, requests = 1): void {
     const address = this.addressOf(request);
     if (address === null) return;
-    const count = this.counter.add(address, requests);
+    const count = this.rateCounter.add(address, requests);
     const max = this.tuning.requestsPerAddress;
     response?.setHeader('ratelimit-policy', policyOf('address', max));
     response?.setHeader('ratelimit', this.stateOf('address', count, max));
@@ -82,12 +82,12 @@ export class RequestLimits {
   /** Counts a request that was answered with a refusal, by its address. */
   countRefused(request: IncomingMessage): void {
     const address = this.addressOf(request);
-    if (address !== null) this.counter.add(address);
+    if (address !== null) this.rateCounter.add(address);
   }
 
   /** Counts a refresh of a login by its grant. @throws TooManyError */
   admitRefresh(grantId: string): void {
-    if (this.counter.add(`refresh:${grantId}`) > REFRESHES_PER_MINUTE_MAX) {
+    if (this.rateCounter.add(`refresh:${grantId}`) > REFRESHES_PER_MINUTE_MAX) {
       throw this.exceeded('login', REFRESHES_PER_MINUTE_MAX);
     }
   }
@@ -110,7 +110,7 @@ export class RequestLimits {
     }
     // A response whose client has left emits no further event.
     if (response.destroyed) return end();
-    const forget = this.held.addCall(response, [keyId, rootKeyId, grant?.id]);
+    const forget = this.revocationRegistry.addCall(response, [keyId, rootKeyId, grant?.id]);
     response.once('close', () => {
       forget();
       end();
@@ -127,7 +127,7 @@ export class RequestLimits {
     const address = this.addressOf(request);
     if (address === null) return error;
     if (error.isAttempt) {
-      const surplus = (await this.counter.addFailure(address)) - this.env.authFailuresMax;
+      const surplus = (await this.rateCounter.addFailure(address)) - this.env.authFailuresMax;
       if (surplus > 0) {
         const seconds = Math.min(2 ** (surplus - 1), FAILURE_WAIT_SECONDS_MAX);
         return new TooManyError(
@@ -157,10 +157,10 @@ export class RequestLimits {
     const limits = new Map([[ofAccount, ACCOUNT_GUESSES_MAX]]);
     if (address !== null) limits.set(address, this.env.authFailuresMax);
     const keys = [...limits.keys()];
-    const counts = await Promise.all(keys.map((key) => this.counter.addFailure(key)));
+    const counts = await Promise.all(keys.map((key) => this.rateCounter.addFailure(key)));
     if (keys.some((key, i) => counts[i] > (limits.get(key) ?? 0))) return false;
     return async () => {
-      await Promise.all(keys.map((key) => this.counter.forgiveFailure(key)));
+      await Promise.all(keys.map((key) => this.rateCounter.forgiveFailure(key)));
     };
   }
 
@@ -172,11 +172,11 @@ export class RequestLimits {
   }
 
   private stateOf(name: string, count: number, max: number): string {
-    return `"${name}";r=${Math.max(0, max - count)};t=${this.counter.secondsLeft}`;
+    return `"${name}";r=${Math.max(0, max - count)};t=${this.rateCounter.secondsLeft}`;
   }
 
   private exceeded(name: string, max: number): TooManyError {
-    const seconds = this.counter.secondsLeft;
+    const seconds = this.rateCounter.secondsLeft;
     return new TooManyError(
       `This ${name} has sent ${max} requests in this minute, its limit. Try again in ${seconds} s.`,
       seconds,

@@ -72,12 +72,12 @@ export class AuthorizationServerService {
   private callback: (request: IncomingMessage, response: ServerResponse) => Promise<void> = () => Promise.resolve();
 
   constructor(
-    private readonly rows: AuthorizationServerRepository,
-    private readonly tokens: TokensService,
-    private readonly documents: ClientDocuments,
+    private readonly authorizationServerRepository: AuthorizationServerRepository,
+    private readonly tokensService: TokensService,
+    private readonly clientDocuments: ClientDocuments,
     private readonly vault: Vault,
-    private readonly limits: RequestLimits,
-    private readonly bodies: BodyBudget,
+    private readonly requestLimits: RequestLimits,
+    private readonly bodyBudget: BodyBudget,
     private readonly schedule: Schedule,
     private readonly env: Env,
   ) {
@@ -112,11 +112,11 @@ export class AuthorizationServerService {
     };
     allowLoopbackPorts(provider.Client as unknown as Parameters<typeof allowLoopbackPorts>[0]);
     provider.on('server_error', (_context: unknown, error: Error) => this.logger.error(error));
-    provider.on('grant.revoked', (_context: unknown, grantId: string) => this.tokens.end([grantId]));
+    provider.on('grant.revoked', (_context: unknown, grantId: string) => this.tokensService.end([grantId]));
     this.callback = provider.callback();
     this.provider = provider;
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
-      for (const client of await this.rows.sweepCodes()) {
+      for (const client of await this.authorizationServerRepository.sweepCodes()) {
         this.logger.warn(
           `${client} was authorized by its user and did not fetch its token within ${CODE_SECONDS} s: the login failed in the client`,
         );
@@ -133,7 +133,7 @@ export class AuthorizationServerService {
       if (!document || !this.provider) return false;
       this.answering(request, response, async () => {
         if (openToPages(request, response)) return;
-        this.limits.admitStranger(request, response);
+        this.requestLimits.admitStranger(request, response);
         if (method !== 'GET' && method !== 'HEAD')
           return sendJson(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
         response.setHeader('cache-control', 'public, max-age=300');
@@ -154,11 +154,11 @@ export class AuthorizationServerService {
       if (token !== null) form.delete('scope');
       const grantId = token === null ? null : this.refreshTokens.grantOf(token);
       // Refreshes have no limit for their address, but one for their login: one office may have many.
-      if (grantId === null) this.limits.admitStranger(request, response);
-      else this.limits.admitRefresh(grantId);
+      if (grantId === null) this.requestLimits.admitStranger(request, response);
+      else this.requestLimits.admitRefresh(grantId);
       this.spellResources(form);
       await this.serve(request, response, { body: form.toString() });
-      if (grantId !== null && response.statusCode >= 400) this.limits.countRefused(request);
+      if (grantId !== null && response.statusCode >= 400) this.requestLimits.countRefused(request);
     });
     return true;
   }
@@ -197,7 +197,7 @@ export class AuthorizationServerService {
   /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws PageError */
   private async authorize(request: IncomingMessage, response: ServerResponse): Promise<void> {
     requireOwnHost(request, this.env);
-    this.limits.admitStranger(request, response);
+    this.requestLimits.admitStranger(request, response);
     const url = new URL(request.url ?? '', this.env.baseUrl);
     if (url.pathname !== paths.authorize) return this.serve(request, response);
     url.searchParams.set('scope', `${MCP_SCOPE} offline_access`);
@@ -215,13 +215,13 @@ export class AuthorizationServerService {
   }
 
   private async register(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.limits.admitStranger(request, response);
+    this.requestLimits.admitStranger(request, response);
     await this.serve(request, response, { body: await this.bodyOf(request, response) });
   }
 
   /** The body of a request without a key, within the budget of such bodies. */
   private bodyOf(request: IncomingMessage, response: ServerResponse): Promise<string> {
-    this.bodies.admitStranger(request, response, request.url?.startsWith(paths.token) ? 'tokens' : 'forms');
+    this.bodyBudget.admitStranger(request, response, request.url?.startsWith(paths.token) ? 'tokens' : 'forms');
     return readBody(request, Infinity);
   }
 
@@ -236,7 +236,7 @@ export class AuthorizationServerService {
   }
 
   private serve(request: IncomingMessage, response: ServerResponse, changes: Changes = {}): Promise<void> {
-    return this.documents.askedBy(this.limits.addressOf(request), () =>
+    return this.clientDocuments.askedBy(this.requestLimits.addressOf(request), () =>
       this.callback(this.forLibrary(request, changes), response),
     );
   }
@@ -293,16 +293,16 @@ export class AuthorizationServerService {
   private configuration({ errors, interactionPolicy, default: Provider }: Library): Configuration {
     const { env } = this;
     const store: ModelStore = {
-      rows: this.rows,
+      rows: this.authorizationServerRepository,
       vault: this.vault,
       logger: this.logger,
       grantSeconds: GRANT_SECONDS,
       refreshTokens: this.refreshTokens,
-      asker: () => this.documents.asker ?? '',
+      asker: () => this.clientDocuments.asker ?? '',
       used: () => Provider.ctx?.oidc.entities.RotatedRefreshToken?.jti ?? null,
       endGrant: async (id) => {
-        await this.rows.deleteGrant(id);
-        this.tokens.end([id]);
+        await this.authorizationServerRepository.deleteGrant(id);
+        this.tokensService.end([id]);
       },
       invalidGrant: (words) => new errors.InvalidGrant(words),
       usedAssertion: () => new errors.InvalidClientAuth('client assertion tokens must only be used once'),
@@ -402,7 +402,7 @@ export class AuthorizationServerService {
         },
       },
       extraClientMetadata: clientMetadataExtension(errors.CustomOIDCProviderError, env.oauthRedirectHosts),
-      fetch: this.documents.fetch,
+      fetch: this.clientDocuments.fetch,
       fetchResponseBodyLimits: {
         'client_id metadata document': CLIENT_DOCUMENT_BYTES_MAX,
         jwks_uri: CLIENT_DOCUMENT_BYTES_MAX,

@@ -82,9 +82,9 @@ export class ClientDocuments {
   private readonly askers = new AsyncLocalStorage<string | null>();
 
   constructor(
-    private readonly egress: DocumentEgress,
-    private readonly store: ClientDocumentStore,
-    private readonly counter: RateCounter,
+    private readonly documentEgress: DocumentEgress,
+    private readonly clientDocumentStore: ClientDocumentStore,
+    private readonly rateCounter: RateCounter,
   ) {}
 
   /** Runs work for an asker, by the key of its address; null for one that is not known. Its fetches count as the asker's. */
@@ -131,7 +131,7 @@ export class ClientDocuments {
   private async load(url: string): Promise<Remembered> {
     try {
       const body = await this.request(url);
-      if (Buffer.byteLength(body) <= COPY_BYTES_MAX) await this.store.write(url, body);
+      if (Buffer.byteLength(body) <= COPY_BYTES_MAX) await this.clientDocumentStore.write(url, body);
       return { outcome: body, until: Date.now() + FRESH_S * 1000 };
     } catch (error) {
       if (!(error instanceof ClientDocumentError)) throw error;
@@ -145,7 +145,7 @@ export class ClientDocuments {
     const { asker } = this;
     const host = `host:${new URL(address).host}`;
     const leave = this.fetches.enter(asker === null ? host : [host, asker]);
-    if (!leave || asker === null || this.counter.add(`documents:${asker}`) <= ASKER_FETCHES_MAX) return leave;
+    if (!leave || asker === null || this.rateCounter.add(`documents:${asker}`) <= ASKER_FETCHES_MAX) return leave;
     leave();
     return null;
   }
@@ -160,7 +160,7 @@ export class ClientDocuments {
 
   /** The last good copy of a document, or the pinned one. */
   private async copyOf(url: string): Promise<string | undefined> {
-    return (await this.store.read(url)) ?? pinnedClients.get(url);
+    return (await this.clientDocumentStore.read(url)) ?? pinnedClients.get(url);
   }
 
   /** @throws ClientDocumentError for anything but a good document */
@@ -174,7 +174,7 @@ export class ClientDocuments {
     let status: number;
     let bytes: Buffer | null;
     try {
-      const { answer } = await follow(this.egress, url, { headers, signal, redirectsMax: 0 });
+      const { answer } = await follow(this.documentEgress, url, { headers, signal, redirectsMax: 0 });
       status = answer.statusCode;
       bytes = await readWithin(answer.body, CLIENT_DOCUMENT_BYTES_MAX);
     } catch (error) {

@@ -59,15 +59,15 @@ type Asked = Awaited<ReturnType<ConsentController['asked']>>;
 @Controller('consent')
 export class ConsentController {
   constructor(
-    private readonly server: AuthorizationServerService,
-    private readonly rows: AuthorizationServerRepository,
-    private readonly tokens: TokensService,
-    private readonly access: AccessService,
-    private readonly keys: ApiKeysService,
-    private readonly sessions: SessionsService,
-    private readonly signIn: SignInService,
-    private readonly requests: AccessRequestsService,
-    private readonly forms: PageFormsService,
+    private readonly authorizationServerService: AuthorizationServerService,
+    private readonly authorizationServerRepository: AuthorizationServerRepository,
+    private readonly tokensService: TokensService,
+    private readonly accessService: AccessService,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly sessionsService: SessionsService,
+    private readonly signInService: SignInService,
+    private readonly accessRequestsService: AccessRequestsService,
+    private readonly pageFormsService: PageFormsService,
     private readonly env: Env,
   ) {}
 
@@ -75,11 +75,11 @@ export class ConsentController {
   async show(@Req() request: Request, @Res() response: Response): Promise<void> {
     requireOwnHost(request, this.env);
     const asked = await this.asked(request, response);
-    const person = await this.sessions.current(request);
+    const person = await this.sessionsService.current(request);
     const { client, resource, prompts } = asked;
     if (!person) {
       const form = { next: request.path, name: '', fault: null, action: '../login', app: client.name };
-      return this.signIn.show(request, response, form);
+      return this.signInService.show(request, response, form);
     }
     const found = await this.findTarget(asked, person);
     const form = {
@@ -96,7 +96,7 @@ export class ConsentController {
     const { target } = found;
     const grant = this.grantOf(request, asked, person, target);
     const isAsked = prompts.some((prompt) => prompt !== 'none');
-    if (!isAsked && isExactHttps(asked.redirectUri) && (await this.rows.isRemembered(grant))) {
+    if (!isAsked && isExactHttps(asked.redirectUri) && (await this.authorizationServerRepository.isRemembered(grant))) {
       return this.allow(request, response, { ...grant, isRemembered: true });
     }
     const { redirectUri } = asked;
@@ -106,18 +106,18 @@ export class ConsentController {
 
   @Post(':uid')
   async decide(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.forms.read(request, response);
+    const form = await this.pageFormsService.read(request, response);
     const asked = await this.asked(request, response);
     const answer = form.get('answer');
     if (answer === 'other') {
-      await this.sessions.end(request, response);
+      await this.sessionsService.end(request, response);
       return redirectTo(response, request.path);
     }
     if (answer === 'deny') {
       const refusal = { error: 'access_denied', error_description: 'the person did not allow it' };
-      return redirectTo(response, await this.server.finish(request, response, refusal));
+      return redirectTo(response, await this.authorizationServerService.finish(request, response, refusal));
     }
-    const person = await this.sessions.current(request);
+    const person = await this.sessionsService.current(request);
     if (!person) return redirectTo(response, request.path);
     // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
     if (form.get('account') !== person.accountId) {
@@ -131,7 +131,7 @@ export class ConsentController {
     const found = await this.findTarget(asked, person);
     if (answer === 'ask' && found && !found.isOpen) {
       const text = (form.get('text') ?? '').slice(0, 500).replace(/[\p{Cc}\p{Cs}]/gu, ' ');
-      await this.requests.ask(person, found.target, text);
+      await this.accessRequestsService.ask(person, found.target, text);
       const view = { clientName: asked.client.name, action: request.path };
       return sendPage(response, askedPage(this.env, { ...view, formToken: formToken(this.env, request, response) }));
     }
@@ -143,7 +143,7 @@ export class ConsentController {
 
   /** @throws PageError when no authorization of this browser waits */
   private async asked(request: Request, response: Response) {
-    const interaction = await this.server.interaction(request, response);
+    const interaction = await this.authorizationServerService.interaction(request, response);
     if (!interaction || interaction.uid !== request.params.uid) throw expired();
     const {
       client_id: clientId,
@@ -151,7 +151,7 @@ export class ConsentController {
       resource,
       prompt,
     } = interaction.params as Record<string, string>;
-    const client = await this.server.client(clientId);
+    const client = await this.authorizationServerService.client(clientId);
     if (!client) throw expired();
     return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
   }
@@ -162,10 +162,10 @@ export class ConsentController {
    */
   private async findTarget({ resource }: Asked, { accountId }: SignedIn) {
     const endpoint = endpointOfResource(resource, this.env);
-    const target = endpoint && (await this.rows.findTarget(endpoint, accountId));
-    const caller = await this.keys.callerOf(accountId);
+    const target = endpoint && (await this.authorizationServerRepository.findTarget(endpoint, accountId));
+    const caller = await this.apiKeysService.callerOf(accountId);
     if (!target || !caller) return null;
-    const isOpen = this.access.may(caller, 'call', target);
+    const isOpen = this.accessService.may(caller, 'call', target);
     return isOpen || target.visibility === 'restricted' ? { target, isOpen } : null;
   }
 
@@ -194,10 +194,12 @@ export class ConsentController {
   }
 
   private async allow(request: Request, response: Response, grant: NewGrant): Promise<void> {
-    const ended = await this.rows.saveGrant(grant).catch(onViolation({ foreignKey: nothingHere }));
-    this.tokens.end(ended);
+    const ended = await this.authorizationServerRepository
+      .saveGrant(grant)
+      .catch(onViolation({ foreignKey: nothingHere }));
+    this.tokensService.end(ended);
     const { id: grantId, accountId } = grant;
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
-    redirectTo(response, await this.server.finish(request, response, result));
+    redirectTo(response, await this.authorizationServerService.finish(request, response, result));
   }
 }

@@ -17,8 +17,8 @@ const PAGE_GRANTS = 100;
 @Controller('me/access')
 export class GrantedAccessController {
   constructor(
-    private readonly rows: AuthorizationServerRepository,
-    private readonly tokens: TokensService,
+    private readonly authorizationServerRepository: AuthorizationServerRepository,
+    private readonly tokensService: TokensService,
     private readonly env: Env,
   ) {}
 
@@ -32,7 +32,7 @@ export class GrantedAccessController {
   ): Promise<void> {
     const page = typeof asked === 'string' && /^[1-9]\d{0,3}$/.test(asked) ? Number(asked) : 1;
     const offset = (page - 1) * PAGE_GRANTS;
-    const grants = await this.rows.grantsOf(accountId, { offset, limit: PAGE_GRANTS + 1 });
+    const grants = await this.authorizationServerRepository.grantsOf(accountId, { offset, limit: PAGE_GRANTS + 1 });
     const shown = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null };
     sendFramed(this.env, request, response, accountName, (token) => accessPage(shown, token));
   }
@@ -45,7 +45,8 @@ export class GrantedAccessController {
     @Res() response: Response,
   ): Promise<void> {
     const id = form.get('grant');
-    if (isUUID(id) && (await this.rows.deleteOwnGrant(String(id), accountId))) this.tokens.end([String(id)]);
+    if (isUUID(id) && (await this.authorizationServerRepository.deleteOwnGrant(String(id), accountId)))
+      this.tokensService.end([String(id)]);
     redirectTo(response, 'access');
   }
 }

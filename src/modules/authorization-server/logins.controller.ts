@@ -13,7 +13,7 @@ import { LoginsService } from './logins.service.js';
 @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
 @Controller('accounts/:accountId/logins')
 export class LoginsController {
-  constructor(private readonly logins: LoginsService) {}
+  constructor(private readonly loginsService: LoginsService) {}
 
   /** List the logins of an account. Newest first: browsers that are signed in, the password, and MCP clients that were let in. */
   @Get()
@@ -23,7 +23,7 @@ export class LoginsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Query() query: PageQueryDto,
   ): Promise<LoginListDto> {
-    return this.logins.list(id, query);
+    return this.loginsService.list(id, query);
   }
 
   /** End all logins of an account, the password included. Its API keys stay. */
@@ -32,7 +32,7 @@ export class LoginsController {
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   async endAll(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<SuccessDto> {
-    await this.logins.endAll(id);
+    await this.loginsService.endAll(id);
     return { success: true };
   }
 
@@ -49,7 +49,7 @@ export class LoginsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Param('loginId') loginId: string,
   ): Promise<SuccessDto> {
-    await this.logins.end(id, loginId);
+    await this.loginsService.end(id, loginId);
     return { success: true };
   }
 }

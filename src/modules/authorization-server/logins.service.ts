@@ -13,15 +13,15 @@ import { TokensService } from './tokens.service.js';
 @Injectable()
 export class LoginsService {
   constructor(
-    private readonly rows: AuthorizationServerRepository,
-    private readonly tokens: TokensService,
-    private readonly sessions: SessionsService,
-    private readonly passwords: PasswordsService,
+    private readonly authorizationServerRepository: AuthorizationServerRepository,
+    private readonly tokensService: TokensService,
+    private readonly sessionsService: SessionsService,
+    private readonly passwordsService: PasswordsService,
   ) {}
 
   /** Newest first. */
   async list(accountId: string, query: PageQueryDto): Promise<LoginListDto> {
-    const rows = await this.rows.loginsOf(accountId);
+    const rows = await this.authorizationServerRepository.loginsOf(accountId);
     const { offset, pagination } = pageOf(query, rows.length);
     const page = offset === null ? [] : rows.slice(offset, offset + pagination.pageSize);
     return { logins: page.map(toLoginDto), pagination };
@@ -35,20 +35,20 @@ export class LoginsService {
   async end(accountId: string, id: string): Promise<void> {
     const isEnded =
       id === 'password'
-        ? await this.passwords.remove(accountId)
-        : isUUID(id) && ((await this.sessions.endById(id, accountId)) || (await this.endGrant(id, accountId)));
+        ? await this.passwordsService.remove(accountId)
+        : isUUID(id) && ((await this.sessionsService.endById(id, accountId)) || (await this.endGrant(id, accountId)));
     if (!isEnded) throw new NotFoundError('Login not found');
   }
 
   /** Ends all logins of an account. Its API keys stay. */
   async endAll(accountId: string): Promise<void> {
-    await this.passwords.endLogins(accountId);
-    this.tokens.end(await this.rows.deleteGrantsOf(accountId));
+    await this.passwordsService.endLogins(accountId);
+    this.tokensService.end(await this.authorizationServerRepository.deleteGrantsOf(accountId));
   }
 
   private async endGrant(id: string, accountId: string): Promise<boolean> {
-    if (!(await this.rows.deleteOwnGrant(id, accountId))) return false;
-    this.tokens.end([id]);
+    if (!(await this.authorizationServerRepository.deleteOwnGrant(id, accountId))) return false;
+    this.tokensService.end([id]);
     return true;
   }
 }

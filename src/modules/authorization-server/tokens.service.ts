@@ -11,7 +11,7 @@ import { readMemberships } from '../auth/memberships.access.js';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../platform/http/revocation-registry.js';
 import { hashSecret } from '../../platform/http/secrets.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
@@ -36,14 +36,14 @@ interface KnownToken {
 export class TokensService implements TokenSource, OnModuleInit, OnApplicationShutdown {
   private readonly known = new RowCache<KnownToken>((token) => this.load(token));
   private readonly used = new WriteBehind<string, Date>('oauth grants', (batch) =>
-    this.rows.saveLastUses([...batch.keys()], [...batch.values()]),
+    this.authorizationServerRepository.saveLastUses([...batch.keys()], [...batch.values()]),
   );
 
   constructor(
-    private readonly rows: AuthorizationServerRepository,
-    private readonly keys: ApiKeysService,
-    private readonly limits: AccountLimitsService,
-    private readonly held: HeldByKeys,
+    private readonly authorizationServerRepository: AuthorizationServerRepository,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly accountLimitsService: AccountLimitsService,
+    private readonly revocationRegistry: RevocationRegistry,
     private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
@@ -79,7 +79,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   validAmong(ids: string[]): Promise<Set<string>> {
-    return this.rows.grantsAmong(ids);
+    return this.authorizationServerRepository.grantsAmong(ids);
   }
 
   /** Ends grants that were deleted: at once in this process, within 5 s in every other. */
@@ -104,7 +104,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   private async load(token: string): Promise<KnownToken | null> {
-    const row = await this.rows.findToken(hashSecret(token));
+    const row = await this.authorizationServerRepository.findToken(hashSecret(token));
     if (!row) return null;
     const { connectionId, namespace, slug } = row;
     if (slug === null && namespace === null) return null;
@@ -115,7 +115,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
           ? { kind: 'namespace', namespace: String(namespace) }
           : { kind: 'connection', namespace: String(namespace), connectionId };
     const { accountId, grantId, rootKeyId, expiresAt, overrides, roles } = row;
-    const limits = this.limits.of(overrides);
+    const limits = this.accountLimitsService.of(overrides);
     const caller = {
       accountId,
       keyId: grantId,
@@ -130,7 +130,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   private forget(grantId: string): void {
-    this.held.end(grantId);
+    this.revocationRegistry.end(grantId);
     this.known.dropWhere(({ caller }) => caller.keyId === grantId);
     this.used.delete(grantId);
   }

@@ -8,7 +8,7 @@ import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import type { SetConnectionDto, ToolsDto } from './core/connection.dto.js';
 import { type TargetKind } from './core/connection.entity.js';
-import { ConnectionRepository, FIRST_CHECK } from './core/connection.repository.js';
+import { ConnectionsRepository, FIRST_CHECK } from './core/connection.repository.js';
 import { type NewTarget } from './core/connection-target.js';
 import { neverCalled, uplinkWaiting } from './core/connection-status.js';
 import { ConnectionValues } from './core/connection-values.js';
@@ -30,21 +30,21 @@ interface PreparedTarget {
 @Injectable()
 export class ConnectionCreation {
   constructor(
-    private readonly dataSource: DataSource,
-    private readonly repository: ConnectionRepository,
-    private readonly targets: TargetResolver,
-    private readonly values: ConnectionValues,
-    private readonly servers: ServersService,
-    private readonly mocks: MockCreation,
-    private readonly sources: SourceCompiler,
-    private readonly limits: AccountLimitsService,
+    private readonly database: DataSource,
+    private readonly connectionsRepository: ConnectionsRepository,
+    private readonly targetResolver: TargetResolver,
+    private readonly connectionValues: ConnectionValues,
+    private readonly serversService: ServersService,
+    private readonly mockCreation: MockCreation,
+    private readonly sourceCompiler: SourceCompiler,
+    private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
   /** Resolves the target of a new connection. @throws InvalidInputError, InvalidSourceError, KeyScopeError, GrantLevelError */
   async prepare(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<PreparedTarget> {
-    const target = await this.targets.resolve(namespace, body, caller);
-    if (target.source) Object.assign(target, await this.sources.check(target.source, namespace.id));
-    return { target, mock: await this.mocks.prepare(namespace, target, body.mock, caller) };
+    const target = await this.targetResolver.resolve(namespace, body, caller);
+    if (target.source) Object.assign(target, await this.sourceCompiler.check(target.source, namespace.id));
+    return { target, mock: await this.mockCreation.prepare(namespace, target, body.mock, caller) };
   }
 
   /** @returns the row's id; null if the connection id is taken */
@@ -56,10 +56,13 @@ export class ConnectionCreation {
   ): Promise<string | null> {
     const id = randomUUID();
     const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
-    const { oauth, secret } = this.values.oauthOf({ id, oauth: null, sealedOauthSecret: null }, sentOauth ?? null);
+    const { oauth, secret } = this.connectionValues.oauthOf(
+      { id, oauth: null, sealedOauthSecret: null },
+      sentOauth ?? null,
+    );
     const row = {
       ...target,
-      ...(target.targetKind === 'url' && this.values.sealUrl(id, target.mcpUrl)),
+      ...(target.targetKind === 'url' && this.connectionValues.sealUrl(id, target.mcpUrl)),
       source: target.source as object | null,
       id,
       namespaceId: namespace.id,
@@ -69,10 +72,10 @@ export class ConnectionCreation {
       tools: toStoredTools(tools),
       callTimeoutMs: callTimeoutMs ?? null,
       mock: mock?.enabled ? (mock.scenario === undefined ? {} : { scenario: mock.scenario }) : null,
-      sealedHeaders: this.values.sealHeaders(id, headers),
-      sealedQuery: this.values.sealQuery(id, query),
+      sealedHeaders: this.connectionValues.sealHeaders(id, headers),
+      sealedQuery: this.connectionValues.sealQuery(id, query),
       oauth,
-      sealedOauthSecret: this.values.sealOauthSecret(id, secret),
+      sealedOauthSecret: this.connectionValues.sealOauthSecret(id, secret),
       statusState: status.state,
       statusReason: status.reason,
       statusMessage: status.message,
@@ -80,15 +83,15 @@ export class ConnectionCreation {
     };
     try {
       const quotas = { connections: 1, connectionsPerNamespace: 1 };
-      const isNew = await this.limits.within({ namespaceId: namespace.id }, quotas, () =>
-        this.dataSource.transaction(async (tx) => {
-          const isInserted = await this.repository.insert(row, tx);
-          if (isInserted && newMock) await this.mocks.insert(id, newMock, tx);
+      const isNew = await this.accountLimitsService.within({ namespaceId: namespace.id }, quotas, () =>
+        this.database.transaction(async (tx) => {
+          const isInserted = await this.connectionsRepository.insert(row, tx);
+          if (isInserted && newMock) await this.mockCreation.insert(id, newMock, tx);
           return isInserted;
         }),
       );
       if (!isNew) return null;
-      if (target.serverId !== null) this.servers.countUse(target.serverId);
+      if (target.serverId !== null) this.serversService.countUse(target.serverId);
       return id;
     } catch (error) {
       if (isForeignKeyViolation(error)) throw new ResourceNotFoundError();

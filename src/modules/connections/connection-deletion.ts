@@ -9,18 +9,18 @@ import { CredentialsService } from '../oauth/credentials.service.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionReader } from './core/connection-reader.js';
 import { Connection } from './core/connection.entity.js';
-import { ConnectionRepository } from './core/connection.repository.js';
+import { ConnectionsRepository } from './core/connection.repository.js';
 import { ResourceNotFoundError } from './core/connections.errors.js';
 
 /** Deletes connections, and what they hold open. */
 @Injectable()
 export class ConnectionDeletion implements NamespaceDeletion {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly repository: ConnectionRepository,
-    private readonly reader: ConnectionReader,
-    private readonly handles: ConnectionHandles,
-    private readonly credentials: CredentialsService,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
+    private readonly connectionsRepository: ConnectionsRepository,
+    private readonly connectionReader: ConnectionReader,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly credentialsService: CredentialsService,
     private readonly hosting: Hosting,
   ) {}
 
@@ -30,32 +30,32 @@ export class ConnectionDeletion implements NamespaceDeletion {
    * @throws ResourceNotFoundError
    */
   async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
-    const { id } = await this.reader.find(namespace, connectionId);
+    const { id } = await this.connectionReader.find(namespace, connectionId);
     // Before the row is deleted: its tokens are deleted with it, and could not be revoked afterwards.
-    await this.handles.prepareEnd(id);
-    await this.credentials.remove({ kind: 'connection', id });
+    await this.connectionHandles.prepareEnd(id);
+    await this.credentialsService.remove({ kind: 'connection', id });
     if (!(await this.delete(id))) throw new ResourceNotFoundError();
     return { success: true };
   }
 
   /** Deletes the row of a connection and ends its session. @returns false if there was none */
   async delete(id: string): Promise<boolean> {
-    const deleted = await this.repository.delete(id);
+    const deleted = await this.connectionsRepository.delete(id);
     if (!deleted) return false;
-    await this.handles.deleted(deleted);
+    await this.connectionHandles.deleted(deleted);
     if (deleted.targetKind === 'source') await this.hosting.forget(id);
     return true;
   }
 
   endLogins(namespaceIds: string[], tx: EntityManager): Promise<void> {
-    return this.repository.endLogins(namespaceIds, tx);
+    return this.connectionsRepository.endLogins(namespaceIds, tx);
   }
 
   async revokeTokens(namespaceIds: string[]): Promise<void> {
     for (const namespaceId of namespaceIds) {
       for (;;) {
-        const ids = await this.repository.idsWithTokens(namespaceId);
-        for (const id of ids) await this.credentials.remove({ kind: 'connection', id });
+        const ids = await this.connectionsRepository.idsWithTokens(namespaceId);
+        for (const id of ids) await this.credentialsService.remove({ kind: 'connection', id });
         if (ids.length === 0) break;
       }
     }
@@ -63,12 +63,12 @@ export class ConnectionDeletion implements NamespaceDeletion {
 
   /** Reads what a namespace's deletion will delete. The result revokes its tokens and stops its modules. */
   async prepareDeletion({ id: namespaceId }: OwnedNamespace): Promise<() => void> {
-    const revoke = await this.credentials.prepareRevocation(
+    const revoke = await this.credentialsService.prepareRevocation(
       'connection',
-      await this.repository.idsWithTokens(namespaceId),
+      await this.connectionsRepository.idsWithTokens(namespaceId),
     );
     const where = { namespaceId, targetKind: 'source' } as const;
-    const modules = await this.connections.find({ where, select: { id: true } });
+    const modules = await this.connectionRepository.find({ where, select: { id: true } });
     return () => {
       revoke();
       for (const { id } of modules) void this.hosting.forget(id);

@@ -16,10 +16,10 @@ import { targetOf } from './mcp-trial.service.js';
 @ConnectionController('mcp')
 export class ConnectionMcpController {
   constructor(
-    private readonly handles: ConnectionHandles,
-    private readonly server: McpHttpServer,
-    private readonly recorder: LogRecorder,
-    private readonly open: OpenRequests,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly mcpHttpServer: McpHttpServer,
+    private readonly logRecorder: LogRecorder,
+    private readonly openRequests: OpenRequests,
   ) {}
 
   /**
@@ -38,7 +38,7 @@ export class ConnectionMcpController {
   @ApiErrors(400, 404, pageRefused)
   serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const origin = originOf(request.grant.caller);
-    return this.recorder.record(request, origin, response, (record) => this.handle(request, response, record));
+    return this.logRecorder.record(request, origin, response, (record) => this.handle(request, response, record));
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */
@@ -55,8 +55,8 @@ export class ConnectionMcpController {
 
   private handle(request: FastPathRequest, response: ServerResponse, record?: CallRecord): Promise<void> {
     const { connectionId } = request.params as { connectionId: string };
-    const find = () => targetOf(this.handles, request.grant, connectionId, record);
-    this.open.checkWhileOpen(request, find);
-    return this.server.serve(request, response, find, record);
+    const find = () => targetOf(this.connectionHandles, request.grant, connectionId, record);
+    this.openRequests.checkWhileOpen(request, find);
+    return this.mcpHttpServer.serve(request, response, find, record);
   }
 }

@@ -49,9 +49,9 @@ const IS_MCP_ENDPOINT = /^\/connect\/[^/]+\/(?:[^/]+\/mcp|\.mcp)\/?$/;
 @ApiParam(namespaceParam)
 export class ConnectionsController {
   constructor(
-    private readonly connections: ConnectionsService,
-    private readonly reader: ConnectionReader,
-    private readonly handles: ConnectionHandles,
+    private readonly connectionsService: ConnectionsService,
+    private readonly connectionReader: ConnectionReader,
+    private readonly connectionHandles: ConnectionHandles,
     private readonly env: Env,
   ) {}
 
@@ -66,7 +66,7 @@ export class ConnectionsController {
     @CurrentCaller() caller: Caller,
     @Body() { reason }: SuspensionDto,
   ): Promise<SuccessDto> {
-    await this.handles.suspend(namespace, id, caller, reason);
+    await this.connectionHandles.suspend(namespace, id, caller, reason);
     return { success: true };
   }
 
@@ -90,7 +90,7 @@ export class ConnectionsController {
     @Body() body: SetConnectionDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ConnectionDto> {
-    const { created, connection } = await this.connections.set(namespace, id, body, caller);
+    const { created, connection } = await this.connectionsService.set(namespace, id, body, caller);
     response.status(created ? 201 : 200);
     this.hint(response, connection);
     return connection;
@@ -112,7 +112,7 @@ export class ConnectionsController {
     @Body() body: SetConnectionDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ConnectionDto> {
-    const connection = await this.connections.create(namespace, body, caller);
+    const connection = await this.connectionsService.create(namespace, body, caller);
     // Relative, so that it is right for the short form and behind every proxy.
     response.location(`${namespace.name}/${connection.connectionId}`);
     this.hint(response, connection);
@@ -144,7 +144,7 @@ export class ConnectionsController {
     @Query() query: ConnectionQueryDto,
     @MetadataFilters() metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
-    return this.reader.list(namespace, caller, query, metadata);
+    return this.connectionReader.list(namespace, caller, query, metadata);
   }
 
   /**
@@ -161,7 +161,7 @@ export class ConnectionsController {
     @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
   ): Promise<ConnectionDto> {
-    return this.connections.get(namespace, id, caller);
+    return this.connectionsService.get(namespace, id, caller);
   }
 
   /** Delete a connection and end its MCP session. Spec 4.4. */
@@ -170,7 +170,7 @@ export class ConnectionsController {
   @Access('connections:write', ownConnectionsOnly)
   @ApiErrors(404)
   remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
-    return this.connections.remove(namespace, id);
+    return this.connectionsService.remove(namespace, id);
   }
 
   private hint(response: Response, { tools, mcpUrl }: ConnectionDto): void {

@@ -6,8 +6,12 @@ import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 /** Gauges of connections and tunnels. */
 @Injectable()
 export class ConnectionsMetrics {
-  constructor(metrics: Metrics, handles: ConnectionHandles, tunnels: UplinkTunnels) {
-    metrics.gauge('slipway_connection_links', 'Open handles to MCP servers, of connections.', () => handles.size);
-    metrics.gauge('slipway_uplink_tunnels', 'Tunnels to local servers.', () => tunnels.size);
+  constructor(metrics: Metrics, connectionHandles: ConnectionHandles, uplinkTunnels: UplinkTunnels) {
+    metrics.gauge(
+      'slipway_connection_links',
+      'Open handles to MCP servers, of connections.',
+      () => connectionHandles.size,
+    );
+    metrics.gauge('slipway_uplink_tunnels', 'Tunnels to local servers.', () => uplinkTunnels.size);
   }
 }

@@ -29,7 +29,7 @@ import { ProbeService } from './probe/probe.service.js';
 import { ProbesRepository } from './probe/probes.repository.js';
 import { ConnectionCheck } from './recheck/connection-check.js';
 import { ConnectionRechecker, ConnectionRefresher } from './recheck/connection-rechecker.js';
-import { RecheckRepository } from './recheck/recheck.repository.js';
+import { RechecksRepository } from './recheck/recheck.repository.js';
 import { ConnectionSetupService } from './setup/connection-setup.service.js';
 import { SourceModule } from './source/source.module.js';
 import { ConnectionToolsController } from './tools/connection-tools.controller.js';
@@ -83,7 +83,7 @@ export class ConnectionsModule {
         ConnectionCheck,
         ConnectionRechecker,
         ConnectionRefresher,
-        RecheckRepository,
+        RechecksRepository,
         DiagnosisService,
         NamespaceMembers,
         NamespaceServers,

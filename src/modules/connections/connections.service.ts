@@ -16,7 +16,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { hostedFailureIn, messageForOwner, ProgramStartError } from '../../hosting/hosting.errors.js';
-import { isGuest } from '../../platform/http/held-by-keys.js';
+import { isGuest } from '../../platform/http/revocation-registry.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
@@ -28,7 +28,7 @@ import { OAuthClientsService } from '../oauth/oauth-clients.service.js';
 import { ConnectionReader } from './core/connection-reader.js';
 import { SetConnectionDto, type ConnectionDto } from './core/connection.dto.js';
 import { Connection } from './core/connection.entity.js';
-import { ConnectionRepository } from './core/connection.repository.js';
+import { ConnectionsRepository } from './core/connection.repository.js';
 import { isSamePlace, requireConnectionId, requireTarget, type NewTarget } from './core/connection-target.js';
 import { ConnectionValues } from './core/connection-values.js';
 import { queryFault } from './core/connection.validators.js';
@@ -42,16 +42,16 @@ import { ConnectionCheck } from './recheck/connection-check.js';
 @Injectable()
 export class ConnectionsService {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly repository: ConnectionRepository,
-    private readonly targets: TargetResolver,
-    private readonly reader: ConnectionReader,
-    private readonly checks: ConnectionCheck,
-    private readonly values: ConnectionValues,
-    private readonly creation: ConnectionCreation,
-    private readonly deletion: ConnectionDeletion,
-    private readonly clients: OAuthClientsService,
-    private readonly credentials: CredentialsService,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
+    private readonly connectionsRepository: ConnectionsRepository,
+    private readonly targetResolver: TargetResolver,
+    private readonly connectionReader: ConnectionReader,
+    private readonly connectionCheck: ConnectionCheck,
+    private readonly connectionValues: ConnectionValues,
+    private readonly connectionCreation: ConnectionCreation,
+    private readonly connectionDeletion: ConnectionDeletion,
+    private readonly oauthClientsService: OAuthClientsService,
+    private readonly credentialsService: CredentialsService,
   ) {}
 
   /**
@@ -67,9 +67,9 @@ export class ConnectionsService {
     connectionId?: string,
   ): Promise<ConnectionDto> {
     if (connectionId !== undefined) requireConnectionId(connectionId);
-    const prepared = await this.creation.prepare(namespace, body, caller);
+    const prepared = await this.connectionCreation.prepare(namespace, body, caller);
     for (;;) {
-      const id = await this.creation.insert(namespace, connectionId ?? generateName(6), prepared, body);
+      const id = await this.connectionCreation.insert(namespace, connectionId ?? generateName(6), prepared, body);
       if (id) return this.firstCheck(id, prepared.target, namespace, caller);
       if (connectionId !== undefined) {
         throw new ConflictError(`There is a connection ${namespace.name}/${connectionId} already: choose another id.`);
@@ -79,7 +79,7 @@ export class ConnectionsService {
 
   /** Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens. @throws ResourceNotFoundError */
   remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
-    return this.deletion.remove(namespace, connectionId);
+    return this.connectionDeletion.remove(namespace, connectionId);
   }
 
   /** The body of a new connection or of a change, from the values of a form. @throws InvalidInputError */
@@ -89,8 +89,8 @@ export class ConnectionsService {
 
   /** Reads a connection as the caller may see it: a guest reads who has to set it up. @throws ResourceNotFoundError */
   get(namespace: OwnedNamespace, connectionId: string, caller: Caller): Promise<ConnectionDto> {
-    if (isGuest(caller.grant)) return this.reader.getForGuest(namespace, connectionId);
-    return this.reader.get(namespace, connectionId, caller);
+    if (isGuest(caller.grant)) return this.connectionReader.getForGuest(namespace, connectionId);
+    return this.connectionReader.get(namespace, connectionId, caller);
   }
 
   /**
@@ -111,23 +111,23 @@ export class ConnectionsService {
     requireConnectionId(connectionId);
     if (body.oauth !== undefined && caller.grant) throw new GrantLevelError(caller.grant.level, 'administer');
     const where = { namespaceId: namespace.id, connectionId };
-    if (!caller.grant && !(await this.connections.existsBy(where))) {
+    if (!caller.grant && !(await this.connectionRepository.existsBy(where))) {
       requireTarget(connectionId, body);
-      const prepared = await this.creation.prepare(namespace, body, caller);
-      const id = await this.creation.insert(namespace, connectionId, prepared, body);
+      const prepared = await this.connectionCreation.prepare(namespace, body, caller);
+      const id = await this.connectionCreation.insert(namespace, connectionId, prepared, body);
       if (id) return { created: true, connection: await this.firstCheck(id, prepared.target, namespace, caller) };
     }
-    const existing = await this.repository.findWithSource(where);
+    const existing = await this.connectionsRepository.findWithSource(where);
     if (!existing) throw new ResourceNotFoundError();
-    const change = await this.targets.change(namespace, existing, body, caller);
+    const change = await this.targetResolver.change(namespace, existing, body, caller);
     const isNewRevision = await this.update(existing, body, change);
-    if (isNewRevision) await this.checks.run(existing.id);
+    if (isNewRevision) await this.connectionCheck.run(existing.id);
     else if (existing.statusState !== 'connected') {
       // A body that names the target, or headers for it, asks for a check; an uplink reports by itself.
       const { mcpUrl, server, source, headers } = body;
-      if ((mcpUrl ?? server ?? source ?? headers) !== undefined) await this.checks.runAside(existing);
+      if ((mcpUrl ?? server ?? source ?? headers) !== undefined) await this.connectionCheck.runAside(existing);
     }
-    return { created: false, connection: await this.reader.byRowId(existing.id, namespace, caller) };
+    return { created: false, connection: await this.connectionReader.byRowId(existing.id, namespace, caller) };
   }
 
   /**
@@ -149,20 +149,20 @@ export class ConnectionsService {
     const headers = body.headers ?? (isMove ? {} : undefined);
     const sentOauth = body.oauth === undefined && isMove ? null : body.oauth;
     let revoke = () => {};
-    const isNewRevision = await this.connections.manager.transaction(async (tx) => {
-      const stored = await this.repository.lock(id, tx);
+    const isNewRevision = await this.connectionRepository.manager.transaction(async (tx) => {
+      const stored = await this.connectionsRepository.lock(id, tx);
       if (!stored) throw new ResourceNotFoundError();
       // Headers of this body were meant for the address that was read.
       const isElsewhere = stored.targetKind === 'url' && !isSamePlace(stored.mcpUrl ?? '', existing.mcpUrl ?? '');
       if (isElsewhere || (isMove && stored.lastOkAt !== null)) throw targetConflict('mcpUrl');
       const owner = { kind: 'connection', id } as const;
-      const fresh = isMove ? await this.repository.forgetAddress(id, tx) : {};
+      const fresh = isMove ? await this.connectionsRepository.forgetAddress(id, tx) : {};
       if (isMove) {
-        revoke = await this.credentials.removeIn(owner, tx);
-        await this.clients.replacePreregistered(owner, undefined, null, tx);
+        revoke = await this.credentialsService.removeIn(owner, tx);
+        await this.oauthClientsService.replacePreregistered(owner, undefined, null, tx);
         Object.assign(stored, { oauth: null, sealedOauthSecret: null });
       }
-      const storedQuery = this.values.openQuery(id, stored.sealedQuery);
+      const storedQuery = this.connectionValues.openQuery(id, stored.sealedQuery);
       // Query values are never shown, so a change names only its own: an empty value deletes one, and unnamed ones stay.
       const named = new Set(query?.map(([key]) => key));
       const all = query && [
@@ -171,25 +171,28 @@ export class ConnectionsService {
       ];
       const fault = all ? queryFault(all) : null;
       if (fault !== null) throw new InvalidInputError(`The query values ${fault}`);
-      const sealedHeaders = this.values.sealHeaders(id, headers);
-      const storedHeaders = this.values.openHeaders(id, stored.sealedHeaders);
-      const login = sentOauth === undefined ? null : this.values.oauthOf(stored, sentOauth);
-      const storedSecret = this.values.openOauthSecret(id, stored.sealedOauthSecret);
+      const sealedHeaders = this.connectionValues.sealHeaders(id, headers);
+      const storedHeaders = this.connectionValues.openHeaders(id, stored.sealedHeaders);
+      const login = sentOauth === undefined ? null : this.connectionValues.oauthOf(stored, sentOauth);
+      const storedSecret = this.connectionValues.openOauthSecret(id, stored.sealedOauthSecret);
       const isOtherLogin = login !== null && !(isSame(login.oauth, stored.oauth) && login.secret === storedSecret);
       if (isOtherLogin && (stored.oauth?.clientId ?? login.oauth?.clientId) !== undefined) {
-        await this.clients.replacePreregistered(owner, login.oauth?.clientId, login.secret, tx);
+        await this.oauthClientsService.replacePreregistered(owner, login.oauth?.clientId, login.secret, tx);
       }
       const sent = {
         ...fresh,
         ...(login &&
           (isOtherLogin || isMove) && {
             oauth: login.oauth,
-            sealedOauthSecret: this.values.sealOauthSecret(id, login.secret),
+            sealedOauthSecret: this.connectionValues.sealOauthSecret(id, login.secret),
           }),
         ...(headers !== undefined &&
-          !isSame(this.values.openHeaders(id, sealedHeaders), storedHeaders) && { sealedHeaders }),
-        ...(mcpUrl !== undefined && mcpUrl !== this.values.openUrl(stored) && this.values.sealUrl(id, mcpUrl)),
-        ...(all !== undefined && !isSame(all, storedQuery) && { sealedQuery: this.values.sealQuery(id, all) }),
+          !isSame(this.connectionValues.openHeaders(id, sealedHeaders), storedHeaders) && { sealedHeaders }),
+        ...(mcpUrl !== undefined &&
+          mcpUrl !== this.connectionValues.openUrl(stored) &&
+          this.connectionValues.sealUrl(id, mcpUrl)),
+        ...(all !== undefined &&
+          !isSame(all, storedQuery) && { sealedQuery: this.connectionValues.sealQuery(id, all) }),
       };
       const offered = {
         ...(tools !== undefined && !isSame(toStoredTools(tools), stored.tools) && { tools: toStoredTools(tools) }),
@@ -201,7 +204,8 @@ export class ConnectionsService {
       };
       const endLinks = Object.keys(sent).length > 0;
       const isNewRevision = endLinks || Object.keys(offered).length > 0;
-      if (isNewRevision) await this.repository.update(id, { ...shown, ...offered, ...sent }, { endLinks }, tx);
+      if (isNewRevision)
+        await this.connectionsRepository.update(id, { ...shown, ...offered, ...sent }, { endLinks }, tx);
       else if (Object.keys(shown).length > 0) await tx.update(Connection, { id }, shown);
       return isNewRevision;
     });
@@ -216,12 +220,12 @@ export class ConnectionsService {
     namespace: OwnedNamespace,
     caller: Caller,
   ): Promise<ConnectionDto> {
-    const failure = await this.checks.run(id);
+    const failure = await this.connectionCheck.run(id);
     if (source && hostedFailureIn(failure) instanceof ProgramStartError) {
-      await this.deletion.delete(id);
+      await this.connectionDeletion.delete(id);
       throw InvalidSourceError.whileLoading(source.entrypoint, messageForOwner(failure as Error));
     }
-    return this.reader.byRowId(id, namespace, caller);
+    return this.connectionReader.byRowId(id, namespace, caller);
   }
 }
 

@@ -64,11 +64,11 @@ export async function targetOf(
 @Injectable()
 export class McpTrial {
   constructor(
-    private readonly access: AccessService,
-    private readonly limits: RequestLimits,
-    private readonly handles: ConnectionHandles,
-    private readonly server: McpHttpServer,
-    private readonly recorder: LogRecorder,
+    private readonly accessService: AccessService,
+    private readonly requestLimits: RequestLimits,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly mcpHttpServer: McpHttpServer,
+    private readonly logRecorder: LogRecorder,
   ) {}
 
   /**
@@ -84,8 +84,8 @@ export class McpTrial {
     response: ServerResponse,
   ): Promise<Trial> {
     const rule = { scope: 'connections:execute', ...toolsOfConnections } as const;
-    const grant = await this.access.authorize(person, rule, { owner, connectionId });
-    this.limits.beginCall(grant.caller, response);
+    const grant = await this.accessService.authorize(person, rule, { owner, connectionId });
+    this.requestLimits.beginCall(grant.caller, response);
     const _meta = {
       [envelope.version]: MODERN_VERSION,
       [envelope.capabilities]: TRIAL_CAPABILITIES,
@@ -112,14 +112,14 @@ export class McpTrial {
     let call: ConnectionCall | null = null;
     try {
       const origin = originOf(grant.caller);
-      await this.recorder.record({ method: 'POST', url, headers: {} }, origin, answer, async (record) => {
+      await this.logRecorder.record({ method: 'POST', url, headers: {} }, origin, answer, async (record) => {
         record.onRecorded = (recorded) => (call = recorded);
-        const target = await targetOf(this.handles, grant, connectionId, record);
-        const handle = await this.handles.find(grant.namespace as OwnedNamespace, connectionId);
+        const target = await targetOf(this.connectionHandles, grant, connectionId, record);
+        const handle = await this.connectionHandles.find(grant.namespace as OwnedNamespace, connectionId);
         const { last } = handle.catalogFor(TRIAL_CAPABILITIES);
         const tool = last?.find((listed) => listed.name === name)?.text ?? '';
         const marked = paramHeaders(headerParamsOf(tool) ?? [], params.arguments);
-        await this.server.serveInProcess(text, { ...headers, ...marked }, target, sink, cancellation, record);
+        await this.mcpHttpServer.serveInProcess(text, { ...headers, ...marked }, target, sink, cancellation, record);
       });
     } finally {
       cancellation.end();

@@ -39,14 +39,14 @@ type Content = (token: Html) => Framed;
 export class AddressesController {
   constructor(
     private readonly env: Env,
-    private readonly access: AccessService,
-    private readonly connections: ConnectionsService,
-    private readonly namespaces: NamespacesService,
-    private readonly servers: ServersService,
-    private readonly views: ServerViewsService,
-    private readonly requests: AccessRequestsService,
-    private readonly connect: ConnectService,
-    private readonly own: OwnNamespacesService,
+    private readonly accessService: AccessService,
+    private readonly connectionsService: ConnectionsService,
+    private readonly namespacesService: NamespacesService,
+    private readonly serversService: ServersService,
+    private readonly serverViewsService: ServerViewsService,
+    private readonly accessRequestsService: AccessRequestsService,
+    private readonly connectService: ConnectService,
+    private readonly ownNamespacesService: OwnNamespacesService,
   ) {}
 
   @Get('n/:namespace')
@@ -60,7 +60,8 @@ export class AddressesController {
   ): Promise<void> {
     return this.show(person, request, response, async () => {
       const { caller } = await this.opened(person, { owner: name });
-      return () => namespacePage(name, caller.grant, this.connect.part({ kind: 'namespace', namespace: name }, client));
+      return () =>
+        namespacePage(name, caller.grant, this.connectService.part({ kind: 'namespace', namespace: name }, client));
     });
   }
 
@@ -87,16 +88,16 @@ export class AddressesController {
   ): Promise<void> {
     const text = (form.get('text') ?? '').trim();
     try {
-      const server = await this.servers.findBySlug(slug, person);
+      const server = await this.serversService.findBySlug(slug, person);
       if (!server) throw new ServerNotFoundError();
       if (form.get('do') === 'ask') {
         if (!/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(text)) {
           throw new InvalidInputError('Say in 1 to 500 characters, on one line, what you need it for.');
         }
-        await this.requests.ask(person, server, text);
+        await this.accessRequestsService.ask(person, server, text);
         return redirectTo(response, `./${encodeURIComponent(slug)}?done=asked`);
       }
-      await this.servers.requireCall(person, server);
+      await this.serversService.requireCall(person, server);
       const { namespace, connectionId } = await this.setUp(person, formatQualifiedName(server));
       redirectTo(response, `../c/${namespace}/${encodeURIComponent(connectionId)}?done=set-up`);
     } catch (error) {
@@ -131,7 +132,7 @@ export class AddressesController {
   /** The namespace, and the caller with the grant that opens it, as REST decides for the read of a connection. */
   private async opened(person: SessionCaller, target: { owner: string }) {
     const rule = { scope: 'connections:read', ...listedTools } as const;
-    const { caller, namespace } = await this.access.authorize(person, rule, target);
+    const { caller, namespace } = await this.accessService.authorize(person, rule, target);
     if (!namespace) throw new Error('The rule has an owner');
     return { caller, namespace };
   }
@@ -142,28 +143,31 @@ export class AddressesController {
     person: SessionCaller,
     refused: { fault?: string; text?: string } = {},
   ): Promise<Content> {
-    const server = await this.servers.findBySlug(slug, person);
+    const server = await this.serversService.findBySlug(slug, person);
     if (!server) throw new ServerNotFoundError();
-    const [view] = await this.views.of(person, [formatQualifiedName(server)]);
+    const [view] = await this.serverViewsService.of(person, [formatQualifiedName(server)]);
     if (!view) throw new ServerNotFoundError();
-    const connect = this.connect.part({ kind: 'server', slug: view.slug }, client);
+    const connect = this.connectService.part({ kind: 'server', slug: view.slug }, client);
     return (token) => serverPage(view, { token, connect, ...refused });
   }
 
   /** A connection of the person to a server, named like it, in the oldest namespace of the account, which may be a new one. */
   private async setUp(person: SessionCaller, server: string): Promise<{ namespace: string; connectionId: string }> {
-    const namespace = await this.own.first(person);
-    const found = await this.namespaces.find(namespace);
+    const namespace = await this.ownNamespacesService.first(person);
+    const found = await this.namespacesService.find(namespace);
     if (!found) throw new ServerNotFoundError();
     const { namespace: first, name } = parseQualifiedName(server);
     const target = { id: found.id, name: namespace };
     try {
-      await this.connections.set(target, name || first, { server }, person);
+      await this.connectionsService.set(target, name || first, { server }, person);
       return { namespace, connectionId: name || first };
     } catch (error) {
       // Another connection has the name.
       if (!(error instanceof ConflictError)) throw error;
-      return { namespace, connectionId: (await this.connections.create(target, { server }, person)).connectionId };
+      return {
+        namespace,
+        connectionId: (await this.connectionsService.create(target, { server }, person)).connectionId,
+      };
     }
   }
 }

@@ -16,8 +16,8 @@ const QUERY_LENGTH_MAX = 500;
 export class CatalogueController {
   constructor(
     private readonly env: Env,
-    private readonly searches: ServerSearchService,
-    private readonly views: ServerViewsService,
+    private readonly serverSearchService: ServerSearchService,
+    private readonly serverViewsService: ServerViewsService,
   ) {}
 
   @Get()
@@ -31,9 +31,9 @@ export class CatalogueController {
   ): Promise<void> {
     const q = typeof sent === 'string' ? sent.replaceAll('\0', '').slice(0, QUERY_LENGTH_MAX).trim() : '';
     const page = /^[1-9]\d{0,8}$/.test(String(sentPage)) ? Number(sentPage) : 1;
-    const { servers, pagination } = await this.searches.list({ q, page, fields: ['qualifiedName'] }, person);
+    const { servers, pagination } = await this.serverSearchService.list({ q, page, fields: ['qualifiedName'] }, person);
     const names = servers.flatMap(({ qualifiedName }) => qualifiedName ?? []);
-    const views = await this.views.of(person, names);
+    const views = await this.serverViewsService.of(person, names);
     sendFramed(this.env, request, response, person.accountName, (token) =>
       cataloguePage({ q, views, pagination, token }),
     );

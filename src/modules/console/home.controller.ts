@@ -25,10 +25,10 @@ const NEEDS_MAX = 20;
 export class HomeController {
   constructor(
     private readonly env: Env,
-    private readonly usable: UsableService,
-    private readonly requests: AccessRequestsService,
-    private readonly searches: ServerSearchService,
-    private readonly members: MembersService,
+    private readonly usableService: UsableService,
+    private readonly accessRequestsService: AccessRequestsService,
+    private readonly serverSearchService: ServerSearchService,
+    private readonly membersService: MembersService,
   ) {}
 
   @Get()
@@ -51,7 +51,7 @@ export class HomeController {
     const refuse = form.get('refuse') ?? undefined;
     const decision = form.has('grant') ? { grant: { level: 'call' as const } } : { refuse };
     try {
-      const { state } = await this.requests.decide(server, requestId, person, decision);
+      const { state } = await this.accessRequestsService.decide(server, requestId, person, decision);
       redirectTo(response, `../../?done=${state}`);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
@@ -72,8 +72,8 @@ export class HomeController {
   ): Promise<void> {
     const accepts = form.has('accept');
     try {
-      if (accepts) await this.members.accept(person.accountId, id);
-      else await this.members.deleteInvitation(person.accountId, id);
+      if (accepts) await this.membersService.accept(person.accountId, id);
+      else await this.membersService.deleteInvitation(person.accountId, id);
       redirectTo(response, `../?done=${accepts ? 'joined' : 'declined'}`);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
@@ -102,12 +102,12 @@ export class HomeController {
     const shown = only ? [only] : sections.filter((section) => section !== 'public' || q !== '');
     const waiting = { ...search, state: 'needs' as const, limit: NEEDS_MAX };
     const [mine, granted, requests, invited, ...lists] = await Promise.all([
-      this.usable.list(person, { ...waiting, section: 'mine' }),
-      this.usable.list(person, { ...waiting, section: 'granted' }),
-      this.requests.list({ deciderId: person.accountId }, { pageSize: NEEDS_MAX }),
-      this.members.invitations(person.accountId, { pageSize: NEEDS_MAX }),
+      this.usableService.list(person, { ...waiting, section: 'mine' }),
+      this.usableService.list(person, { ...waiting, section: 'granted' }),
+      this.accessRequestsService.list({ deciderId: person.accountId }, { pageSize: NEEDS_MAX }),
+      this.membersService.invitations(person.accountId, { pageSize: NEEDS_MAX }),
       ...shown.map((section) =>
-        this.usable.list(person, { ...search, section, ...(only && typeof cursor === 'string' && { cursor }) }),
+        this.usableService.list(person, { ...search, section, ...(only && typeof cursor === 'string' && { cursor }) }),
       ),
     ]);
     const needs = [...mine.usable, ...granted.usable].filter(({ status: state }) => state?.setupUrl !== undefined);
@@ -115,7 +115,7 @@ export class HomeController {
     const isOperatorsHome = person.isOperator && q === '' && !only;
     const hasServers = async () =>
       lists.some(({ usable }) => usable.length > 0) ||
-      (await this.searches.list({ q, pageSize: 1, fields: ['qualifiedName'] }, person)).servers.length > 0;
+      (await this.serverSearchService.list({ q, pageSize: 1, fields: ['qualifiedName'] }, person)).servers.length > 0;
     const content = {
       ui,
       firstRun: isOperatorsHome ? firstRun(this.env, ui, await hasServers()) : null,

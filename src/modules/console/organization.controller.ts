@@ -36,14 +36,14 @@ type Outcome = keyof typeof DONE | 'left' | Pick<OrganizationView, 'invitation' 
 export class OrganizationController {
   constructor(
     private readonly env: Env,
-    private readonly access: AccessService,
-    private readonly members: MembersService,
-    private readonly invitations: InvitationsService,
-    private readonly namespaces: NamespacesService,
-    private readonly keys: ApiKeysService,
-    private readonly newKeys: OwnKeysService,
-    private readonly grants: GrantsService,
-    private readonly requests: AccessRequestsService,
+    private readonly accessService: AccessService,
+    private readonly membersService: MembersService,
+    private readonly invitationsService: InvitationsService,
+    private readonly namespacesService: NamespacesService,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly ownKeysService: OwnKeysService,
+    private readonly grantsService: GrantsService,
+    private readonly accessRequestsService: AccessRequestsService,
   ) {}
 
   @Get()
@@ -68,7 +68,7 @@ export class OrganizationController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const organization = await this.members.find(person, name);
+    const organization = await this.membersService.find(person, name);
     let shown: Partial<OrganizationView> & { status?: number };
     try {
       const outcome = organization && (await this.apply(person, organization.id, form));
@@ -90,45 +90,53 @@ export class OrganizationController {
     const of = field('id');
     switch (field('do')) {
       case 'claim':
-        await this.namespaces.claim(field('namespace'), person, id);
+        await this.namespacesService.claim(field('namespace'), person, id);
         return 'claimed';
       case 'grant':
-        await this.requests.decideOn(toQualifiedName(field('server')), of, person, { grant: { level: 'call' } });
+        await this.accessRequestsService.decideOn(toQualifiedName(field('server')), of, person, {
+          grant: { level: 'call' },
+        });
         return 'granted';
       case 'refuse':
         if (field('refuse') === '') throw new InvalidInputError('Write a reason for the requester');
-        await this.requests.decideOn(toQualifiedName(field('server')), of, person, { refuse: field('refuse') });
+        await this.accessRequestsService.decideOn(toQualifiedName(field('server')), of, person, {
+          refuse: field('refuse'),
+        });
         return 'refused';
       case 'leave':
         requireName(form);
-        await this.members.remove(person, { organizationId: id, accountId: person.accountId, revokeKeys: false });
+        await this.membersService.remove(person, {
+          organizationId: id,
+          accountId: person.accountId,
+          revokeKeys: false,
+        });
         return 'left';
     }
-    await this.access.authorize(
+    await this.accessService.authorize(
       person,
       { scope: 'accounts:write', account: 'organizationId', ownersOnly: true },
       { account: id },
     );
     const what = field('do');
-    if (what === 'invite') return { invitation: await this.invitations.inviteMember(id, roleIn(form), person) };
-    if (what === 'key') return { made: await this.newKeys.make(person, id, form) };
+    if (what === 'invite') return { invitation: await this.invitationsService.inviteMember(id, roleIn(form), person) };
+    if (what === 'key') return { made: await this.ownKeysService.make(person, id, form) };
     if (!isUUID(of)) throw new InvalidInputError('This form is not known: open the page again');
     switch (what) {
       case 'role':
-        await this.members.set(person, id, of, roleIn(form));
+        await this.membersService.set(person, id, of, roleIn(form));
         return 'role';
       case 'remove': {
         requireName(form);
         const revokeKeys = form.has('revokeKeys');
-        const removed = await this.members.remove(person, { organizationId: id, accountId: of, revokeKeys });
+        const removed = await this.membersService.remove(person, { organizationId: id, accountId: of, revokeKeys });
         return { notice: html`${field('expected')} is removed. ${keysLeft(removed)}` };
       }
       case 'revoke':
         requireName(form);
-        await this.keys.revoke(person, id, of, {});
+        await this.apiKeysService.revoke(person, id, of, {});
         return 'revoked';
       case 'end':
-        await this.grants.removeGiven(id, person, of);
+        await this.grantsService.removeGiven(id, person, of);
         return 'ended';
     }
     throw new InvalidInputError('This form is not known: open the page again');
@@ -141,7 +149,7 @@ export class OrganizationController {
     name: string,
     { status = 200, page = 1, ...shown }: Partial<OrganizationView> & { status?: number; page?: number },
   ): Promise<void> {
-    const organization = await this.members.find(person, name);
+    const organization = await this.membersService.find(person, name);
     if (!organization) {
       const body = html`<p role="alert">There is no organization of this name that you are a member of.</p>`;
       return sendFramed(this.env, request, response, person.accountName, () => ({ title: 'Nothing here', body }), 404);
@@ -157,12 +165,13 @@ export class OrganizationController {
       ...shown,
       isMember,
       asOperator,
-      members: role === 'guest' ? null : await this.members.list(person, id, { ...all, page: Math.max(1, page) }),
-      invited: isOwner ? (await this.members.invitations(id, all)).invitations : null,
-      namespaces: isEditor ? (await this.namespaces.list(person, { ...all, ownerId: id })).namespaces : null,
-      requests: isEditor ? await this.requests.list({ deciderId: id }, all) : null,
-      keys: isOwner ? (await this.keys.list(id)).apiKeys : null,
-      grants: isOwner && !asOperator ? await this.grants.listGiven(id, all) : null,
+      members:
+        role === 'guest' ? null : await this.membersService.list(person, id, { ...all, page: Math.max(1, page) }),
+      invited: isOwner ? (await this.membersService.invitations(id, all)).invitations : null,
+      namespaces: isEditor ? (await this.namespacesService.list(person, { ...all, ownerId: id })).namespaces : null,
+      requests: isEditor ? await this.accessRequestsService.list({ deciderId: id }, all) : null,
+      keys: isOwner ? (await this.apiKeysService.list(id)).apiKeys : null,
+      grants: isOwner && !asOperator ? await this.grantsService.listGiven(id, all) : null,
     };
     sendFramed(
       this.env,

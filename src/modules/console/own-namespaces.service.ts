@@ -6,11 +6,11 @@ import { NamespacesService } from '../namespaces/namespaces.service.js';
 /** Namespaces of a person, of which the first one is made on the way. */
 @Injectable()
 export class OwnNamespacesService {
-  constructor(private readonly namespaces: NamespacesService) {}
+  constructor(private readonly namespacesService: NamespacesService) {}
 
   /** Names of the namespaces of the account, newest first. */
   namesOf({ accountId }: SessionCaller): Promise<string[]> {
-    return this.namespaces.namesOf([accountId]);
+    return this.namespacesService.namesOf([accountId]);
   }
 
   /** The name of the first namespace, made of that of the account; it may be taken. */
@@ -24,10 +24,10 @@ export class OwnNamespacesService {
     const owned = (await this.namesOf(person)).at(-1);
     if (owned !== undefined) return owned;
     try {
-      return (await this.namespaces.claim(this.proposalFor(person), person)).name;
+      return (await this.namespacesService.claim(this.proposalFor(person), person)).name;
     } catch (error) {
       if (!(error instanceof ConflictError || error instanceof InvalidInputError)) throw error;
-      return (await this.namespaces.create(person)).name;
+      return (await this.namespacesService.create(person)).name;
     }
   }
 }

@@ -11,9 +11,9 @@ import type { ServerView } from './addresses.page.js';
 @Injectable()
 export class ServerViewsService {
   constructor(
-    private readonly servers: ServersService,
-    private readonly access: ServerAccessService,
-    private readonly requests: AccessRequestsService,
+    private readonly serversService: ServersService,
+    private readonly serverAccessService: ServerAccessService,
+    private readonly accessRequestsService: AccessRequestsService,
   ) {}
 
   /** The servers of these qualified names that the caller may find, in this order. */
@@ -21,14 +21,17 @@ export class ServerViewsService {
     const views: ServerView[] = [];
     for (const text of names) {
       const name = parseQualifiedName(text);
-      const found = await this.servers.find(name, caller).catch(noneOf);
-      const server = found && (await this.servers.detail(name, caller).catch(noneOf));
+      const found = await this.serversService.find(name, caller).catch(noneOf);
+      const server = found && (await this.serversService.detail(name, caller).catch(noneOf));
       if (!found || !server) continue;
-      const mayCall = await this.access.mayCallByAccount(caller, found);
+      const mayCall = await this.serverAccessService.mayCallByAccount(caller, found);
       views.push({ server, slug: found.slug, mayCall, request: undefined });
     }
     if (views.every(({ mayCall }) => mayCall)) return views;
-    const { requests } = await this.requests.list({ accountId: caller.accountId }, { page: 1, pageSize: 100 });
+    const { requests } = await this.accessRequestsService.list(
+      { accountId: caller.accountId },
+      { page: 1, pageSize: 100 },
+    );
     const newest = new Map(requests.toReversed().map((request) => [request.qualifiedName, request]));
     return views.map((view) => ({ ...view, request: newest.get(view.server.qualifiedName) }));
   }

@@ -10,7 +10,7 @@ import { AccessCheckService } from './access-check.service.js';
 @ApiTags('Grants')
 @Controller('access')
 export class AccessCheckController {
-  constructor(private readonly checks: AccessCheckService) {}
+  constructor(private readonly accessCheckService: AccessCheckService) {}
 
   /**
    * Tell if an account may call something, and why. Ask about your own account, or about every account for what you own; the
@@ -20,6 +20,6 @@ export class AccessCheckController {
   @Access('accounts:read')
   @ApiErrors(400, 403, { status: 404, message: 'No account has this id or name' })
   check(@CurrentCaller() caller: Caller, @Query() query: AccessCheckQueryDto): Promise<AccessCheckDto> {
-    return this.checks.check(caller, query);
+    return this.accessCheckService.check(caller, query);
   }
 }

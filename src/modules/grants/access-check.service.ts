@@ -22,31 +22,32 @@ import { GrantsRepository, type OpeningGrant } from './grants.repository.js';
 @Injectable()
 export class AccessCheckService {
   constructor(
-    private readonly access: AccessService,
-    private readonly keys: ApiKeysService,
-    private readonly rows: GrantsRepository,
+    private readonly accessService: AccessService,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly grantsRepository: GrantsRepository,
   ) {}
 
   /** Decides on a call of a thing by an account, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
   async check(caller: Caller, { account: named, on, tool }: AccessCheckQueryDto): Promise<AccessCheckDto> {
     const thing = thingOf(on);
-    const account = await this.rows.findAccount(named ?? caller.accountId);
+    const account = await this.grantsRepository.findAccount(named ?? caller.accountId);
     if (!account) throw new NotFoundError('No account has this id or name');
-    const found = await this.rows.findThing(thing);
+    const found = await this.grantsRepository.findThing(thing);
     // Also read for what does not exist: otherwise the time of the answer would tell.
-    const own = await this.rows.opening(caller.accountId, thing);
+    const own = await this.grantsRepository.opening(caller.accountId, thing);
     const { ownerId, visibility } = found ?? { ownerId: ANONYMOUS.accountId, visibility: null };
     const place = { ownerId, namespace: thing.namespace, visibility: visibility ?? undefined };
-    if (caller.isOperator) this.access.requireForAll(caller, 'read');
-    const mayFind = caller.isOperator || this.access.may(caller, 'discover', { ...place, granted: own[0]?.level });
+    if (caller.isOperator) this.accessService.requireForAll(caller, 'read');
+    const mayFind =
+      caller.isOperator || this.accessService.may(caller, 'discover', { ...place, granted: own[0]?.level });
     if (!found || !mayFind) throw new NotFoundError(`"${on}" does not exist`);
     // eslint-disable-next-line no-restricted-syntax -- Every account asks about itself.
     const isSelf = account.id === caller.accountId;
-    if (!isSelf && !caller.isOperator && !this.access.may(caller, 'administer', place)) {
+    if (!isSelf && !caller.isOperator && !this.accessService.may(caller, 'administer', place)) {
       throw new ForbiddenError('Forbidden: only its owner asks about other accounts. Omit account for your own.');
     }
-    const person = isSelf ? caller : await this.keys.callerOf(account.id);
-    const grants = isSelf ? own : await this.rows.opening(account.id, thing);
+    const person = isSelf ? caller : await this.apiKeysService.callerOf(account.id);
+    const grants = isSelf ? own : await this.grantsRepository.opening(account.id, thing);
     const subject: Caller = { ...(person ?? callerFor(account.id)), scopes: null };
     const tools = toolsOfAll(grants);
     const role = subject.memberships.get(ownerId);
@@ -56,13 +57,13 @@ export class AccessCheckService {
     // eslint-disable-next-line no-restricted-syntax -- Names the owner; the rule decides below.
     if (account.id === ownerId) add('owner', true, `${account.name} owns it.`);
     else if (role) {
-      const opens = this.access.owns(subject, 'call', ownerId);
+      const opens = this.accessService.owns(subject, 'call', ownerId);
       add('member', opens, `${account.name} is "${role}" of ${found.ownerName}, which owns it.`);
     }
     for (const grant of grants) add('grant', tool === undefined || opensTool(grant.tools, tool), inWords(grant));
     if (visibility === 'public') add('public', true, 'Everybody may call it: it is public.');
-    const byAccount = this.access.may(subject, 'call', { ...place, granted: grants[0]?.level });
-    const isWhole = this.access.may(subject, 'call', place);
+    const byAccount = this.accessService.may(subject, 'call', { ...place, granted: grants[0]?.level });
+    const isWhole = this.accessService.may(subject, 'call', place);
     if (!byAccount) add(...closedBy(visibility));
     let allowed = byAccount && person !== null && found.suspended === null;
     if (byAccount && !isWhole && tool !== undefined && !opensTool(tools, tool)) {
@@ -73,7 +74,7 @@ export class AccessCheckService {
     if (found.suspended !== null) add('suspended', false, `The operator suspended it: ${found.suspended}`);
     if (isSelf && byAccount) {
       try {
-        this.access.may(caller, 'call', { ...place, granted: grants[0]?.level });
+        this.accessService.may(caller, 'call', { ...place, granted: grants[0]?.level });
       } catch (error) {
         if (!(error instanceof KeyScopeError)) throw error;
         allowed = false;

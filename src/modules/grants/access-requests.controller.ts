@@ -22,7 +22,7 @@ import { AccessRequestsService } from './access-requests.service.js';
 @ApiTags('Grants')
 @Controller()
 export class AccessRequestsController {
-  constructor(private readonly requests: AccessRequestsService) {}
+  constructor(private readonly accessRequestsService: AccessRequestsService) {}
 
   /**
    * Ask the owner of a server for access. One request is open for an account and a server; it is deleted after 30 days. 20 a
@@ -44,7 +44,7 @@ export class AccessRequestsController {
     @Body() { text }: AskForAccessDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<AccessRequestDto> {
-    const { created, request } = await this.requests.ask(caller, server, text);
+    const { created, request } = await this.accessRequestsService.ask(caller, server, text);
     response.status(created ? 201 : 200);
     return request;
   }
@@ -55,7 +55,7 @@ export class AccessRequestsController {
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
   list(@TargetServer() { id: serverId }: ServerRef, @Query() query: PageQueryDto): Promise<AccessRequestListDto> {
-    return this.requests.list({ serverId }, query);
+    return this.accessRequestsService.list({ serverId }, query);
   }
 
   /** Decide a request for access. Who may grant the server to the asker grants it; a refusal has a sentence. */
@@ -87,7 +87,7 @@ export class AccessRequestsController {
     @Param('requestId', UuidOr404('Access request not found')) id: string,
     @Body() body: DecideAccessRequestDto,
   ): Promise<AccessRequestDto> {
-    return this.requests.decide(server, id, caller, body);
+    return this.accessRequestsService.decide(server, id, caller, body);
   }
 
   /**
@@ -103,6 +103,6 @@ export class AccessRequestsController {
     @CurrentAccountId(UuidOr404('Account not found')) accountId: string,
     @Query() { as: side, ...query }: AccessRequestQueryDto,
   ): Promise<AccessRequestListDto> {
-    return this.requests.list(side === 'decider' ? { deciderId: accountId } : { accountId }, query);
+    return this.accessRequestsService.list(side === 'decider' ? { deciderId: accountId } : { accountId }, query);
   }
 }

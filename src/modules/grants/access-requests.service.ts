@@ -34,10 +34,10 @@ const REQUESTS_PER_DAY_MAX = 20;
 export class AccessRequestsService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly rows: AccessRequestsRepository,
-    private readonly grants: GrantsService,
-    private readonly servers: ServerAccessService,
-    private readonly known: ServersService,
+    private readonly accessRequestsRepository: AccessRequestsRepository,
+    private readonly grantsService: GrantsService,
+    private readonly serverAccessService: ServerAccessService,
+    private readonly serversService: ServersService,
   ) {}
 
   /**
@@ -53,7 +53,7 @@ export class AccessRequestsService {
   ): Promise<{ created: boolean; request: AccessRequestDto }> {
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (ownerId === accountId) throw new ConflictError('The server is your own: you need no access to it');
-    const asked = await this.rows
+    const asked = await this.accessRequestsRepository
       .ask(accountId, serverId, text, REQUESTS_PER_DAY_MAX)
       .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
     if (!asked) {
@@ -67,8 +67,9 @@ export class AccessRequestsService {
 
   /** One page of the requests of a server or of an account, or that an account decides, newest first. */
   async list(of: RequestsOf, query: PageQueryDto): Promise<AccessRequestListDto> {
-    const { offset, pagination } = pageOf(query, await this.rows.count(of));
-    const rows = offset === null ? [] : await this.rows.list(of, { offset, limit: pagination.pageSize });
+    const { offset, pagination } = pageOf(query, await this.accessRequestsRepository.count(of));
+    const rows =
+      offset === null ? [] : await this.accessRequestsRepository.list(of, { offset, limit: pagination.pageSize });
     return { requests: rows.map(toAccessRequestDto), pagination };
   }
 
@@ -90,7 +91,7 @@ export class AccessRequestsService {
     if (refuse !== undefined && !/^(?=.*\S)[^\p{Cc}\p{Cs}]{1,500}$/u.test(refuse)) {
       throw new InvalidInputError('refuse must be a message of 1 to 500 characters, without line ends');
     }
-    if (grant && !(await this.servers.may(caller, 'administer', server)))
+    if (grant && !(await this.serverAccessService.may(caller, 'administer', server)))
       throw new GrantLevelError('manage', 'administer');
     const { account } = await this.get(id, server.id);
     const decidedBy = caller.accountId;
@@ -99,13 +100,13 @@ export class AccessRequestsService {
       let grantId: string | null = null;
       if (grant) {
         const body = { account: account.id, level: grant.level };
-        grantId = (await this.grants.set(target, caller, body, () => new ServerNotFoundError(), tx)).grant.id;
+        grantId = (await this.grantsService.set(target, caller, body, () => new ServerNotFoundError(), tx)).grant.id;
       }
-      if (!(await this.rows.decide(id, { decidedBy, answer: refuse ?? null, grantId }, tx))) {
+      if (!(await this.accessRequestsRepository.decide(id, { decidedBy, answer: refuse ?? null, grantId }, tx))) {
         throw new ConflictError('The request was decided before');
       }
     });
-    if (grant) this.grants.announce(target);
+    if (grant) this.grantsService.announce(target);
     return this.get(id, server.id);
   }
 
@@ -120,14 +121,14 @@ export class AccessRequestsService {
     caller: Caller,
     decision: DecideAccessRequestDto,
   ): Promise<AccessRequestDto> {
-    const server = await this.known.find(name, caller);
-    if (!(await this.servers.may(caller, 'manage', server))) throw new ServerNotFoundError();
+    const server = await this.serversService.find(name, caller);
+    if (!(await this.serverAccessService.may(caller, 'manage', server))) throw new ServerNotFoundError();
     if (!isUUID(id)) throw new NotFoundError('Access request not found');
     return this.decide(server, id, caller, decision);
   }
 
   private async get(id: string, serverId: string): Promise<AccessRequestDto> {
-    const row = await this.rows.find(id, serverId);
+    const row = await this.accessRequestsRepository.find(id, serverId);
     if (!row) throw new NotFoundError('Access request not found');
     return toAccessRequestDto(row);
   }

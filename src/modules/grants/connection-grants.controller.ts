@@ -20,7 +20,7 @@ const granters = { ...ownConnections, own: true } as const;
 @ApiTags('Grants')
 @ConnectionController('grants')
 export class ConnectionGrantsController {
-  constructor(private readonly grants: GrantsService) {}
+  constructor(private readonly grantsService: GrantsService) {}
 
   /** Let another account use a connection, or change its level. */
   @Post()
@@ -38,7 +38,7 @@ export class ConnectionGrantsController {
   ): Promise<GrantDto> {
     const target = await this.target(namespace, connectionId);
     const missing = () => new ResourceNotFoundError();
-    const { created, grant } = await this.grants.set(target, caller, body, missing);
+    const { created, grant } = await this.grantsService.set(target, caller, body, missing);
     response.status(created ? 201 : 200);
     return grant;
   }
@@ -52,7 +52,7 @@ export class ConnectionGrantsController {
     @Param('connectionId') connectionId: string,
     @Query() query: PageQueryDto,
   ): Promise<GrantListDto> {
-    return this.grants.list(await this.target(namespace, connectionId), query);
+    return this.grantsService.list(await this.target(namespace, connectionId), query);
   }
 
   /** Withdraw a grant of a connection. It stops working everywhere within 5 seconds. */
@@ -67,11 +67,11 @@ export class ConnectionGrantsController {
     @Param('grantId', UuidOr404('Grant not found')) id: string,
     @Query() query: WithdrawGrantQueryDto,
   ): Promise<SuccessDto> {
-    return this.grants.remove(await this.target(namespace, connectionId), caller, id, query);
+    return this.grantsService.remove(await this.target(namespace, connectionId), caller, id, query);
   }
 
   private async target(namespace: OwnedNamespace, connectionId: string): Promise<GrantTarget> {
-    const id = await this.grants.findConnection(namespace.id, connectionId);
+    const id = await this.grantsService.findConnection(namespace.id, connectionId);
     if (id === null) throw new ResourceNotFoundError();
     return { kind: 'connection', id };
   }

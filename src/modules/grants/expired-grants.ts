@@ -6,13 +6,13 @@ import { GrantsRepository } from './grants.repository.js';
 @Injectable()
 export class ExpiredGrants {
   constructor(
-    private readonly rows: GrantsRepository,
+    private readonly grantsRepository: GrantsRepository,
     private readonly pubSub: PubSub,
   ) {}
 
   /** Deletes grants that expired before `now`, and announces it to every process. */
   async delete(now: Date): Promise<void> {
-    const targets = new Map((await this.rows.deleteExpired(now)).map((target) => [target.id, target]));
+    const targets = new Map((await this.grantsRepository.deleteExpired(now)).map((target) => [target.id, target]));
     for (const { kind, id } of targets.values()) this.pubSub.announce('grants.changed', { [`${kind}Id`]: id });
   }
 }

@@ -9,7 +9,7 @@
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../platform/http/revocation-registry.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { FoundGrant, GrantedThing, GrantSource } from '../auth/access.types.js';
@@ -23,20 +23,20 @@ export class GrantCache implements GrantSource, OnModuleInit {
   private readonly known = new RowCache<TargetedGrant>((key) => this.load(key));
 
   constructor(
-    private readonly rows: GrantsRepository,
-    private readonly held: HeldByKeys,
+    private readonly grantsRepository: GrantsRepository,
+    private readonly revocationRegistry: RevocationRegistry,
     private readonly pubSub: PubSub,
-    private readonly connections: ConnectionEvents,
+    private readonly connectionEvents: ConnectionEvents,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.connections.on('changed', ({ id, revision }) => {
+    this.connectionEvents.on('changed', ({ id, revision }) => {
       if (revision === null) this.forget(({ targetId }) => targetId === id);
     });
     await this.pubSub.subscribe('grants.changed', (changed) => {
       const id = changed.serverId ?? changed.connectionId ?? changed.namespaceId;
       this.forget(({ targetId, namespaceId }) => targetId === id || namespaceId === id);
-      if (changed.cut !== undefined) this.held.cut(changed.cut);
+      if (changed.cut !== undefined) this.revocationRegistry.cut(changed.cut);
     });
     // The account may have left an organization, or entered one.
     await this.pubSub.subscribe('auth.account-changed', () => this.forget(() => true));
@@ -52,7 +52,7 @@ export class GrantCache implements GrantSource, OnModuleInit {
 
   findAll(asked: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]> {
     const isName = ({ thing }: { thing: GrantedThing }) => STORABLE.test(thing.namespace) && STORABLE.test(thing.name);
-    return this.rows.findAll(asked.filter(isName)).then((found) => {
+    return this.grantsRepository.findAll(asked.filter(isName)).then((found) => {
       const rows = found.values();
       return asked.map((each) => (isName(each) ? (rows.next().value ?? null) : null));
     });
@@ -69,7 +69,7 @@ export class GrantCache implements GrantSource, OnModuleInit {
 
   private load(key: string): Promise<TargetedGrant | null> {
     const [accountId, kind, namespace, name] = JSON.parse(key) as [string, GrantedThing['kind'], string, string];
-    return this.rows.find(accountId, { kind, namespace, name });
+    return this.grantsRepository.find(accountId, { kind, namespace, name });
   }
 
   private forget(matches: (grant: TargetedGrant) => boolean): void {

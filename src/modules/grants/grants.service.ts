@@ -34,9 +34,9 @@ const GRANTS_MAX = 100;
 @Injectable()
 export class GrantsService {
   constructor(
-    private readonly rows: GrantsRepository,
-    private readonly cache: GrantCache,
-    private readonly access: AccessService,
+    private readonly grantsRepository: GrantsRepository,
+    private readonly grantCache: GrantCache,
+    private readonly accessService: AccessService,
   ) {}
 
   /** The terms of a grant, from the values of a form. @throws InvalidInputError */
@@ -46,7 +46,7 @@ export class GrantsService {
 
   /** The id of the row of a connection; null when there is none. */
   async findConnection(namespaceId: string, connectionId: string): Promise<string | null> {
-    return STORABLE.test(connectionId) ? this.rows.findConnection(namespaceId, connectionId) : null;
+    return STORABLE.test(connectionId) ? this.grantsRepository.findConnection(namespaceId, connectionId) : null;
   }
 
   /**
@@ -74,17 +74,19 @@ export class GrantsService {
     if (expiresAt && !(expiresAt.getTime() > Date.now()))
       throw new InvalidInputError('expiresAt must be in the future');
     const terms = { level, tools: given.tools ? [...new Set(given.tools.allow)] : null, expiresAt };
-    const account = named === undefined ? null : await this.rows.findAccount(named);
+    const account = named === undefined ? null : await this.grantsRepository.findAccount(named);
     const unknown = () => new NotFoundError('No account has this id or name: its owner finds both at GET /accounts/me');
     if (named !== undefined && !account) throw unknown();
     const { ownerId, organizationId } = await this.rightOf(caller, target, missing);
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (account?.id === ownerId) throw new InvalidInputError('account owns this already: name another account');
-    for (const server of await this.rows.serversBehind(target, account?.id ?? null)) {
-      if (!this.access.may(caller, 'own', server)) throw new NotGrantableError(server.name);
+    for (const server of await this.grantsRepository.serversBehind(target, account?.id ?? null)) {
+      if (!this.accessService.may(caller, 'own', server)) throw new NotGrantableError(server.name);
     }
     const row = { subjectId: account?.id ?? null, ...terms, createdBy: caller.accountId, organizationId };
-    const stored = await this.rows.set(target, row, GRANTS_MAX, within).catch(onViolation({ foreignKey: unknown }));
+    const stored = await this.grantsRepository
+      .set(target, row, GRANTS_MAX, within)
+      .catch(onViolation({ foreignKey: unknown }));
     if (stored === 'missing') throw missing();
     if (stored === 'outsider') throw new ForbiddenError(membersOnly.message);
     if (stored === 'full') {
@@ -98,13 +100,14 @@ export class GrantsService {
 
   /** Makes a change of the grants of a target hold in every process. */
   announce(target: GrantTarget): void {
-    this.cache.announce(target);
+    this.grantCache.announce(target);
   }
 
   /** One page of the grants of a target, newest first. */
   async list(target: GrantTarget, query: PageQueryDto): Promise<GrantListDto> {
-    const { offset, pagination } = pageOf(query, await this.rows.count(target));
-    const rows = offset === null ? [] : await this.rows.list(target, { offset, limit: pagination.pageSize });
+    const { offset, pagination } = pageOf(query, await this.grantsRepository.count(target));
+    const rows =
+      offset === null ? [] : await this.grantsRepository.list(target, { offset, limit: pagination.pageSize });
     return { grants: rows.map(toListedGrantDto), pagination };
   }
 
@@ -122,30 +125,34 @@ export class GrantsService {
   ): Promise<SuccessDto> {
     const missing = () => new NotFoundError('Grant not found');
     const { organizationId } = await this.rightOf(caller, target, missing);
-    const deleted = await this.rows.delete(target, id, organizationId);
+    const deleted = await this.grantsRepository.delete(target, id, organizationId);
     if (deleted === 'missing') throw missing();
     if (deleted === 'outsider') throw new ForbiddenError(membersOnly.message);
-    this.cache.announce(target, now ? id : undefined);
+    this.grantCache.announce(target, now ? id : undefined);
     return { success: true };
   }
 
   /** One page of what was granted to an account, newest first. */
   async listReceived(accountId: string, query: PageQueryDto): Promise<ReceivedGrantListDto> {
-    const { offset, pagination } = pageOf(query, await this.rows.countReceived(accountId));
-    const rows = offset === null ? [] : await this.rows.listReceived(accountId, { offset, limit: pagination.pageSize });
+    const { offset, pagination } = pageOf(query, await this.grantsRepository.countReceived(accountId));
+    const rows =
+      offset === null
+        ? []
+        : await this.grantsRepository.listReceived(accountId, { offset, limit: pagination.pageSize });
     return { grants: rows.map(toReceivedGrantDto), pagination };
   }
 
   /** One page of what an account grants to others, newest first. */
   async listGiven(ownerId: string, query: PageQueryDto): Promise<GivenGrantListDto> {
-    const { offset, pagination } = pageOf(query, await this.rows.countGiven(ownerId));
-    const rows = offset === null ? [] : await this.rows.listGiven(ownerId, { offset, limit: pagination.pageSize });
+    const { offset, pagination } = pageOf(query, await this.grantsRepository.countGiven(ownerId));
+    const rows =
+      offset === null ? [] : await this.grantsRepository.listGiven(ownerId, { offset, limit: pagination.pageSize });
     return { grants: rows.map(toGivenGrantDto), pagination };
   }
 
   /** Withdraws a grant that an account gave, by its id alone. @throws as {@link remove} */
   async removeGiven(ownerId: string, caller: Caller, id: string): Promise<SuccessDto> {
-    const [row] = isUUID(id) ? await this.rows.listGiven(ownerId, { offset: 0, limit: 1 }, id) : [];
+    const [row] = isUUID(id) ? await this.grantsRepository.listGiven(ownerId, { offset: 0, limit: 1 }, id) : [];
     if (!row) throw new NotFoundError('Grant not found');
     return this.remove({ kind: toGivenGrantDto(row).kind, id: row.targetId }, caller, id, {});
   }
@@ -160,9 +167,9 @@ export class GrantsService {
     target: GrantTarget,
     missing: () => Error,
   ): Promise<{ ownerId: string; organizationId: string | null }> {
-    const owned = await this.rows.ownerOf(target);
-    if (!owned || !this.access.may(caller, 'administer', owned)) throw missing();
+    const owned = await this.grantsRepository.ownerOf(target);
+    if (!owned || !this.accessService.may(caller, 'administer', owned)) throw missing();
     const { ownerId } = owned;
-    return { ownerId, organizationId: this.access.may(caller, 'own', owned) ? null : ownerId };
+    return { ownerId, organizationId: this.accessService.may(caller, 'own', owned) ? null : ownerId };
   }
 }

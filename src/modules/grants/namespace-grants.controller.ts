@@ -21,7 +21,7 @@ const targetOf = ({ id }: OwnedNamespace) => ({ kind: 'namespace', id }) as cons
 @ApiParam({ name: 'name', description: 'The namespace.', example: 'acme' })
 @Controller('namespaces/:name/grants')
 export class NamespaceGrantsController {
-  constructor(private readonly grants: GrantsService) {}
+  constructor(private readonly grantsService: GrantsService) {}
 
   /** Grant an account a namespace with all it contains. Another grant for the same account replaces the terms. */
   @Post()
@@ -37,7 +37,7 @@ export class NamespaceGrantsController {
     @Res({ passthrough: true }) response: Response,
   ): Promise<GrantDto> {
     const missing = () => new NamespaceNotFoundError();
-    const { created, grant } = await this.grants.set(targetOf(namespace), caller, body, missing);
+    const { created, grant } = await this.grantsService.set(targetOf(namespace), caller, body, missing);
     response.status(created ? 201 : 200);
     return grant;
   }
@@ -47,7 +47,7 @@ export class NamespaceGrantsController {
   @Access('namespaces:write', granters)
   @ApiErrors(400, { status: 404, message: 'Namespace not found' })
   list(@CurrentNamespace() namespace: OwnedNamespace, @Query() query: PageQueryDto): Promise<GrantListDto> {
-    return this.grants.list(targetOf(namespace), query);
+    return this.grantsService.list(targetOf(namespace), query);
   }
 
   /** Withdraw a grant of a namespace. It stops working everywhere within 5 seconds. */
@@ -61,6 +61,6 @@ export class NamespaceGrantsController {
     @Param('grantId', UuidOr404('Grant not found')) id: string,
     @Query() query: WithdrawGrantQueryDto,
   ): Promise<SuccessDto> {
-    return this.grants.remove(targetOf(namespace), caller, id, query);
+    return this.grantsService.remove(targetOf(namespace), caller, id, query);
   }
 }

@@ -11,7 +11,7 @@ import { GrantsService } from './grants.service.js';
 @ApiTags('Grants')
 @Controller('accounts/:accountId/grants')
 export class ReceivedGrantsController {
-  constructor(private readonly grants: GrantsService) {}
+  constructor(private readonly grantsService: GrantsService) {}
 
   /** List grants that an account received. Its servers, connections and namespaces of other owners, newest first. */
   @Get()
@@ -22,7 +22,7 @@ export class ReceivedGrantsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Query() query: PageQueryDto,
   ): Promise<ReceivedGrantListDto> {
-    return this.grants.listReceived(id, query);
+    return this.grantsService.listReceived(id, query);
   }
 
   /** List grants that an account gave. For its servers, connections and namespaces, newest first. */
@@ -34,6 +34,6 @@ export class ReceivedGrantsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Query() query: PageQueryDto,
   ): Promise<GivenGrantListDto> {
-    return this.grants.listGiven(id, query);
+    return this.grantsService.listGiven(id, query);
   }
 }

@@ -23,7 +23,7 @@ const targetOf = ({ id }: ServerRef) => ({ kind: 'server', id }) as const;
 @ApiServerName()
 @Controller('servers/:qualifiedName/grants')
 export class ServerGrantsController {
-  constructor(private readonly grants: GrantsService) {}
+  constructor(private readonly grantsService: GrantsService) {}
 
   /** Let another account use a server, or change its level. */
   @Post()
@@ -39,7 +39,7 @@ export class ServerGrantsController {
     @Res({ passthrough: true }) response: Response,
   ): Promise<GrantDto> {
     const missing = () => new ServerNotFoundError();
-    const { created, grant } = await this.grants.set(targetOf(server), caller, body, missing);
+    const { created, grant } = await this.grantsService.set(targetOf(server), caller, body, missing);
     response.status(created ? 201 : 200);
     return grant;
   }
@@ -49,7 +49,7 @@ export class ServerGrantsController {
   @Access('servers:write', granters)
   @ApiErrors(400, serverNotFound)
   list(@TargetServer() server: ServerRef, @Query() query: PageQueryDto): Promise<GrantListDto> {
-    return this.grants.list(targetOf(server), query);
+    return this.grantsService.list(targetOf(server), query);
   }
 
   /** Withdraw a grant of a server. It stops working everywhere within 5 seconds. */
@@ -63,6 +63,6 @@ export class ServerGrantsController {
     @Param('grantId', UuidOr404('Grant not found')) id: string,
     @Query() query: WithdrawGrantQueryDto,
   ): Promise<SuccessDto> {
-    return this.grants.remove(targetOf(server), caller, id, query);
+    return this.grantsService.remove(targetOf(server), caller, id, query);
   }
 }

@@ -45,9 +45,9 @@ export class ConnectionCallsService {
   private dropped = 0;
 
   constructor(
-    private readonly invocations: InvocationsService,
-    private readonly search: InvocationSearchRepository,
-    private readonly callMetrics: CallMetricsService,
+    private readonly invocationsService: InvocationsService,
+    private readonly invocationSearchRepository: InvocationSearchRepository,
+    private readonly callMetricsService: CallMetricsService,
     metrics: Metrics,
   ) {
     metrics.counter(
@@ -60,7 +60,7 @@ export class ConnectionCallsService {
   /** Records a request or a part of it. Does not wait and does not fail. */
   record(part: ConnectionCall): void {
     const { outcome, timing } = part;
-    if (outcome && timing) this.callMetrics.ended('connection', outcome, timing.totalMs, timing.firstByteMs);
+    if (outcome && timing) this.callMetricsService.ended('connection', outcome, timing.totalMs, timing.firstByteMs);
     const { connectionId, method } = part;
     const leftOut = method == null ? 0 : (this.leftOut.get(connectionId) ?? 0);
     if (!this.isWithinLimits(part)) {
@@ -68,9 +68,9 @@ export class ConnectionCallsService {
       if (method != null) this.leftOut.set(connectionId, leftOut + 1);
     } else if (leftOut > 0) {
       this.leftOut.delete(connectionId);
-      this.invocations.recordCall({ ...part, leftOut });
+      this.invocationsService.recordCall({ ...part, leftOut });
     } else {
-      this.invocations.recordCall(part);
+      this.invocationsService.recordCall(part);
     }
   }
 
@@ -85,8 +85,8 @@ export class ConnectionCallsService {
     query: ConnectionCallQuery,
     limit: number,
   ): Promise<{ calls: FoundCall[]; total: number; leftOut: number }> {
-    await this.invocations.settle();
-    return this.search.findCalls(connectionId, query, limit);
+    await this.invocationsService.settle();
+    return this.invocationSearchRepository.findCalls(connectionId, query, limit);
   }
 
   private isWithinLimits(part: ConnectionCall): boolean {

@@ -11,7 +11,7 @@ import { NamespacesService } from './namespaces.service.js';
 @ApiTags('Accounts and API keys')
 @Controller('accounts/:accountId/transfer')
 export class AccountTransfersController {
-  constructor(private readonly namespaces: NamespacesService) {}
+  constructor(private readonly namespacesService: NamespacesService) {}
 
   /**
    * Move all namespaces of an account to another one. Their servers, skills and connections move too: to an organization where you
@@ -32,6 +32,6 @@ export class AccountTransfersController {
     @CurrentCaller() caller: Caller,
     @Body() { to }: TransferAccountDto,
   ): Promise<TransferredAccountDto> {
-    return this.namespaces.move(caller, from, to, null);
+    return this.namespacesService.move(caller, from, to, null);
   }
 }

@@ -27,7 +27,7 @@ const nameParam = {
 @ApiTags('Namespaces')
 @Controller('namespaces')
 export class NamespacesController {
-  constructor(private readonly namespaces: NamespacesService) {}
+  constructor(private readonly namespacesService: NamespacesService) {}
 
   /** Claim a namespace, for yourself or an organization. Claiming it again changes nothing and answers the same. */
   @Put(':name')
@@ -44,7 +44,7 @@ export class NamespacesController {
     @CurrentCaller() caller: Caller,
     @Body() { organizationId }: ClaimNamespaceDto,
   ): Promise<NamespaceDto> {
-    return this.namespaces.claim(name, caller, organizationId);
+    return this.namespacesService.claim(name, caller, organizationId);
   }
 
   /** Create a namespace with a generated name. */
@@ -52,7 +52,7 @@ export class NamespacesController {
   @Access('namespaces:write')
   @ApiErrors()
   create(@CurrentCaller() caller: Caller): Promise<NamespaceDto> {
-    return this.namespaces.create(caller);
+    return this.namespacesService.create(caller);
   }
 
   /** List your namespaces and those of your organizations. Newest first. With `q`, `ownerId`, `hasServers` or `hasSkills`: search everybody's, by name. */
@@ -60,7 +60,7 @@ export class NamespacesController {
   @Access('namespaces:read')
   @ApiErrors(400)
   list(@Query() query: NamespaceQueryDto, @CurrentCaller() caller: Caller): Promise<NamespaceListDto> {
-    return this.namespaces.list(caller, query);
+    return this.namespacesService.list(caller, query);
   }
 
   /** Suspend a namespace, or end that (operator). Calls in it answer 403 with the reason, within 5 seconds everywhere. */
@@ -73,7 +73,7 @@ export class NamespacesController {
     @CurrentCaller() caller: Caller,
     @Body() { reason }: SuspensionDto,
   ): Promise<SuccessDto> {
-    return this.namespaces.suspend(name, caller, reason);
+    return this.namespacesService.suspend(name, caller, reason);
   }
 
   /**
@@ -94,7 +94,7 @@ export class NamespacesController {
     @CurrentCaller() caller: Caller,
     @Body() { organizationId, accountId = organizationId ?? '' }: MoveNamespaceDto,
   ): Promise<TransferredAccountDto> {
-    return this.namespaces.moveOne(caller, name, accountId);
+    return this.namespacesService.moveOne(caller, name, accountId);
   }
 
   /**
@@ -119,6 +119,6 @@ export class NamespacesController {
     },
   )
   remove(@CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
-    return this.namespaces.remove(namespace);
+    return this.namespacesService.remove(namespace);
   }
 }

@@ -63,28 +63,28 @@ export abstract class NamespaceDeletion {
 @Injectable()
 export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');
-  private readonly owners = new RowCache<NamespaceOwner>((name) => this.rows.findOwner(name));
+  private readonly owners = new RowCache<NamespaceOwner>((name) => this.namespacesRepository.findOwner(name));
 
   private deletion!: NamespaceDeletion;
 
   constructor(
-    @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
-    private readonly rows: NamespacesRepository,
-    private readonly access: AccessService,
+    @InjectRepository(Namespace) private readonly namespaceRepository: Repository<Namespace>,
+    private readonly namespacesRepository: NamespacesRepository,
+    private readonly accessService: AccessService,
     private readonly pubSub: PubSub,
-    private readonly limits: AccountLimitsService,
-    private readonly modules: ModuleRef,
+    private readonly accountLimitsService: AccountLimitsService,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.deletion = partOf(this.modules, NamespaceDeletion);
+    this.deletion = partOf(this.moduleRef, NamespaceDeletion);
     await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
     await this.pubSub.subscribe('namespaces.suspended', ({ name }) => this.owners.drop(name));
   }
 
   /** Warns of namespaces whose short form `/{namespace}` is the path of a route that was added later. */
   async onApplicationBootstrap(): Promise<void> {
-    const hidden = await this.namespaces.findBy({ name: In([...RESERVED_NAMESPACES]) });
+    const hidden = await this.namespaceRepository.findBy({ name: In([...RESERVED_NAMESPACES]) });
     for (const { name } of hidden) {
       this.logger.warn(`A route begins with /${name}: reach the namespace "${name}" under /connect/${name} only`);
     }
@@ -102,11 +102,11 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   }
 
   findAll(names: string[]): Promise<Map<string, NamespaceOwner>> {
-    return this.rows.findOwners(names.filter((name) => NAMESPACE_NAME.test(name)));
+    return this.namespacesRepository.findOwners(names.filter((name) => NAMESPACE_NAME.test(name)));
   }
 
   async namesOf(accountIds: string[]): Promise<string[]> {
-    const rows = await this.namespaces.find({
+    const rows = await this.namespaceRepository.find({
       where: { accountId: In(accountIds) },
       select: { name: true },
       order: { createdAt: 'DESC' },
@@ -118,18 +118,18 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
-    const own = isSearch ? {} : { accountIds: this.access.accountsWith(caller, 'discover') };
+    const own = isSearch ? {} : { accountIds: this.accessService.accountsWith(caller, 'discover') };
     const filter = { prefix: q, ownerId, hasServers, hasSkills, viewer: caller, ...own };
-    const { offset, pagination } = pageOf(query, await this.rows.count(filter));
+    const { offset, pagination } = pageOf(query, await this.namespacesRepository.count(filter));
     if (offset === null) return { namespaces: [], pagination };
     const order = isSearch ? 'name' : 'newest';
-    const rows = await this.rows.find(filter, { order, offset, limit: pagination.pageSize });
+    const rows = await this.namespacesRepository.find(filter, { order, offset, limit: pagination.pageSize });
     return { namespaces: rows.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
   /** Creates a namespace with a generated name. @throws KeyScopeError */
   async create(caller: Caller): Promise<NamespaceDto> {
-    this.access.requireForAll(caller, 'manage');
+    this.accessService.requireForAll(caller, 'manage');
     for (;;) {
       const created = await this.insert(generateName(4), caller.accountId);
       if (created) return created;
@@ -151,13 +151,13 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     }
     if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
     for (;;) {
-      const row = await this.namespaces.findOneBy({ name });
-      if (row && this.access.may(caller, 'manage', { ownerId: row.accountId, namespace: name }))
+      const row = await this.namespaceRepository.findOneBy({ name });
+      if (row && this.accessService.may(caller, 'manage', { ownerId: row.accountId, namespace: name }))
         return toNamespaceDto(row);
       // Published tools look for the words "already exists".
       if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
-      this.access.requireForAll(caller, 'manage');
-      if (!this.access.owns(caller, 'administer', organizationId)) {
+      this.accessService.requireForAll(caller, 'manage');
+      if (!this.accessService.owns(caller, 'administer', organizationId)) {
         throw new ForbiddenError('Forbidden: organizationId must be an organization where you are an owner or editor');
       }
       // Null when it was claimed in between: read it.
@@ -176,7 +176,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     const { id, name } = namespace;
     const finish = await this.deletion.prepareDeletion(namespace);
     const refusal = () => new ConflictError(`The namespace "${name}" still holds servers: delete them first`);
-    await this.namespaces.delete({ id }).catch(onViolation({ foreignKey: refusal }));
+    await this.namespaceRepository.delete({ id }).catch(onViolation({ foreignKey: refusal }));
     finish();
     this.pubSub.announce('namespaces.deleted', { id, name });
     return { success: true, name };
@@ -189,7 +189,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
    */
   async suspend(name: string, caller: Caller, reason: string | null): Promise<SuccessDto> {
     const isName = NAMESPACE_NAME.test(name);
-    if (!isName || !(await this.rows.suspend(name, toSuspension(reason, caller)))) throw new NamespaceNotFoundError();
+    if (!isName || !(await this.namespacesRepository.suspend(name, toSuspension(reason, caller))))
+      throw new NamespaceNotFoundError();
     this.pubSub.announce('namespaces.suspended', { name });
     return { success: true };
   }
@@ -202,7 +203,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
    * @throws ForbiddenError for an account that the caller does not own, NotFoundError, QuotaExceededError of the new account
    */
   async move(caller: Caller, from: string, to: string, name: string | null): Promise<TransferredAccountDto> {
-    if (!caller.isOperator && !this.access.owns(caller, 'own', to)) {
+    if (!caller.isOperator && !this.accessService.owns(caller, 'own', to)) {
       throw new ForbiddenError(
         'Forbidden: the new account must be your own, or an organization that you are an owner of',
       );
@@ -216,9 +217,9 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       releases: 0,
       artifactBytes: 0,
     };
-    const moved = await this.rows.move({ from, to, name }, async (tx, namespaces) => {
+    const moved = await this.namespacesRepository.move({ from, to, name }, async (tx, namespaces) => {
       await this.deletion.endLogins(idsOf(namespaces), tx);
-      await this.limits.require({ accountId: to }, added, tx);
+      await this.accountLimitsService.require({ accountId: to }, added, tx);
     });
     if (!moved) throw new NotFoundError('No account that is in use has this id');
     for (const { id, name: one } of moved) {
@@ -226,22 +227,22 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       this.pubSub.announce('namespaces.suspended', { name: one });
     }
     await this.deletion.revokeTokens(idsOf(moved));
-    const grants = await this.rows.countGrants(idsOf(moved));
+    const grants = await this.namespacesRepository.countGrants(idsOf(moved));
     return { success: true, namespaces: moved.map(({ name: one }) => one).sort(), grants };
   }
 
   /** {@link move} of one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */
   async moveOne(caller: Caller, name: string, to: string): Promise<TransferredAccountDto> {
-    const row = await this.namespaces.findOneBy({ name });
-    if (!row || !this.access.may(caller, 'own', { ownerId: row.accountId, namespace: name })) {
+    const row = await this.namespaceRepository.findOneBy({ name });
+    if (!row || !this.accessService.may(caller, 'own', { ownerId: row.accountId, namespace: name })) {
       throw new NamespaceNotFoundError();
     }
     return this.move(caller, row.accountId, to, name);
   }
 
   private async insert(name: string, accountId: string): Promise<NamespaceDto | null> {
-    const insert = () => this.rows.insertIfFree(name, accountId);
-    const row = await this.limits.within({ accountId }, { namespaces: 1 }, insert);
+    const insert = () => this.namespacesRepository.insertIfFree(name, accountId);
+    const row = await this.accountLimitsService.within({ accountId }, { namespaces: 1 }, insert);
     // The cache may still hold a previous owner.
     this.owners.drop(name);
     return row && toNamespaceDto(row);

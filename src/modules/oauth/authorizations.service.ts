@@ -38,7 +38,7 @@ import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js'
 import { partsOf } from '../../platform/parts.js';
 import { visible } from '../../platform/text/quoted.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { CredentialRepository } from './credential.repository.js';
+import { CredentialsRepository } from './credential.repository.js';
 import { answeredError, SetupPageError } from './credentials.errors.js';
 import { CredentialsService } from './credentials.service.js';
 import {
@@ -102,21 +102,21 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   private owners!: Record<CredentialOwner['kind'], CredentialOwners>;
 
   constructor(
-    private readonly dataSource: DataSource,
-    private readonly repository: CredentialRepository,
-    private readonly clients: OAuthClientsService,
-    private readonly credentials: CredentialsService,
-    private readonly links: SetupLinksService,
+    private readonly database: DataSource,
+    private readonly credentialsRepository: CredentialsRepository,
+    private readonly oauthClientsService: OAuthClientsService,
+    private readonly credentialsService: CredentialsService,
+    private readonly setupLinksService: SetupLinksService,
     private readonly vault: Vault,
     private readonly egress: Egress,
     private readonly env: Env,
     private readonly tuning: Tuning,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   onModuleInit(): void {
     // Only the API has pages.
-    if (this.env.roles.includes('api')) this.owners = partsOf(this.modules, credentialOwners);
+    if (this.env.roles.includes('api')) this.owners = partsOf(this.moduleRef, credentialOwners);
   }
 
   /**
@@ -131,11 +131,11 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
 
   /** The link to the newest authorization of an owner that is not completed; null when there is none. */
   async openLink({ kind: ownerKind, id: ownerId }: CredentialOwner, holder: LinkHolder): Promise<string | null> {
-    const link = await this.dataSource.manager.findOne(PendingAuthorization, {
+    const link = await this.database.manager.findOne(PendingAuthorization, {
       where: { ownerKind, ownerId, completedAt: IsNull(), expiresAt: MoreThan(new Date()) },
       order: { createdAt: 'DESC', id: 'DESC' },
     });
-    return link && this.links.url({ kind: AUTHORIZATION_LINKS, id: link.id, epoch: 1, holder });
+    return link && this.setupLinksService.url({ kind: AUTHORIZATION_LINKS, id: link.id, epoch: 1, holder });
   }
 
   /**
@@ -181,12 +181,12 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const chosen = request.oauth?.clientId;
     if (chosen !== undefined) return `The client is "${visible(chosen, 100)}", which the owner chose.`;
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
-    const { clientId, kind } = await this.clients.obtain(fetch, server, owner);
+    const { clientId, kind } = await this.oauthClientsService.obtain(fetch, server, owner);
     return `The client is "${visible(clientId, 100)}", ${clientOrigins[kind]}.`;
   }
 
   async open({ id }: Pick<SetupLink, 'id' | 'epoch'>): Promise<PendingAuthorization> {
-    const pending = await this.dataSource.manager.findOneBy(PendingAuthorization, { id });
+    const pending = await this.database.manager.findOneBy(PendingAuthorization, { id });
     if (!pending) throw SetupPageError.unknownLink();
     if (pending.completedAt !== null) throw SetupPageError.usedLink();
     if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
@@ -224,17 +224,17 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     cookieOf: (linkId: string) => string | undefined,
   ): Promise<{ view: SetupResult; linkId: string }> {
     const stateHash = isSecret(query.state) ? hashSecret(query.state) : null;
-    const pending = stateHash && (await this.dataSource.manager.findOneBy(PendingAuthorization, { stateHash }));
+    const pending = stateHash && (await this.database.manager.findOneBy(PendingAuthorization, { stateHash }));
     if (!pending || !stateHash) throw SetupPageError.unknownState();
     const cookie = cookieOf(pending.id);
     const isSame = isSecret(cookie) && pending.browserHash?.equals(hashSecret(cookie));
     if (!isSame) throw SetupPageError.otherBrowser();
     const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
     // One guarded statement uses up the state: of two answers with it, only one continues.
-    const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
+    const isClaimed = await this.credentialsRepository.claimState(pending.id, stateHash, startedAfter);
     if (!isClaimed) throw SetupPageError.unknownState();
     const holder = holderOf(pending);
-    const isOpen = holder && (await this.links.isOpenTo(holder, (person) => this.mayUse(pending, person)));
+    const isOpen = holder && (await this.setupLinksService.isOpenTo(holder, (person) => this.mayUse(pending, person)));
     if (!isOpen) throw SetupPageError.usedLink();
     if (!(await this.owners[pending.ownerKind].isAuthorizationPending(pending.ownerId)))
       throw SetupPageError.nothingWaits();
@@ -244,16 +244,16 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     if (query.error !== undefined || query.code === undefined) {
       // The link, opened again, leaves out the parameter that the server refused (RFC 8707 section 2).
       if (query.error === 'invalid_target')
-        await this.dataSource.manager.update(PendingAuthorization, { id: pending.id }, { resource: '' });
-      const tryAgainUrl = this.links.url({ kind: AUTHORIZATION_LINKS, id: pending.id, epoch: 1, holder });
+        await this.database.manager.update(PendingAuthorization, { id: pending.id }, { resource: '' });
+      const tryAgainUrl = this.setupLinksService.url({ kind: AUTHORIZATION_LINKS, id: pending.id, epoch: 1, holder });
       const name = knownName(await this.serverOf(pending));
       throw answeredError({ id: pending.id, server, tryAgainUrl }, query, name, this.env.appName);
     }
     const client = await this.clientOf(pending);
     const tokens = await this.exchange(pending, client, query.code, query.iss);
     const owner = ownerOf(pending);
-    await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
-    await this.credentials.authorized(owner, this.owners[pending.ownerKind]);
+    await this.database.transaction((tx) => this.store(pending, tokens, tx));
+    await this.credentialsService.authorized(owner, this.owners[pending.ownerKind]);
     return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
   }
 
@@ -266,18 +266,18 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const { server, resource, resourceName, scopes } = cached ?? (await this.discover(fetch, owner, request));
     const { clientId, ...choice } = request.oauth ?? { sealedSecret: null };
     if (clientId !== undefined && server.adapter === undefined) {
-      await this.clients.storeChosen(owner, server.issuer, { ...choice, clientId });
+      await this.oauthClientsService.storeChosen(owner, server.issuer, { ...choice, clientId });
     } else if (client) {
       // A client is stored only for the issuer that it was entered for.
       if (client.issuer !== server.issuer) {
         throw new OAuthClientNeededError(server.issuer, `The authorization server is ${server.issuer} now.`);
       }
-      await this.clients.storePreregistered(owner, client);
+      await this.oauthClientsService.storePreregistered(owner, client);
     }
-    const { manager } = this.dataSource;
+    const { manager } = this.database;
     const known = await manager.findOneBy(UpstreamCredential, { ownerKind: owner.kind, ownerId: owner.id });
     const takesNoResource = known?.resource === '' && known.server.issuer === server.issuer;
-    const clientRow = server.adapter !== undefined ? null : await this.clients.obtain(fetch, server, owner);
+    const clientRow = server.adapter !== undefined ? null : await this.oauthClientsService.obtain(fetch, server, owner);
     const pending = {
       id: randomUUID(),
       ownerKind: owner.kind,
@@ -292,8 +292,8 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       expiresAt: new Date(Date.now() + this.tuning.oauthSetupTtlMs),
     };
     const { ownerKind, ownerId } = pending;
-    await this.dataSource.transaction(async (tx) => {
-      await this.repository.deleteExpiredLinks(tx);
+    await this.database.transaction(async (tx) => {
+      await this.credentialsRepository.deleteExpiredLinks(tx);
       await tx.insert(PendingAuthorization, pending);
       const older = await tx.find(PendingAuthorization, {
         where: { ownerKind, ownerId, expiresAt: MoreThan(new Date()) },
@@ -325,7 +325,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const target = await discoverTarget(fetch, {
       upstreamUrl: upstreamUrl.href,
       challenge: challenge ?? [],
-      knownAmong: (issuers) => this.clients.knownAmong(issuers, owner),
+      knownAmong: (issuers) => this.oauthClientsService.knownAmong(issuers, owner),
       pkceUnannounced: this.env.oauthPkceUnannounced,
       chosen: oauth,
     });
@@ -341,7 +341,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     }
     if (oauth?.scopes || bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target;
     // A step-up also asks for the scopes granted before: the new token replaces the old one (MCP, scope challenges).
-    const credential = await this.dataSource.manager.findOne(UpstreamCredential, {
+    const credential = await this.database.manager.findOne(UpstreamCredential, {
       where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(url) },
     });
     if (credential?.server.issuer !== server.issuer) return target;
@@ -371,13 +371,13 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
         ? await this.signInAtAdapter(ownerOf(pending), state)
         : await authorizationUrl({
             server,
-            client: this.clients.toClient(client),
+            client: this.oauthClientsService.toClient(client),
             redirectUri: client.redirectUri,
             resource,
             scopes,
             state,
           });
-    const isBound = await this.repository.bindBrowser(id, {
+    const isBound = await this.credentialsRepository.bindBrowser(id, {
       browserHash: hashSecret(cookie),
       stateHash: hashSecret(state),
       sealedVerifier: this.vault.seal(codeVerifier, id),
@@ -394,8 +394,12 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const codeVerifier = randomBytes(32).toString('base64url');
     const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
     try {
-      const adapter = await this.clients.adapterOf(owner);
-      const url = await adapter.authorizationUrl({ callbackUrl: this.clients.redirectUri, state, codeChallenge });
+      const adapter = await this.oauthClientsService.adapterOf(owner);
+      const url = await adapter.authorizationUrl({
+        callbackUrl: this.oauthClientsService.redirectUri,
+        state,
+        codeChallenge,
+      });
       return { url, codeVerifier };
     } catch (error) {
       if (error instanceof TokenEndpointUnreachableError || error instanceof TokenRefusedError) {
@@ -416,7 +420,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   /** Null for an adapter, which needs no client. */
   private async clientOf({ clientRowId: id, server }: PendingAuthorization): Promise<OAuthClient | null> {
     if (server.adapter !== undefined || id === null) return null;
-    return this.dataSource.manager.findOneByOrFail(OAuthClient, { id });
+    return this.database.manager.findOneByOrFail(OAuthClient, { id });
   }
 
   private async exchange(
@@ -429,20 +433,20 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const codeVerifier = this.vault.open(sealedVerifier ?? '', id);
     try {
       if (client === null) {
-        const adapter = await this.clients.adapterOf(ownerOf(pending));
-        return await adapter.exchangeCode({ code, callbackUrl: this.clients.redirectUri, codeVerifier });
+        const adapter = await this.oauthClientsService.adapterOf(ownerOf(pending));
+        return await adapter.exchangeCode({ code, callbackUrl: this.oauthClientsService.redirectUri, codeVerifier });
       }
       const tokens = await exchangeCode(
         createOAuthFetch(this.egress),
-        { server, client: this.clients.toClient(client), resource },
+        { server, client: this.oauthClientsService.toClient(client), resource },
         { code, iss, codeVerifier, redirectUri: client.redirectUri },
       );
-      if (tokens.authMethod) await this.clients.authenticates(client.id, tokens.authMethod);
+      if (tokens.authMethod) await this.oauthClientsService.authenticates(client.id, tokens.authMethod);
       return tokens;
     } catch (error) {
       if (error instanceof TokenRefusedError) {
         const isClient = client !== null && isClientRefusal(error);
-        if (isClient) await this.clients.refused(client.id);
+        if (isClient) await this.oauthClientsService.refused(client.id);
         if (isClient && client.kind === 'given') {
           throw SetupPageError.wrongClient(error.host, knownName(await this.serverOf(pending)), error.code);
         }
@@ -471,7 +475,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   private async store(pending: PendingAuthorization, tokens: TokenSet, tx: EntityManager): Promise<void> {
     const { id, ownerKind, ownerId, upstreamUrl, server, clientRowId, resource, scopes } = pending;
     // A trigger deletes the row together with its owner, and waits for this lock.
-    if (!(await this.repository.lockPending(id, tx))) throw SetupPageError.unknownLink();
+    if (!(await this.credentialsRepository.lockPending(id, tx))) throw SetupPageError.unknownLink();
     const lock = { mode: 'pessimistic_write' } as const;
     const before = await tx.findOne(UpstreamCredential, { where: { ownerKind, ownerId }, lock });
     const row = { id: before?.id ?? randomUUID(), generation: before?.generation ?? 0, scopes };

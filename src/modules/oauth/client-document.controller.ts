@@ -10,14 +10,14 @@ import { OAuthClientsService } from './oauth-clients.service.js';
 @Public()
 @Controller('oauth')
 export class ClientDocumentController {
-  constructor(private readonly clients: OAuthClientsService) {}
+  constructor(private readonly oauthClientsService: OAuthClientsService) {}
 
   /** 404 unless PUBLIC_URL is https: the address of the document is the client id. */
   @Get('client.json')
   @Header('cache-control', 'public, max-age=300')
   @ApiErrors(404)
   document(): object {
-    const document = this.clients.document();
+    const document = this.oauthClientsService.document();
     if (!document) throw routeNotFound('GET', '/oauth/client.json');
     return document;
   }

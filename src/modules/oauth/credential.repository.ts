@@ -32,12 +32,12 @@ const CREDENTIAL_BY_OWNER = new PreparedStatement<CallCredential>(
 
 /** SQL on OAuth clients, pending authorizations and credentials. */
 @Injectable()
-export class CredentialRepository {
-  constructor(private readonly dataSource: DataSource) {}
+export class CredentialsRepository {
+  constructor(private readonly database: DataSource) {}
 
   /** The credential of an owner; null without one. */
   findForCalls({ kind, id }: CredentialOwner): Promise<CallCredential | null> {
-    return CREDENTIAL_BY_OWNER.findOne(this.dataSource, [kind, id]);
+    return CREDENTIAL_BY_OWNER.findOne(this.database, [kind, id]);
   }
 
   /** Deletes the links of all owners that expired a day ago. */
@@ -63,7 +63,7 @@ export class CredentialRepository {
     started: Record<'browserHash' | 'stateHash', Buffer> &
       Pick<PendingAuthorization, 'sealedVerifier' | 'accountId' | 'keyId' | 'loginsEpoch'>,
   ): Promise<boolean> {
-    const { affected } = await this.dataSource
+    const { affected } = await this.database
       .createQueryBuilder()
       .update(PendingAuthorization)
       .set({ startedAt: new Date(), ...started })
@@ -75,7 +75,7 @@ export class CredentialRepository {
 
   /** Uses up the state of an authorization. @returns false if it was used, or began earlier than `startedAfter` */
   async claimState(id: string, stateHash: Buffer, startedAfter: Date): Promise<boolean> {
-    const { affected } = await this.dataSource
+    const { affected } = await this.database
       .createQueryBuilder()
       .update(PendingAuthorization)
       .set({ stateHash: null })
@@ -99,7 +99,7 @@ export class CredentialRepository {
    * did: the server may have forgotten the client, and say so on a page of its own.
    */
   async isUnanswered(clientId: string): Promise<boolean> {
-    const [{ unanswered }] = await this.dataSource.query<[{ unanswered: number }]>(
+    const [{ unanswered }] = await this.database.query<[{ unanswered: number }]>(
       `WITH sent AS (
          SELECT browser_hash, started_at, state_hash IS NULL AS is_answered FROM pending_authorizations
           WHERE client_row_id = $1 AND started_at > now() - interval '1 day'

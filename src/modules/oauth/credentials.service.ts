@@ -16,7 +16,7 @@ import { Egress } from '../../platform/egress/egress.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { CredentialRepository } from './credential.repository.js';
+import { CredentialsRepository } from './credential.repository.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
 import { upstreamAddress, type CredentialOwner, type CredentialOwners } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
@@ -56,10 +56,10 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }));
 
   constructor(
-    private readonly dataSource: DataSource,
-    private readonly rows: CredentialRepository,
-    private readonly refresher: TokenRefresherService,
-    private readonly clients: OAuthClientsService,
+    private readonly database: DataSource,
+    private readonly credentialsRepository: CredentialsRepository,
+    private readonly tokenRefresherService: TokenRefresherService,
+    private readonly oauthClientsService: OAuthClientsService,
     private readonly vault: Vault,
     private readonly egress: Egress,
     private readonly pubSub: PubSub,
@@ -109,7 +109,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     }
     const { id, generation, tokenHost: host } = credential;
     const onSettled = () => this.changed(key);
-    const outcome = await this.refresher.refresh({ id, generation, host, rejected, onSettled });
+    const outcome = await this.tokenRefresherService.refresh({ id, generation, host, rejected, onSettled });
     switch (outcome.kind) {
       case 'token':
         return outcome.accessToken;
@@ -133,7 +133,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    * server can be reached. Deleting the owner's row deletes them too, but does not revoke the tokens.
    */
   async remove(owner: CredentialOwner): Promise<void> {
-    (await this.dataSource.transaction((tx) => this.removeIn(owner, tx)))();
+    (await this.database.transaction((tx) => this.removeIn(owner, tx)))();
   }
 
   /** {@link remove} within a transaction. The returned function revokes the tokens, after its commit. */
@@ -155,7 +155,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    * one after another, in the background.
    */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
-    const rows = await this.dataSource.manager.find(UpstreamCredential, {
+    const rows = await this.database.manager.find(UpstreamCredential, {
       where: { ownerKind: kind, ownerId: In(ownerIds) },
       relations: { client: true },
     });
@@ -181,7 +181,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     try {
       await owners.authorized(owner.id);
     } catch (error) {
-      const names = await LogNamesRepository.find(this.dataSource, owner.kind, owner.id);
+      const names = await LogNamesRepository.find(this.database, owner.kind, owner.id);
       this.logger.error({ msg: `a step after the authorization of a ${owner.kind} failed`, ...names, err: error });
     }
   }
@@ -196,7 +196,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     const { server, client, id } = row;
     const tokens = openTokens(row, this.vault);
     if (!tokens || client === null || server.revocationEndpoint === null) return;
-    const context = { server, client: this.clients.toClient(client) };
+    const context = { server, client: this.oauthClientsService.toClient(client) };
     const fetch = createOAuthFetch(this.egress);
     // At most servers, but not at all, revoking the refresh token ends the whole grant.
     if (tokens.refreshToken !== null) await revokeToken(fetch, context, tokens.refreshToken, 'refresh_token');
@@ -210,7 +210,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 
   private async load(key: string): Promise<CachedCredential | null> {
     const [kind, id] = key.split('/') as [CredentialOwner['kind'], string];
-    const row = await this.rows.findForCalls({ kind, id });
+    const row = await this.credentialsRepository.findForCalls({ kind, id });
     if (!row) return null;
     return {
       id: row.id,

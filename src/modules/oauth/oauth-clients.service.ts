@@ -15,7 +15,7 @@ import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { SetupPageError } from './credentials.errors.js';
 import type { CredentialOwner, PreregisteredClient } from './credentials.types.js';
-import { CredentialRepository } from './credential.repository.js';
+import { CredentialsRepository } from './credential.repository.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
 /** The remaining lifetime of a secret below which a client is not used for a new authorization. */
@@ -36,9 +36,9 @@ export class OAuthClientsService {
   private findAdapter: AdapterFinder = () => Promise.resolve(null);
 
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly database: DataSource,
     private readonly vault: Vault,
-    private readonly repository: CredentialRepository,
+    private readonly credentialsRepository: CredentialsRepository,
     private readonly env: Env,
   ) {}
 
@@ -87,7 +87,7 @@ export class OAuthClientsService {
       { ...clientOf, ownerId: IsNull() },
       { ...clientOf, ownerKind: kind, ownerId: id },
     ];
-    const rows = await this.dataSource.manager.find(OAuthClient, { where, select: { issuer: true } });
+    const rows = await this.database.manager.find(OAuthClient, { where, select: { issuer: true } });
     return new Set(rows.map(({ issuer }) => issuer));
   }
 
@@ -117,13 +117,13 @@ export class OAuthClientsService {
    * day the one before. Both stay, since tokens are refreshed with the client that they were given to.
    */
   private async stillKnown(fetch: FetchLike, server: AuthorizationServer, client: OAuthClient): Promise<OAuthClient> {
-    if (client.kind !== 'registered' || !(await this.repository.isUnanswered(client.id))) return client;
+    if (client.kind !== 'registered' || !(await this.credentialsRepository.isUnanswered(client.id))) return client;
     const { issuer, redirectUri } = client;
     const since = new Date(Date.now() - REGISTRATION_EVERY_MS);
     const where = { issuer, redirectUri, ownerId: IsNull(), retiredAt: MoreThan(since) };
-    const before = await this.dataSource.manager.findOne(OAuthClient, { where, order: { retiredAt: 'DESC' } });
+    const before = await this.database.manager.findOne(OAuthClient, { where, order: { retiredAt: 'DESC' } });
     if (before) {
-      return this.dataSource.transaction(async (tx) => {
+      return this.database.transaction(async (tx) => {
         await tx.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
         await tx.update(OAuthClient, { id: before.id }, { retiredAt: null });
         return before;
@@ -131,7 +131,7 @@ export class OAuthClientsService {
     }
     try {
       const renewed = await registerAt(fetch, server, this.redirectUri);
-      await this.dataSource.manager.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
+      await this.database.manager.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
       return await this.store(issuer, 'registered', renewed);
     } catch (error) {
       // The person is sent with the client that there is.
@@ -155,7 +155,7 @@ export class OAuthClientsService {
   }
 
   /** Stores the authentication method that a client's server has taken. */
-  async authenticates(id: string, authMethod: string, tx = this.dataSource.manager): Promise<void> {
+  async authenticates(id: string, authMethod: string, tx = this.database.manager): Promise<void> {
     await tx.update(OAuthClient, { id }, { authMethod });
   }
 
@@ -164,14 +164,14 @@ export class OAuthClientsService {
    * pre-registered one, since only a person can replace it.
    */
   async refused(id: string): Promise<void> {
-    const { manager } = this.dataSource;
+    const { manager } = this.database;
     await manager.delete(OAuthClient, { id, kind: 'registered' });
     await manager.update(OAuthClient, { id, kind: 'given' }, { refusedAt: new Date() });
   }
 
   /** The owner's pre-registered client at an issuer, also a refused one; null without one. */
   preregistered(owner: CredentialOwner, issuer: string): Promise<OAuthClient | null> {
-    return this.dataSource.manager.findOneBy(OAuthClient, this.ofOwner(owner, { issuer }));
+    return this.database.manager.findOneBy(OAuthClient, this.ofOwner(owner, { issuer }));
   }
 
   /**
@@ -183,11 +183,11 @@ export class OAuthClientsService {
   async storePreregistered(owner: CredentialOwner, client: PreregisteredClient): Promise<void> {
     const { issuer, clientId, clientSecret } = client;
     const id = randomUUID();
-    await this.dataSource.transaction(async (tx) => {
-      if (!(await this.repository.lockOwner(owner, tx))) throw SetupPageError.unknownLink();
+    await this.database.transaction(async (tx) => {
+      if (!(await this.credentialsRepository.lockOwner(owner, tx))) throw SetupPageError.unknownLink();
       const known = await tx.findOneBy(OAuthClient, this.ofOwner(owner, { issuer, clientId }));
       if (known) return this.renew(known.id, clientSecret, tx);
-      await this.repository.deleteClientsOf(owner, issuer, tx);
+      await this.credentialsRepository.deleteClientsOf(owner, issuer, tx);
       await tx.insert(OAuthClient, {
         id,
         issuer,
@@ -212,7 +212,7 @@ export class OAuthClientsService {
     issuer: string,
     { issuer: chosen, clientId, sealedSecret }: { issuer?: string; clientId: string; sealedSecret: string | null },
   ): Promise<void> {
-    const known = await this.dataSource.manager.findBy(OAuthClient, this.ofOwner(owner, { clientId }));
+    const known = await this.database.manager.findBy(OAuthClient, this.ofOwner(owner, { clientId }));
     const other = known.find((client) => client.issuer !== issuer);
     if (chosen === undefined && other && !known.some((client) => client.issuer === issuer)) {
       throw new OAuthSetupError(
@@ -246,7 +246,7 @@ export class OAuthClientsService {
     return { ownerKind: kind, ownerId: id, redirectUri: this.redirectUri, ...where };
   }
 
-  private find(issuer: string, tx: EntityManager = this.dataSource.manager): Promise<OAuthClient | null> {
+  private find(issuer: string, tx: EntityManager = this.database.manager): Promise<OAuthClient | null> {
     const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull(), retiredAt: IsNull() };
     const from = new Date(Date.now() + SECRET_LEFT_MS_MIN);
     return tx.findOne(OAuthClient, {
@@ -263,13 +263,18 @@ export class OAuthClientsService {
     client: OAuthClientIdentity,
   ): Promise<OAuthClient> {
     const id = randomUUID();
-    return this.dataSource.transaction(async (tx) => {
+    return this.database.transaction(async (tx) => {
       const { redirectUri } = this;
-      await this.repository.deleteEndedClients(issuer, redirectUri, new Date(Date.now() + SECRET_LEFT_MS_MIN), tx);
+      await this.credentialsRepository.deleteEndedClients(
+        issuer,
+        redirectUri,
+        new Date(Date.now() + SECRET_LEFT_MS_MIN),
+        tx,
+      );
       const sealedSecret = client.clientSecret === null ? null : this.vault.seal(client.clientSecret, id);
       const { clientId, authMethod, secretExpiresAt } = client;
       const row = { id, issuer, redirectUri, kind, clientId, sealedSecret, authMethod, secretExpiresAt };
-      await this.repository.insertClient(row, tx);
+      await this.credentialsRepository.insertClient(row, tx);
       const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull(), retiredAt: IsNull() };
       return tx.findOneOrFail(OAuthClient, { where });
     });

@@ -5,7 +5,7 @@ import { AuthModule } from '../auth/auth.module.js';
 import { PeopleModule } from '../people/people.module.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { ClientDocumentController } from './client-document.controller.js';
-import { CredentialRepository } from './credential.repository.js';
+import { CredentialsRepository } from './credential.repository.js';
 import { CredentialsService } from './credentials.service.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
@@ -19,7 +19,7 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 
 const services = [
   AuthorizationsService,
-  CredentialRepository,
+  CredentialsRepository,
   CredentialsService,
   OAuthClientsService,
   SetupLinksService,

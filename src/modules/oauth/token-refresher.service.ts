@@ -24,7 +24,7 @@ import { KeyedLimiter, NoSlotError } from '../../platform/limits/keyed-limiter.j
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Metrics, type LabeledCounter } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { CredentialRepository, isLockTimeout } from './credential.repository.js';
+import { CredentialsRepository, isLockTimeout } from './credential.repository.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { issuerOf, openTokens, storedTokens, type OpenedTokens } from './stored-tokens.js';
@@ -87,9 +87,9 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly slots: KeyedLimiter;
 
   constructor(
-    private readonly dataSource: DataSource,
-    private readonly repository: CredentialRepository,
-    private readonly clients: OAuthClientsService,
+    private readonly database: DataSource,
+    private readonly credentialsRepository: CredentialsRepository,
+    private readonly oauthClientsService: OAuthClientsService,
     private readonly vault: Vault,
     private readonly egress: Egress,
     env: Env,
@@ -137,8 +137,8 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     let rotated: UpstreamCredential | null = null;
     let refused: OAuthClient | null = null;
     try {
-      const outcome = await this.dataSource.transaction(async (tx) => {
-        await this.repository.limitLockWait(tx);
+      const outcome = await this.database.transaction(async (tx) => {
+        await this.credentialsRepository.limitLockWait(tx);
         const row = await tx.findOne(UpstreamCredential, {
           where: { id: request.id },
           lock: { mode: 'pessimistic_write' },
@@ -152,7 +152,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
           })
         );
       });
-      if (refused) await this.clients.refused((refused as OAuthClient).id);
+      if (refused) await this.oauthClientsService.refused((refused as OAuthClient).id);
       return outcome;
     } catch (error) {
       if (rotated === null) throw error;
@@ -185,7 +185,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       const changed = { ...row, ...storedTokens(row, tokens, this.vault), refreshedAt: new Date() };
       if (tokens.withoutResource) changed.resource = '';
       onRotated(changed);
-      if (client && tokens.authMethod) await this.clients.authenticates(client.id, tokens.authMethod, tx);
+      if (client && tokens.authMethod) await this.oauthClientsService.authenticates(client.id, tokens.authMethod, tx);
       await write(tx, changed, row.generation);
       return { kind: 'token', accessToken: tokens.accessToken };
     } catch (error) {
@@ -204,8 +204,8 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointUnreachableError */
   private async renew(row: UpstreamCredential, client: OAuthClient | null, refreshToken: string): Promise<TokenSet> {
     const { server, resource, scopes, ownerKind: kind, ownerId: id } = row;
-    if (client === null) return (await this.clients.adapterOf({ kind, id })).refreshToken(refreshToken);
-    const context = { server, client: this.clients.toClient(client), resource };
+    if (client === null) return (await this.oauthClientsService.adapterOf({ kind, id })).refreshToken(refreshToken);
+    const context = { server, client: this.oauthClientsService.toClient(client), resource };
     return refreshTokens(createOAuthFetch(this.egress), context, refreshToken, scopes);
   }
 
@@ -270,20 +270,20 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private async rescue(rotated: UpstreamCredential, error: unknown): Promise<RefreshOutcome> {
     for (let tries = 1; ; tries += 1) {
       try {
-        await write(this.dataSource.manager, rotated, rotated.generation - 1);
+        await write(this.database.manager, rotated, rotated.generation - 1);
         this.logger.warn({
           msg: 'a rotated token was stored late',
-          ...(await namesOf(rotated, this.dataSource)),
+          ...(await namesOf(rotated, this.database)),
           tries,
         });
-        const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { id: rotated.id } });
+        const row = await this.database.manager.findOne(UpstreamCredential, { where: { id: rotated.id } });
         const storedTokenPair = row && openTokens(row, this.vault);
         return storedTokenPair ? { kind: 'token', accessToken: storedTokenPair.accessToken } : { kind: 'gone' };
       } catch (again) {
         if (tries === RESCUE_TRIES) {
           this.logger.error({
             msg: 'a rotated token could not be stored',
-            ...(await namesOf(rotated, this.dataSource)),
+            ...(await namesOf(rotated, this.database)),
             err: again,
           });
           throw error;

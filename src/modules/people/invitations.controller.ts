@@ -13,7 +13,7 @@ const accountIdParam = { name: 'accountId', description: "The account's id, or `
 @ApiTags('Accounts and API keys')
 @Controller('accounts')
 export class InvitationsController {
-  constructor(private readonly invitations: InvitationsService) {}
+  constructor(private readonly invitationsService: InvitationsService) {}
 
   /**
    * Issue an invitation to set a password (operator). The user chooses the password of the account. Older unused links of the account
@@ -36,7 +36,7 @@ export class InvitationsController {
     @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
   ): Promise<InvitationDto> {
-    return this.invitations.create(id, caller);
+    return this.invitationsService.create(id, caller);
   }
 
   /**
@@ -67,6 +67,6 @@ export class InvitationsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() { role }: InviteMemberDto,
   ): Promise<InvitationDto> {
-    return this.invitations.inviteMember(id, role, caller);
+    return this.invitationsService.inviteMember(id, role, caller);
   }
 }

@@ -51,10 +51,10 @@ export async function makeInvitation(
 @Injectable()
 export class InvitationsService {
   constructor(
-    private readonly rows: PeopleRepository,
-    private readonly passwords: PasswordsService,
-    private readonly sessions: SessionsService,
-    private readonly members: MembersService,
+    private readonly peopleRepository: PeopleRepository,
+    private readonly passwordsService: PasswordsService,
+    private readonly sessionsService: SessionsService,
+    private readonly membersService: MembersService,
     private readonly env: Env,
   ) {}
 
@@ -66,13 +66,18 @@ export class InvitationsService {
         'Forbidden: an API key cannot create an invitation for its own account. Run npm run keys -- --invite operator on the machine of the service',
       );
     }
-    return makeInvitation(this.rows, this.env, accountId, caller.accountId);
+    return makeInvitation(this.peopleRepository, this.env, accountId, caller.accountId);
   }
 
   /** Makes an invitation into an organization. Only the answer has the link. @throws ConflictError */
   async inviteMember(organizationId: string, role: Role, caller: Caller): Promise<InvitationDto> {
     const secret = newSecret();
-    const expiresAt = await this.rows.addMemberInvitation(organizationId, role, caller.accountId, hashSecret(secret));
+    const expiresAt = await this.peopleRepository.addMemberInvitation(
+      organizationId,
+      role,
+      caller.accountId,
+      hashSecret(secret),
+    );
     if (!expiresAt) {
       throw new ConflictError(
         'Only an organization with an owner invites: add the first one with PUT /accounts/{organizationId}/members/{accountId}',
@@ -84,7 +89,7 @@ export class InvitationsService {
   /** The account of a link, and the role. @throws PageError */
   async open(token: unknown): Promise<Invited & { hash: Buffer }> {
     const hash = isSecret(token) ? hashSecret(token) : null;
-    const account = hash && (await this.rows.invited(hash));
+    const account = hash && (await this.peopleRepository.invited(hash));
     if (!account) throw invitationEnded();
     return { hash, ...account };
   }
@@ -105,7 +110,7 @@ export class InvitationsService {
   ): Promise<string | null> {
     const { hash, accountId: invited, role } = await this.open(request.query.token);
     const join = async (who: Joining) => {
-      const joined = await this.members.join({ hash, organizationId: invited }, who);
+      const joined = await this.membersService.join({ hash, organizationId: invited }, who);
       if (joined === null) throw invitationEnded();
       return joined;
     };
@@ -117,13 +122,13 @@ export class InvitationsService {
       const name = form.get('name')?.trim() ?? '';
       if (role !== null && !ACCOUNT_NAME.test(name)) return 'Choose a name of 1 to 255 characters for your account.';
       const password = form.get('password') ?? '';
-      const fault = this.passwords.faultOf(password, form.get('repeated') ?? '');
+      const fault = this.passwordsService.faultOf(password, form.get('repeated') ?? '');
       if (fault !== null) return fault;
-      const passwordHash = await this.passwords.hash(password);
+      const passwordHash = await this.passwordsService.hash(password);
       let accountId = invited;
       if (role !== null) accountId = await join({ name, passwordHash });
-      else if (!(await this.rows.useInvitation(hash, invited, passwordHash))) throw invitationEnded();
-      await this.sessions.begin(request, response, { accountId, keyId: null, passwordHash });
+      else if (!(await this.peopleRepository.useInvitation(hash, invited, passwordHash))) throw invitationEnded();
+      await this.sessionsService.begin(request, response, { accountId, keyId: null, passwordHash });
       return null;
     } catch (error) {
       if (error instanceof ConflictError) return `${error.message}.`;

@@ -9,16 +9,16 @@ import { ApiKeysService } from '../auth/api-keys.service.js';
 @Injectable()
 export class OwnKeysService {
   constructor(
-    private readonly keys: ApiKeysService,
-    private readonly access: AccessService,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly accessService: AccessService,
   ) {}
 
   /** The keys of a person, and the namespaces that one may be limited to. */
   async of(person: SessionCaller) {
-    const accounts = this.access.accountsWith(person, 'read');
+    const accounts = this.accessService.accountsWith(person, 'read');
     const [{ apiKeys }, ...names] = await Promise.all([
-      this.keys.list(person.accountId),
-      ...accounts.map((accountId) => this.access.namespacesOf(accountId)),
+      this.apiKeysService.list(person.accountId),
+      ...accounts.map((accountId) => this.accessService.namespacesOf(accountId)),
     ]);
     return { apiKeys, namespaces: names.flat().slice(0, 100) };
   }
@@ -36,13 +36,13 @@ export class OwnKeysService {
     const id = text('key');
     if (text('do') !== 'make' && !isUUID(id)) throw new NotFoundError('API key not found');
     if (text('do') === 'revoke') {
-      await this.keys.revoke(person, accountId, id, {});
+      await this.apiKeysService.revoke(person, accountId, id, {});
       return null;
     }
     if (text('do') === 'rotate') {
-      const { apiKeys } = await this.keys.list(accountId);
+      const { apiKeys } = await this.apiKeysService.list(accountId);
       const expiresAt = apiKeys.find((key) => key.id === id)?.expiresAt ?? undefined;
-      return this.keys.rotate(person, accountId, id, { expiresAt });
+      return this.apiKeysService.rotate(person, accountId, id, { expiresAt });
     }
     return this.make(person, accountId, form);
   }
@@ -57,6 +57,10 @@ export class OwnKeysService {
       throw new InvalidInputError('Select 1 to 100 permissions for the key.');
     }
     const expiresAt = new Date(Date.now() + days * 86_400_000).toISOString();
-    return this.keys.create(person, accountId, { name, expiresAt, ...(!scopes.includes('all') && { scopes }) });
+    return this.apiKeysService.create(person, accountId, {
+      name,
+      expiresAt,
+      ...(!scopes.includes('all') && { scopes }),
+    });
   }
 }

@@ -47,8 +47,8 @@ export class PasswordsService {
   private readonly slots = new KeyedLimiter(Infinity, AT_ONCE, WAIT_MS_MAX);
 
   constructor(
-    private readonly rows: PeopleRepository,
-    private readonly limits: RequestLimits,
+    private readonly peopleRepository: PeopleRepository,
+    private readonly requestLimits: RequestLimits,
   ) {}
 
   /**
@@ -59,14 +59,14 @@ export class PasswordsService {
    * @throws PageError while too many are checked
    */
   async check(request: IncomingMessage, name: string, password: string): Promise<RightPassword | 'wrong' | 'too-many'> {
-    const wasRight = await this.limits.admitGuess(request, name);
+    const wasRight = await this.requestLimits.admitGuess(request, name);
     if (!wasRight) return 'too-many';
-    const account = name.includes('\0') ? null : await this.rows.findByName(name);
+    const account = name.includes('\0') ? null : await this.peopleRepository.findByName(name);
     const [, logN, r, p, salt = '', expected = ''] = (account?.passwordHash ?? this.dummy).split('$');
     // Longer ones are never stored: no work for them.
     const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
     const numbers = [logN, r, p].map(Number) as [number, number, number];
-    const owners = [this.limits.addressOf(request) ?? [], `name:${name}`].flat();
+    const owners = [this.requestLimits.addressOf(request) ?? [], `name:${name}`].flat();
     const derived = await this.derive(text, Buffer.from(salt, 'base64url'), numbers, owners);
     const isRight = timingSafeEqual(derived, Buffer.from(expected, 'base64url')) && text === password;
     if (!isRight || !account?.passwordHash) return 'wrong';
@@ -95,18 +95,18 @@ export class PasswordsService {
     const checked = await this.check(request, accountName, form.get('old') ?? '');
     if (checked === 'too-many') return { status: 429, fault: 'Too many attempts. Wait 15 minutes.' };
     if (checked === 'wrong') return { status: 403, fault: 'The present password is wrong.' };
-    await this.rows.setPassword(accountId, await this.hash(password), sessionId);
+    await this.peopleRepository.setPassword(accountId, await this.hash(password), sessionId);
     return null;
   }
 
   /** Removes the password of an account, and ends its sessions, its logins and its unused invitations. @returns false without one */
   remove(accountId: string): Promise<boolean> {
-    return this.rows.removePassword(accountId);
+    return this.peopleRepository.removePassword(accountId);
   }
 
   /** Removes the password of an account, if it has one, and ends its sessions, its logins and its unused invitations. */
   async endLogins(accountId: string): Promise<void> {
-    await this.rows.removePassword(accountId, true);
+    await this.peopleRepository.removePassword(accountId, true);
   }
 
   /** The fault of a new password, in words for the person; null when it may be used. */

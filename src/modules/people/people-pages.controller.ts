@@ -43,13 +43,13 @@ const DONE: Record<string, string> = {
 export class PeoplePagesController {
   constructor(
     private readonly env: Env,
-    private readonly forms: PageFormsService,
-    private readonly sessions: SessionsService,
-    private readonly signIn: SignInService,
-    private readonly passwords: PasswordsService,
-    private readonly invitations: InvitationsService,
-    private readonly ownKeys: OwnKeysService,
-    private readonly members: MembersService,
+    private readonly pageFormsService: PageFormsService,
+    private readonly sessionsService: SessionsService,
+    private readonly signInService: SignInService,
+    private readonly passwordsService: PasswordsService,
+    private readonly invitationsService: InvitationsService,
+    private readonly ownKeysService: OwnKeysService,
+    private readonly membersService: MembersService,
   ) {}
 
   /** Shows the form; leads on who is signed in already. */
@@ -57,28 +57,28 @@ export class PeoplePagesController {
   async showLogin(@Query('next') asked: unknown, @Req() request: Request, @Res() response: Response): Promise<void> {
     requireOwnHost(request, this.env);
     const next = ownNext(asked);
-    if (await this.sessions.current(request)) return redirectTo(response, `.${next ?? '/ui/'}`);
-    this.signIn.show(request, response, { next, name: '', fault: null });
+    if (await this.sessionsService.current(request)) return redirectTo(response, `.${next ?? '/ui/'}`);
+    this.signInService.show(request, response, { next, name: '', fault: null });
   }
 
   /** Signs in with a password or an API key. */
   @Post('login')
   async login(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.forms.read(request, response);
+    const form = await this.pageFormsService.read(request, response);
     const next = ownNext(form.get('next'));
-    const refusal = await this.signIn.attempt(request, response, form);
+    const refusal = await this.signInService.attempt(request, response, form);
     if (refusal === null) return redirectTo(response, `.${next ?? '/ui/'}`);
     const { status, fault, retryAfterSeconds } = refusal;
     if (retryAfterSeconds !== undefined) response.set('retry-after', String(retryAfterSeconds));
-    this.signIn.show(request, response, { next, name: form.get('name') ?? '', fault }, status);
+    this.signInService.show(request, response, { next, name: form.get('name') ?? '', fault }, status);
   }
 
   /** Signs this browser out, or with the field `everywhere` all browsers of the person. */
   @Post('logout')
   async logout(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.forms.read(request, response);
-    if (form.has('everywhere')) await this.sessions.endEverywhere(request, response);
-    else await this.sessions.end(request, response);
+    const form = await this.pageFormsService.read(request, response);
+    if (form.has('everywhere')) await this.sessionsService.endEverywhere(request, response);
+    else await this.sessionsService.end(request, response);
     redirectTo(response, './login');
   }
 
@@ -103,7 +103,7 @@ export class PeoplePagesController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const refusal = await this.passwords.change(request, person, form);
+    const refusal = await this.passwordsService.change(request, person, form);
     if (refusal === null) return redirectTo(response, './me?saved');
     await this.sendMe(request, response, person, refusal);
   }
@@ -118,7 +118,7 @@ export class PeoplePagesController {
     @Res() response: Response,
   ): Promise<void> {
     try {
-      const made = await this.ownKeys.change(person, form);
+      const made = await this.ownKeysService.change(person, form);
       if (made === null) return redirectTo(response, '../me?saved=revoked');
       await this.sendMe(request, response, person, { made });
     } catch (error) {
@@ -139,7 +139,7 @@ export class PeoplePagesController {
     @Res() response: Response,
   ): Promise<void> {
     const id = form.get('browser');
-    if (isUUID(id)) await this.sessions.endById(String(id), accountId);
+    if (isUUID(id)) await this.sessionsService.endById(String(id), accountId);
     redirectTo(response, '../me?saved=browser');
   }
 
@@ -147,15 +147,15 @@ export class PeoplePagesController {
   @Get('invite')
   async showInvitation(@Req() request: Request, @Res() response: Response): Promise<void> {
     requireOwnHost(request, this.env);
-    await this.sendInvitation(request, response, await this.sessions.current(request), { fault: null });
+    await this.sendInvitation(request, response, await this.sessionsService.current(request), { fault: null });
   }
 
   /** Sets the password, and signs in; or joins the organization. */
   @Post('invite')
   async accept(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.forms.read(request, response);
-    const person = await this.sessions.current(request);
-    const fault = await this.invitations.use(request, response, form, person);
+    const form = await this.pageFormsService.read(request, response);
+    const person = await this.sessionsService.current(request);
+    const fault = await this.invitationsService.use(request, response, form, person);
     if (fault === null) return redirectTo(response, './ui/');
     await this.sendInvitation(request, response, person, { fault, name: form.get('name') ?? '' }, 400);
   }
@@ -167,7 +167,7 @@ export class PeoplePagesController {
     { fault, name = '' }: { fault: string | null; name?: string },
     status = 200,
   ): Promise<void> {
-    const { accountName, role } = await this.invitations.open(request.query.token);
+    const { accountName, role } = await this.invitationsService.open(request.query.token);
     const token = formToken(this.env, request, response);
     const shown =
       role === null
@@ -189,9 +189,9 @@ export class PeoplePagesController {
     }: { status?: number } & Partial<Pick<MeView, 'notice' | 'fault' | 'made' | 'refusedKey'>>,
   ): Promise<void> {
     const [sessions, own, { memberships }] = await Promise.all([
-      this.sessions.list(person.accountId),
-      this.ownKeys.of(person),
-      this.members.organizationsOf(person.accountId),
+      this.sessionsService.list(person.accountId),
+      this.ownKeysService.of(person),
+      this.membersService.organizationsOf(person.accountId),
     ]);
     const outcomes = { notice: null, fault: null, made: null, refusedKey: null, ...outcome };
     const content = (token: Html) =>

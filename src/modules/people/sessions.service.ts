@@ -28,9 +28,9 @@ const COOKIE_SECONDS = 400 * 24 * 60 * 60;
 @Injectable()
 export class SessionsService implements SessionSource {
   constructor(
-    private readonly rows: PeopleRepository,
-    private readonly keys: ApiKeysService,
-    private readonly limits: AccountLimitsService,
+    private readonly peopleRepository: PeopleRepository,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly accountLimitsService: AccountLimitsService,
     private readonly env: Env,
   ) {}
 
@@ -42,7 +42,7 @@ export class SessionsService implements SessionSource {
    */
   async current(request: IncomingMessage): Promise<SignedInRow | null> {
     const hash = this.hashOf(request);
-    return hash && this.rows.current(hash);
+    return hash && this.peopleRepository.current(hash);
   }
 
   async callerOf(request: IncomingMessage): Promise<SessionCaller | null> {
@@ -58,13 +58,13 @@ export class SessionsService implements SessionSource {
       isOperator,
       scopes: null,
       memberships: readMemberships(roles),
-      limits: this.limits.of(overrides),
+      limits: this.accountLimitsService.of(overrides),
       loginsEpoch,
     };
   }
 
   validAmong(ids: string[]): Promise<Set<string>> {
-    return this.rows.validAmong(ids);
+    return this.peopleRepository.validAmong(ids);
   }
 
   /**
@@ -81,7 +81,7 @@ export class SessionsService implements SessionSource {
     const address = clientAddress(request, this.env.trustProxy);
     const agent = (request.headers['user-agent'] ?? '').slice(0, AGENT_CHARS_MAX);
     const session = { hash: hashSecret(secret), accountId, keyId, passwordHash, address, agent };
-    if (!(await this.rows.addSession(session, this.hashOf(request)))) return false;
+    if (!(await this.peopleRepository.addSession(session, this.hashOf(request)))) return false;
     sendOwnCookie(this.env, response, SESSION_COOKIE, secret, { seconds: COOKIE_SECONDS });
     return true;
   }
@@ -89,25 +89,25 @@ export class SessionsService implements SessionSource {
   /** Signs this browser out. */
   async end(request: Request, response: Response): Promise<void> {
     const hash = this.hashOf(request);
-    if (hash) await this.rows.endSession(hash);
+    if (hash) await this.peopleRepository.endSession(hash);
     sendOwnCookie(this.env, response, SESSION_COOKIE, '', { seconds: 0 });
   }
 
   /** Signs all browsers of this browser's person out. */
   async endEverywhere(request: Request, response: Response): Promise<void> {
     const person = await this.current(request);
-    if (person) await this.rows.endSessionsOf(person.accountId);
+    if (person) await this.peopleRepository.endSessionsOf(person.accountId);
     await this.end(request, response);
   }
 
   /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */
   endById(id: string, accountId: string): Promise<boolean> {
-    return this.rows.endSessionById(id, accountId);
+    return this.peopleRepository.endSessionById(id, accountId);
   }
 
   /** The browsers that are signed in as an account, the last used first. */
   list(accountId: string): Promise<ShownSession[]> {
-    return this.rows.sessionsOf(accountId);
+    return this.peopleRepository.sessionsOf(accountId);
   }
 
   private hashOf({ headers }: IncomingMessage): Buffer | null {

@@ -46,10 +46,10 @@ const SCOPED: SignInRefusal = {
 export class SignInService {
   constructor(
     private readonly env: Env,
-    private readonly keys: ApiKeysService,
-    private readonly limits: RequestLimits,
-    private readonly passwords: PasswordsService,
-    private readonly sessions: SessionsService,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly requestLimits: RequestLimits,
+    private readonly passwordsService: PasswordsService,
+    private readonly sessionsService: SessionsService,
   ) {}
 
   /** Shows the form, whose token belongs to the browser. */
@@ -68,21 +68,21 @@ export class SignInService {
     const key = form.get('key');
     if (key === null) {
       const name = form.get('name')?.trim() ?? '';
-      const account = await this.passwords.check(request, name, form.get('password') ?? '');
+      const account = await this.passwordsService.check(request, name, form.get('password') ?? '');
       if (account === 'too-many') return TOO_MANY;
       const isBegun =
-        account !== 'wrong' && (await this.sessions.begin(request, response, { ...account, keyId: null }));
+        account !== 'wrong' && (await this.sessionsService.begin(request, response, { ...account, keyId: null }));
       return isBegun ? null : WRONG;
     }
     try {
-      const { accountId, keyId, scopes, memberships } = await this.keys.verify(key.trim(), request);
+      const { accountId, keyId, scopes, memberships } = await this.apiKeysService.verify(key.trim(), request);
       if (scopes !== null) return SCOPED;
       if (memberships.has(accountId)) return OF_ORGANIZATION;
-      const isBegun = await this.sessions.begin(request, response, { accountId, keyId, passwordHash: null });
+      const isBegun = await this.sessionsService.begin(request, response, { accountId, keyId, passwordHash: null });
       if (!isBegun) throw UnauthenticatedError.invalid();
       return null;
     } catch (thrown) {
-      const error = await this.limits.refusal(thrown, request, response);
+      const error = await this.requestLimits.refusal(thrown, request, response);
       if (error instanceof UnauthenticatedError) return { status: 403, fault: error.message };
       if (!(error instanceof TooManyError)) throw error;
       const { message: fault, retryAfterSeconds } = error;

@@ -19,8 +19,8 @@ const ORPHAN_AGE_MS = 24 * 60 * 60_000;
 export class BlobSweeper implements OnApplicationBootstrap {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly rows: BlobsRepository,
-    private readonly blobs: BlobStore,
+    private readonly blobsRepository: BlobsRepository,
+    private readonly blobStore: BlobStore,
     private readonly schedule: Schedule,
   ) {}
 
@@ -30,17 +30,17 @@ export class BlobSweeper implements OnApplicationBootstrap {
   }
 
   private async removeGarbage(): Promise<void> {
-    for (const hash of await this.rows.findGarbage(GARBAGE_BATCH)) {
+    for (const hash of await this.blobsRepository.findGarbage(GARBAGE_BATCH)) {
       await this.removeUnused(hash);
-      await this.rows.removeGarbage(hash);
+      await this.blobsRepository.removeGarbage(hash);
     }
   }
 
   private async removeOrphans(): Promise<void> {
     const before = await this.orphanedBefore();
     if (!before) return;
-    await this.blobs.removeUnfinished(before);
-    for await (const hash of this.blobs.list(before)) await this.removeUnused(hash);
+    await this.blobStore.removeUnfinished(before);
+    for await (const hash of this.blobStore.list(before)) await this.removeUnused(hash);
   }
 
   /** The time before which a file that nothing names is an orphan; null while the clocks differ. */
@@ -52,9 +52,9 @@ export class BlobSweeper implements OnApplicationBootstrap {
   /** Removes a stored file unless a release names it. @returns true if none does */
   async removeUnused(hash: string): Promise<boolean> {
     return this.database.transaction(async (tx) => {
-      await this.rows.lock(hash, tx);
-      if (await this.rows.isNamed(hash, tx)) return false;
-      await this.blobs.delete(hash);
+      await this.blobsRepository.lock(hash, tx);
+      if (await this.blobsRepository.isNamed(hash, tx)) return false;
+      await this.blobStore.delete(hash);
       return true;
     });
   }

@@ -10,7 +10,7 @@ import type { ServerRef } from '../servers/server.types.js';
 import type { ConfigSchema } from './config/config-fields.js';
 import { type RequestedRescanDto, type ReleaseDto, type RescanDto } from './release.dto.js';
 import { Release } from './release.entity.js';
-import { ReleaseLogRepository } from './release-log.repository.js';
+import { ReleaseLogsRepository } from './release-log.repository.js';
 import type { ReleaseStatus } from './release-state.js';
 import { ReleaseSwitch } from './release-switch.js';
 import { ReleasesRepository } from './releases.repository.js';
@@ -23,14 +23,14 @@ import { requireScanCredentials } from './scan/scan-credentials.js';
 export class CurrentReleaseService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly releases: ReleasesService,
-    private readonly rows: ReleasesRepository,
-    private readonly logs: ReleaseLogRepository,
-    private readonly servers: ServerReleasesService,
+    private readonly releasesService: ReleasesService,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releaseLogsRepository: ReleaseLogsRepository,
+    private readonly serverReleasesService: ServerReleasesService,
     private readonly releaseSwitch: ReleaseSwitch,
-    private readonly rescans: RescansService,
-    private readonly access: AccessService,
-    private readonly urls: ServerUrlsService,
+    private readonly rescansService: RescansService,
+    private readonly accessService: AccessService,
+    private readonly serverUrlsService: ServerUrlsService,
   ) {}
 
   /**
@@ -40,15 +40,15 @@ export class CurrentReleaseService {
    * @throws NotFoundError, ConflictError for a release that did not succeed
    */
   async promote(server: ServerRef, id: string, caller: Caller): Promise<ReleaseDto> {
-    const { id: releaseId } = await this.releases.find(server, id);
-    const release = await this.rows.findWith(releaseId, ['snapshot']);
+    const { id: releaseId } = await this.releasesService.find(server, id);
+    const release = await this.releasesRepository.findWith(releaseId, ['snapshot']);
     if (!release) throw new NotFoundError(RELEASE_NOT_FOUND);
     const { snapshot } = release;
     if (release.status !== 'SUCCESS' || snapshot === null) {
       throw new ConflictError(`Only a release that succeeded can become current: this one is ${release.status}`);
     }
     const compared = await this.releaseSwitch.compare(server.id, snapshot);
-    const message = `Promoted by the key ${JSON.stringify(await this.access.keyName(caller))}`;
+    const message = `Promoted by the key ${JSON.stringify(await this.accessService.keyName(caller))}`;
     await this.database.transaction(async (tx) => {
       // Already current: a rescan may have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
@@ -56,10 +56,10 @@ export class CurrentReleaseService {
       const kept = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
       if (!(await tx.findOne(Release, kept))) throw new NotFoundError(RELEASE_NOT_FOUND);
       await this.releaseSwitch.replace(server.id, snapshot, compared, false, tx);
-      await this.logs.append(releaseId, [{ stage: 'publish', level: 'info', message }], tx);
+      await this.releaseLogsRepository.append(releaseId, [{ stage: 'publish', level: 'info', message }], tx);
     });
     this.releaseSwitch.announce(server.id, server.slug, releaseId);
-    return this.releases.toDto(release, server, caller);
+    return this.releasesService.toDto(release, server, caller);
   }
 
   /**
@@ -70,13 +70,13 @@ export class CurrentReleaseService {
    * runs none, and for missing or invalid credentials
    */
   async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<RequestedRescanDto> {
-    const { id: releaseId, type, status, configSchema } = await this.releases.find(server, id);
-    if (!this.urls.remoteTypes.includes(type)) {
+    const { id: releaseId, type, status, configSchema } = await this.releasesService.find(server, id);
+    if (!this.serverUrlsService.remoteTypes.includes(type)) {
       throw new InvalidInputError(
         'The files of a bundle do not change after its release, so it is not scanned again: publish a changed bundle as a new release.',
       );
     }
-    const current = await this.servers.currentOf(server.id);
+    const current = await this.serverReleasesService.currentOf(server.id);
     if (current?.releaseId !== releaseId) throw notCurrent(status);
     const [schema, place] = type === 'stdio' ? ([current.configSchema, 'hosted'] as const) : ([configSchema] as const);
     // null passes the validation of an optional member.
@@ -89,7 +89,7 @@ export class CurrentReleaseService {
         'This release was scanned with scanCredentials, which are not kept: send them again.',
       );
     }
-    if (!(await this.rescans.request(server.id, releaseId, credentials))) throw notCurrent(status);
+    if (!(await this.rescansService.request(server.id, releaseId, credentials))) throw notCurrent(status);
     return { status, deploymentId: releaseId };
   }
 }

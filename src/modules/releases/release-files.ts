@@ -27,9 +27,9 @@ export class ReleaseFiles {
   private readonly logger = new Logger('releases');
 
   constructor(
-    @InjectRepository(ReleaseArtifact) private readonly artifacts: Repository<ReleaseArtifact>,
-    private readonly rows: BlobsRepository,
-    private readonly blobs: BlobStore,
+    @InjectRepository(ReleaseArtifact) private readonly releaseArtifactRepository: Repository<ReleaseArtifact>,
+    private readonly blobsRepository: BlobsRepository,
+    private readonly blobStore: BlobStore,
   ) {}
 
   /**
@@ -40,7 +40,7 @@ export class ReleaseFiles {
    */
   async sendBundle({ releaseId }: Bundle, target: ServerResponse, begin: () => void): Promise<void> {
     const { hash } = await this.find(releaseId, 'bundle');
-    const stream = await this.blobs.open(hash);
+    const stream = await this.blobStore.open(hash);
     if (!stream) throw new FileLostError('bundle');
     begin();
     dropStalledReader(target);
@@ -52,8 +52,8 @@ export class ReleaseFiles {
   /** Runs `read` with the path of a local copy. @throws FileLostError */
   async withFile<T>(releaseId: string, kind: ArtifactKind, read: (path: string) => Promise<T>): Promise<T> {
     const { hash } = await this.find(releaseId, kind);
-    if (!(await this.blobs.has(hash))) throw new FileLostError(kind);
-    return this.blobs.withFile(hash, read);
+    if (!(await this.blobStore.has(hash))) throw new FileLostError(kind);
+    return this.blobStore.withFile(hash, read);
   }
 
   /** Reads the manifest of a bundle. @throws InvalidArchiveError, InvalidInputError, FileLostError */
@@ -77,8 +77,8 @@ export class ReleaseFiles {
     // Sorted, so that two forms with the same files cannot deadlock.
     const sorted = (Object.entries(files) as [ArtifactKind, Blob][]).sort(([, a], [, b]) => (a.hash < b.hash ? -1 : 1));
     for (const [kind, { hash, bytes }] of sorted) {
-      await this.rows.lock(hash, tx);
-      if (!(await this.blobs.has(hash))) {
+      await this.blobsRepository.lock(hash, tx);
+      if (!(await this.blobStore.has(hash))) {
         throw new UnavailableError('An uploaded file was removed at the same moment: publish again.', 1);
       }
       await tx.insert(ReleaseArtifact, { releaseId, kind, hash, bytes });
@@ -90,14 +90,14 @@ export class ReleaseFiles {
     const hashes: string[] = [];
     try {
       return await work(async (content, bytesMax) => {
-        const blob = await this.blobs.put(content, bytesMax);
+        const blob = await this.blobStore.put(content, bytesMax);
         hashes.push(blob.hash);
         return blob;
       });
     } catch (error) {
       if (hashes.length === 0) throw error;
       // The sweeper finds them a day later anyway.
-      await this.rows.addGarbage(hashes).catch((failure: unknown) => {
+      await this.blobsRepository.addGarbage(hashes).catch((failure: unknown) => {
         this.logger.warn({ msg: 'the files of a refused form are removed a day later', err: failure });
       });
       throw error;
@@ -105,7 +105,7 @@ export class ReleaseFiles {
   }
 
   private async find(releaseId: string, kind: ArtifactKind): Promise<ReleaseArtifact> {
-    const artifact = await this.artifacts.findOneBy({ releaseId, kind });
+    const artifact = await this.releaseArtifactRepository.findOneBy({ releaseId, kind });
     if (!artifact) throw new FileLostError(kind);
     return artifact;
   }

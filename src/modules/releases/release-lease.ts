@@ -15,7 +15,7 @@ import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { LogLine, Release } from './release.entity.js';
 import { Tuning } from '../../config/tuning.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import { ReleaseLogRepository } from './release-log.repository.js';
+import { ReleaseLogsRepository } from './release-log.repository.js';
 import type { Stage } from './release-state.js';
 import { ReleasesRepository, type Claim, type ReleaseChange } from './releases.repository.js';
 
@@ -68,8 +68,8 @@ export class ReleaseLeases {
 
   constructor(
     @InjectDataSource() readonly database: DataSource,
-    readonly releases: ReleasesRepository,
-    readonly logs: ReleaseLogRepository,
+    readonly releasesRepository: ReleasesRepository,
+    readonly releaseLogsRepository: ReleaseLogsRepository,
     private readonly pubSub: PubSub,
     readonly tuning: Tuning,
   ) {}
@@ -113,7 +113,7 @@ export class ReleaseLease extends LossSignal {
    * @throws LeaseLostError with nothing written
    */
   async commit(change: ReleaseChange, lines: LogLine[], also?: (tx: EntityManager) => Promise<void>): Promise<void> {
-    const { database, releases, logs } = this.leases;
+    const { database, releasesRepository: releases, releaseLogsRepository: logs } = this.leases;
     await database.transaction(async (tx) => {
       await releases.limitIdleTime(tx);
       // First, since it locks the server's row: publishing locks that row before any release's.
@@ -130,7 +130,7 @@ export class ReleaseLease extends LossSignal {
   /** Extends the lease, or ends what runs under it if it was lost. A database outage changes nothing. */
   async renew(): Promise<void> {
     try {
-      if (!(await this.leases.releases.renewLease(this.claim))) this.lose();
+      if (!(await this.leases.releasesRepository.renewLease(this.claim))) this.lose();
     } catch (error) {
       this.leases.logger.debug({ msg: 'a lease was not renewed', releaseId: this.releaseId, err: error });
     }
@@ -143,7 +143,7 @@ export class ReleaseLease extends LossSignal {
    */
   async handBack(): Promise<number | null> {
     this.lose();
-    return (await this.leases.releases.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
+    return (await this.leases.releasesRepository.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
   }
 
   /** Stops the renewal. */

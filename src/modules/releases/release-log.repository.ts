@@ -13,7 +13,7 @@ const RESCAN_LINES_MAX = 500;
 
 /** Reads and writes the logs of releases. */
 @Injectable()
-export class ReleaseLogRepository {
+export class ReleaseLogsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Appends lines to a release's log. Messages are cut at 2,000 characters. */

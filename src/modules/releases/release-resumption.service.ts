@@ -23,41 +23,42 @@ const RESUME_REPEAT_MS = 60_000;
 @Injectable()
 export class ReleaseResumptionService implements CredentialOwners, ServerDeletion {
   constructor(
-    @InjectRepository(Release) private readonly entities: Repository<Release>,
-    private readonly releases: ReleasesService,
-    private readonly rows: ReleasesRepository,
-    private readonly queue: ReleasesQueue,
+    @InjectRepository(Release) private readonly releaseRepository: Repository<Release>,
+    private readonly releasesService: ReleasesService,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releasesQueue: ReleasesQueue,
     private readonly pubSub: PubSub,
-    private readonly credentials: CredentialsService,
-    private readonly registry: ServersService,
-    private readonly access: AccessService,
+    private readonly credentialsService: CredentialsService,
+    private readonly serversService: ServersService,
+    private readonly accessService: AccessService,
   ) {}
 
   /** Revokes the credentials of a server that is deleted. */
   prepareDeletion({ id }: ServerRef): Promise<void> {
-    return this.credentials.remove({ kind: 'server', id });
+    return this.credentialsService.remove({ kind: 'server', id });
   }
 
   /** True for a release that waits, or is about to wait again; the links of cancelled releases are over. */
   isAuthorizationPending(serverId: string): Promise<boolean> {
-    return this.entities.existsBy({ serverId, status: In(statusesBefore('CANCELLED')) });
+    return this.releaseRepository.existsBy({ serverId, status: In(statusesBefore('CANCELLED')) });
   }
 
   /** Grants do not count: an authorization serves everybody who calls the server. */
   async mayAuthorize(serverId: string, person: Person): Promise<boolean> {
-    const server = await this.registry.findRunnable({ id: serverId });
+    const server = await this.serversService.findRunnable({ id: serverId });
     return (
-      server !== null && this.access.may(person, 'manage', { ownerId: server.ownerId, namespace: server.namespace })
+      server !== null &&
+      this.accessService.may(person, 'manage', { ownerId: server.ownerId, namespace: server.namespace })
     );
   }
 
   presentation(serverId: string): ReturnType<CredentialOwners['presentation']> {
-    return this.registry.presentation(serverId);
+    return this.serversService.presentation(serverId);
   }
 
   /** Resumes the newest release, if it waits. */
   async authorized(serverId: string): Promise<void> {
-    const newest = await this.entities.findOne({ where: { serverId }, order: { seq: 'DESC' } });
+    const newest = await this.releaseRepository.findOne({ where: { serverId }, order: { seq: 'DESC' } });
     if (newest && isResumable(newest.status)) await this.continue(newest.id);
   }
 
@@ -69,7 +70,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
    * @throws NotFoundError, InvalidInputError for a release that does not wait
    */
   async resume(server: ServerRef, id: string): Promise<ResumedReleaseDto> {
-    const { id: deploymentId, status, attempt, updatedAt } = await this.releases.find(server, id);
+    const { id: deploymentId, status, attempt, updatedAt } = await this.releasesService.find(server, id);
     const answer = { status: 'WORKING', deploymentId };
     // A release that works and was enqueued again, by a resume or after a wait.
     const isRepeated = status === 'WORKING' && attempt > 1 && Date.now() - updatedAt.getTime() < RESUME_REPEAT_MS;
@@ -77,17 +78,17 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     if (!isResumable(status)) throw notResumable(status);
     if (await this.continue(deploymentId)) return answer;
     // Another request resumed the release, or it was cancelled.
-    const now = await this.releases.find(server, deploymentId);
+    const now = await this.releasesService.find(server, deploymentId);
     if (now.status === 'CANCELLED') throw notResumable(now.status);
     return answer;
   }
 
   /** @returns false when the release did not wait for authorization */
   private async continue(releaseId: string): Promise<boolean> {
-    const attempt = await this.rows.resume(releaseId);
+    const attempt = await this.releasesRepository.resume(releaseId);
     if (attempt === null) return false;
     this.pubSub.publish('releases.changed', { id: releaseId });
-    this.queue.enqueue({ releaseId, attempt });
+    this.releasesQueue.enqueue({ releaseId, attempt });
     return true;
   }
 }

@@ -11,15 +11,15 @@ import { RescansService } from './rescan/rescans.service.js';
 @Injectable()
 export class ReleaseSwitch {
   constructor(
-    private readonly servers: ServerReleasesService,
-    private readonly contracts: ReleaseContracts,
-    private readonly rescans: RescansService,
+    private readonly serverReleasesService: ServerReleasesService,
+    private readonly releaseContracts: ReleaseContracts,
+    private readonly rescansService: RescansService,
     private readonly pubSub: PubSub,
   ) {}
 
   /** Compares a snapshot with the current release of its server. */
   compare(serverId: string, snapshot: ServerSnapshot): Promise<ContractComparison> {
-    return this.contracts.compare(serverId, snapshot);
+    return this.releaseContracts.compare(serverId, snapshot);
   }
 
   /**
@@ -35,9 +35,9 @@ export class ReleaseSwitch {
     isChecked: boolean,
     tx: EntityManager,
   ): Promise<void> {
-    await this.servers.setCurrent(serverId, snapshot, tx);
-    await this.contracts.record({ serverId, releaseId: snapshot.releaseId, foundBy: 'release' }, comparison, tx);
-    await this.rescans.watch(serverId, snapshot, isChecked, tx);
+    await this.serverReleasesService.setCurrent(serverId, snapshot, tx);
+    await this.releaseContracts.record({ serverId, releaseId: snapshot.releaseId, foundBy: 'release' }, comparison, tx);
+    await this.rescansService.watch(serverId, snapshot, isChecked, tx);
   }
 
   /** Publishes that a release became current, after the commit. */

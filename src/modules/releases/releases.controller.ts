@@ -33,9 +33,9 @@ const releaseNotFound = { status: 404, message: 'Release not found' };
 @Controller('servers/:qualifiedName/releases')
 export class ReleasesController {
   constructor(
-    private readonly releases: ReleasesService,
-    private readonly resumption: ReleaseResumptionService,
-    private readonly current: CurrentReleaseService,
+    private readonly releasesService: ReleasesService,
+    private readonly releaseResumptionService: ReleaseResumptionService,
+    private readonly currentReleaseService: CurrentReleaseService,
   ) {}
 
   /** List the releases of a server. Newest first, without their logs. Spec 4.6. */
@@ -47,7 +47,7 @@ export class ReleasesController {
     @CurrentCaller() caller: Caller,
     @Query() query: PageQueryDto,
   ): Promise<ReleaseListDto> {
-    return this.releases.list(server, caller, query);
+    return this.releasesService.list(server, caller, query);
   }
 
   /** Get a release with its log. */
@@ -60,7 +60,7 @@ export class ReleasesController {
     @CurrentCaller() caller: Caller,
     @Param('id') id: string,
   ): Promise<ReleaseDetailDto> {
-    return this.releases.get(server, caller, id);
+    return this.releasesService.get(server, caller, id);
   }
 
   /** Resume a release that waits for authorization. The server is scanned again. Spec 4.7. */
@@ -77,7 +77,7 @@ export class ReleasesController {
     serverNotFound,
   )
   resume(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ResumedReleaseDto> {
-    return this.resumption.resume(server, id);
+    return this.releaseResumptionService.resume(server, id);
   }
 
   /** Make an earlier release current again. Nothing is uploaded or scanned; a newer success replaces it. */
@@ -94,7 +94,7 @@ export class ReleasesController {
     @Param('id') id: string,
     @CurrentCaller() caller: Caller,
   ): Promise<ReleaseDto> {
-    return this.current.promote(server, id, caller);
+    return this.currentReleaseService.promote(server, id, caller);
   }
 
   /**
@@ -120,6 +120,6 @@ export class ReleasesController {
     @Param('id') id: string,
     @Body() body: RescanDto,
   ): Promise<RequestedRescanDto> {
-    return this.current.rescan(server, id, body);
+    return this.currentReleaseService.rescan(server, id, body);
   }
 }

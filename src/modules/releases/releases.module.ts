@@ -22,14 +22,14 @@ import { PublishController } from './publish/publish.controller.js';
 import { PublishService } from './publish/publish.service.js';
 import { Release, ReleaseArtifact, ReleaseLog } from './release.entity.js';
 import { ReleaseFiles } from './release-files.js';
-import { ReleaseLogRepository } from './release-log.repository.js';
+import { ReleaseLogsRepository } from './release-log.repository.js';
 import { ReleaseResumptionService } from './release-resumption.service.js';
 import { ReleaseSwitch } from './release-switch.js';
 import { ReleasesController } from './releases.controller.js';
 import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 import { ReleasesRepository } from './releases.repository.js';
 import { ReleasesService } from './releases.service.js';
-import { RescanRepository } from './rescan/rescan.repository.js';
+import { RescansRepository } from './rescan/rescan.repository.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ServerRescan } from './rescan/server-rescan.entity.js';
 import { ReleaseStreams } from './stream/release-streams.js';
@@ -52,8 +52,8 @@ export class ReleasesModule {
       providers: [
         BlobsRepository,
         ReleasesRepository,
-        ReleaseLogRepository,
-        RescanRepository,
+        ReleaseLogsRepository,
+        RescansRepository,
         ReleasesQueue,
         ReleaseFiles,
         ReleaseContracts,

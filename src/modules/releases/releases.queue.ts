@@ -22,9 +22,9 @@ export class ReleasesQueue {
   constructor(
     @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
     private readonly database: DataSource,
-    metrics: QueueMetrics,
+    queueMetrics: QueueMetrics,
   ) {
-    metrics.watch(queue);
+    queueMetrics.watch(queue);
   }
 
   /**

@@ -17,7 +17,7 @@ import {
   toReleaseDto,
   toReleaseLogDto,
 } from './release.dto.js';
-import { ReleaseLogRepository } from './release-log.repository.js';
+import { ReleaseLogsRepository } from './release-log.repository.js';
 import { type ReleaseLog, Release } from './release.entity.js';
 import { isFailure } from './release-state.js';
 import { ReleasesRepository } from './releases.repository.js';
@@ -30,20 +30,25 @@ export const RELEASE_NOT_FOUND = 'Release not found';
 @Injectable()
 export class ReleasesService {
   constructor(
-    @InjectRepository(Release) private readonly releases: Repository<Release>,
-    private readonly rows: ReleasesRepository,
-    private readonly logs: ReleaseLogRepository,
-    private readonly authorizations: AuthorizationsService,
-    private readonly servers: ServerReleasesService,
-    private readonly urls: ServerUrlsService,
+    @InjectRepository(Release) private readonly releaseRepository: Repository<Release>,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releaseLogsRepository: ReleaseLogsRepository,
+    private readonly authorizationsService: AuthorizationsService,
+    private readonly serverReleasesService: ServerReleasesService,
+    private readonly serverUrlsService: ServerUrlsService,
   ) {}
 
   /** One page of a server's releases, newest first, without logs (Spec 4.6). */
   async list(server: ServerRef, caller: Caller, query: PageQueryDto): Promise<ReleaseListDto> {
     const where = { serverId: server.id };
-    const { offset, pagination } = pageOf(query, await this.releases.countBy(where));
+    const { offset, pagination } = pageOf(query, await this.releaseRepository.countBy(where));
     if (offset === null) return { releases: [], pagination };
-    const rows = await this.releases.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
+    const rows = await this.releaseRepository.find({
+      where,
+      order: { seq: 'DESC' },
+      skip: offset,
+      take: pagination.pageSize,
+    });
     return { releases: await this.toDtos(rows, server, caller), pagination };
   }
 
@@ -61,14 +66,14 @@ export class ReleasesService {
   async find(server: ServerRef, id: string): Promise<Release> {
     const where = { serverId: server.id, ...(id === 'latest' ? {} : { id }) };
     const isId = id === 'latest' || isUUID(id);
-    const release = isId ? await this.releases.findOne({ where, order: { seq: 'DESC' } }) : null;
+    const release = isId ? await this.releaseRepository.findOne({ where, order: { seq: 'DESC' } }) : null;
     if (!release) throw new NotFoundError(RELEASE_NOT_FOUND);
     return release;
   }
 
   /** The log of a release, in order, with the setup link for callers that get it. @param after the `seq` after which it begins */
   async logsOf(releaseId: string, server: ServerRef, caller: Caller, after?: string): Promise<ReleaseLog[]> {
-    const lines = await this.logs.of(releaseId, after);
+    const lines = await this.releaseLogsRepository.of(releaseId, after);
     const namesPage = lines.some(({ message }) => message.includes(RELEASE_SETUP_PAGE));
     const setupUrl = namesPage ? await this.setupUrl(server, caller) : null;
     if (setupUrl === null) return lines;
@@ -77,7 +82,7 @@ export class ReleasesService {
 
   /** The member `mcpUrl`; none for a bundle where bundles do not run: there is nothing to call. */
   mcpUrlOf({ slug }: ServerRef, { type }: Pick<Release, 'type'>): { mcpUrl?: string } {
-    return this.urls.remoteTypes.includes(type) ? { mcpUrl: this.urls.run(slug) } : {};
+    return this.serverUrlsService.remoteTypes.includes(type) ? { mcpUrl: this.serverUrlsService.run(slug) } : {};
   }
 
   /** The record of one release. */
@@ -89,14 +94,14 @@ export class ReleasesService {
   /** The link where a server is authorized for everybody who calls it: not for grantees. Null without an open one. */
   private async setupUrl({ id, namespace }: ServerRef, caller: Caller): Promise<string | null> {
     const holder = caller.grant ? null : linkHolderOf(caller, namespace);
-    return holder && this.authorizations.openLink({ kind: 'server', id }, holder);
+    return holder && this.authorizationsService.openLink({ kind: 'server', id }, holder);
   }
 
   private async toDtos(releases: Release[], server: ServerRef, caller: Caller): Promise<ReleaseDto[]> {
-    const currentId = await this.servers.currentIdOf(server.id);
+    const currentId = await this.serverReleasesService.currentIdOf(server.id);
     const failed = releases.filter(({ status }) => isFailure(status));
-    const errors = await this.logs.lastErrors(failed.map(({ id }) => id));
-    const names = await this.rows.accountNames(releases.flatMap(({ createdBy }) => createdBy ?? []));
+    const errors = await this.releaseLogsRepository.lastErrors(failed.map(({ id }) => id));
+    const names = await this.releasesRepository.accountNames(releases.flatMap(({ createdBy }) => createdBy ?? []));
     // Only the newest release can wait.
     const waits = releases.some(({ status }) => status === 'AUTH_REQUIRED');
     const setupUrl = waits ? await this.setupUrl(server, caller) : null;

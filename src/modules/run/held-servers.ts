@@ -21,14 +21,14 @@ export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
   private lost = new Set<string>();
 
   constructor(
-    private readonly access: ServerAccessService,
+    private readonly serverAccessService: ServerAccessService,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.holders = Object.values(partsOf<string, ServerHolder>(this.modules, serverHolders));
+    this.holders = Object.values(partsOf<string, ServerHolder>(this.moduleRef, serverHolders));
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.checkSoon(id));
     await this.pubSub.subscribe('grants.changed', ({ serverId, namespaceId, cut }) => {
       if (serverId ?? namespaceId) this.checkSoon(serverId, cut !== undefined);
@@ -67,7 +67,7 @@ export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
         if (only === undefined || only === use.serverId) uses.set(nameOf(use), use);
       }
     }
-    return uses.size === 0 ? [] : this.access.lostAmong([...uses.values()]);
+    return uses.size === 0 ? [] : this.serverAccessService.lostAmong([...uses.values()]);
   }
 }
 

@@ -10,7 +10,7 @@ import { tooManyOpen } from '../../mcp/server/mcp-server.errors.js';
 import { hasBody } from '../../platform/http/body/unread-body.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { namesType } from '../../platform/text/media-type.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../platform/http/revocation-registry.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
 import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
@@ -57,7 +57,7 @@ export class HostedHttpProxy {
   constructor(
     private readonly hosting: Hosting,
     private readonly env: Env,
-    private readonly keys: HeldByKeys,
+    private readonly revocationRegistry: RevocationRegistry,
   ) {}
 
   /**
@@ -75,9 +75,9 @@ export class HostedHttpProxy {
   ): Promise<void> {
     const leave = this.limiter.enter(accountId);
     if (!leave) throw tooManyOpen('requests');
-    const forget = this.keys.addCall(response, [keyId, grant?.id]);
+    const forget = this.revocationRegistry.addCall(response, [keyId, grant?.id]);
     // A call without an answer yet may have had effects: it is answered.
-    const release = this.keys.add(keyId, () => {
+    const release = this.revocationRegistry.add(keyId, () => {
       if (response.headersSent) response.destroy();
     });
     try {

@@ -174,8 +174,8 @@ function resultOf({ text, result, error }: McpReply): string | null {
 @Injectable()
 export class InvocationRecorder {
   constructor(
-    private readonly invocations: InvocationsService,
-    private readonly outputs: ToolOutputsService,
+    private readonly invocationsService: InvocationsService,
+    private readonly toolOutputsService: ToolOutputsService,
   ) {}
 
   /**
@@ -193,9 +193,9 @@ export class InvocationRecorder {
     keepsDenied: boolean,
   ): ReturnType<InvocationRecord['finish']> {
     const { output } = record;
-    if (output) this.outputs.observe(server.serverId, output.tool, output.result);
+    if (output) this.toolOutputsService.observe(server.serverId, output.tool, output.result);
     const invocation = record.finish(server, url, http);
-    if (keepsDenied || invocation.outcome !== 'denied') this.invocations.record(invocation);
+    if (keepsDenied || invocation.outcome !== 'denied') this.invocationsService.record(invocation);
     return invocation;
   }
 }

@@ -67,15 +67,15 @@ class ReleaseOwner implements HandleOwner {
 @Injectable()
 export class ReleaseHandles {
   constructor(
-    private readonly channels: HttpChannels,
-    private readonly hosted: HostedChannelsService,
-    private readonly addresses: ServerUrlsService,
+    private readonly httpChannels: HttpChannels,
+    private readonly hostedChannelsService: HostedChannelsService,
+    private readonly serverUrlsService: ServerUrlsService,
     private readonly env: Env,
   ) {}
 
   /** The run endpoint of a server. */
   addressOf({ slug }: Pick<ResolvedServer, 'slug'>): string {
-    return this.addresses.run(slug);
+    return this.serverUrlsService.run(slug);
   }
 
   /**
@@ -91,7 +91,7 @@ export class ReleaseHandles {
     const { id, config, authAddress } = release;
     const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
     const channel = this.channelTo(`"${name}"`, release, { headers: {}, query: [], ...values, ...caller });
-    const closedAt = isClosed ? this.addresses.run(slug) : null;
+    const closedAt = isClosed ? this.serverUrlsService.run(slug) : null;
     const target = { serverId, releaseId: id, accountId, serverName: name, inputs: inputNames(config), closedAt };
     return new UpstreamHandle(channel, new ReleaseOwner(target));
   }
@@ -102,10 +102,23 @@ export class ReleaseHandles {
     { headers, query, bearer, sessionsOf }: RunValues & Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): Channel {
     if (program) {
-      return this.hosted.channelTo(program, { mcpPath: upstream.pathname, name, headers, query, bearer, sessionsOf });
+      return this.hostedChannelsService.channelTo(program, {
+        mcpPath: upstream.pathname,
+        name,
+        headers,
+        query,
+        bearer,
+        sessionsOf,
+      });
     }
     const url = new URL(upstream);
     for (const [key, value] of query) url.searchParams.append(key, value);
-    return this.channels.channelTo({ url, name, headers, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
+    return this.httpChannels.channelTo({
+      url,
+      name,
+      headers,
+      bearer,
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+    });
   }
 }

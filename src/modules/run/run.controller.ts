@@ -35,7 +35,7 @@ const HiddenRoute = (method: (path: string | string[]) => MethodDecorator, path:
   example: 'acme--weather',
 })
 export class RunController {
-  constructor(private readonly runs: RunService) {}
+  constructor(private readonly runService: RunService) {}
 
   /**
    * Use a registered server over MCP. Leads to its current release; any MCP client works with this URL over streamable
@@ -60,7 +60,7 @@ export class RunController {
   )
   serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { slug, path = [] } = request.params as { slug: string; path?: string[] };
-    return this.runs.forward({ slug, caller: request.grant.caller, path }, request, response);
+    return this.runService.forward({ slug, caller: request.grant.caller, path }, request, response);
   }
 
   /** The same at `/mcp` below it; other paths belong to the server. */

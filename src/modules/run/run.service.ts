@@ -58,26 +58,26 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   private readonly answers = new Map<string, ServerUse & { responses: Set<ServerResponse> }>();
 
   constructor(
-    private readonly registry: ServersService,
-    private readonly metrics: CallMetricsService,
-    private readonly resolver: ServerResolver,
-    private readonly factory: ReleaseHandles,
-    private readonly mcpServer: McpHttpServer,
-    private readonly open: OpenRequests,
-    private readonly httpProxy: HostedHttpProxy,
-    private readonly recorder: InvocationRecorder,
-    private readonly events: CallEvents,
-    gauges: Metrics,
+    private readonly serversService: ServersService,
+    private readonly callMetricsService: CallMetricsService,
+    private readonly serverResolver: ServerResolver,
+    private readonly releaseHandles: ReleaseHandles,
+    private readonly mcpHttpServer: McpHttpServer,
+    private readonly openRequests: OpenRequests,
+    private readonly hostedHttpProxy: HostedHttpProxy,
+    private readonly invocationRecorder: InvocationRecorder,
+    private readonly callEvents: CallEvents,
+    metrics: Metrics,
   ) {
-    gauges.gauge('slipway_run_links', 'Open handles to servers, of run endpoints.', () => this.handles.size);
+    metrics.gauge('slipway_run_links', 'Open handles to servers, of run endpoints.', () => this.handles.size);
   }
 
   onModuleInit(): void {
     // Calls under way finish on the previous release.
-    this.resolver.events.on('current', (id, current) =>
+    this.serverResolver.events.on('current', (id, current) =>
       this.handles.dropWhere(({ owner: { target } }) => target.serverId === id && target.releaseId !== current),
     );
-    this.resolver.events.on('offers', (id) =>
+    this.serverResolver.events.on('offers', (id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => target.serverId === id),
     );
   }
@@ -91,7 +91,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
    */
   async forward({ slug, caller, path }: RunCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { accountId, keyId } = caller;
-    const found = this.resolver.forCaller(slug, caller);
+    const found = this.serverResolver.forCaller(slug, caller);
     let server = found instanceof Promise ? await found : found;
     const key = keyOf(server.serverId, accountId);
     const use = this.answers.get(key) ?? { serverId: server.serverId, accountId, responses: new Set() };
@@ -101,9 +101,9 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       use.responses.delete(response);
       if (use.responses.size === 0 && this.answers.get(key) === use) this.answers.delete(key);
     };
-    this.open.checkWhileOpen(request, async () => {
-      const now = await this.resolver.forCaller(slug, caller);
-      const tool = this.open.of(request)?.tool;
+    this.openRequests.checkWhileOpen(request, async () => {
+      const now = await this.serverResolver.forCaller(slug, caller);
+      const tool = this.openRequests.of(request)?.tool;
       if (!isStillOpen(asGuest(server.grant), asGuest(now.grant), isPost ? tool : undefined)) {
         throw new ServerNotFoundError();
       }
@@ -117,7 +117,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
         : undefined;
     const open = async () => {
       // Again after the body was received, so that a slow upload uses the latest release.
-      const again = this.resolver.forCaller(slug, caller);
+      const again = this.serverResolver.forCaller(slug, caller);
       server = again instanceof Promise ? await again : again;
       let channel: Channel | McpRefusal;
       try {
@@ -130,14 +130,14 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
         if (!(error instanceof McpRefusal)) throw error;
         channel = error;
       }
-      if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
+      if (isPost && !(channel instanceof McpRefusal)) this.serversService.countUse(server.serverId);
       const { grant, serverId: target } = server;
       if (!(channel instanceof McpRefusal)) channel = grantedTools(channel, grant?.tools);
       return { channel, account: accountId, principal: keyId, target, grant, scopes: caller.scopes };
     };
     try {
       if (record && isPassedThrough) return await this.below(server, { accountId, keyId }, request, response, record);
-      await this.mcpServer.serve(request, response, open, record);
+      await this.mcpHttpServer.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
       throw error;
@@ -145,12 +145,18 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       leave();
       if (record) {
         const { serverId, release } = server;
-        const url = [this.factory.addressOf(server), ...path.map(encodeURIComponent)].join('/');
+        const url = [this.releaseHandles.addressOf(server), ...path.map(encodeURIComponent)].join('/');
         const http = { method: request.method ?? 'POST', status: response.statusCode };
-        const { outcome, wallMs } = this.recorder.end(record, { serverId, releaseId: release.id }, url, http, true);
-        this.metrics.ended('run', outcome, wallMs);
+        const { outcome, wallMs } = this.invocationRecorder.end(
+          record,
+          { serverId, releaseId: release.id },
+          url,
+          http,
+          true,
+        );
+        this.callMetricsService.ended('run', outcome, wallMs);
         if (record.origin && outcome !== 'denied')
-          this.events.emit('ended', { kind: 'server', id: serverId }, record.origin);
+          this.callEvents.emit('ended', { kind: 'server', id: serverId }, record.origin);
       }
     }
   }
@@ -173,7 +179,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     }
     const existing = this.handles.get(key);
     if (existing) return existing;
-    const handle = this.factory.to(server, release, values, { accountId, sessionsOf: `account ${accountId}` });
+    const handle = this.releaseHandles.to(server, release, values, { accountId, sessionsOf: `account ${accountId}` });
     this.handles.put(key, handle, accountId);
     return handle;
   }
@@ -214,7 +220,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     const { serverId, name, slug, release, grant } = server;
     if (grant?.tools) throw new ToolsOnlyError(grant.tools);
     if ('reason' in release) throw new NotRunnableError(release.reason);
-    const endpoint = this.factory.addressOf(server);
+    const endpoint = this.releaseHandles.addressOf(server);
     if (!release.program) {
       if (request.method === 'POST') {
         throw new NotFoundError(
@@ -228,8 +234,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
         `No path under ${endpoint} may contain the segment "__smithery": ${name} responds at other paths.`,
       );
     }
-    this.registry.countUse(serverId);
-    await this.httpProxy.forward(release.program, { slug, grant, ...caller }, request, response, record);
+    this.serversService.countUse(serverId);
+    await this.hostedHttpProxy.forward(release.program, { slug, grant, ...caller }, request, response, record);
   }
 }
 

@@ -134,11 +134,11 @@ export interface ServerConnection extends StoredValues {
 @Injectable()
 export class ServerChannelsService {
   constructor(
-    private readonly registry: ServersService,
-    private readonly recorder: InvocationRecorder,
-    private readonly resolver: ServerResolver,
-    private readonly handles: ReleaseHandles,
-    private readonly hosted: HostedChannelsService,
+    private readonly serversService: ServersService,
+    private readonly invocationRecorder: InvocationRecorder,
+    private readonly serverResolver: ServerResolver,
+    private readonly releaseHandles: ReleaseHandles,
+    private readonly hostedChannelsService: HostedChannelsService,
   ) {}
 
   /**
@@ -149,12 +149,12 @@ export class ServerChannelsService {
   channelFor(serverId: string, connection: ServerConnection): Channel {
     const caller = callerFor(connection.accountId);
     return new ServerChannel(
-      () => this.resolver.peekFor(serverId, caller),
+      () => this.serverResolver.peekFor(serverId, caller),
       () => this.requireRunnable(serverId, connection, caller),
       (server) => valuesFor(server.release.config, connection, server.namespaceId),
       (server, values) => {
         const bearer = tokenFor(server, values, connection);
-        return this.handles.to(server, server.release, values, {
+        return this.releaseHandles.to(server, server.release, values, {
           accountId: connection.accountId,
           sessionsOf: `connection ${connection.id}`,
           bearer,
@@ -166,7 +166,7 @@ export class ServerChannelsService {
 
   /** Calls `listener` when the lists of a server may have changed. */
   onOffersChanged(listener: (serverId: string) => void): void {
-    this.resolver.events.on('offers', listener);
+    this.serverResolver.events.on('offers', listener);
   }
 
   /**
@@ -186,7 +186,7 @@ export class ServerChannelsService {
       upstream: upstream?.href ?? null,
       ...(authAddress && { adapter: name }),
       fields: await toRunForm(release.config, stored, namespaceId),
-      presentation: await this.registry.presentation(serverId),
+      presentation: await this.serversService.presentation(serverId),
     };
   }
 
@@ -199,7 +199,7 @@ export class ServerChannelsService {
     const { release, name, namespaceId } = await this.requireRunnable(serverId, connection);
     if (!release.program || !release.authAddress) return null;
     const { query } = await valuesFor(release.config, connection, namespaceId);
-    return this.hosted.adapterOf(release.program, { name, query });
+    return this.hostedChannelsService.adapterOf(release.program, { name, query });
   }
 
   /**
@@ -222,8 +222,9 @@ export class ServerChannelsService {
   private async send(serverId: string, caller: Caller, call: McpCall, open: OpenHandle): Promise<McpReply> {
     // The caller gets the answer also while the database is unavailable.
     const server =
-      this.resolver.peekFor(serverId, caller) ?? (await this.resolver.byId(serverId, caller).catch(() => null));
-    if (server) this.registry.countUse(serverId);
+      this.serverResolver.peekFor(serverId, caller) ??
+      (await this.serverResolver.byId(serverId, caller).catch(() => null));
+    if (server) this.serversService.countUse(serverId);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord(call.origin ?? null, { keepsPayload, invocationId: call.invocationId });
     let params: unknown;
@@ -247,7 +248,7 @@ export class ServerChannelsService {
     } finally {
       if (server) {
         const ids = { serverId, releaseId: server.release.id };
-        this.recorder.end(record, ids, this.handles.addressOf(server), BY_CONNECTION, false);
+        this.invocationRecorder.end(record, ids, this.releaseHandles.addressOf(server), BY_CONNECTION, false);
       }
     }
   }
@@ -258,7 +259,7 @@ export class ServerChannelsService {
     { accountId, serverName }: Pick<ServerConnection, 'accountId' | 'serverName'>,
     caller = callerFor(accountId),
   ): Promise<CallableServer> {
-    const server = await this.resolver.byId(serverId, caller);
+    const server = await this.serverResolver.byId(serverId, caller);
     if (!server) throw new ServerGoneError(serverName);
     if ('reason' in server.release) throw new NotRunnableError(server.release.reason);
     return server as CallableServer;

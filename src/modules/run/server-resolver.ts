@@ -68,10 +68,10 @@ export class ServerResolver implements OnModuleInit {
   private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key));
 
   constructor(
-    private readonly registry: ServersService,
+    private readonly serversService: ServersService,
     private readonly pubSub: PubSub,
     private readonly env: Env,
-    private readonly access: ServerAccessService,
+    private readonly serverAccessService: ServerAccessService,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -79,7 +79,7 @@ export class ServerResolver implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.suspended', ({ name }) =>
       this.servers.dropWhere(({ namespace }) => namespace === name),
     );
-    this.registry.events.on('deleted', (id) => this.changed(id, null));
+    this.serversService.events.on('deleted', (id) => this.changed(id, null));
     await this.pubSub.subscribe('servers.deleted', ({ id }) => this.changed(id, null));
     await this.pubSub.subscribe('releases.current', ({ serverId, releaseId }) => this.changed(serverId, releaseId));
     await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.events.emit('offers', serverId));
@@ -95,7 +95,7 @@ export class ServerResolver implements OnModuleInit {
     if (!SLUG.test(slug)) throw new ServerNotFoundError();
     const key = slug.toLowerCase();
     const cached = this.servers.peek(key);
-    const may = cached !== null && this.access.may(caller, 'call', cached);
+    const may = cached !== null && this.serverAccessService.may(caller, 'call', cached);
     return may === true ? this.narrowed(active(cached), caller) : this.readFor(key, caller, cached, may);
   }
 
@@ -110,11 +110,11 @@ export class ServerResolver implements OnModuleInit {
     known: boolean | Promise<boolean>,
   ): Promise<ResolvedServer> {
     const server = cached ?? (await this.servers.get(key));
-    const may = cached === null && server !== null ? this.access.may(caller, 'call', server) : known;
+    const may = cached === null && server !== null ? this.serverAccessService.may(caller, 'call', server) : known;
     if (server !== null && (await may)) return this.narrowed(active(server), caller);
     if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
-    if (cached !== null) await this.registry.findRunnable({ slug: NO_SLUG });
-    if (!(may instanceof Promise)) await this.access.spendLookUp(caller);
+    if (cached !== null) await this.serversService.findRunnable({ slug: NO_SLUG });
+    if (!(may instanceof Promise)) await this.serverAccessService.spendLookUp(caller);
     throw new ServerNotFoundError();
   }
 
@@ -122,7 +122,7 @@ export class ServerResolver implements OnModuleInit {
   peekFor(serverId: string, caller: Caller): ResolvedServer | null {
     const server = this.servers.peek(`${BY_ID}${serverId}`);
     if (!server) return null;
-    const may = this.access.may(caller, 'call', server);
+    const may = this.serverAccessService.may(caller, 'call', server);
     // A grant is read again by `byId`, whose caller learns of a failure.
     if (may instanceof Promise) may.catch(() => undefined);
     return may === true && server.suspended === null ? this.narrowed(server, caller) : null;
@@ -131,7 +131,8 @@ export class ServerResolver implements OnModuleInit {
   /** The server with this id; null when there is none that the caller may find. @throws AccessRequiredError, SuspendedError */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
-    if (server && (await this.access.may(caller, 'call', server))) return this.narrowed(active(server), caller);
+    if (server && (await this.serverAccessService.may(caller, 'call', server)))
+      return this.narrowed(active(server), caller);
     if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
     return null;
   }
@@ -139,13 +140,13 @@ export class ServerResolver implements OnModuleInit {
   /** The server with the grant that opens it to the caller. */
   private narrowed(server: ResolvedServer, caller: Caller): ResolvedServer {
     if (server.visibility === 'public') return server;
-    const grant = this.access.grantOf(caller, server);
+    const grant = this.serverAccessService.grantOf(caller, server);
     return grant === null ? server : { ...server, grant };
   }
 
   private async load(key: string): Promise<ResolvedServer | null> {
     const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
-    const server = await this.registry.findRunnable(by);
+    const server = await this.serversService.findRunnable(by);
     if (!server) return null;
     const { id, ownerId, namespace, visibility, namespaceId, slug, logPayloads, suspended } = server;
     const name = formatQualifiedName(server);

@@ -46,12 +46,12 @@ interface KnownGrant {
 export class ServerAccessService implements OnModuleInit {
   private readonly grants = new RowCache<KnownGrant>(async (key) => {
     const [serverId = '', accountId = ''] = key.split(' ');
-    return { serverId, grant: await this.rows.findGrant(serverId, accountId) };
+    return { serverId, grant: await this.serversRepository.findGrant(serverId, accountId) };
   });
 
   constructor(
-    private readonly access: AccessService,
-    private readonly rows: ServersRepository,
+    private readonly accessService: AccessService,
+    private readonly serversRepository: ServersRepository,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -72,7 +72,7 @@ export class ServerAccessService implements OnModuleInit {
    * @throws KeyScopeError when only the key lacks the right
    */
   may(caller: Caller, action: Action, server: ServerTarget): boolean | Promise<boolean> {
-    if (this.access.may(caller, action, server)) return true;
+    if (this.accessService.may(caller, action, server)) return true;
     if (caller === ANONYMOUS) return false;
     const key = `${server.id} ${caller.accountId}`;
     const known = this.grants.peek(key);
@@ -82,7 +82,7 @@ export class ServerAccessService implements OnModuleInit {
 
   /** The grant by which {@link may} just let a caller call a server; null for its own and public ones. */
   grantOf(caller: Caller, server: ServerTarget): GrantRef | null {
-    if (this.access.may(caller, 'call', server)) return null;
+    if (this.accessService.may(caller, 'call', server)) return null;
     return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
   }
 
@@ -101,7 +101,7 @@ export class ServerAccessService implements OnModuleInit {
 
   /** True if the caller can grant the server to anybody. @throws KeyScopeError */
   mayGrant(caller: Caller, { ownerId, namespace }: Pick<ServerTarget, 'ownerId' | 'namespace'>): boolean {
-    return this.access.may(caller, 'own', { ownerId, namespace });
+    return this.accessService.may(caller, 'own', { ownerId, namespace });
   }
 
   /** Requires that the caller can make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
@@ -111,14 +111,16 @@ export class ServerAccessService implements OnModuleInit {
 
   /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */
   async lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
-    const closed = new Set(await this.rows.closedAmong([...new Set(uses.map(({ serverId }) => serverId))]));
+    const closed = new Set(
+      await this.serversRepository.closedAmong([...new Set(uses.map(({ serverId }) => serverId))]),
+    );
     const ofClosed = uses.filter(({ serverId }) => closed.has(serverId));
-    return ofClosed.length === 0 ? [] : this.rows.lostAmong(ofClosed);
+    return ofClosed.length === 0 ? [] : this.serversRepository.lostAmong(ofClosed);
   }
 
   /** Takes the time of a look-up of a grant, for an answer that must not tell whether there is a server. */
   async spendLookUp({ accountId }: Caller): Promise<void> {
-    await this.rows.findGrant(NO_SERVER, accountId);
+    await this.serversRepository.findGrant(NO_SERVER, accountId);
   }
 
   /**
@@ -126,8 +128,8 @@ export class ServerAccessService implements OnModuleInit {
    * missing and the nearest name; others learn nothing.
    */
   async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {
-    const found = await this.rows.namesIn(namespace);
-    if (!found || !this.access.may(caller, 'read', { ownerId: found.ownerId, namespace })) {
+    const found = await this.serversRepository.namesIn(namespace);
+    if (!found || !this.accessService.may(caller, 'read', { ownerId: found.ownerId, namespace })) {
       return new ServerNotFoundError();
     }
     return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, found.names)}`);
@@ -135,7 +137,12 @@ export class ServerAccessService implements OnModuleInit {
 
   private isGranted(caller: Caller, action: Action, server: ServerTarget, known: KnownGrant | null): boolean {
     const { ownerId, namespace, visibility } = server;
-    return this.access.may(caller, action, { ownerId, namespace, visibility, granted: known?.grant?.level ?? null });
+    return this.accessService.may(caller, action, {
+      ownerId,
+      namespace,
+      visibility,
+      granted: known?.grant?.level ?? null,
+    });
   }
 
   private forget(id: string): void {

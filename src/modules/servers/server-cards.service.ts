@@ -11,11 +11,11 @@ import {
 export class ServerCardsService implements OnModuleInit {
   private fields: (ServerCardFieldOptions & { contributor: ServerCardContributor })[] = [];
 
-  constructor(private readonly discovery: DiscoveryService) {}
+  constructor(private readonly discoveryService: DiscoveryService) {}
 
   onModuleInit(): void {
-    this.fields = this.discovery.getProviders({ metadataKey: ContributesCardField.KEY }).flatMap((provider) => {
-      const options = this.discovery.getMetadataByDecorator(ContributesCardField, provider);
+    this.fields = this.discoveryService.getProviders({ metadataKey: ContributesCardField.KEY }).flatMap((provider) => {
+      const options = this.discoveryService.getMetadataByDecorator(ContributesCardField, provider);
       return options ? [{ ...options, contributor: provider.instance as ServerCardContributor }] : [];
     });
   }

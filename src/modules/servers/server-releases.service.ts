@@ -21,8 +21,8 @@ const TITLE_CHARS_MAX = 255;
 @Injectable()
 export class ServerReleasesService {
   constructor(
-    @InjectRepository(Server) private readonly servers: Repository<Server>,
-    private readonly rows: ServersRepository,
+    @InjectRepository(Server) private readonly serverRepository: Repository<Server>,
+    private readonly serversRepository: ServersRepository,
   ) {}
 
   /** Locks a server against other publications until the transaction ends. @throws ServerNotFoundError */
@@ -43,7 +43,7 @@ export class ServerReleasesService {
     requireOpener: (server: Pick<ServerTarget, 'ownerId' | 'namespace'>) => void,
     tx: EntityManager,
   ): Promise<void> {
-    await this.rows.setVisibility(id, visibility, requireOpener, false, tx);
+    await this.serversRepository.setVisibility(id, visibility, requireOpener, false, tx);
   }
 
   /** The slug and the qualified name. @throws ServerNotFoundError */
@@ -62,13 +62,13 @@ export class ServerReleasesService {
 
   /** The snapshot of a server's current release; null without one. */
   async currentOf(id: string): Promise<ServerSnapshot | null> {
-    const row = await this.servers.findOne({ where: { id }, select: { id: true, snapshot: true } });
+    const row = await this.serverRepository.findOne({ where: { id }, select: { id: true, snapshot: true } });
     return row?.snapshot ?? null;
   }
 
   /** The id of a server's current release; null without one. */
   async currentIdOf(id: string): Promise<string | null> {
-    const row = await this.servers.findOne({ where: { id }, select: { id: true, currentReleaseId: true } });
+    const row = await this.serverRepository.findOne({ where: { id }, select: { id: true, currentReleaseId: true } });
     return row?.currentReleaseId ?? null;
   }
 
@@ -90,7 +90,7 @@ export class ServerReleasesService {
 
   /** Makes a release the current one, within the transaction that publishes or promotes it. */
   async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
-    await this.rows.setCurrent(serverId, snapshot, tx);
+    await this.serversRepository.setCurrent(serverId, snapshot, tx);
   }
 
   /** Stores the result of the security check of the newest scanned release; null for a bundle that was not run. */
@@ -99,7 +99,7 @@ export class ServerReleasesService {
   }
 
   private async find(id: string): Promise<Server> {
-    const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
+    const row = await this.serverRepository.findOne({ where: { id }, relations: { namespace: true } });
     if (!row) throw new ServerNotFoundError();
     return row;
   }

@@ -22,7 +22,7 @@ export class ServerUrlsService {
   readonly remoteTypes: readonly ReleaseType[];
 
   constructor(
-    private readonly signed: SignedUrls,
+    private readonly signedUrls: SignedUrls,
     private readonly env: Env,
   ) {
     this.remoteTypes = releaseTypes.filter((type) => type !== 'stdio' || env.runtimeBundles !== 'off');
@@ -36,12 +36,12 @@ export class ServerUrlsService {
 
   /** Signed URL of the stored icon. */
   uploadedIcon(name: QualifiedName): string {
-    return this.signed.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
+    return this.signedUrls.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
   }
 
   /** Signed URL of the bundle of the current stdio release, valid for a day at least. */
   bundle(name: QualifiedName): string {
-    return this.signed.sign(`${pathOf(name)}/download`, LINK_SECONDS);
+    return this.signedUrls.sign(`${pathOf(name)}/download`, LINK_SECONDS);
   }
 
   /** The URL of a server's record in this registry. */

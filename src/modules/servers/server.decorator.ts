@@ -54,11 +54,11 @@ export function toQualifiedName(text: string): QualifiedName {
 /** Finds the server of `:qualifiedName` in the namespace that the access rule checked. */
 @Injectable()
 export class ServerPipe implements PipeTransform<Request & Partial<GrantedRequest>, Promise<ServerRef>> {
-  constructor(private readonly servers: ServersService) {}
+  constructor(private readonly serversService: ServersService) {}
 
   /** @throws ServerNotFoundError */
   async transform({ params, grant }: Request & Partial<GrantedRequest>): Promise<ServerRef> {
-    const server = await this.servers.find(
+    const server = await this.serversService.find(
       toQualifiedName(String(params.qualifiedName)),
       grant === undefined || grant.isSigned ? null : grant.caller,
     );

@@ -47,8 +47,8 @@ const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace no
 @Controller()
 export class ServersController {
   constructor(
-    private readonly servers: ServersService,
-    private readonly settings: ServerSettingsService,
+    private readonly serversService: ServersService,
+    private readonly serverSettingsService: ServerSettingsService,
   ) {}
 
   /** Create or change a server. Members of the body are applied, absent ones stay. Idempotent. */
@@ -63,7 +63,7 @@ export class ServersController {
     @CurrentCaller() caller: Caller,
     @Body() body: CreateServerDto,
   ): Promise<ServerDto> {
-    return this.servers.put(namespace, parseQualifiedName(name).name, body, caller);
+    return this.serversService.put(namespace, parseQualifiedName(name).name, body, caller);
   }
 
   /** Get a server with its connections, tools and security status. Spec 4.10. */
@@ -75,7 +75,7 @@ export class ServersController {
   @ApiErrors(serverNotFound)
   async get(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const name = toQualifiedName(String(request.params.qualifiedName));
-    answerJson(response, JSON.stringify(await this.servers.detail(name, request.grant.caller)));
+    answerJson(response, JSON.stringify(await this.serversService.detail(name, request.grant.caller)));
   }
 
   /** Change a server. Omitted members stay; null clears a member. */
@@ -88,7 +88,7 @@ export class ServersController {
     @CurrentCaller() caller: Caller,
     @Body() body: UpdateServerDto,
   ): Promise<UpdatedServerDto> {
-    return this.settings.update(server, body, caller);
+    return this.serverSettingsService.update(server, body, caller);
   }
 
   /** Move a server to another namespace of yours. Its run endpoint and the connections to it stay as they are. */
@@ -105,7 +105,7 @@ export class ServersController {
     @CurrentCaller() caller: Caller,
     @Body() body: TransferServerDto,
   ): Promise<TransferredServerDto> {
-    return this.settings.transfer(server, caller, body);
+    return this.serverSettingsService.transfer(server, caller, body);
   }
 
   /** Verify a server, or withdraw the verification. Operator only; not part of the published interface. */
@@ -114,7 +114,7 @@ export class ServersController {
   @Access('servers:write', { operator: true })
   @ApiErrors(400, 403, serverNotFound)
   verify(@TargetServer() server: ServerRef, @Body() { verified }: VerifyServerDto): Promise<UpdatedServerDto> {
-    return this.settings.verify(server, verified);
+    return this.serverSettingsService.verify(server, verified);
   }
 
   /** Suspend a server, or end that (operator). Calls of it answer 403 with the reason, within 5 seconds everywhere. */
@@ -127,7 +127,7 @@ export class ServersController {
     @CurrentCaller() caller: Caller,
     @Body() { reason }: SuspensionDto,
   ): Promise<SuccessDto> {
-    return this.servers.suspend(toQualifiedName(name), caller, reason);
+    return this.serversService.suspend(toQualifiedName(name), caller, reason);
   }
 
   /**
@@ -138,7 +138,7 @@ export class ServersController {
   @Access('servers:write', { ...ownServerOrNone, own: true })
   @ApiErrors(serverNotFound)
   remove(@TargetServer() server: ServerRef): Promise<DeletedServerDto> {
-    return this.servers.remove(server);
+    return this.serversService.remove(server);
   }
 
   /** Create or change a server under a namespace. Use `PUT /servers/{qualifiedName}` instead. Spec 4.1. */
@@ -164,7 +164,7 @@ export class ServersController {
     @Body() body: CreateServerDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ServerDto> {
-    const created = await this.servers.put(namespace, server, body, caller);
+    const created = await this.serversService.put(namespace, server, body, caller);
     const successor = `../../../servers/${namespace.name}%2F${created.server}`;
     response.set({
       location: successor,

@@ -50,27 +50,31 @@ export abstract class ServerDeletion {
 /** Creates, finds and deletes the registry's servers. */
 @Injectable()
 export class ServersService implements OnModuleInit, OnApplicationShutdown {
-  private readonly uses = new WriteBehind<string, number>('server uses', (counts) => this.rows.addUses(counts), {
-    merge: (newer, older) => newer + older,
-  });
+  private readonly uses = new WriteBehind<string, number>(
+    'server uses',
+    (counts) => this.serversRepository.addUses(counts),
+    {
+      merge: (newer, older) => newer + older,
+    },
+  );
   /** Servers that this process deleted, by id: emitted before the answer, and so before the topic arrives. */
   readonly events = new EventEmitter<{ deleted: [id: string] }>();
   private deletion!: ServerDeletion;
 
   constructor(
-    @InjectRepository(Server) private readonly servers: Repository<Server>,
-    private readonly rows: ServersRepository,
-    private readonly cards: ServerCardsService,
-    private readonly urls: ServerUrlsService,
+    @InjectRepository(Server) private readonly serverRepository: Repository<Server>,
+    private readonly serversRepository: ServersRepository,
+    private readonly serverCardsService: ServerCardsService,
+    private readonly serverUrlsService: ServerUrlsService,
     private readonly pubSub: PubSub,
-    private readonly limits: AccountLimitsService,
-    private readonly access: ServerAccessService,
+    private readonly accountLimitsService: AccountLimitsService,
+    private readonly serverAccessService: ServerAccessService,
     private readonly env: Env,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   onModuleInit(): void {
-    this.deletion = partOf(this.modules, ServerDeletion);
+    this.deletion = partOf(this.moduleRef, ServerDeletion);
   }
 
   /**
@@ -101,15 +105,15 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;
     let isNew = false;
     for (;;) {
-      const server = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
+      const server = await this.serverRepository.findOneBy({ namespaceId, name: inAnyCase(name) });
       if (server && !isNew && visibility) await this.setVisibility(server, visibility, caller);
       if (server && !isNew && Object.keys(given).length > 0) {
-        await this.servers.update({ id: server.id }, given);
+        await this.serverRepository.update({ id: server.id }, given);
       }
       if (server) return toServerDto(namespace.name, { ...server, ...given });
       const firstVisibility = await this.firstVisibility(namespace, visibility, caller);
-      const insert = () => this.rows.insertIfFree({ ...row, slug, visibility: firstVisibility });
-      isNew = await this.limits
+      const insert = () => this.serversRepository.insertIfFree({ ...row, slug, visibility: firstVisibility });
+      isNew = await this.accountLimitsService
         .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
       // Another server has the slug, unless this one was created, by this request or by another.
@@ -124,38 +128,38 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
    * @throws ServerNotFoundError, also for a private server that the caller may not find; KeyScopeError
    */
   async find({ namespace, name }: QualifiedName, caller: Caller | null): Promise<ServerRef> {
-    const row = await this.rows.find({ namespace, name }, caller && caller.accountId);
+    const row = await this.serversRepository.find({ namespace, name }, caller && caller.accountId);
     if (caller === null) {
       if (!row) throw new ServerNotFoundError();
       return row;
     }
-    if (row && (await this.access.may(caller, 'discover', row))) return row;
-    throw await this.access.missing({ namespace, name }, caller);
+    if (row && (await this.serverAccessService.may(caller, 'discover', row))) return row;
+    throw await this.serverAccessService.missing({ namespace, name }, caller);
   }
 
   /** Finds a server by its slug, in any case; null when there is none that the caller may find. */
   async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
-    const row = await this.rows.find({ slug }, caller.accountId);
-    if (!row) await this.access.spendLookUp(caller);
-    return row && (await this.access.may(caller, 'discover', row)) ? row : null;
+    const row = await this.serversRepository.find({ slug }, caller.accountId);
+    if (!row) await this.serverAccessService.spendLookUp(caller);
+    return row && (await this.serverAccessService.may(caller, 'discover', row)) ? row : null;
   }
 
   /** @throws AccessRequiredError when the account of the caller may not call a server that it may find */
   async requireCall(caller: Caller, server: ServerRef): Promise<void> {
-    if (!(await this.access.mayCallByAccount(caller, server)))
+    if (!(await this.serverAccessService.mayCallByAccount(caller, server)))
       throw new AccessRequiredError(formatQualifiedName(server));
   }
 
   /** {@link requireCall} of the whole server. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
   async requireWhole(caller: Caller, server: ServerRef): Promise<void> {
     await this.requireCall(caller, server);
-    const tools = this.access.grantedToolsOf(caller, server);
+    const tools = this.serverAccessService.grantedToolsOf(caller, server);
     if (tools) throw new ToolsOnlyError(tools);
   }
 
   /** The only tools of a server that a connection of this account calls; null for all. After {@link requireCall}. */
   grantedToolsOf(caller: Caller, server: ServerRef): readonly string[] | null {
-    return this.access.grantedToolsOf(caller, server);
+    return this.serverAccessService.grantedToolsOf(caller, server);
   }
 
   /**
@@ -166,9 +170,9 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async requireCallFor(owner: Caller, caller: Caller, server: ServerRef): Promise<void> {
     await this.requireCall(owner, server);
     await this.requireCall(caller, server);
-    const tools = this.access.grantedToolsOf(caller, server);
+    const tools = this.serverAccessService.grantedToolsOf(caller, server);
     if (!tools) return;
-    const ofOwner = this.access.grantedToolsOf(owner, server);
+    const ofOwner = this.serverAccessService.grantedToolsOf(owner, server);
     if (!ofOwner?.every((tool) => tools.includes(tool))) throw new AccessRequiredError(formatQualifiedName(server));
   }
 
@@ -179,8 +183,8 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
    * @throws ForbiddenError
    */
   async requireUnshared(server: ServerRef, namespaceId: string, caller: Caller): Promise<void> {
-    if (server.visibility === 'public' || !(await this.rows.isSharedBy(server.id, namespaceId))) return;
-    if (!this.access.mayGrant(caller, server)) throw new NotGrantableError(formatQualifiedName(server));
+    if (server.visibility === 'public' || !(await this.serversRepository.isSharedBy(server.id, namespaceId))) return;
+    if (!this.serverAccessService.mayGrant(caller, server)) throw new NotGrantableError(formatQualifiedName(server));
   }
 
   /**
@@ -195,31 +199,39 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     caller: Caller,
     confirmsSecrets?: boolean,
   ): Promise<void> {
-    const requireOpener = this.access.requireOpener.bind(this.access, caller);
-    await this.rows.setVisibility(server.id, visibility, requireOpener, confirmsSecrets);
+    const requireOpener = this.serverAccessService.requireOpener.bind(this.serverAccessService, caller);
+    await this.serversRepository.setVisibility(server.id, visibility, requireOpener, confirmsSecrets);
     this.announceChange(server);
   }
 
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
-    const row = await this.rows.findDetail(name, caller.accountId);
-    if (!row || !(await this.access.may(caller, 'discover', row))) throw await this.access.missing(name, caller);
-    const mayCall = await this.access.mayCallByAccount(caller, row);
-    const detail = toServerDetailDto(row, this.urls, mayCall, mayCall ? this.access.grantedToolsOf(caller, row) : null);
-    return this.cards.isEmpty ? detail : Object.assign(detail, (await this.cards.read([row.id]))(row.id));
+    const row = await this.serversRepository.findDetail(name, caller.accountId);
+    if (!row || !(await this.serverAccessService.may(caller, 'discover', row)))
+      throw await this.serverAccessService.missing(name, caller);
+    const mayCall = await this.serverAccessService.mayCallByAccount(caller, row);
+    const detail = toServerDetailDto(
+      row,
+      this.serverUrlsService,
+      mayCall,
+      mayCall ? this.serverAccessService.grantedToolsOf(caller, row) : null,
+    );
+    return this.serverCardsService.isEmpty
+      ? detail
+      : Object.assign(detail, (await this.serverCardsService.read([row.id]))(row.id));
   }
 
   /** Reads what calls to a server need, by the slug of its run endpoint or its id; null when there is none. */
   findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
-    return this.rows.findRunnable(by);
+    return this.serversRepository.findRunnable(by);
   }
 
   /** The title, description and icon that people know a server by; empty when there is none. The icon needs no key. */
   async presentation(id: string): Promise<{ title?: string; description?: string; iconUrl?: string }> {
-    const row = await this.rows.findPresentation(id);
+    const row = await this.serversRepository.findPresentation(id);
     if (!row) return {};
     const { displayName: title, description, hasIcon } = row;
-    return { title, description, ...(hasIcon && { iconUrl: this.urls.uploadedIcon(row) }) };
+    return { title, description, ...(hasIcon && { iconUrl: this.serverUrlsService.uploadedIcon(row) }) };
   }
 
   /** Counts connections to a server and calls through it, in memory at first: cheap enough for every call. */
@@ -234,7 +246,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
 
   /** Suspends a server or, with null, ends that: within 5 s in every process. @throws ServerNotFoundError */
   async suspend(name: QualifiedName, caller: Caller, reason: string | null): Promise<SuccessDto> {
-    const changed = await this.rows.suspend(name, toSuspension(reason, caller));
+    const changed = await this.serversRepository.suspend(name, toSuspension(reason, caller));
     if (!changed) throw new ServerNotFoundError();
     this.announceChange(changed);
     return { success: true };
@@ -248,7 +260,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
    */
   async remove(server: ServerRef): Promise<DeletedServerDto> {
     await this.deletion.prepareDeletion(server);
-    const { affected } = await this.servers.delete({ id: server.id, namespaceId: server.namespaceId });
+    const { affected } = await this.serverRepository.delete({ id: server.id, namespaceId: server.namespaceId });
     if (!affected) throw new ServerNotFoundError();
     this.events.emit('deleted', server.id);
     this.pubSub.announce('servers.deleted', { id: server.id, slug: server.slug });
@@ -263,9 +275,9 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   ): Promise<Visibility> {
     const visibility = requested ?? this.env.defaultVisibility;
     if (visibility !== 'public') return visibility;
-    const target = { ownerId: await this.rows.ownerOf(id), namespace };
-    if (requested) this.access.requireOpener(caller, target);
-    return this.access.mayGrant(caller, target) ? 'public' : 'restricted';
+    const target = { ownerId: await this.serversRepository.ownerOf(id), namespace };
+    if (requested) this.serverAccessService.requireOpener(caller, target);
+    return this.serverAccessService.mayGrant(caller, target) ? 'public' : 'restricted';
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -27,7 +27,7 @@ const binary = { schema: { type: 'string', format: 'binary' } } as const;
 @ApiTags('Skills')
 @Controller()
 export class SkillIndexesController {
-  constructor(private readonly files: SkillFilesService) {}
+  constructor(private readonly skillFilesService: SkillFilesService) {}
 
   /**
    * Index of all skills by Agent Skills discovery 0.2.0. Of skills with one name the oldest is listed. A digest is that of
@@ -36,7 +36,7 @@ export class SkillIndexesController {
   @Get('.well-known/agent-skills/index.json')
   @Access('skills:read', { anonymous: true })
   discover(): Promise<SkillDiscoveryDto> {
-    return this.files.discover({});
+    return this.skillFilesService.discover({});
   }
 
   /** List skills of a namespace (Agent Skills discovery 0.2.0). */
@@ -44,14 +44,14 @@ export class SkillIndexesController {
   @Access('skills:read', { anonymous: true })
   @ApiNamespace()
   discoverIn(@Param('namespace') namespace: string): Promise<SkillDiscoveryDto> {
-    return this.files.discover({ namespace });
+    return this.skillFilesService.discover({ namespace });
   }
 
   /** List all skills (discovery 0.1.0). The files have paths relative to the index. */
   @Get('.well-known/skills/index.json')
   @Access('skills:read', { anonymous: true })
   index(): Promise<SkillIndexDto> {
-    return this.files.indexAll({});
+    return this.skillFilesService.indexAll({});
   }
 
   /** List skills of a namespace (discovery 0.1.0). The files have paths relative to the index. */
@@ -59,7 +59,7 @@ export class SkillIndexesController {
   @Access('skills:read', { anonymous: true })
   @ApiNamespace()
   indexIn(@Param('namespace') namespace: string): Promise<SkillIndexDto> {
-    return this.files.indexAll({ namespace });
+    return this.skillFilesService.indexAll({ namespace });
   }
 
   /** One file of a skill that the index of all skills lists. */
@@ -68,7 +68,7 @@ export class SkillIndexesController {
   @ApiParam({ name: 'name', description: 'The skill.', example: 'code-review' })
   @ApiFile()
   async file(@Param('name') name: string, @Param('path') path: string[], @Res() response: Response): Promise<void> {
-    sendFile(response, await this.files.readNamed(undefined, name, path.join('/')));
+    sendFile(response, await this.skillFilesService.readNamed(undefined, name, path.join('/')));
   }
 
   /** One file of a skill that the index of its namespace lists. */
@@ -83,7 +83,7 @@ export class SkillIndexesController {
     @Param('path') path: string[],
     @Res() response: Response,
   ): Promise<void> {
-    sendFile(response, await this.files.readNamed(namespace, name, path.join('/')));
+    sendFile(response, await this.skillFilesService.readNamed(namespace, name, path.join('/')));
   }
 }
 
@@ -92,7 +92,7 @@ export class SkillIndexesController {
 @Controller('skills/:namespace/:slug')
 @ApiSkillName()
 export class SkillFilesController {
-  constructor(private readonly files: SkillFilesService) {}
+  constructor(private readonly skillFilesService: SkillFilesService) {}
 
   /** Download a skill as a zip. The same skill is the same zip. */
   @Get('download')
@@ -106,7 +106,7 @@ export class SkillFilesController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    await sendBundle(request, response, await this.files.bundle({ namespace, slug }));
+    await sendBundle(request, response, await this.skillFilesService.bundle({ namespace, slug }));
   }
 
   /**
@@ -117,7 +117,7 @@ export class SkillFilesController {
   @Access('skills:read', { anonymous: true })
   @ApiErrors(skillNotFound)
   index(@Param('namespace') namespace: string, @Param('slug') slug: string): Promise<SkillIndexDto> {
-    return this.files.index({ namespace, slug });
+    return this.skillFilesService.index({ namespace, slug });
   }
 
   /** Index of one skill by Agent Skills discovery 0.2.0. */
@@ -125,7 +125,7 @@ export class SkillFilesController {
   @Access('skills:read', { anonymous: true })
   @ApiErrors(skillNotFound)
   discover(@Param('namespace') namespace: string, @Param('slug') slug: string): Promise<SkillDiscoveryDto> {
-    return this.files.discover({ namespace, slug });
+    return this.skillFilesService.discover({ namespace, slug });
   }
 
   /**
@@ -141,6 +141,6 @@ export class SkillFilesController {
     @Param('path') path: string[],
     @Res() response: Response,
   ): Promise<void> {
-    sendFile(response, await this.files.read({ namespace, slug }, path.join('/')));
+    sendFile(response, await this.skillFilesService.read({ namespace, slug }, path.join('/')));
   }
 }

@@ -39,7 +39,7 @@ export interface SkillBundle {
 export class SkillFilesService implements OnApplicationShutdown {
   private readonly activations = new WriteBehind<string, number>(
     'skill activations',
-    (counts) => this.skills.addActivations(counts),
+    (counts) => this.skillsRepository.addActivations(counts),
     { merge: (newer, older) => newer + older },
   );
 
@@ -47,7 +47,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   private readonly digests = growingLru<Promise<string>>();
 
   constructor(
-    private readonly skills: SkillsRepository,
+    private readonly skillsRepository: SkillsRepository,
     private readonly env: Env,
   ) {}
 
@@ -85,13 +85,13 @@ export class SkillFilesService implements OnApplicationShutdown {
 
   /** Reads a file of the skill that an index of version 0.1.0 lists by this name. @throws NotFoundError */
   async readNamed(namespace: string | undefined, name: string, path: string): Promise<SkillFileContent> {
-    const [skill] = await this.skills.listed({ namespace, name });
+    const [skill] = await this.skillsRepository.listed({ namespace, name });
     if (!skill) throw skillNotFoundError();
     return this.read(skill, `${name}/${path}`);
   }
 
   private async listed(ref: Partial<SkillRef>): Promise<ListedSkill[]> {
-    const skills = await this.skills.listed(ref);
+    const skills = await this.skillsRepository.listed(ref);
     if (skills.length === 0 && ref.namespace !== undefined) throw skillNotFoundError();
     return skills;
   }
@@ -116,7 +116,9 @@ export class SkillFilesService implements OnApplicationShutdown {
   /** The index of a skill's files. @throws NotFoundError */
   async index(ref: SkillRef): Promise<SkillIndexDto> {
     const { id, name, description } = await this.find(ref);
-    return { skills: [{ name, description, files: (await this.skills.listFiles(id)).map(({ path }) => path) }] };
+    return {
+      skills: [{ name, description, files: (await this.skillsRepository.listFiles(id)).map(({ path }) => path) }],
+    };
   }
 
   /**
@@ -128,8 +130,8 @@ export class SkillFilesService implements OnApplicationShutdown {
   async read(ref: SkillRef, path: string): Promise<SkillFileContent> {
     const { id, name } = await this.find(ref);
     const inside = path.startsWith(`${name}/`) ? path.slice(name.length + 1) : null;
-    const long = inside === null ? null : await this.skills.findFile(id, inside);
-    const file = long ?? (await this.skills.findFile(id, path));
+    const long = inside === null ? null : await this.skillsRepository.findFile(id, inside);
+    const file = long ?? (await this.skillsRepository.findFile(id, path));
     if (!file) throw new NotFoundError('The skill holds no such file');
     if (file.path === 'SKILL.md') this.activations.set(id, 1);
     return { path: file.path, content: file.content };
@@ -148,7 +150,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   }
 
   private async pack(skillId: string, contentHash: string): Promise<Readable> {
-    const files = await this.skills.listFiles(skillId, contentHash);
+    const files = await this.skillsRepository.listFiles(skillId, contentHash);
     // Every publication has a SKILL.md.
     if (files.length === 0) throw replaced();
     const zip = new (yazl().ZipFile)();
@@ -158,7 +160,7 @@ export class SkillFilesService implements OnApplicationShutdown {
       const mode = isExecutable ? 0o100755 : 0o100644;
       // One file in memory at a time: the next one is read when this one is written.
       zip.addReadStreamLazy(path, { ...ZIP_TIME, mode }, (done) => {
-        this.skills.findFile(skillId, path, contentHash).then(
+        this.skillsRepository.findFile(skillId, path, contentHash).then(
           (file) => (file ? done(null, Readable.from([file.content])) : done(replaced(), null!)),
           (error: Error) => done(error, null!),
         );
@@ -169,7 +171,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   }
 
   private async find(ref: SkillRef): Promise<Skill> {
-    const skill = isSkillRef(ref) ? await this.skills.findSummary(ref) : null;
+    const skill = isSkillRef(ref) ? await this.skillsRepository.findSummary(ref) : null;
     if (!skill) throw skillNotFoundError();
     return skill;
   }

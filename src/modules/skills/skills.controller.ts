@@ -24,14 +24,14 @@ const replaced = { type: PublishedSkillDto, description: 'There was one, and it 
 @ErrorForm('skills', (_path, method) => (method === 'PUT' || method === 'POST' ? 'publishing' : 'registry'))
 @Controller('skills')
 export class SkillsController {
-  constructor(private readonly skills: SkillsService) {}
+  constructor(private readonly skillsService: SkillsService) {}
 
   /** Search skills, or browse them. Best match first with `q`, newest first without. */
   @Get()
   @Access('skills:read', { anonymous: true })
   @ApiErrors(400)
   list(@Query() query: SkillQueryDto): Promise<SkillListDto> {
-    return this.skills.list(query);
+    return this.skillsService.list(query);
   }
 
   /** Get a skill with its instructions. */
@@ -40,7 +40,7 @@ export class SkillsController {
   @Access('skills:read', { anonymous: true })
   @ApiErrors(skillNotFound)
   get(@Param('namespace') namespace: string, @Param('slug') slug: string): Promise<SkillDto> {
-    return this.skills.get({ namespace, slug });
+    return this.skillsService.get({ namespace, slug });
   }
 
   /**
@@ -59,7 +59,7 @@ export class SkillsController {
     @Body() { gitUrl }: SetSkillDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<PublishedSkillDto> {
-    return answerPublication(response, await this.skills.publishFromGit(namespace, slug, gitUrl));
+    return answerPublication(response, await this.skillsService.publishFromGit(namespace, slug, gitUrl));
   }
 
   /**
@@ -88,7 +88,7 @@ export class SkillsController {
     @Res({ passthrough: true }) response: Response,
   ): Promise<PublishedSkillDto> {
     const archive = await readArchive(request);
-    return answerPublication(response, await this.skills.publishFromArchive(namespace, slug, archive));
+    return answerPublication(response, await this.skillsService.publishFromArchive(namespace, slug, archive));
   }
 
   /** Delete a skill with its files. Spec 4.14. */
@@ -97,7 +97,7 @@ export class SkillsController {
   @Access('skills:write', ownNamespace)
   @ApiErrors(forbidden, skillNotFound)
   remove(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedSkillDto> {
-    return this.skills.remove(namespace, slug);
+    return this.skillsService.remove(namespace, slug);
   }
 
   /** Publish a skill from a Git repository. Use `PUT /skills/{namespace}/{slug}` instead. */
@@ -107,7 +107,7 @@ export class SkillsController {
   @Access('skills:publish')
   @ApiErrors(...gitErrors)
   create(@Body() body: CreateSkillDto, @CurrentCaller() caller: Caller): Promise<PublishedSkillDto> {
-    return this.skills.create(caller, body);
+    return this.skillsService.create(caller, body);
   }
 
   /** Fetch a skill again from its repository. Use `PUT /skills/{namespace}/{slug}` with its Git URL instead. */
@@ -118,6 +118,6 @@ export class SkillsController {
   @Access('skills:publish', ownNamespace)
   @ApiErrors(...gitErrors)
   sync(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<PublishedSkillDto> {
-    return this.skills.sync(namespace, slug);
+    return this.skillsService.sync(namespace, slug);
   }
 }

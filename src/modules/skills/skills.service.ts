@@ -45,18 +45,18 @@ export class SkillsService {
   private readonly slots = KeyedLimiter.fair(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
 
   constructor(
-    @InjectRepository(Skill) private readonly rows: Repository<Skill>,
-    private readonly skills: SkillsRepository,
-    private readonly repositories: GitArchives,
-    private readonly access: AccessService,
-    private readonly limits: AccountLimitsService,
+    @InjectRepository(Skill) private readonly skillRepository: Repository<Skill>,
+    private readonly skillsRepository: SkillsRepository,
+    private readonly gitArchives: GitArchives,
+    private readonly accessService: AccessService,
+    private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
   /** Lists the best matches for `q`, or all skills, newest first; the other filters restrict both. */
   async list(query: SkillQueryDto): Promise<SkillListDto> {
     const q = query.q?.trim() || null;
     let pagination = pageOf(query, 0).pagination;
-    const rows = await this.skills.search({ ...query, q }, (count) => {
+    const rows = await this.skillsRepository.search({ ...query, q }, (count) => {
       const page = pageOf(query, q === null ? count : Math.min(count, query.topK ?? count));
       pagination = page.pagination;
       const { pageSize, totalCount } = pagination;
@@ -80,7 +80,7 @@ export class SkillsService {
     requireSlug(slug);
     const source = parseGitUrl(gitUrl);
     return this.slots.run([namespace.id, source.archives[0].host], async () => {
-      const archive = await this.repositories.fetch(source.archives);
+      const archive = await this.gitArchives.fetch(source.archives);
       return this.store(namespace, slug, await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder), source);
     });
   }
@@ -88,7 +88,7 @@ export class SkillsService {
   /** {@link publishFromGit} with the namespace in the body, which the guard did not check. @throws also ForbiddenError */
   async create(caller: Caller, { namespace: name, slug, gitUrl }: CreateSkillDto): Promise<PublishedSkillDto> {
     const rule = { scope: 'skills:write', ...ownNamespace } as const;
-    const { namespace } = await this.access.authorize(caller, rule, { owner: name });
+    const { namespace } = await this.accessService.authorize(caller, rule, { owner: name });
     return (await this.publishFromGit(namespace as OwnedNamespace, slug, gitUrl)).skill;
   }
 
@@ -117,13 +117,13 @@ export class SkillsService {
   /** Deletes a skill with its files. @throws NotFoundError */
   async remove(namespace: OwnedNamespace, slug: string): Promise<DeletedSkillDto> {
     if (!isSkillRef({ namespace: namespace.name, slug })) throw skillNotFoundError();
-    const { affected } = await this.rows.delete({ namespaceId: namespace.id, slug });
+    const { affected } = await this.skillRepository.delete({ namespaceId: namespace.id, slug });
     if (!affected) throw skillNotFoundError();
     return { success: true, qualifiedName: `${namespace.name}/${slug}` };
   }
 
   private async find(ref: SkillRef): Promise<Skill> {
-    const skill = isSkillRef(ref) ? await this.skills.find(ref) : null;
+    const skill = isSkillRef(ref) ? await this.skillsRepository.find(ref) : null;
     if (!skill) throw skillNotFoundError();
     return skill;
   }
@@ -139,13 +139,13 @@ export class SkillsService {
     const git = { gitUrl: source?.gitUrl ?? null, gitSource: source?.key ?? null };
     const row = { name, description, prompt, categories, servers, contentHash, ...git };
     const key = { namespaceId: namespace.id, slug };
-    const isNew = !(await this.rows.existsBy(key));
+    const isNew = !(await this.skillRepository.existsBy(key));
     const skillBytes = files.reduce((sum, file) => sum + file.content.length, 0);
     const quotas = { skillBytes, ...(isNew && { skills: 1, skillsPerNamespace: 1 }) };
     const taken = () =>
       new SkillPublishError('conflict', 'git_url_conflict', 'Git URL already claimed by another skill');
-    const { created, skill } = await this.limits
-      .within({ namespaceId: namespace.id }, quotas, () => this.skills.replace(key, row, files))
+    const { created, skill } = await this.accountLimitsService
+      .within({ namespaceId: namespace.id }, quotas, () => this.skillsRepository.replace(key, row, files))
       .catch(onViolation({ unique: taken, foreignKey: () => new NamespaceNotFoundError() }));
     const published = {
       id: skill.id,

@@ -16,7 +16,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { isObject } from '../../platform/text/json.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { publishableShape, toJsonSchema } from './schema-inference.js';
-import { ToolShapeRepository } from './tool-shape.repository.js';
+import { ToolShapesRepository } from './tool-shape.repository.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
@@ -81,13 +81,13 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly known = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
 
   constructor(
-    private readonly shapes: ToolShapeRepository,
+    private readonly toolShapesRepository: ToolShapesRepository,
     metrics: Metrics,
   ) {
     metrics.counter(
       'slipway_tool_samples_dropped_total',
       'Tool results that were selected as samples and dropped because a buffer was full.',
-      () => this.dropped + shapes.buffer.dropped,
+      () => this.dropped + toolShapesRepository.buffer.dropped,
     );
   }
 
@@ -121,7 +121,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   /** Processes the whole buffer and writes the samples. */
   async settle(): Promise<void> {
     while (this.buffer.length > 0) this.processNext();
-    await this.shapes.buffer.flush();
+    await this.toolShapesRepository.buffer.flush();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -141,7 +141,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     this.bufferChars -= ENTRY_CHARS + next.result.length;
     try {
       const sample = sampleOf(next.result);
-      if (sample !== undefined) this.shapes.add(next.serverId, toStorableText(next.toolName), sample);
+      if (sample !== undefined) this.toolShapesRepository.add(next.serverId, toStorableText(next.toolName), sample);
     } catch (error) {
       this.logger.warn({ msg: 'a tool result could not be sampled', err: error });
     }
@@ -149,7 +149,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
 
   private async infer(key: string): Promise<{ schema: Record<string, unknown> | null }> {
     const [serverId, toolName] = JSON.parse(key) as [string, string];
-    const observed = await this.shapes.find(serverId, toStorableText(toolName));
+    const observed = await this.toolShapesRepository.find(serverId, toStorableText(toolName));
     const shape = observed && publishableShape(observed.shape);
     return { schema: shape && toJsonSchema(shape) };
   }

@@ -11,7 +11,7 @@ import { ToolSchemasService } from './tool-schemas.service.js';
 @ApiServerName()
 @Controller('servers/:qualifiedName/experimental/tools')
 export class ToolSchemasController {
-  constructor(private readonly schemas: ToolSchemasService) {}
+  constructor(private readonly toolSchemasService: ToolSchemasService) {}
 
   /**
    * Infer the output schema of a tool. From its recent successful results, for the server's owner only. A sample is
@@ -27,6 +27,6 @@ export class ToolSchemasController {
   @Access('servers:read', ownServerOrNone)
   @ApiErrors({ status: 404, message: 'No output samples found' })
   infer(@TargetServer() server: ServerRef, @Param('toolName') name: string[]): Promise<ToolOutputSchemaDto> {
-    return this.schemas.infer(server, name.join('/'));
+    return this.toolSchemasService.infer(server, name.join('/'));
   }
 }

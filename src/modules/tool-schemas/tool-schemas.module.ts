@@ -7,7 +7,7 @@ import { ToolOutputShape } from './tool-output-shape.entity.js';
 import { ToolOutputsService } from './tool-outputs.service.js';
 import { ToolSchemasController } from './tool-schemas.controller.js';
 import { ToolSchemasService } from './tool-schemas.service.js';
-import { ToolShapeRepository } from './tool-shape.repository.js';
+import { ToolShapesRepository } from './tool-shape.repository.js';
 
 /** Output schemas inferred from sampled tool results, for the owners of servers. */
 @Module({})
@@ -17,7 +17,7 @@ export class ToolSchemasModule {
     api: {
       imports: [TypeOrmModule.forFeature([ToolOutputShape]), ServersModule.forRoles(env), AuthModule.forRoles(env)],
       controllers: [ToolSchemasController],
-      providers: [ToolOutputsService, ToolShapeRepository, ToolSchemasService],
+      providers: [ToolOutputsService, ToolShapesRepository, ToolSchemasService],
       exports: [ToolOutputsService],
     },
   }));

@@ -34,7 +34,7 @@ interface Row {
  * concurrent processes lose none.
  */
 @Injectable()
-export class ToolShapeRepository implements OnApplicationShutdown {
+export class ToolShapesRepository implements OnApplicationShutdown {
   private readonly logger = new Logger('tool schemas');
   readonly buffer = new WriteBehind<string, BufferedSamples>('tool schemas', (batch) => this.writeAll(batch), {
     rowsMax: TOOLS_MAX,

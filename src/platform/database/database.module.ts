@@ -10,7 +10,7 @@ import { bufferStats, type BufferStats } from './write-behind.js';
 /** Gauges of the database connections and of the write-behind buffers. */
 @Injectable()
 export class DatabaseMetrics {
-  constructor(metrics: Metrics, watch: DatabaseWatch, @InjectDataSource() database: DataSource) {
+  constructor(metrics: Metrics, databaseWatch: DatabaseWatch, @InjectDataSource() database: DataSource) {
     metrics.gauge('slipway_database_connections', 'Connections of the pool for queries, by state.', () => {
       const { totalCount, idleCount } = poolOf(database);
       return [
@@ -29,7 +29,7 @@ export class DatabaseMetrics {
     metrics.gauge(
       'slipway_clock_offset_seconds',
       "How far the clock of this process is ahead of the database's; calls between processes tolerate 30 s in all.",
-      () => watch.clockOffsetMs / 1_000,
+      () => databaseWatch.clockOffsetMs / 1_000,
       'first',
     );
     const buffers = (of: (stats: BufferStats) => number) =>

@@ -1,4 +1,4 @@
-import type { HoldingGrant } from '../http/held-by-keys.js';
+import type { HoldingGrant } from '../http/revocation-registry.js';
 
 /**
  * Why a request failed, in the words of the status table. The contract names no statuses (Spec 7), so they live in

@@ -51,14 +51,14 @@ export class ErrorFilter implements ExceptionFilter {
   private routes?: Route[];
 
   constructor(
-    private readonly modules: ModulesContainer,
+    private readonly modulesContainer: ModulesContainer,
     @Inject(Env) private readonly env: Env,
   ) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<GrantedRequest>();
     const response = host.switchToHttp().getResponse<Response>();
-    const error = asDomainError(thrown, request, (this.routes ??= routeTable(this.modules)));
+    const error = asDomainError(thrown, request, (this.routes ??= routeTable(this.modulesContainer)));
     if (error instanceof MethodNotAllowedError && request.method === 'OPTIONS') {
       response.status(204).set(error.headers).end();
       return;

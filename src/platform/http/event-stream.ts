@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { KeyedLimiter } from '../limits/keyed-limiter.js';
-import type { HeldByKeys } from './held-by-keys.js';
+import type { RevocationRegistry } from './revocation-registry.js';
 import { repeat } from '../schedule/repeat.js';
 import { STALL_MS_MAX } from './stalled-reader.js';
 
@@ -116,7 +116,7 @@ export class EventStreams<Stream extends EventStream> {
   constructor(
     eachMax: number,
     allMax: number,
-    private readonly held: HeldByKeys,
+    private readonly held: RevocationRegistry,
   ) {
     this.limiter = new KeyedLimiter(eachMax, allMax);
   }

@@ -80,7 +80,7 @@ export class InternalClient implements OnApplicationShutdown {
   private readonly logger = new Logger('internal');
   private readonly agent = new Agent({ connect: { timeout: CONNECT_MS }, bodyTimeout: 0 });
 
-  constructor(private readonly signatures: InternalSignatures) {}
+  constructor(private readonly internalSignatures: InternalSignatures) {}
 
   async onApplicationShutdown(): Promise<void> {
     await this.agent.destroy();
@@ -101,7 +101,7 @@ export class InternalClient implements OnApplicationShutdown {
         method: 'POST',
         headers: {
           'content-type': 'application/octet-stream',
-          [INTERNAL_HEADER]: this.signatures.sign(url, path, text),
+          [INTERNAL_HEADER]: this.internalSignatures.sign(url, path, text),
         },
         body:
           body instanceof Readable

@@ -28,7 +28,7 @@ export interface InternalRequest<Head> {
 /** Accepts requests that an InternalClient of this service sent. */
 @Injectable()
 export class InternalServer {
-  constructor(private readonly signatures: InternalSignatures) {}
+  constructor(private readonly internalSignatures: InternalSignatures) {}
 
   /**
    * Verifies a request and reads its head.
@@ -38,7 +38,7 @@ export class InternalServer {
    */
   async accept<Head>(request: IncomingMessage): Promise<InternalRequest<Head>> {
     const path = request.url ?? '';
-    const isSigned = this.signatures.verify(path, request.headers[INTERNAL_HEADER]);
+    const isSigned = this.internalSignatures.verify(path, request.headers[INTERNAL_HEADER]);
     if (!isSigned) throw routeNotFound('POST', path);
     const headText = await readHead(request);
     if (!isSigned(headText)) throw routeNotFound('POST', path);

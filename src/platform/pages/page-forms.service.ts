@@ -12,7 +12,7 @@ import { PlainPageError, requireOwnPage } from './page.js';
 export class PageFormsService {
   constructor(
     private readonly env: Env,
-    private readonly bodies: BodyBudget,
+    private readonly bodyBudget: BodyBudget,
   ) {}
 
   /**
@@ -31,7 +31,7 @@ export class PageFormsService {
       );
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, refusal);
-    this.bodies.admitStranger(request, response);
+    this.bodyBudget.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
     requireFormToken(this.env, request, form, refusal);
     return form;

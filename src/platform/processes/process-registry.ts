@@ -59,7 +59,7 @@ export class ProcessRegistry {
   private beating: Promise<void> | null = null;
 
   constructor(
-    private readonly processes: ProcessesRepository,
+    private readonly processesRepository: ProcessesRepository,
     private readonly database: DataSource,
     private readonly env: Env,
     { uplinkLeaseMs, runtimeLeaseMs }: Tuning,
@@ -107,7 +107,7 @@ export class ProcessRegistry {
     clearTimeout(this.fence);
     this.lease = null;
     try {
-      await this.processes.remove(this.id);
+      await this.processesRepository.remove(this.id);
     } catch (error) {
       this.logger.warn({ msg: 'this process was not removed from the registry; its lease will end', err: error });
     }
@@ -133,7 +133,7 @@ export class ProcessRegistry {
         this.holders.set(holder, epoch);
         holder.registered?.();
       }
-      await this.processes.removeExpired();
+      await this.processesRepository.removeExpired();
     } catch (error) {
       this.logger.warn({ msg: 'the lease of this process was not renewed', err: error });
     }
@@ -159,7 +159,7 @@ export class ProcessRegistry {
   private async register(registration: Registration): Promise<void> {
     const since = now();
     const epoch = await this.database.transaction(async (tx) => {
-      const created = await this.processes.register(registration, tx);
+      const created = await this.processesRepository.register(registration, tx);
       for (const holder of this.holders.keys()) await holder.adopt?.(created, tx);
       return created;
     });
@@ -170,7 +170,7 @@ export class ProcessRegistry {
     const { lease } = this;
     if (!lease) return;
     const since = now();
-    const isRenewed = await this.processes.renew(registration, lease.epoch);
+    const isRenewed = await this.processesRepository.renew(registration, lease.epoch);
     // The fence passed meanwhile: the answer came too late.
     if (this.epoch !== lease.epoch) return;
     if (isRenewed) this.confirm({ epoch: lease.epoch, since });

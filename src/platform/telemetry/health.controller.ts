@@ -26,9 +26,9 @@ export class HealthController {
   private wasAnswering: boolean | null = null;
 
   constructor(
-    private readonly watch: DatabaseWatch,
+    private readonly databaseWatch: DatabaseWatch,
     private readonly pubSub: PubSub,
-    private readonly storage: StorageSpace,
+    private readonly storageSpace: StorageSpace,
     private readonly draining: Draining,
     private readonly env: Env,
   ) {}
@@ -57,19 +57,19 @@ export class HealthController {
   /** Asks the database, the queue and the disk. Never rejects. */
   async readiness(): Promise<ReadinessDto> {
     const [isAnswered, queue, isFull] = await Promise.all([
-      this.watch.check(),
+      this.databaseWatch.check(),
       this.queueAnswers(),
-      this.storage.isFull(),
+      this.storageSpace.isFull(),
     ]);
     const database = isAnswered ? 'ok' : databaseAvailability.isBridged ? 'degraded' : 'down';
     const status = this.draining.isDraining ? 'stopping' : database === 'down' ? 'unavailable' : 'ok';
-    const seconds = Math.round(this.watch.clockOffsetMs / 1_000);
+    const seconds = Math.round(this.databaseWatch.clockOffsetMs / 1_000);
     const clock = `${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} the database`;
     return {
       status,
       database,
       queue: queue ? 'ok' : 'down',
-      clock: this.watch.isClockOff ? clock : 'ok',
+      clock: this.databaseWatch.isClockOff ? clock : 'ok',
       storage: isFull ? 'full' : 'ok',
       worker: this.env.worker?.number,
     };

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect } from '@jest/globals';
-import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../src/platform/http/revocation-registry.js';
 import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { initialize, messagesOf, modern, post, read } from '../../support/mcp/mcp-calls.js';
@@ -220,7 +220,7 @@ describe('the streams of a key', () => {
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', arguments: {} } };
     const messages = messagesOf(await post(`${app.url}${askingMcp}`, call, session));
     await messages.next();
-    const held = app.get(HeldByKeys);
+    const held = app.get(RevocationRegistry);
     expect(held.keyIds).toContain(id);
     const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
     expect((await post(`${app.url}${askingMcp}`, cancelled, session)).status).toBe(202);

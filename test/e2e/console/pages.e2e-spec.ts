@@ -6,7 +6,7 @@ import { originOf } from '../../../src/mcp/server/mcp-request.js';
 import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
 import { HomeController } from '../../../src/modules/console/home.controller.js';
 import { SessionsService } from '../../../src/modules/people/sessions.service.js';
-import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../src/platform/http/revocation-registry.js';
 import { ACCESS } from '../../../src/platform/http/public.decorator.js';
 import { pages, sessions } from '../../support/access/access-matrix.js';
 import { documented, Estates, nameOf, pathOf, type Estate } from '../../support/access/estates.js';
@@ -194,7 +194,7 @@ describe('a session', () => {
     expect(caller).toMatchObject({ accountId: account.id, accountName: account.name, isSession: true, scopes: null });
     const origin = { account: account.id, kind: 'session', credential: caller.keyId, client: null };
     expect(originOf(caller)).toEqual(origin);
-    const held = app.get(HeldByKeys);
+    const held = app.get(RevocationRegistry);
     let ended = 0;
     const forget = held.add(caller.keyId, () => {
       ended += 1;

@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { HttpChannels } from '../../../src/mcp/client/http/http-channel.js';
 import type { HttpTarget } from '../../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../../src/mcp/eras/era-memory.js';
-import { EraRepository } from '../../../src/mcp/eras/era.repository.js';
+import { ErasRepository } from '../../../src/mcp/eras/era.repository.js';
 import { Cancellation } from '../../../src/mcp/protocol/cancellation.js';
 import type {
   CallerProfile,
@@ -44,7 +44,7 @@ const app = testApp();
 
 /** Channels of one more process on the same database. */
 function process(): HttpChannels {
-  return new HttpChannels(app.get(Egress), new EraMemory(app.get(EraRepository)), app.env);
+  return new HttpChannels(app.get(Egress), new EraMemory(app.get(ErasRepository)), app.env);
 }
 
 function channelTo(url: string, target: Partial<HttpTarget> = {}, channels = process()): Channel {
@@ -327,7 +327,7 @@ describe('the detected era', () => {
   });
 
   verifies('channel:era', 'is detected again after its lifetime, also in a process that has it cached', async () => {
-    const memory = new EraMemory(app.get(EraRepository));
+    const memory = new EraMemory(app.get(ErasRepository));
     const url = new URL('https://mcp.example.com/expiring');
     let probes = 0;
     const settle = (msLeft: number) =>

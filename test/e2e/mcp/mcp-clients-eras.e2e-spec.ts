@@ -1,6 +1,6 @@
 // Also run with the queue on Redis by test:long: what an answer to a question travels by.
 import { beforeAll, describe, expect } from '@jest/globals';
-import { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
+import { McpTasksRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
 import { testAccount, testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   startElicitationV1,
@@ -163,7 +163,7 @@ describe('a tool of a legacy server that runs as a task only', () => {
   });
 
   verifies('mcp:tasks', 'is listed while it is among the newest fifty of its caller', async () => {
-    const tasks = app.get(McpTaskRepository);
+    const tasks = app.get(McpTasksRepository);
     await tasks.add('another owner', 'theirs', 60_000);
     for (let n = 1; n <= 60; n += 1) await tasks.add('one owner', `task ${n}`, 60_000);
     const stored = await app.database.query(`SELECT 1 FROM mcp_tasks WHERE owner = 'one owner'`);

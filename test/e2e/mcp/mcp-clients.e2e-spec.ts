@@ -1,7 +1,7 @@
 /** The official clients at the endpoints of connections, namespaces and servers. */
 import { beforeAll, describe, expect } from '@jest/globals';
 import { DataSource } from 'typeorm';
-import { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
+import { SessionMarksRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
 import { testAccount, testApp } from '../../support/app.js';
 import { times, type Json } from '../../support/mcp/calls.js';
 import { doorsOf } from '../../support/mcp/doors.js';
@@ -44,7 +44,7 @@ verifies('mcp:session-marks', 'the marks of one key are 500 at most, and those o
   await manager.query(
     `INSERT INTO session_marks SELECT key || n, now() + n * interval '1 s', key FROM generate_series(1, 519) n, unnest('{a,b}'::text[]) key`,
   );
-  await app.get(SessionMarkRepository).add('newest', 'a', Date.now() + 86_400_000);
+  await app.get(SessionMarksRepository).add('newest', 'a', Date.now() + 86_400_000);
   const rows = await manager.query(
     `SELECT principal, count(*)::int AS count, bool_or(session IN ('a519', 'newest')) AS "hasNew", bool_or(session = 'a19') AS "hasOld"
        FROM session_marks GROUP BY 1 ORDER BY 1`,

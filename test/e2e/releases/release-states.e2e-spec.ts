@@ -5,7 +5,7 @@ import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-
 import { Tuning } from '../../../src/config/tuning.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { ReleaseLeases } from '../../../src/modules/releases/release-lease.js';
-import { ReleaseLogRepository } from '../../../src/modules/releases/release-log.repository.js';
+import { ReleaseLogsRepository } from '../../../src/modules/releases/release-log.repository.js';
 import { mayBecome, releaseStatuses } from '../../../src/modules/releases/release-state.js';
 import { ReleasesRepository } from '../../../src/modules/releases/releases.repository.js';
 import { startApp, testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
@@ -159,7 +159,7 @@ describe('the lease of a release', () => {
       lease_until: new Date(Date.now() + 60_000),
     };
     claim.releaseId = await insertRelease(idle, name, held);
-    const [releases, logs] = [idle.get(ReleasesRepository), idle.get(ReleaseLogRepository)];
+    const [releases, logs] = [idle.get(ReleasesRepository), idle.get(ReleaseLogsRepository)];
     const lease = new ReleaseLeases(idle.database, releases, logs, idle.get(PubSub), idle.get(Tuning)).begin(claim);
     const refuse = () => Promise.reject(new Error('a further write was refused'));
     await expect(lease.commit({ stage: 'metadata' }, [], refuse)).rejects.toThrow('a further write was refused');

@@ -5,12 +5,12 @@ import { Env } from '../../../src/config/env.js';
 import { Tuning } from '../../../src/config/tuning.js';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
-import { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
-import { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
+import { SessionMarksRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
+import { McpTasksRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
 import { MCP_SERVER_PROVIDERS } from '../../../src/mcp/server/mcp-server.module.js';
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
-import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../src/platform/http/revocation-registry.js';
 import { OpenRequests } from '../../../src/platform/http/open-requests.js';
 import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
@@ -77,7 +77,7 @@ export async function startMcpEndpoint<C extends Channel>(
     controllers: [InternalSseStreamsController, InternalResumedStreamsController],
     providers: [
       ...MCP_SERVER_PROVIDERS,
-      HeldByKeys,
+      RevocationRegistry,
       OpenRequests,
       InternalClient,
       InternalServer,
@@ -87,14 +87,14 @@ export async function startMcpEndpoint<C extends Channel>(
       { provide: PubSub, useValue: relay },
       { provide: Vault, useValue: new Vault(env.encryptionKeys) },
       {
-        provide: SessionMarkRepository,
+        provide: SessionMarksRepository,
         useValue: {
           has: (session: string) => Promise.resolve(relay.marks.has(session)),
           add: (session: string) => Promise.resolve(void relay.marks.add(session)),
         },
       },
       {
-        provide: McpTaskRepository,
+        provide: McpTasksRepository,
         useValue: {
           add: (owner: string, task: string) => Promise.resolve(void relay.tasks.push([owner, task])),
           list: (owner: string) =>

@@ -60,14 +60,14 @@ export class HttpChannels {
 
   constructor(
     private readonly egress: Egress,
-    private readonly eras: EraMemory,
+    private readonly eraMemory: EraMemory,
     @Inject(Env) env: Pick<Env, 'encryptionKeys'>,
   ) {
     this.via = viaMark(env);
   }
 
   /** Creates a separate channel to this target with its credentials. Dials on the first call. */
-  channelTo(target: HttpTarget, eras = this.eras): Channel {
+  channelTo(target: HttpTarget, eras = this.eraMemory): Channel {
     // Hosted programs do not receive the `Via` mark.
     const marked = target.dispatcher ? target : { ...target, via: this.via };
     return new HttpChannel(target.dispatcher ?? this.egress, marked, eras, this.results.forChannel());

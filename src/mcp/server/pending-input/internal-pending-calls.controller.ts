@@ -12,8 +12,8 @@ import { PENDING_CALLS_PATH, type PendingCallHead, type PendingCallMessage } fro
 @ApiExcludeController()
 export class InternalPendingCallsController {
   constructor(
-    private readonly calls: PendingInputCalls,
-    private readonly internal: InternalServer,
+    private readonly pendingInputCalls: PendingInputCalls,
+    private readonly internalServer: InternalServer,
   ) {}
 
   /**
@@ -24,14 +24,14 @@ export class InternalPendingCallsController {
   @HttpCode(200)
   @Public()
   async round(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    const accepted = await this.internal.accept<PendingCallHead>(request);
+    const accepted = await this.internalServer.accept<PendingCallHead>(request);
     const { token, ...incoming } = accepted.head;
     const answers = await accepted.text();
     const answer = new InternalAnswer(response);
     const send = (message: PendingCallMessage) => answer.message(message);
     const target = { sink: { event: (text: string) => send({ type: 'event', text }) }, token };
     const disconnected = new DisconnectCancellation(response);
-    const sent = this.calls.nextRound({ ...incoming, answers }, target, disconnected).then((round) => {
+    const sent = this.pendingInputCalls.nextRound({ ...incoming, answers }, target, disconnected).then((round) => {
       if ('requests' in round) send({ type: 'requests', requests: round.requests });
       else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
     });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { loadEnv } from '../../../config/env.js';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import type { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { McpRequest } from '../mcp-request.js';
@@ -9,7 +9,7 @@ import { STATE_MARK, StateRefusedError } from './pending-input-call.js';
 
 const vault = new Vault([{ id: 'k1', secret: Buffer.alloc(32, 1) }]);
 const env = loadEnv({ ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 1).toString('base64')}` });
-const calls = new PendingInputCalls(env, vault, {} as InternalClient, new HeldByKeys());
+const calls = new PendingInputCalls(env, vault, {} as InternalClient, new RevocationRegistry());
 
 /** The ticket in a request of alice with a state that was sealed for this caller and is good until then. */
 function stateFor(caller: string, until: number) {

@@ -15,7 +15,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
@@ -83,8 +83,8 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   constructor(
     private readonly env: Env,
     private readonly vault: Vault,
-    private readonly client: InternalClient,
-    private readonly held: HeldByKeys,
+    private readonly internalClient: InternalClient,
+    private readonly revocationRegistry: RevocationRegistry,
   ) {}
 
   /**
@@ -190,7 +190,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     };
     const round = name.startsWith(`${this.processId}.`)
       ? await this.nextRound(retry, targetOf(incoming), request.cancellation)
-      : await remoteRound(this.client, url, retry, targetOf(incoming), request.cancellation);
+      : await remoteRound(this.internalClient, url, retry, targetOf(incoming), request.cancellation);
     return this.replyOf(incoming, round, state);
   }
 
@@ -229,7 +229,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
       else {
         this.entries.set(entry.name, entry);
         entry.until ||= Date.now() + INPUT_MS_MAX;
-        entry.release ??= this.held.add(entry.principal, () => this.forget(entry, true));
+        entry.release ??= this.revocationRegistry.add(entry.principal, () => this.forget(entry, true));
         entry.timer = setTimeout(() => this.forget(entry, true), Math.max(1, entry.until - Date.now())).unref();
       }
       return round;

@@ -15,8 +15,8 @@ import {
 @ApiExcludeController()
 export class InternalResumedStreamsController {
   constructor(
-    private readonly streams: ResumableStreams,
-    private readonly internal: InternalServer,
+    private readonly resumableStreams: ResumableStreams,
+    private readonly internalServer: InternalServer,
   ) {}
 
   /** Sends a stream until its end. @throws NotFoundError for a request not signed by a process of this service */
@@ -24,7 +24,7 @@ export class InternalResumedStreamsController {
   @HttpCode(200)
   @Public()
   async read(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    const { head } = await this.internal.accept<ResumedStreamHead>(request);
+    const { head } = await this.internalServer.accept<ResumedStreamHead>(request);
     let leave: () => void = () => undefined;
     const answer = new InternalAnswer(response, () => leave());
     const send = (message: ResumedStreamMessage) => answer.message(message);
@@ -38,7 +38,7 @@ export class InternalResumedStreamsController {
             resolve();
           },
         };
-        this.streams.read(head, reader, (onLeft) => {
+        this.resumableStreams.read(head, reader, (onLeft) => {
           leave = () => {
             onLeft();
             resolve();

@@ -217,7 +217,7 @@ export class ResumableStreams {
   constructor(
     vault: Vault,
     env: Env,
-    private readonly internal: InternalClient,
+    private readonly internalClient: InternalClient,
   ) {
     this.streamIds = new SealedStreamIds(vault, env);
   }
@@ -265,7 +265,7 @@ export class ResumableStreams {
     return new Promise((resolve, reject) => {
       let isOpen = false;
       const call = { url, path: RESUMED_STREAMS_PATH, head, answerTimeoutMs: OPENED_MS };
-      const followed = this.internal.follow<ResumedStreamMessage>(call, (message) => {
+      const followed = this.internalClient.follow<ResumedStreamMessage>(call, (message) => {
         if (message.type === 'event') return reader.write(message.frame);
         isOpen = true;
         reader.open();

@@ -13,14 +13,14 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { Era } from '../../protocol/protocol.js';
 import { MessageBudget } from '../../client/message-budget.js';
 import { beganAt, type ClientSession, SESSIONS_MAX } from './session-ids.js';
-import { MARKS_EACH_MAX, SessionMarkRepository } from './session-mark.repository.js';
+import { MARKS_EACH_MAX, SessionMarksRepository } from './session-mark.repository.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -90,8 +90,8 @@ export class LiveSessions implements OnModuleInit {
 
   constructor(
     private readonly pubSub: PubSub,
-    private readonly marks: SessionMarkRepository,
-    private readonly held: HeldByKeys,
+    private readonly sessionMarksRepository: SessionMarksRepository,
+    private readonly revocationRegistry: RevocationRegistry,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -119,7 +119,7 @@ export class LiveSessions implements OnModuleInit {
     if (memory && (memory.level !== null || memory.uris.size > 0)) return false;
     const looked = this.marked.get(key);
     if (looked !== undefined) return looked;
-    const isMarked = await this.marks.has(key).catch((error: unknown) => this.warn(error));
+    const isMarked = await this.sessionMarksRepository.has(key).catch((error: unknown) => this.warn(error));
     this.marked.set(key, isMarked ?? false);
     return isMarked ?? false;
   }
@@ -212,7 +212,7 @@ export class LiveSessions implements OnModuleInit {
   private async mark({ key, expiresAt }: ClientSession, principal: string): Promise<void> {
     const memory = this.memory(principal, key);
     if (memory.level !== null || memory.uris.size > 0) return;
-    await this.marks.add(key, principal, expiresAt).catch((error: unknown) => this.warn(error));
+    await this.sessionMarksRepository.add(key, principal, expiresAt).catch((error: unknown) => this.warn(error));
   }
 
   /** A database failure costs the notice that state was lost, not the request. */
@@ -281,7 +281,7 @@ export class LiveSessions implements OnModuleInit {
       // The sessions of a key end with it.
       const end = () => [...sessions.keys()].forEach((name) => this.forget(principal, name, true));
       this.memories.set(principal, sessions);
-      this.releases.set(principal, this.held.add(principal, end));
+      this.releases.set(principal, this.revocationRegistry.add(principal, end));
     }
     const made = {
       level: null,

@@ -12,20 +12,20 @@ export const MARKS_EACH_MAX = 500;
 
 /** Marks of sessions with state in the database, which outlive the processes that know the state. */
 @Injectable()
-export class SessionMarkRepository {
+export class SessionMarksRepository {
   private sweptAt = 0;
 
-  constructor(@InjectRepository(SessionMark) private readonly marks: Repository<SessionMark>) {}
+  constructor(@InjectRepository(SessionMark) private readonly sessionMarkRepository: Repository<SessionMark>) {}
 
   async has(session: string): Promise<boolean> {
-    return this.marks.existsBy({ session });
+    return this.sessionMarkRepository.existsBy({ session });
   }
 
   /** Marks a session. Of more than {@link MARKS_EACH_MAX} of a principal the oldest go. */
   async add(session: string, principal: string, expiresAt: number): Promise<void> {
-    await this.marks.upsert({ session, principal, expiresAt: new Date(expiresAt) }, ['session']);
+    await this.sessionMarkRepository.upsert({ session, principal, expiresAt: new Date(expiresAt) }, ['session']);
     // After the insertion, so that insertions at the same moment count each other. Skipped: what another one deletes.
-    await this.marks.query(
+    await this.sessionMarkRepository.query(
       `DELETE FROM session_marks WHERE session IN (
          SELECT session FROM session_marks WHERE session = ANY (ARRAY(
            SELECT session FROM session_marks WHERE principal = $1 ORDER BY expires_at DESC, session DESC OFFSET ${MARKS_EACH_MAX}))
@@ -34,7 +34,7 @@ export class SessionMarkRepository {
     );
     if (Date.now() - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = Date.now();
-    const now = await deletionTime(this.marks);
-    if (now) await this.marks.delete({ expiresAt: LessThan(now) });
+    const now = await deletionTime(this.sessionMarkRepository);
+    if (now) await this.sessionMarkRepository.delete({ expiresAt: LessThan(now) });
   }
 }

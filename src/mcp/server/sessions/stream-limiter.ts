@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 
 /** Limits of open streams in a process: per account, and in total. */
@@ -16,7 +16,7 @@ export class StreamLimiter {
   private readonly tally = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
   private isClosed = false;
 
-  constructor(private readonly held: HeldByKeys) {}
+  constructor(private readonly revocationRegistry: RevocationRegistry) {}
 
   /** Number of open streams. */
   get size(): number {
@@ -40,7 +40,7 @@ export class StreamLimiter {
     if (!leave) return null;
     const timer = setTimeout(end, Math.min(msLeft, STREAM_MS_MAX)).unref();
     this.open.add(end);
-    const release = this.held.add(principal, end);
+    const release = this.revocationRegistry.add(principal, end);
     return () => {
       clearTimeout(timer);
       this.open.delete(end);
@@ -51,7 +51,7 @@ export class StreamLimiter {
 
   /** Calls `end` when the key of a call ends. @returns function to call when the call has ended */
   endWithKey(principal: string, end: () => void): () => void {
-    return this.held.add(principal, end);
+    return this.revocationRegistry.add(principal, end);
   }
 
   /** Ends all streams and refuses new ones. */

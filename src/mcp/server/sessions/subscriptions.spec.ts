@@ -1,6 +1,6 @@
 import { describe, expect } from '@jest/globals';
 import { verifies } from '../../../../test/support/verifies.js';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import type { ListenFilter, UpstreamListener } from '../../protocol/channel.js';
 import { Cancellation } from '../../protocol/cancellation.js';
 import type { McpRequest } from '../mcp-request.js';
@@ -29,7 +29,7 @@ describe('a notification that comes while the upstream opens its stream', () => 
       event: (text: string) => sent.push((JSON.parse(text) as { method: string }).method),
       reply: () => sent.push('end'),
     };
-    await new Subscriptions(new StreamLimiter(new HeldByKeys())).serve({
+    await new Subscriptions(new StreamLimiter(new RevocationRegistry())).serve({
       channel: { listen },
       id: '1',
       params: { notifications: { toolsListChanged: true } },

@@ -85,7 +85,7 @@ class Subscription {
 /** `subscriptions/listen` streams of modern clients. */
 @Injectable()
 export class Subscriptions {
-  constructor(private readonly streams: StreamLimiter) {}
+  constructor(private readonly streamLimiter: StreamLimiter) {}
 
   /**
    * Serves one subscription until it ends.
@@ -111,7 +111,7 @@ export class Subscriptions {
       ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
     };
     const subscription = new Subscription(incoming);
-    const leave = this.streams.enter(request, Infinity, () => subscription.end());
+    const leave = this.streamLimiter.enter(request, Infinity, () => subscription.end());
     if (!leave) {
       return replyError(incoming, rpcCode.internalError, 'Too many streams are open: close one first');
     }

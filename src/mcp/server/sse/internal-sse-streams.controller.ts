@@ -12,8 +12,8 @@ import { SseStreams } from './sse-streams.js';
 @ApiExcludeController()
 export class InternalSseStreamsController {
   constructor(
-    private readonly streams: SseStreams,
-    private readonly internal: InternalServer,
+    private readonly sseStreams: SseStreams,
+    private readonly internalServer: InternalServer,
   ) {}
 
   /** Serves a posted message. @throws NotFoundError for a request not signed by a process of this service */
@@ -21,12 +21,12 @@ export class InternalSseStreamsController {
   @HttpCode(200)
   @Public()
   async take(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    const accepted = await this.internal.accept<SseStreamHead>(request);
+    const accepted = await this.internalServer.accept<SseStreamHead>(request);
     const body = await accepted.text();
     const answer = new InternalAnswer(response);
     const send = (message: SseStreamMessage) => answer.message(message);
     const failed = (error: Error) => send({ type: 'failed', error: serializeError(error) });
     const observer = { received: () => undefined, failed };
-    await answer.endAfter(this.streams.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
+    await answer.endAfter(this.sseStreams.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
   }
 }

@@ -97,7 +97,7 @@ export class SseStreams {
   constructor(
     vault: Vault,
     private readonly env: Env,
-    private readonly internal: InternalClient,
+    private readonly internalClient: InternalClient,
   ) {
     this.streamIds = new SealedStreamIds(vault, env);
   }
@@ -137,7 +137,7 @@ export class SseStreams {
     if (this.streamIds.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
     const head = parseMessage(text);
     if (head) observer?.received(typeof head.method === 'string' ? head.method : null, head.params);
-    await postToRemoteStream(this.internal, ref, text, onTaken, observer);
+    await postToRemoteStream(this.internalClient, ref, text, onTaken, observer);
   }
 
   /**

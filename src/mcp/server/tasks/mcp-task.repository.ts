@@ -12,26 +12,26 @@ const LISTED_MAX = 50;
 
 /** Ids of the tasks that clients started, until the tasks expire. */
 @Injectable()
-export class McpTaskRepository {
+export class McpTasksRepository {
   private sweptAt = 0;
 
-  constructor(@InjectRepository(McpTask) private readonly tasks: Repository<McpTask>) {}
+  constructor(@InjectRepository(McpTask) private readonly mcpTaskRepository: Repository<McpTask>) {}
 
   /** @param lifeMs time until the task expires */
   async add(owner: string, task: string, lifeMs: number): Promise<void> {
     const now = Date.now();
-    await this.tasks.insert({ owner, task, createdAt: new Date(now), expiresAt: new Date(now + lifeMs) });
-    const surplus = await this.tasks.find({ ...newestOf(owner), skip: LISTED_MAX });
-    if (surplus.length > 0) await this.tasks.remove(surplus);
+    await this.mcpTaskRepository.insert({ owner, task, createdAt: new Date(now), expiresAt: new Date(now + lifeMs) });
+    const surplus = await this.mcpTaskRepository.find({ ...newestOf(owner), skip: LISTED_MAX });
+    if (surplus.length > 0) await this.mcpTaskRepository.remove(surplus);
     if (now - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = now;
-    const old = await deletionTime(this.tasks);
-    if (old) await this.tasks.delete({ expiresAt: LessThan(old) });
+    const old = await deletionTime(this.mcpTaskRepository);
+    if (old) await this.mcpTaskRepository.delete({ expiresAt: LessThan(old) });
   }
 
   /** Ids of an owner's tasks that have not expired, newest first; at most 50. */
   async list(owner: string): Promise<string[]> {
-    const rows = await this.tasks.find({ ...newestOf(owner), take: LISTED_MAX });
+    const rows = await this.mcpTaskRepository.find({ ...newestOf(owner), take: LISTED_MAX });
     return rows.filter(({ expiresAt }) => expiresAt > new Date()).map(({ task }) => task);
   }
 }

@@ -25,7 +25,7 @@ import { PARALLEL, rpcCode } from '../../protocol/protocol.js';
 import { hopError, replyError, resultText, withOwnError, withResult } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
 import { UpstreamCalls, type UpstreamRequestOptions } from '../upstream-calls.js';
-import { McpTaskRepository } from './mcp-task.repository.js';
+import { McpTasksRepository } from './mcp-task.repository.js';
 
 /** Timeout of the request for one task of a list. */
 const GET_TIMEOUT_MS = 10_000;
@@ -42,8 +42,8 @@ const RELATED = 'io.modelcontextprotocol/related-task';
 export class TaskRelay {
   constructor(
     private readonly vault: Vault,
-    private readonly tasks: McpTaskRepository,
-    private readonly calls: UpstreamCalls,
+    private readonly mcpTasksRepository: McpTasksRepository,
+    private readonly upstreamCalls: UpstreamCalls,
     private readonly tuning: Tuning,
   ) {}
 
@@ -61,7 +61,7 @@ export class TaskRelay {
     const owner = ownerOf(incoming);
     const id = this.vault.seal(JSON.stringify([task.taskId, reply.session ?? '']), owner);
     const lifeMs = typeof task.ttl === 'number' ? Math.min(Math.max(task.ttl, 0), LISTED_MS_MAX) : LISTED_MS;
-    await this.tasks.add(owner, id, lifeMs);
+    await this.mcpTasksRepository.add(owner, id, lifeMs);
     return withResult(reply, incoming.id, (text) =>
       withMember(text, 'task', withId(memberText(text, 'task') ?? '{}', id)),
     );
@@ -89,7 +89,7 @@ export class TaskRelay {
     }
     const isResult = method === 'tasks/result';
     const onRequest = responder?.onRequest;
-    const reply = await this.calls.send(incoming, {
+    const reply = await this.upstreamCalls.send(incoming, {
       params: withId(paramsText, task.taskId),
       session: task.session,
       era: 'legacy',
@@ -113,7 +113,7 @@ export class TaskRelay {
   async list(incoming: McpRequest): Promise<void> {
     const { channel, id, sink } = incoming;
     const owner = ownerOf(incoming);
-    const sealedIds = await this.tasks.list(owner);
+    const sealedIds = await this.mcpTasksRepository.list(owner);
     const listed: string[] = [];
     await someAtOnce(PARALLEL, sealedIds.entries(), async ([at, sealedId]) => {
       const task = this.opened(sealedId, owner);

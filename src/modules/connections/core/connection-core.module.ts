@@ -15,22 +15,22 @@ import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionEvents } from './connection.events.js';
-import { ConnectionRepository } from './connection.repository.js';
+import { ConnectionsRepository } from './connection.repository.js';
 import { StatusRecorder } from './status-recorder.js';
-import { StatusRepository } from './status.repository.js';
+import { StatusesRepository } from './status.repository.js';
 import { TargetResolver } from './target-resolver.js';
 
 const providers = [
   ConnectionEvents,
   ConnectionHandles,
   ConnectionReader,
-  ConnectionRepository,
+  ConnectionsRepository,
   ConnectionTargets,
   ConnectionTransports,
   ConnectionUrls,
   ConnectionValues,
   StatusRecorder,
-  StatusRepository,
+  StatusesRepository,
   TargetResolver,
 ];
 

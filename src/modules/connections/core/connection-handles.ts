@@ -27,7 +27,7 @@ import { ConnectionTransports } from './connection-transports.js';
 import { ConnectionUrls } from './connection-urls.js';
 import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { ConnectionRepository } from './connection.repository.js';
+import { ConnectionsRepository } from './connection.repository.js';
 import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -61,8 +61,8 @@ class ConnectionOwner implements HandleOwner {
   constructor(
     public target: ConnectionTarget,
     private readonly observer: StatusObserver,
-    private readonly events: ConnectionEvents,
-    private readonly urls: ConnectionUrls,
+    private readonly connectionEvents: ConnectionEvents,
+    private readonly connectionUrls: ConnectionUrls,
     /** Names of tools that the server listed last and that the choice of the owner keeps back. */
     readonly withheld: ReadonlySet<string>,
   ) {}
@@ -77,7 +77,7 @@ class ConnectionOwner implements HandleOwner {
     this.observer.succeeded();
     if (!this.target.recordingUntil || !call || !reply) return;
     try {
-      this.events.emit('answered', this.target, call, reply);
+      this.connectionEvents.emit('answered', this.target, call, reply);
     } catch (error) {
       this.logger.error({
         msg: 'a call was not recorded',
@@ -104,8 +104,8 @@ class ConnectionOwner implements HandleOwner {
     // A person authorizes the connection or enters missing values there.
     const { id, setupEpoch, namespace, ownerName } = this.target;
     return withSetupUrl(error, {
-      url: (holder) => this.urls.setup(id, setupEpoch, holder),
-      personUrl: (holder) => this.urls.personSetup(id, setupEpoch, holder),
+      url: (holder) => this.connectionUrls.setup(id, setupEpoch, holder),
+      personUrl: (holder) => this.connectionUrls.personSetup(id, setupEpoch, holder),
       namespace,
       ownerName,
     });
@@ -120,13 +120,13 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key));
 
   constructor(
-    private readonly repository: ConnectionRepository,
-    private readonly rows: ConnectionTargets,
-    private readonly transports: ConnectionTransports,
+    private readonly connectionsRepository: ConnectionsRepository,
+    private readonly connectionTargets: ConnectionTargets,
+    private readonly connectionTransports: ConnectionTransports,
     private readonly events: ConnectionEvents,
-    private readonly statuses: StatusRecorder,
+    private readonly statusRecorder: StatusRecorder,
     private readonly urls: ConnectionUrls,
-    private readonly servers: ServerChannelsService,
+    private readonly serverChannelsService: ServerChannelsService,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -136,7 +136,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   async onModuleInit(): Promise<void> {
-    this.servers.onOffersChanged((id) =>
+    this.serverChannelsService.onOffersChanged((id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => serverOf(target) === id),
     );
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
@@ -171,13 +171,13 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     const key = keyOf({ namespaceId: namespace.id, connectionId });
     const target = isConnectionId(connectionId) ? await this.targets.get(key) : null;
-    if (!target) throw await this.repository.missing(namespace, connectionId);
+    if (!target) throw await this.connectionsRepository.missing(namespace, connectionId);
     return target;
   }
 
   /** The handle to a row that was just written, which is announced to every process; null if it was deleted. */
   async adopt(id: string): Promise<ConnectionHandle | null> {
-    const target = await this.rows.read({ id });
+    const target = await this.connectionTargets.read({ id });
     if (!target) return null;
     this.announce(target);
     return this.handleTo(target);
@@ -185,7 +185,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
 
   /** The target of a connection as its row is now; null if it was deleted. */
   stored(id: string): Promise<ConnectionTarget | null> {
-    return this.rows.read({ id });
+    return this.connectionTargets.read({ id });
   }
 
   /**
@@ -194,10 +194,10 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
    */
   async prepareEnd(id: string): Promise<void> {
     try {
-      const target = await this.rows.read({ id });
+      const target = await this.connectionTargets.read({ id });
       if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      const names = await this.repository.logNames(id);
+      const names = await this.connectionsRepository.logNames(id);
       this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', ...names, err: error });
     }
   }
@@ -218,7 +218,9 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   /** Suspends a connection or, with null, ends that: within 5 s in every process. @throws ResourceNotFoundError */
   async suspend(namespace: string, connectionId: string, caller: Caller, reason: string | null): Promise<void> {
     const isName = STORABLE.test(namespace) && isConnectionId(connectionId);
-    const row = isName ? await this.repository.suspend(namespace, connectionId, toSuspension(reason, caller)) : null;
+    const row = isName
+      ? await this.connectionsRepository.suspend(namespace, connectionId, toSuspension(reason, caller))
+      : null;
     if (!row) throw new ResourceNotFoundError();
     this.announce(row, reason !== null);
   }
@@ -252,13 +254,13 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
       }
       return open;
     }
-    const channel = this.transports.channelTo(target);
+    const channel = this.connectionTransports.channelTo(target);
     const { tools } = target;
     const chosen = tools && new ChosenToolsChannel(channel, (name) => isChosen(name, tools));
     const withheld = chosen?.withheld ?? new Set<string>();
     const handle = new UpstreamHandle(
       chosen ?? channel,
-      new ConnectionOwner(target, this.statuses.observer(target), this.events, this.urls, withheld),
+      new ConnectionOwner(target, this.statusRecorder.observer(target), this.events, this.urls, withheld),
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;
@@ -286,7 +288,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
 
   private load(key: string): Promise<ConnectionTarget | null> {
     const slash = key.indexOf('/');
-    return this.rows.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
+    return this.connectionTargets.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
   }
 }
 

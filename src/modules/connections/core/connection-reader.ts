@@ -4,7 +4,7 @@ import { shownSuspension } from '../../auth/suspension.types.js';
 import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { linkHolderOf, type LinkHolder } from '../../oauth/setup/setup.types.js';
 import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
-import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
+import { ConnectionsRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
 import type { TargetKind } from './connection.entity.js';
 import { ConnectionUrls } from './connection-urls.js';
@@ -18,11 +18,11 @@ import { TargetResolver } from './target-resolver.js';
 @Injectable()
 export class ConnectionReader {
   constructor(
-    private readonly connections: ConnectionRepository,
-    private readonly targets: TargetResolver,
-    private readonly statuses: StatusRecorder,
-    private readonly urls: ConnectionUrls,
-    private readonly values: ConnectionValues,
+    private readonly connectionsRepository: ConnectionsRepository,
+    private readonly targetResolver: TargetResolver,
+    private readonly statusRecorder: StatusRecorder,
+    private readonly connectionUrls: ConnectionUrls,
+    private readonly connectionValues: ConnectionValues,
   ) {}
 
   /**
@@ -32,12 +32,12 @@ export class ConnectionReader {
    * @throws ResourceNotFoundError
    */
   async get(namespace: OwnedNamespace, connectionId: string, caller: Caller | null): Promise<ConnectionDto> {
-    await this.statuses.settle();
+    await this.statusRecorder.settle();
     const row = isConnectionId(connectionId)
-      ? await this.connections.findShown({ namespaceId: namespace.id, connectionId })
+      ? await this.connectionsRepository.findShown({ namespaceId: namespace.id, connectionId })
       : null;
-    if (!row) throw await this.connections.missing(namespace, connectionId);
-    return toConnectionDto(row, this.urls, caller && linkHolderOf(caller, namespace.name));
+    if (!row) throw await this.connectionsRepository.missing(namespace, connectionId);
+    return toConnectionDto(row, this.connectionUrls, caller && linkHolderOf(caller, namespace.name));
   }
 
   /**
@@ -49,7 +49,7 @@ export class ConnectionReader {
     const { connectionId, name, transport, callTimeoutMs, mock, createdAt, suspended, serverInfo } = connection;
     const { state, reason, since, lastOkAt } = connection.status;
     const isWaiting = state === 'auth_required' || state === 'input_required';
-    const message = isWaiting ? ownerMust(await this.connections.ownerName(namespace.id), state) : null;
+    const message = isWaiting ? ownerMust(await this.connectionsRepository.ownerName(namespace.id), state) : null;
     return {
       connectionId,
       name,
@@ -82,17 +82,21 @@ export class ConnectionReader {
   /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */
   async find(namespace: OwnedNamespace, connectionId: string, targetKind?: TargetKind): Promise<ConnectionRow> {
     const row = isConnectionId(connectionId)
-      ? await this.connections.findRow({ namespaceId: namespace.id, connectionId, ...(targetKind && { targetKind }) })
+      ? await this.connectionsRepository.findRow({
+          namespaceId: namespace.id,
+          connectionId,
+          ...(targetKind && { targetKind }),
+        })
       : null;
-    if (!row) throw await this.connections.missing(namespace, connectionId);
+    if (!row) throw await this.connectionsRepository.missing(namespace, connectionId);
     return row;
   }
 
   /** @throws ResourceNotFoundError */
   async byRowId(id: string, namespace: OwnedNamespace, caller: Caller): Promise<ConnectionDto> {
-    const row = await this.connections.findShown({ id });
+    const row = await this.connectionsRepository.findShown({ id });
     if (!row) throw new ResourceNotFoundError();
-    return toConnectionDto(row, this.urls, linkHolderOf(caller, namespace.name));
+    return toConnectionDto(row, this.connectionUrls, linkHolderOf(caller, namespace.name));
   }
 
   /**
@@ -106,13 +110,13 @@ export class ConnectionReader {
     { limit = 100, cursor, name, mcpUrl, server, state }: ConnectionQueryDto,
     metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
-    await this.statuses.settle();
-    const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl, namespace);
-    const named = server === undefined ? undefined : await this.targets.serverNamed(server, namespace);
+    await this.statusRecorder.settle();
+    const serverId = mcpUrl === undefined ? null : await this.targetResolver.serverIdOf(mcpUrl, namespace);
+    const named = server === undefined ? undefined : await this.targetResolver.serverNamed(server, namespace);
     if (named === null || (serverId !== null && named && named.id !== serverId))
       return { connections: [], nextCursor: null };
-    const hashes = mcpUrl === undefined ? null : this.values.urlHashes(mcpUrl);
-    const rows = await this.connections.listShown(namespace.id, limit + 1, {
+    const hashes = mcpUrl === undefined ? null : this.connectionValues.urlHashes(mcpUrl);
+    const rows = await this.connectionsRepository.listShown(namespace.id, limit + 1, {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
       ...(serverId === null && mcpUrl !== undefined && { mcpUrl: hashes === null ? mcpUrl : { hashes } }),
@@ -124,7 +128,7 @@ export class ConnectionReader {
     const holder = linkHolderOf(caller, namespace.name);
     const last = page[page.length - 1];
     return {
-      connections: page.map((row) => toConnectionDto(row, this.urls, holder)),
+      connections: page.map((row) => toConnectionDto(row, this.connectionUrls, holder)),
       nextCursor: rows.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
   }

@@ -3,30 +3,30 @@ import { OAuthClientsService } from '../../oauth/oauth-clients.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.entity.js';
-import { ConnectionRepository, type ByIds } from './connection.repository.js';
+import { ConnectionsRepository, type ByIds } from './connection.repository.js';
 
 /** Reads the targets of connections, with their values in clear. */
 @Injectable()
 export class ConnectionTargets implements OnModuleInit {
   constructor(
-    private readonly repository: ConnectionRepository,
-    private readonly values: ConnectionValues,
-    private readonly servers: ServerChannelsService,
-    private readonly clients: OAuthClientsService,
+    private readonly connectionsRepository: ConnectionsRepository,
+    private readonly connectionValues: ConnectionValues,
+    private readonly serverChannelsService: ServerChannelsService,
+    private readonly oauthClientsService: OAuthClientsService,
   ) {}
 
   /** Only the code of a registry server authorizes its users itself. */
   onModuleInit(): void {
-    this.clients.provideAdapters(async (id) => {
+    this.oauthClientsService.provideAdapters(async (id) => {
       const target = await this.read({ id });
       if (target?.kind !== 'server' || target.serverId === null) return null;
-      return this.servers.adapterFor(target.serverId, target);
+      return this.serverChannelsService.adapterFor(target.serverId, target);
     });
   }
 
   /** The target as its row is now; null without one. */
   async read(where: ByIds): Promise<ConnectionTarget | null> {
-    const row = await this.repository.findTarget(where);
+    const row = await this.connectionsRepository.findTarget(where);
     if (!row) return null;
     const { id, revision, namespaceId, namespace, accountId, ownerName, connectionId, setupEpoch, recordingUntil } =
       row;
@@ -37,9 +37,10 @@ export class ConnectionTargets implements OnModuleInit {
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };
     if (row.targetKind === 'source') return { ...ref, kind: 'source', isStateful: row.isStateful };
-    const headers = this.values.openHeaders(id, row.sealedHeaders);
-    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: this.values.openUrl(row) ?? '', headers };
-    const query = this.values.openQuery(id, row.sealedQuery);
+    const headers = this.connectionValues.openHeaders(id, row.sealedHeaders);
+    if (row.targetKind === 'url')
+      return { ...ref, kind: 'url', url: this.connectionValues.openUrl(row) ?? '', headers };
+    const query = this.connectionValues.openQuery(id, row.sealedQuery);
     return { ...ref, kind: 'server', serverId, serverName, headers, query };
   }
 }

@@ -34,18 +34,18 @@ export class ConnectionTransports implements OnModuleInit {
   private transports!: Transports<ConnectionTarget['kind']>;
 
   constructor(
-    private readonly servers: ServerChannelsService,
-    private readonly credentials: CredentialsService,
-    private readonly https: HttpChannels,
+    private readonly serverChannelsService: ServerChannelsService,
+    private readonly credentialsService: CredentialsService,
+    private readonly httpChannels: HttpChannels,
     private readonly env: Env,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   onModuleInit(): void {
     this.transports = {
       url: { channelTo: (target) => this.channelToUrl(target) },
       server: { channelTo: (target) => this.channelToServer(target) },
-      ...(partsOf(this.modules, transports) as Transports<keyof typeof transports>),
+      ...(partsOf(this.moduleRef, transports) as Transports<keyof typeof transports>),
     };
   }
 
@@ -57,7 +57,7 @@ export class ConnectionTransports implements OnModuleInit {
 
   /** A channel to a URL that sends no headers and no token. */
   anonymousChannelTo(url: string): Channel {
-    return this.https.channelTo({
+    return this.httpChannels.channelTo({
       url: new URL(url),
       headers: {},
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
@@ -66,7 +66,7 @@ export class ConnectionTransports implements OnModuleInit {
 
   private channelToUrl({ id, accountId, url, headers }: TargetOf<'url'>): Channel {
     const bearer = this.bearerOf(id, headers);
-    return this.https.channelTo({
+    return this.httpChannels.channelTo({
       url: new URL(url),
       account: accountId,
       headers,
@@ -79,7 +79,7 @@ export class ConnectionTransports implements OnModuleInit {
     const { id, accountId, serverId, serverName, headers, query } = target;
     if (serverId === null) return new RefusingChannel(() => new ServerGoneError(serverName));
     const bearer = this.bearerOf(id, headers);
-    return this.servers.channelFor(serverId, { id, accountId, serverName, headers, query, bearer });
+    return this.serverChannelsService.channelFor(serverId, { id, accountId, serverName, headers, query, bearer });
   }
 
   /** The tokens of one channel; undefined if the connection's own headers authorize it. */
@@ -87,8 +87,8 @@ export class ConnectionTransports implements OnModuleInit {
     if (headers.authorization !== undefined) return undefined;
     const owner = { kind: 'connection', id } as const;
     return (upstreamUrl, rejected) => {
-      const cached = rejected === undefined ? this.credentials.cachedToken(owner, upstreamUrl) : undefined;
-      return cached === undefined ? this.credentials.accessToken(owner, upstreamUrl, rejected) : cached;
+      const cached = rejected === undefined ? this.credentialsService.cachedToken(owner, upstreamUrl) : undefined;
+      return cached === undefined ? this.credentialsService.accessToken(owner, upstreamUrl, rejected) : cached;
     };
   }
 }

@@ -10,8 +10,8 @@ import { nextStepOf, type StatusReason } from './connection-status.js';
 @Injectable()
 export class ConnectionUrls {
   constructor(
-    private readonly servers: ServerUrlsService,
-    private readonly links: SetupLinksService,
+    private readonly serverUrlsService: ServerUrlsService,
+    private readonly setupLinksService: SetupLinksService,
     private readonly env: Env,
   ) {}
 
@@ -22,16 +22,16 @@ export class ConnectionUrls {
 
   /** The MCP address of a registry server. */
   run(slug: string): string {
-    return this.servers.run(slug);
+    return this.serverUrlsService.run(slug);
   }
 
   /** The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch. */
   setup(id: string, epoch: number, holder: LinkHolder): string {
-    return this.links.url({ kind: CONNECTION_LINKS, id, epoch, holder });
+    return this.setupLinksService.url({ kind: CONNECTION_LINKS, id, epoch, holder });
   }
 
   /** {@link setup} for people signed in as the holder only. */
   personSetup(id: string, epoch: number, holder: LinkHolder): Promise<string> {
-    return this.links.personUrl({ kind: CONNECTION_LINKS, id, epoch, holder });
+    return this.setupLinksService.personUrl({ kind: CONNECTION_LINKS, id, epoch, holder });
   }
 }

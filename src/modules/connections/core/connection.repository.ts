@@ -128,12 +128,12 @@ const NAMES_MAX = 1_000;
   },
 })
 @Injectable()
-export class ConnectionRepository {
-  constructor(@InjectRepository(Connection) private readonly connections: Repository<Connection>) {}
+export class ConnectionsRepository {
+  constructor(@InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>) {}
 
   /** The columns that a target is made from; null when there is no such connection. */
   findTarget(where: ByIds): Promise<TargetRow | null> {
-    const { dataSource } = this.connections.manager;
+    const { dataSource } = this.connectionRepository.manager;
     return 'id' in where
       ? TARGET_BY_ID.findOne(dataSource, [where.id])
       : TARGET_BY_NAME.findOne(dataSource, [where.namespaceId, where.connectionId]);
@@ -146,7 +146,7 @@ export class ConnectionRepository {
 
   /** The name of the account that owns a namespace. */
   async ownerName(namespaceId: string): Promise<string> {
-    const [row] = await this.connections.query<{ name: string }[]>(
+    const [row] = await this.connectionRepository.query<{ name: string }[]>(
       'SELECT a.name FROM namespaces n JOIN accounts a ON a.id = n.account_id WHERE n.id = $1',
       [namespaceId],
     );
@@ -185,23 +185,23 @@ export class ConnectionRepository {
   async missing({ id: namespaceId, name }: OwnedNamespace, connectionId: string): Promise<ResourceNotFoundError> {
     const select = { connectionId: true };
     const where = { namespaceId };
-    const rows = await this.connections.find({ where, select, order: { seq: 'DESC' }, take: NAMES_MAX });
+    const rows = await this.connectionRepository.find({ where, select, order: { seq: 'DESC' }, take: NAMES_MAX });
     const ids = rows.map((row) => row.connectionId);
     return ResourceNotFoundError.ofConnection(name, connectionId, ids);
   }
 
   /** Name and account of a connection, for a log line. */
   logNames(id: string): Promise<object> {
-    return LogNamesRepository.find(this.connections.manager, 'connection', id);
+    return LogNamesRepository.find(this.connectionRepository.manager, 'connection', id);
   }
 
   findRow(where: FindOptionsWhere<Connection>): Promise<ConnectionRow | null> {
-    return this.connections.findOne({ where, select: { id: true, recordingUntil: true } });
+    return this.connectionRepository.findOne({ where, select: { id: true, recordingUntil: true } });
   }
 
   /** With `source` and the sealed URL, which other reads leave out. */
   findWithSource(where: ByIds): Promise<Connection | null> {
-    return this.connections
+    return this.connectionRepository
       .createQueryBuilder('connection')
       .addSelect(['connection.source', 'connection.sealedUrl'])
       .where(where)
@@ -210,7 +210,7 @@ export class ConnectionRepository {
 
   /** With its namespace, sealed values and challenges. */
   findForSetup(id: string): Promise<Connection | null> {
-    return this.connections
+    return this.connectionRepository
       .createQueryBuilder('connection')
       .innerJoinAndSelect('connection.namespace', 'namespace')
       .addSelect([
@@ -227,7 +227,7 @@ export class ConnectionRepository {
   /** Connections of a namespace that have tokens to revoke, at most 1,000. */
   async idsWithTokens(namespaceId: string): Promise<string[]> {
     // The table of modules/oauth, by name: an entity of another module cannot be imported.
-    const rows = await this.connections.query<{ id: string }[]>(
+    const rows = await this.connectionRepository.query<{ id: string }[]>(
       `SELECT c.id FROM connections c JOIN upstream_credentials u ON u.owner_kind = 'connection' AND u.owner_id = c.id
         WHERE c.namespace_id = $1 AND u.state = 'active' LIMIT 1000`,
       [namespaceId],
@@ -293,7 +293,7 @@ export class ConnectionRepository {
     id: string,
     change: QueryDeepPartialEntity<Connection>,
     options: { endLinks: boolean; setupEpoch?: number },
-    tx: EntityManager = this.connections.manager,
+    tx: EntityManager = this.connectionRepository.manager,
   ): Promise<boolean> {
     const { endLinks, setupEpoch } = options;
     const { affected } = await tx
@@ -331,7 +331,7 @@ export class ConnectionRepository {
     connectionId: string,
     suspended: Suspension | null,
   ): Promise<Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'revision'> | null> {
-    const [[row]] = await this.connections.query<
+    const [[row]] = await this.connectionRepository.query<
       [Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'revision'>[]]
     >(
       `UPDATE connections c SET suspended = $3::jsonb, revision = c.revision + 1 FROM namespaces n
@@ -344,7 +344,7 @@ export class ConnectionRepository {
 
   /** @returns null if there was no such row */
   async delete(id: string): Promise<DeletedConnection | null> {
-    const [[deleted]] = await this.connections.query<[DeletedConnection[]]>(
+    const [[deleted]] = await this.connectionRepository.query<[DeletedConnection[]]>(
       `DELETE FROM connections WHERE id = $1
        RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", target_kind AS "targetKind"`,
       [id],
@@ -354,7 +354,7 @@ export class ConnectionRepository {
 
   /** Raw rows: making entities of a hundred takes longer than finding them. */
   private shown(): SelectQueryBuilder<Connection> {
-    const rows = this.connections
+    const rows = this.connectionRepository
       .createQueryBuilder('connection')
       .leftJoin('connection.server', 'server')
       // The name that a server has now is that of a missing one where the owner of the connection may not find it.

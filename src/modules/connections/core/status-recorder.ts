@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { connected, type ConnectionStatus } from './connection-status.js';
-import { StatusRepository, type Observation } from './status.repository.js';
+import { StatusesRepository, type Observation } from './status.repository.js';
 
 /** Good outcomes of calls are written at most this often; a change of state is always written. */
 const OK_EVERY_MS = 10_000;
@@ -10,10 +10,10 @@ const OK_EVERY_MS = 10_000;
 @Injectable()
 export class StatusRecorder implements OnApplicationShutdown {
   private readonly observed = new WriteBehind<string, Observation>('connection status', async (batch) => {
-    await this.repository.write([...batch.values()], 'call');
+    await this.statusesRepository.write([...batch.values()], 'call');
   });
 
-  constructor(private readonly repository: StatusRepository) {}
+  constructor(private readonly statusesRepository: StatusesRepository) {}
 
   /** The observer of one channel of a connection. */
   observer({ id, revision }: { id: string; revision: number }): StatusObserver {

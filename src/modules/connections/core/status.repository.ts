@@ -41,9 +41,9 @@ export interface Observation {
 
 /** Writes the status of connections and the time of their next recheck. No other code does. */
 @Injectable()
-export class StatusRepository {
+export class StatusesRepository {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
     private readonly env: Env,
   ) {}
 
@@ -76,7 +76,7 @@ export class StatusRepository {
           jitter,
         };
       });
-      const [written] = await this.connections.query<[{ id: string }[]]>(
+      const [written] = await this.connectionRepository.query<[{ id: string }[]]>(
         `UPDATE connections c
           SET (${STATUS_COLUMNS}) = (o.state, o.reason, o.message, o.inputs, CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END),
               status_seen_at = LEAST(o.at, now()), status_challenges = COALESCE(o.challenges, c.status_challenges),
@@ -117,7 +117,7 @@ export class StatusRepository {
   private async withStepUpLimit(observations: Observation[]): Promise<Observation[]> {
     const refused = observations.filter(({ status }) => status.reason === 'insufficient_scope');
     if (refused.length === 0) return observations;
-    const rows = await this.connections.find({
+    const rows = await this.connectionRepository.find({
       where: { id: In(refused.map(({ id }) => id)) },
       select: { id: true, stepUps: true },
     });

@@ -51,11 +51,11 @@ const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.(.+)$/;
 @Injectable()
 export class TargetResolver {
   constructor(
-    private readonly servers: ServersService,
-    private readonly namespaces: NamespacesService,
-    private readonly urls: ServerUrlsService,
-    private readonly values: ConnectionValues,
-    private readonly access: AccessService,
+    private readonly serversService: ServersService,
+    private readonly namespacesService: NamespacesService,
+    private readonly serverUrlsService: ServerUrlsService,
+    private readonly connectionValues: ConnectionValues,
+    private readonly accessService: AccessService,
     private readonly env: Env,
   ) {}
 
@@ -73,10 +73,10 @@ export class TargetResolver {
     const server = await this.serverOf(requested, namespace, caller);
     if (server) {
       const grantedTools = await this.requireCall(server, namespace, caller);
-      await this.servers.requireUnshared(server, namespace.id, caller);
+      await this.serversService.requireUnshared(server, namespace.id, caller);
       const serverName = formatQualifiedName(server);
       const query = requested.kind === 'url' ? queryOf(requested.url) : [];
-      const mcpUrl = this.urls.run(server.slug);
+      const mcpUrl = this.serverUrlsService.run(server.slug);
       return { ...NOWHERE, targetKind: 'server', mcpUrl, serverId: server.id, serverName, grantedTools, query };
     }
     if (requested.kind === 'server') throw unknownServer(requested.name);
@@ -117,7 +117,7 @@ export class TargetResolver {
     if (requested.kind === 'server') throw targetConflict('server');
     if (server || existing.mcpUrl === null) throw targetConflict('mcpUrl');
     // Clients also send back what they read, which is masked.
-    if (requested.url === existing.mcpUrl || requested.url === this.values.openUrl(existing)) return {};
+    if (requested.url === existing.mcpUrl || requested.url === this.connectionValues.openUrl(existing)) return {};
     if (existing.statusState === 'input_required' && isSamePlace(requested.url, existing.mcpUrl)) {
       return { mcpUrl: requested.url };
     }
@@ -136,9 +136,9 @@ export class TargetResolver {
     caller: Caller,
   ): Promise<readonly string[] | null> {
     const owner = await this.ownerOf(namespace);
-    await this.servers.requireCallFor(owner, caller, server);
-    if (server.visibility !== 'public') this.access.requireScope(caller, 'call', server.namespace);
-    return this.servers.grantedToolsOf(owner, server);
+    await this.serversService.requireCallFor(owner, caller, server);
+    if (server.visibility !== 'public') this.accessService.requireScope(caller, 'call', server.namespace);
+    return this.serversService.grantedToolsOf(owner, server);
   }
 
   /** @throws InvalidInputError for an address of this service */
@@ -158,7 +158,7 @@ export class TargetResolver {
   /** The server with this qualified name, if the owner of the namespace may find it; otherwise null. */
   async serverNamed(name: string, namespace: OwnedNamespace): Promise<ServerRef | null> {
     try {
-      return await this.servers.find(parseQualifiedName(name), await this.ownerOf(namespace));
+      return await this.serversService.find(parseQualifiedName(name), await this.ownerOf(namespace));
     } catch (error) {
       if (error instanceof ServerNotFoundError) return null;
       throw error;
@@ -176,18 +176,18 @@ export class TargetResolver {
     const address = requested.kind === 'server' ? { name: requested.name } : registryAddressOf(requested.url, this.env);
     if (!address) return null;
     const server = await this.at(address, namespace);
-    if (server && (server.id === knownId || (await this.servers.findBySlug(server.slug, caller)))) return server;
+    if (server && (server.id === knownId || (await this.serversService.findBySlug(server.slug, caller)))) return server;
     if (requested.kind === 'server') return null;
     throw unknownServer('name' in address ? address.name : address.slug);
   }
 
   private async at(address: RegistryAddress, namespace: OwnedNamespace): Promise<ServerRef | null> {
     if ('name' in address) return this.serverNamed(address.name, namespace);
-    return this.servers.findBySlug(address.slug, await this.ownerOf(namespace));
+    return this.serversService.findBySlug(address.slug, await this.ownerOf(namespace));
   }
 
   private async ownerOf({ name }: OwnedNamespace): Promise<Caller> {
-    const namespaceFound = await this.namespaces.find(name);
+    const namespaceFound = await this.namespacesService.find(name);
     return namespaceFound ? callerFor(namespaceFound.accountId) : ANONYMOUS;
   }
 }

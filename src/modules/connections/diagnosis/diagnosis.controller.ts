@@ -10,7 +10,7 @@ import { DiagnosisService } from './diagnosis.service.js';
 @ApiTags('Connections')
 @ConnectionController('diagnosis')
 export class DiagnosisController {
-  constructor(private readonly diagnoses: DiagnosisService) {}
+  constructor(private readonly diagnosisService: DiagnosisService) {}
 
   /**
    * Find out why a connection does not work. Checks each step from DNS to the list of tools, with one line of evidence each,
@@ -30,6 +30,6 @@ export class DiagnosisController {
     @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
   ): Promise<DiagnosisDto> {
-    return this.diagnoses.diagnose(namespace, id, caller);
+    return this.diagnosisService.diagnose(namespace, id, caller);
   }
 }

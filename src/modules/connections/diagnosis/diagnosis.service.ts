@@ -64,16 +64,16 @@ export class DiagnosisService {
   private readonly running = new Map<string, Promise<DiagnosisDto>>();
 
   constructor(
-    private readonly handles: ConnectionHandles,
-    private readonly transports: ConnectionTransports,
-    private readonly statuses: StatusRecorder,
-    private readonly reader: ConnectionReader,
-    private readonly runs: ServerChannelsService,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly connectionTransports: ConnectionTransports,
+    private readonly statusRecorder: StatusRecorder,
+    private readonly connectionReader: ConnectionReader,
+    private readonly serverChannelsService: ServerChannelsService,
     private readonly egress: Egress,
-    private readonly urls: ConnectionUrls,
-    private readonly setup: ConnectionSetupService,
-    private readonly authorizations: AuthorizationsService,
-    private readonly credentials: CredentialsService,
+    private readonly connectionUrls: ConnectionUrls,
+    private readonly connectionSetupService: ConnectionSetupService,
+    private readonly authorizationsService: AuthorizationsService,
+    private readonly credentialsService: CredentialsService,
   ) {}
 
   /**
@@ -82,7 +82,7 @@ export class DiagnosisService {
    * @throws ResourceNotFoundError, NoSlotError
    */
   async diagnose(namespace: OwnedNamespace, connectionId: string, caller: Caller): Promise<DiagnosisDto> {
-    const target = await this.handles.target(namespace, connectionId);
+    const target = await this.connectionHandles.target(namespace, connectionId);
     let running = this.running.get(target.id);
     if (!running) {
       running = this.slots
@@ -92,13 +92,13 @@ export class DiagnosisService {
     }
     const diagnosis = await running;
     // Other callers share the result, which has no link.
-    const { setupUrl, authorizationUrl } = (await this.reader.get(namespace, connectionId, caller)).status;
+    const { setupUrl, authorizationUrl } = (await this.connectionReader.get(namespace, connectionId, caller)).status;
     return { ...diagnosis, status: { ...diagnosis.status, setupUrl, authorizationUrl } };
   }
 
   private async run(namespace: OwnedNamespace, target: ConnectionTarget): Promise<DiagnosisDto> {
     const log = new DiagnosisLog(target);
-    const observer = this.statuses.observer(target);
+    const observer = this.statusRecorder.observer(target);
     const left = deadlineIn(DIAGNOSIS_MS_MAX);
     let failed: StepFailedError | null = null;
     try {
@@ -109,7 +109,7 @@ export class DiagnosisService {
           const place = await this.placeOf(target, log);
           if (place) await new NetworkProbe(this.egress, place, log, left).run();
           else for (const step of networkSteps) log.skip(step, 'The server is hosted here: no network is used.');
-          const fresh = this.transports.channelTo(target);
+          const fresh = this.connectionTransports.channelTo(target);
           await probeSession(fresh, log, left, { overHttp: true }).finally(() => fresh.close());
           break;
         }
@@ -123,7 +123,7 @@ export class DiagnosisService {
           await this.probeTunnel(namespace, target, log, left);
       }
       // The list is read in the session that calls use: a server that opens a new one may have lost that.
-      const channel = await this.handles.find(namespace, target.connectionId);
+      const channel = await this.connectionHandles.find(namespace, target.connectionId);
       // Another channel than that of calls could start another program.
       if (!isInNetwork) await probeSession(channel, log, left, { overHttp: false });
       await probeTools(channel, log, left);
@@ -134,7 +134,7 @@ export class DiagnosisService {
       const status = statusAfter(error.reason);
       if (status) observer.failed(status);
     }
-    const { status } = await this.reader.get(namespace, target.connectionId, null);
+    const { status } = await this.connectionReader.get(namespace, target.connectionId, null);
     const { connectionId, kind } = target;
     const obstacle = failed && (await this.probeLogin(target, failed.reason, log, left));
     log.skipRest(planned[kind]);
@@ -143,7 +143,7 @@ export class DiagnosisService {
         connectionId,
         target: kind,
         steps: log.steps,
-        verdict: verdictOf(target, failed, log, this.urls),
+        verdict: verdictOf(target, failed, log, this.connectionUrls),
         status,
       };
     }
@@ -165,7 +165,7 @@ export class DiagnosisService {
     left: () => number,
   ): Promise<{ step: DiagnosisStepName; nextStep: string } | null> {
     const known = statusAfter(reason)?.reason;
-    const login = known && LOGINS.has(known) ? await this.setup.loginOf(target.id) : null;
+    const login = known && LOGINS.has(known) ? await this.connectionSetupService.loginOf(target.id) : null;
     if (!login) return null;
     const { owner, request } = login;
     // The address of a registry server is its publisher's.
@@ -178,7 +178,7 @@ export class DiagnosisService {
       return new OAuthSetupError(shown(error.message), error);
     };
     const discover = async () => {
-      const { server, scopes } = await this.authorizations.preview(owner, request);
+      const { server, scopes } = await this.authorizationsService.preview(owner, request);
       return `The authorization server is ${server.adapter ?? server.issuer}, asked for ${scopes ?? 'no certain scopes'}.`;
     };
     try {
@@ -193,9 +193,9 @@ export class DiagnosisService {
         log.skipRest(LOGIN_STEPS);
         return null;
       }
-      await log.run('client', () => probe(this.authorizations.clientFor(owner, request)), toFailure);
+      await log.run('client', () => probe(this.authorizationsService.clientFor(owner, request)), toFailure);
       if (known === 'authorization_ended' || known === 'authorization_unavailable') log.fail('token', reason);
-      const token = this.credentials.cachedToken(owner, request.upstreamUrl);
+      const token = this.credentialsService.cachedToken(owner, request.upstreamUrl);
       if (!token) log.skip('token', 'Nobody has logged in yet.');
       else log.fail('token', new OAuthSetupError('A token is stored, and the MCP server does not accept it.'));
       return null;
@@ -222,7 +222,9 @@ export class DiagnosisService {
     }
     const { serverId, serverName } = target;
     if (serverId === null) log.fail('target', new ServerGoneError(serverName));
-    const url = await this.runs.upstreamOf(serverId, target).catch((error: Error) => log.fail('target', error));
+    const url = await this.serverChannelsService
+      .upstreamOf(serverId, target)
+      .catch((error: Error) => log.fail('target', error));
     const where = url ? 'which has a release that runs' : 'which is hosted here';
     log.ok('target', `The target is the registry server ${serverName}, ${where}.`);
     return url && { url, alias: serverName };
@@ -235,9 +237,9 @@ export class DiagnosisService {
     left: () => number,
   ): Promise<void> {
     log.ok('target', 'The target is a local server, over a tunnel that the command line tool opens.');
-    const channel = await this.handles.find(namespace, target.connectionId);
+    const channel = await this.connectionHandles.find(namespace, target.connectionId);
     const isPaired = async () => {
-      const { status } = await this.reader.get(namespace, target.connectionId, null);
+      const { status } = await this.connectionReader.get(namespace, target.connectionId, null);
       await channel.open(left()).catch((error: Error) => {
         if (statusAfter(error)?.state === 'disconnected') throw error;
       });

@@ -10,7 +10,7 @@ import { ConnectionLogService } from './connection-log.service.js';
 @ApiTags('Connections')
 @ConnectionController('logs')
 export class ConnectionLogController {
-  constructor(private readonly logs: ConnectionLogService) {}
+  constructor(private readonly connectionLogService: ConnectionLogService) {}
 
   /**
    * List recent calls of a connection. Each with its outcome, its durations and the reason of a failure, also calls that did
@@ -31,6 +31,6 @@ export class ConnectionLogController {
     @Param('connectionId') id: string,
     @Query() query: ConnectionLogQueryDto,
   ): Promise<ConnectionLogDto> {
-    return this.logs.list(namespace, id, query, caller);
+    return this.connectionLogService.list(namespace, id, query, caller);
   }
 }

@@ -3,7 +3,7 @@ import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 import type { ConnectionLogDto, ConnectionLogQueryDto, ConnectionInvocationDto } from './connection-log.dto.js';
-import { isGuest } from '../../../platform/http/held-by-keys.js';
+import { isGuest } from '../../../platform/http/revocation-registry.js';
 import { timesOf } from '../../../platform/http/time-text.js';
 import { toCallerDto } from '../../logs/caller.types.js';
 import type { FoundCall } from '../../logs/invocation.types.js';
@@ -14,8 +14,8 @@ const UNKNOWN = { guardMs: null, queueMs: null, connectMs: null, firstByteMs: nu
 @Injectable()
 export class ConnectionLogService {
   constructor(
-    private readonly connections: ConnectionReader,
-    private readonly calls: ConnectionCallsService,
+    private readonly connectionReader: ConnectionReader,
+    private readonly connectionCallsService: ConnectionCallsService,
   ) {}
 
   /**
@@ -30,13 +30,13 @@ export class ConnectionLogService {
     { limit = 20, ...query }: ConnectionLogQueryDto,
     { accountId, grant }: Caller,
   ): Promise<ConnectionLogDto> {
-    const { id } = await this.connections.find(namespace, connectionId);
+    const { id } = await this.connectionReader.find(namespace, connectionId);
     if (isGuest(grant)) {
-      const { calls, total } = await this.calls.find(id, { ...query, account: accountId }, limit);
+      const { calls, total } = await this.connectionCallsService.find(id, { ...query, account: accountId }, limit);
       const own = calls.map((call) => ({ ...call, lines: [], exceptions: [] }));
       return { invocations: own.map(toConnectionInvocationDto), total, leftOut: 0 };
     }
-    const { calls, total, leftOut } = await this.calls.find(id, query, limit);
+    const { calls, total, leftOut } = await this.connectionCallsService.find(id, query, limit);
     return { invocations: calls.map(toConnectionInvocationDto), total, leftOut };
   }
 }

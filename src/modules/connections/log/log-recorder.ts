@@ -98,8 +98,8 @@ export class CallRecord extends RequestRecord {
 @Injectable()
 export class LogRecorder {
   constructor(
-    private readonly calls: ConnectionCallsService,
-    private readonly events: CallEvents,
+    private readonly connectionCallsService: ConnectionCallsService,
+    private readonly callEvents: CallEvents,
   ) {}
 
   /** Runs the work of one request and records it when it ends. @throws the error of `work` */
@@ -119,10 +119,10 @@ export class LogRecorder {
     } finally {
       const call = record.finish({ method, url, status: response.statusCode });
       if (call) {
-        this.calls.record(call);
+        this.connectionCallsService.record(call);
         record.onRecorded(call);
         const isCalled = origin !== null && call.outcome !== 'denied';
-        if (isCalled) this.events.emit('ended', { kind: 'connection', id: call.connectionId }, origin);
+        if (isCalled) this.callEvents.emit('ended', { kind: 'connection', id: call.connectionId }, origin);
       }
     }
   }

@@ -41,11 +41,11 @@ export class CallRecorder implements OnApplicationShutdown {
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly recordings: RecordingsRepository,
+    private readonly recordingsRepository: RecordingsRepository,
     private readonly vault: Vault,
-    events: ConnectionEvents,
+    connectionEvents: ConnectionEvents,
   ) {
-    events.on('answered', ({ id, recordingUntil }, call, reply) => {
+    connectionEvents.on('answered', ({ id, recordingUntil }, call, reply) => {
       if (Date.now() < (recordingUntil?.getTime() ?? 0)) this.record(id, call, reply);
     });
   }
@@ -80,14 +80,14 @@ export class CallRecorder implements OnApplicationShutdown {
       // One order of locks in all processes, against deadlocks.
       for (const id of [...calls.keys()].sort()) {
         // Null for a connection that was deleted or is recorded no longer.
-        const size = await this.recordings.lockActive(id, tx);
+        const size = await this.recordingsRepository.lockActive(id, tx);
         if (!size) continue;
         for (const call of calls.get(id) ?? []) {
           if (size.calls >= RECORDED_CALLS_MAX || size.bytes + call.bytes > RECORDED_BYTES_MAX) break;
           size.calls += 1;
           size.bytes += call.bytes;
           const sealed = this.vault.seal(call.text, id);
-          await this.recordings.insert(id, { tool: call.tool, sealed, bytes: call.bytes }, tx);
+          await this.recordingsRepository.insert(id, { tool: call.tool, sealed, bytes: call.bytes }, tx);
         }
       }
     });

@@ -24,7 +24,7 @@ import type { ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionMock, MockReply } from './mock.entity.js';
 import { MockModel } from './mock-model.js';
-import { MockRepository } from './mock.repository.js';
+import { MocksRepository } from './mock.repository.js';
 import { readScenario, FixtureSimulator, type MockState } from './simulator/fixture.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';
@@ -103,11 +103,11 @@ export class MockChannels implements ConnectionTransport<'mock'> {
   });
 
   constructor(
-    @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
-    @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
-    private readonly repository: MockRepository,
+    @InjectRepository(ConnectionMock) private readonly connectionMockRepository: Repository<ConnectionMock>,
+    @InjectRepository(MockReply) private readonly mockReplyRepository: Repository<MockReply>,
+    private readonly mocksRepository: MocksRepository,
     private readonly vault: Vault,
-    @Optional() private readonly model?: MockModel,
+    @Optional() private readonly mockModel?: MockModel,
   ) {}
 
   channelTo(target: MockTarget): Channel {
@@ -130,7 +130,7 @@ export class MockChannels implements ConnectionTransport<'mock'> {
   /** @throws ResourceNotFoundError */
   private async load(target: MockTarget): Promise<SimulatedServer> {
     const { id } = target;
-    const row = await this.mocks.findOneBy({ connectionId: id });
+    const row = await this.connectionMockRepository.findOneBy({ connectionId: id });
     if (!row) throw new ResourceNotFoundError();
     const server = { ...row.server, tools: row.server.tools?.map(withUncheckedPatterns) ?? null };
     const schema = new SchemaSimulator(server, target.namespaceId);
@@ -141,9 +141,9 @@ export class MockChannels implements ConnectionTransport<'mock'> {
       server,
       simulator,
       history: {
-        recent: (limit) => this.repository.recentCalls(id, limit),
+        recent: (limit) => this.mocksRepository.recentCalls(id, limit),
         append: (call, answerer) => {
-          const answer = tail.then(() => this.repository.appendCall(id, call, answerer));
+          const answer = tail.then(() => this.mocksRepository.appendCall(id, call, answerer));
           tail = answer.catch(() => undefined);
           return answer;
         },
@@ -161,7 +161,7 @@ export class MockChannels implements ConnectionTransport<'mock'> {
     if (read.kind === 'fixture') return { simulator: new FixtureSimulator(schema, read.fixture), chars: 0 };
     if (read.kind !== 'replay') {
       const text = read.kind === 'prose' ? scenario : null;
-      const modelled = this.model?.simulator(schema, { namespaceId, scenario: text });
+      const modelled = this.mockModel?.simulator(schema, { namespaceId, scenario: text });
       if (modelled || text === null) return { simulator: modelled ?? schema, chars: 0 };
       // The answers of the schemas alone say that they replace the interpretation of prose.
       return {
@@ -169,7 +169,7 @@ export class MockChannels implements ConnectionTransport<'mock'> {
         chars: 0,
       };
     }
-    const rows = await this.replies.find({ where: { connectionId: id }, order: { place: 'ASC' } });
+    const rows = await this.mockReplyRepository.find({ where: { connectionId: id }, order: { place: 'ASC' } });
     const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
     const calls = texts.map((text) => JSON.parse(text) as RecordedCall);
     return {

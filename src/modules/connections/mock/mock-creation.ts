@@ -14,7 +14,7 @@ import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
 import type { MockDto } from '../core/connection.dto.js';
 import type { NewTarget } from '../core/connection-target.js';
 import { CallRecorder } from './call-recorder.js';
-import { MockRepository } from './mock.repository.js';
+import { MocksRepository } from './mock.repository.js';
 import { RecordingsRepository } from './recordings.repository.js';
 import { readScenario, requireTools } from './simulator/fixture.js';
 import type { FrozenServer } from './simulator/simulator.js';
@@ -36,14 +36,14 @@ export interface NewMock {
 @Injectable()
 export class MockCreation {
   constructor(
-    private readonly servers: ServerReleasesService,
-    private readonly outputs: ToolOutputsService,
-    private readonly recorder: CallRecorder,
-    private readonly recordings: RecordingsRepository,
-    private readonly mocks: MockRepository,
+    private readonly serverReleasesService: ServerReleasesService,
+    private readonly toolOutputsService: ToolOutputsService,
+    private readonly callRecorder: CallRecorder,
+    private readonly recordingsRepository: RecordingsRepository,
+    private readonly mocksRepository: MocksRepository,
     private readonly vault: Vault,
-    private readonly access: AccessService,
-    private readonly namespaces: NamespacesService,
+    private readonly accessService: AccessService,
+    private readonly namespacesService: NamespacesService,
   ) {}
 
   /**
@@ -61,7 +61,7 @@ export class MockCreation {
   ): Promise<NewMock | null> {
     if (!mock?.enabled || serverId === null) return null;
     const scenario = readScenario(mock.scenario);
-    const allOffers = await this.servers.offersOf(serverId);
+    const allOffers = await this.serverReleasesService.offersOf(serverId);
     if (!allOffers) {
       throw new InvalidInputError(
         `"${serverName}" cannot be simulated: it has no successful release yet, so nothing is known of its tools. ` +
@@ -76,7 +76,7 @@ export class MockCreation {
     );
     const inferred: Record<string, JsonObject> = {};
     for (const name of names.slice(0, INFERRED_MAX)) {
-      const schema = await this.outputs.inferred(serverId, name);
+      const schema = await this.toolOutputsService.inferred(serverId, name);
       if (schema) inferred[name] = schema;
     }
     const server = Object.keys(inferred).length === 0 ? offers : { ...offers, inferred };
@@ -90,7 +90,7 @@ export class MockCreation {
   /** Part of the transaction that creates the connection. @param id of its row */
   async insert(id: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
     const sealed = replies.map((text) => this.vault.seal(text, id));
-    await this.mocks.insert({ id, server, replies: sealed }, tx);
+    await this.mocksRepository.insert({ id, server, replies: sealed }, tx);
   }
 
   /** The recorded calls of a connection of this namespace, as JSON texts in their order. */
@@ -99,14 +99,14 @@ export class MockCreation {
     connectionId: string,
     caller: Caller,
   ): Promise<string[]> {
-    const owner = await this.namespaces.find(name);
+    const owner = await this.namespacesService.find(name);
     if (!owner) throw new NamespaceNotFoundError();
-    const mayRead = this.access.may(caller, 'administer', { ownerId: owner.accountId, namespace: name });
-    if (!mayRead && (await this.recordings.isConnection(namespaceId, connectionId))) {
+    const mayRead = this.accessService.may(caller, 'administer', { ownerId: owner.accountId, namespace: name });
+    if (!mayRead && (await this.recordingsRepository.isConnection(namespaceId, connectionId))) {
       throw new GrantLevelError('manage', 'administer');
     }
-    await this.recorder.settle();
-    const rows = mayRead ? await this.recordings.recorded(namespaceId, connectionId) : [];
+    await this.callRecorder.settle();
+    const rows = mayRead ? await this.recordingsRepository.recorded(namespaceId, connectionId) : [];
     if (rows.length > 0) return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
     throw new InvalidInputError(
       `Nothing is recorded of "${connectionId.slice(0, 255)}" in this namespace: ` +

@@ -4,7 +4,7 @@ import { Tuning } from '../../../config/tuning.js';
 import { egressTo } from '../../../platform/egress/egress.module.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
-import { MockRepository } from './mock.repository.js';
+import { MocksRepository } from './mock.repository.js';
 import { ModelClient, ModelFailure, ModelSimulator } from './simulator/model-simulator.js';
 import type { SchemaSimulator } from './simulator/schema-simulator.js';
 
@@ -23,7 +23,7 @@ export class MockModel implements OnApplicationShutdown {
   private readonly client: ModelClient;
 
   constructor(
-    private readonly mocks: MockRepository,
+    private readonly mocksRepository: MocksRepository,
     private readonly env: Env,
     private readonly tuning: Tuning,
   ) {
@@ -51,7 +51,7 @@ export class MockModel implements OnApplicationShutdown {
     const quota = { total, namespace: Math.max(1, Math.floor(total / NAMESPACE_PART)) };
     try {
       return await this.slots.run(namespaceId, async () => {
-        if (!(await this.mocks.countRequest(namespaceId, quota))) {
+        if (!(await this.mocksRepository.countRequest(namespaceId, quota))) {
           throw new ModelFailure('The daily quota of requests to the language model is used up.');
         }
         return request();

@@ -11,7 +11,7 @@ import { ConnectionMock, MockCall, MockReply, SimulatorUsage, RecordedCallRow } 
 import { MockChannels } from './mock-channels.js';
 import { MockCreation } from './mock-creation.js';
 import { MockModel } from './mock-model.js';
-import { MockRepository } from './mock.repository.js';
+import { MocksRepository } from './mock.repository.js';
 import { RecordingController } from './recording.controller.js';
 import { RecordingsRepository } from './recordings.repository.js';
 import { RecordingsService } from './recordings.service.js';
@@ -35,7 +35,7 @@ export class MockModule {
         MockChannels,
         { provide: transports.mock, useExisting: MockChannels },
         MockCreation,
-        MockRepository,
+        MocksRepository,
         RecordingsRepository,
         RecordingsService,
         ...(env.simulatorUrl === null ? [] : [MockModel]),

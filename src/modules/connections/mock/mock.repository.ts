@@ -14,7 +14,7 @@ const TEXT_CHARS_MAX = 16 * 1024;
 
 /** The rows of mocks, their calls, and the daily usage of the language model. */
 @Injectable()
-export class MockRepository {
+export class MocksRepository {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly vault: Vault,

@@ -17,7 +17,7 @@ import { RecordingsService } from './recordings.service.js';
 @ApiTags('Connections')
 @ConnectionController('recording')
 export class RecordingController {
-  constructor(private readonly recordings: RecordingsService) {}
+  constructor(private readonly recordingsService: RecordingsService) {}
 
   /**
    * Start or stop recording the connection's tool calls. A mock with the scenario `replay:{connectionId}` in the same
@@ -32,7 +32,7 @@ export class RecordingController {
     @Param('connectionId') id: string,
     @Body() { enabled }: SetRecordingDto,
   ): Promise<RecordingDto> {
-    return this.recordings.set(namespace, id, enabled);
+    return this.recordingsService.set(namespace, id, enabled);
   }
 
   /** Get the state and size of a recording, without its contents. Calls show within a second. */
@@ -41,7 +41,7 @@ export class RecordingController {
   @ApiOkResponse({ type: RecordingDto })
   @ApiErrors(404)
   get(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<RecordingDto> {
-    return this.recordings.get(namespace, id);
+    return this.recordingsService.get(namespace, id);
   }
 
   /** List the recorded calls with arguments and results. For the owner only, also where others called. */
@@ -54,7 +54,7 @@ export class RecordingController {
     @Param('connectionId') id: string,
     @Query() query: RecordedCallsQueryDto,
   ): Promise<RecordedCallsDto> {
-    return this.recordings.callsOf(namespace, id, query);
+    return this.recordingsService.callsOf(namespace, id, query);
   }
 
   /**
@@ -69,7 +69,7 @@ export class RecordingController {
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,
   ): Promise<RecordedFixtureDto> {
-    return this.recordings.fixture(namespace, id);
+    return this.recordingsService.fixture(namespace, id);
   }
 
   /** Stop recording and delete the recorded calls. Mocks made from them stay. */
@@ -77,6 +77,6 @@ export class RecordingController {
   @Access('connections:write', ownConnections)
   @ApiErrors(404)
   remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
-    return this.recordings.remove(namespace, id);
+    return this.recordingsService.remove(namespace, id);
   }
 }

@@ -31,39 +31,39 @@ const SWEEP_MS = 60 * 60_000;
 @Injectable()
 export class RecordingsService implements OnApplicationBootstrap {
   constructor(
-    @InjectRepository(RecordedCallRow) private readonly calls: Repository<RecordedCallRow>,
-    private readonly recordings: RecordingsRepository,
-    private readonly recorder: CallRecorder,
-    private readonly reader: ConnectionReader,
-    private readonly handles: ConnectionHandles,
+    @InjectRepository(RecordedCallRow) private readonly recordedCallRowRepository: Repository<RecordedCallRow>,
+    private readonly recordingsRepository: RecordingsRepository,
+    private readonly callRecorder: CallRecorder,
+    private readonly connectionReader: ConnectionReader,
+    private readonly connectionHandles: ConnectionHandles,
     private readonly schedule: Schedule,
     private readonly vault: Vault,
   ) {}
 
   onApplicationBootstrap(): void {
-    this.schedule.every('deletion of expired recordings', SWEEP_MS, () => this.recordings.deleteExpired(), {
+    this.schedule.every('deletion of expired recordings', SWEEP_MS, () => this.recordingsRepository.deleteExpired(), {
       immediately: true,
     });
   }
 
   /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
   async set(namespace: OwnedNamespace, connectionId: string, enabled: boolean): Promise<RecordingDto> {
-    await this.recorder.settle();
+    await this.callRecorder.settle();
     const changed =
-      isConnectionId(connectionId) && (await this.recordings.setEnabled(namespace.id, connectionId, enabled));
+      isConnectionId(connectionId) && (await this.recordingsRepository.setEnabled(namespace.id, connectionId, enabled));
     if (!changed) {
-      await this.reader.find(namespace, connectionId);
+      await this.connectionReader.find(namespace, connectionId);
       throw new InvalidInputError('A simulated connection cannot be recorded: it makes no real calls.');
     }
-    this.handles.announce(changed);
+    this.connectionHandles.announce(changed);
     return this.get(namespace, connectionId);
   }
 
   /** @throws ResourceNotFoundError */
   async get(namespace: OwnedNamespace, connectionId: string): Promise<RecordingDto> {
-    await this.recorder.settle();
-    const { id, recordingUntil } = await this.reader.find(namespace, connectionId);
-    const tools = await this.recordings.tools(id);
+    await this.callRecorder.settle();
+    const { id, recordingUntil } = await this.connectionReader.find(namespace, connectionId);
+    const tools = await this.recordingsRepository.tools(id);
     const isOn = recordingUntil !== null && recordingUntil.getTime() > Date.now();
     return {
       enabled: isOn,
@@ -80,10 +80,10 @@ export class RecordingsService implements OnApplicationBootstrap {
     connectionId: string,
     { limit = 20, cursor }: RecordedCallsQueryDto,
   ): Promise<RecordedCallsDto> {
-    await this.recorder.settle();
-    const { id } = await this.reader.find(namespace, connectionId);
+    await this.callRecorder.settle();
+    const { id } = await this.connectionReader.find(namespace, connectionId);
     const after = cursor === undefined ? '0' : decodeCursor(cursor, id);
-    const rows = await this.recordings.recordedAfter(id, after, limit + 1);
+    const rows = await this.recordingsRepository.recordedAfter(id, after, limit + 1);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     return {
@@ -102,9 +102,9 @@ export class RecordingsService implements OnApplicationBootstrap {
    * @throws ResourceNotFoundError
    */
   async fixture(namespace: OwnedNamespace, connectionId: string): Promise<RecordedFixtureDto> {
-    await this.recorder.settle();
-    await this.reader.find(namespace, connectionId);
-    const rows = await this.recordings.recorded(namespace.id, connectionId);
+    await this.callRecorder.settle();
+    await this.connectionReader.find(namespace, connectionId);
+    const rows = await this.recordingsRepository.recorded(namespace.id, connectionId);
     const calls = rows.map(({ id, sealed }) => JSON.parse(this.vault.open(sealed, id)) as RecordedCall);
     const tools = [...groupBy(calls, ({ tool }) => tool)].map(([tool, ofTool]): [string, RecordedRuleDto[]] => {
       // Arguments that match others are a part of them, and their text is shorter.
@@ -119,8 +119,8 @@ export class RecordingsService implements OnApplicationBootstrap {
   /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
   async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     await this.set(namespace, connectionId, false);
-    const { id } = await this.reader.find(namespace, connectionId);
-    await this.calls.delete({ connectionId: id });
+    const { id } = await this.connectionReader.find(namespace, connectionId);
+    await this.recordedCallRowRepository.delete({ connectionId: id });
     return { success: true };
   }
 }

@@ -37,8 +37,8 @@ const listed = {
 @ApiParam(namespaceParam)
 export class NamespaceMcpController {
   constructor(
-    private readonly servers: NamespaceServers,
-    private readonly server: McpHttpServer,
+    private readonly namespaceServers: NamespaceServers,
+    private readonly mcpHttpServer: McpHttpServer,
   ) {}
 
   /**
@@ -86,10 +86,10 @@ export class NamespaceMcpController {
     const tools = grant.caller.grant?.tools ?? undefined;
     const form: AggregateForm = { separator, isSearched: mode === 'search', tools };
     const find = () => {
-      const channel = this.servers.find(namespace, form);
+      const channel = this.namespaceServers.find(namespace, form);
       return tools ? new GrantedToolsChannel(channel, () => true) : channel;
     };
-    await this.server.serve(request, response, async () => ({
+    await this.mcpHttpServer.serve(request, response, async () => ({
       channel: find(),
       account: grant.caller.accountId,
       principal: grant.caller.keyId,

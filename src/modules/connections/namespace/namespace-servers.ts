@@ -36,13 +36,13 @@ export class NamespaceMembers implements OnModuleInit {
   private readonly changes = new EventEmitter().setMaxListeners(0);
 
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly events: ConnectionEvents,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
+    private readonly connectionEvents: ConnectionEvents,
     private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.events.on('changed', ({ key }) => this.changed(key.slice(0, key.indexOf('/'))));
+    this.connectionEvents.on('changed', ({ key }) => this.changed(key.slice(0, key.indexOf('/'))));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
@@ -63,7 +63,7 @@ export class NamespaceMembers implements OnModuleInit {
   }
 
   private async load(namespaceId: string): Promise<AggregateMembers> {
-    const rows = await this.connections.find({
+    const rows = await this.connectionRepository.find({
       where: { namespaceId },
       select: { connectionId: true, seq: true, statusState: true, statusMessage: true },
       order: { seq: 'DESC' },
@@ -91,9 +91,9 @@ export class NamespaceServers implements OnApplicationShutdown {
   });
 
   constructor(
-    private readonly members: NamespaceMembers,
-    private readonly handles: ConnectionHandles,
-    private readonly recorder: LogRecorder,
+    private readonly namespaceMembers: NamespaceMembers,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly logRecorder: LogRecorder,
   ) {}
 
   /** The channel to all connections of a namespace. */
@@ -102,7 +102,7 @@ export class NamespaceServers implements OnApplicationShutdown {
     const held = this.aggregates.get(key);
     if (held) return held;
     const aggregate = new AggregateChannel(
-      new NamespaceSource(namespace, this.members, this.handles, this.recorder),
+      new NamespaceSource(namespace, this.namespaceMembers, this.connectionHandles, this.logRecorder),
       form,
     );
     this.aggregates.set(key, aggregate);

@@ -17,7 +17,7 @@ const body = {
 @ApiTags('Connections')
 @Controller('accounts/me/probe')
 export class ProbeController {
-  constructor(private readonly probes: ProbeService) {}
+  constructor(private readonly probeService: ProbeService) {}
 
   /**
    * Find out what a connection to a server would find. Nothing is stored. A URL is asked in one session, for 8 seconds at most;
@@ -35,6 +35,6 @@ export class ProbeController {
     message: 'Your account may probe 30 servers in a minute: try again later',
   })
   probe(@CurrentCaller() caller: Caller, @Body() sent: ProbeBodyDto): Promise<ProbeDto> {
-    return this.probes.probe(caller, sent);
+    return this.probeService.probe(caller, sent);
   }
 }

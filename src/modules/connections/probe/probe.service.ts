@@ -87,9 +87,9 @@ const refused = (): ProbeDto =>
 @Injectable()
 export class ProbeService {
   constructor(
-    private readonly rows: ProbesRepository,
-    private readonly servers: ServersService,
-    private readonly channels: HttpChannels,
+    private readonly probesRepository: ProbesRepository,
+    private readonly serversService: ServersService,
+    private readonly httpChannels: HttpChannels,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
@@ -106,14 +106,14 @@ export class ProbeService {
     }
     if (mcpUrl === undefined && Object.keys(headers).length > 0)
       throw new InvalidInputError('server accepts no headers');
-    const begun = await this.rows.begin(caller.accountId, limits, RUNNING_MS_MAX);
+    const begun = await this.probesRepository.begin(caller.accountId, limits, RUNNING_MS_MAX);
     if (typeof begun !== 'string') throw tooMany(begun);
     try {
       const name =
         server === undefined ? await this.nameAt(mcpUrl ?? '', caller) : parseQualifiedName(server.replace(/^@/, ''));
       return name ? await this.ofServer(name, caller) : await this.ofUrl(new URL(mcpUrl ?? ''), headers, caller);
     } finally {
-      await this.rows.end(begun);
+      await this.probesRepository.end(begun);
     }
   }
 
@@ -122,15 +122,15 @@ export class ProbeService {
     const address = registryAddressOf(mcpUrl, this.env);
     if (!address) return null;
     if ('name' in address) return parseQualifiedName(address.name);
-    const found = await this.servers.findBySlug(address.slug, caller);
+    const found = await this.serversService.findBySlug(address.slug, caller);
     if (!found) throw new ServerNotFoundError();
     return found;
   }
 
   private async ofServer(name: QualifiedName, caller: Caller): Promise<ProbeDto> {
-    const server = await this.servers.detail(name, caller);
-    const found = await this.servers.find(name, caller);
-    const mayCall = await this.servers.requireCall(caller, found).then(
+    const server = await this.serversService.detail(name, caller);
+    const found = await this.serversService.find(name, caller);
+    const mayCall = await this.serversService.requireCall(caller, found).then(
       () => true,
       (error: unknown) => {
         if (error instanceof DomainError) return false;
@@ -169,7 +169,7 @@ export class ProbeService {
     if (url.origin === new URL(this.env.baseUrl).origin) return refused();
     const left = deadlineIn(PROBE_MS_MAX);
     const channelTo = (address: URL) =>
-      this.channels.forgetfulChannelTo({
+      this.httpChannels.forgetfulChannelTo({
         url: address,
         account: accountId,
         headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),

@@ -11,7 +11,7 @@ import { ConnectionTransports } from '../core/connection-transports.js';
 import { Connection } from '../core/connection.entity.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { toStoredServerInfo } from '../core/server-info.js';
-import { StatusRepository, type Observation } from '../core/status.repository.js';
+import { StatusesRepository, type Observation } from '../core/status.repository.js';
 
 /** A connection of the revision that is checked. */
 export type CheckedConnection = Pick<Observation, 'id' | 'revision'>;
@@ -20,10 +20,10 @@ export type CheckedConnection = Pick<Observation, 'id' | 'revision'>;
 @Injectable()
 export class ConnectionCheck {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly handles: ConnectionHandles,
-    private readonly transports: ConnectionTransports,
-    private readonly statuses: StatusRepository,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly connectionTransports: ConnectionTransports,
+    private readonly statusesRepository: StatusesRepository,
     private readonly env: Env,
   ) {}
 
@@ -34,12 +34,15 @@ export class ConnectionCheck {
    * @throws ResourceNotFoundError if the connection was deleted
    */
   async run(id: string): Promise<Error | null> {
-    const handle = await this.handles.adopt(id);
+    const handle = await this.connectionHandles.adopt(id);
     if (!handle) throw new ResourceNotFoundError();
     const { failure, ...observed } = await this.check(handle);
-    const written = await this.statuses.write([{ id, revision: handle.owner.target.revision, ...observed }], 'check');
-    if (written.length === 0 && !(await this.connections.existsBy({ id }))) {
-      await this.handles.end(id);
+    const written = await this.statusesRepository.write(
+      [{ id, revision: handle.owner.target.revision, ...observed }],
+      'check',
+    );
+    if (written.length === 0 && !(await this.connectionRepository.existsBy({ id }))) {
+      await this.connectionHandles.end(id);
       throw new ResourceNotFoundError();
     }
     return failure;
@@ -47,8 +50,8 @@ export class ConnectionCheck {
 
   /** Opens a session of its own, ends it, and writes the outcome. Does nothing for a deleted connection. */
   async runAside(one: CheckedConnection): Promise<void> {
-    const target = await this.handles.stored(one.id);
-    if (target) await this.checkAside(this.transports.channelTo(target), [one]);
+    const target = await this.connectionHandles.stored(one.id);
+    if (target) await this.checkAside(this.connectionTransports.channelTo(target), [one]);
   }
 
   /**
@@ -56,7 +59,7 @@ export class ConnectionCheck {
    * of them has received since: the answer to them concerns no other connection.
    */
   runPublic(url: string, group: CheckedConnection[]): Promise<void> {
-    return this.checkAside(this.transports.anonymousChannelTo(url), group);
+    return this.checkAside(this.connectionTransports.anonymousChannelTo(url), group);
   }
 
   /** Writes a status that is known without a check. */
@@ -74,7 +77,7 @@ export class ConnectionCheck {
   }
 
   private async write(group: CheckedConnection[], observed: Omit<Observation, 'id' | 'revision'>): Promise<void> {
-    await this.statuses.write(
+    await this.statusesRepository.write(
       group.map(({ id, revision }) => ({ id, revision, ...observed })),
       'check',
     );

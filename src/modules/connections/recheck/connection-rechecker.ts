@@ -18,7 +18,7 @@ import { failedInside, statusAfter } from '../core/connection-status.js';
 import { ConnectionCheck } from './connection-check.js';
 import {
   RECHECK_BATCH,
-  RecheckRepository,
+  RechecksRepository,
   sweepPauseMs,
   type ClaimedConnection,
   REFRESH_BATCH,
@@ -39,8 +39,8 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   private readonly results: LabeledCounter<'result'>;
 
   constructor(
-    private readonly repository: RecheckRepository,
-    private readonly checks: ConnectionCheck,
+    private readonly rechecksRepository: RechecksRepository,
+    private readonly connectionCheck: ConnectionCheck,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     env: Env,
@@ -69,7 +69,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
 
   /** Checks a batch. @returns the number of connections that were due */
   async run(): Promise<number> {
-    const claimed = await this.repository.claimDue();
+    const claimed = await this.rechecksRepository.claimDue();
     const groups = groupBy(claimed, ({ id, mcpUrl, isShared }) => (isShared && mcpUrl) || id);
     await Promise.all([...groups.values()].map((group) => this.check(group)));
     return claimed.length;
@@ -78,7 +78,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   /** After a new release of a server. Every process receives the message; the first one changes the rows. */
   private async hasten(serverId: string): Promise<void> {
     try {
-      await this.repository.hastenBroken(serverId);
+      await this.rechecksRepository.hastenBroken(serverId);
     } catch (error) {
       this.logger.warn({ msg: 'the connections of a server are not rechecked before their time', err: error });
     }
@@ -92,7 +92,9 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     const account = group.every((other) => other.accountId === accountId) ? [`account ${accountId}`] : [];
     try {
       await this.slots.run([parseUrl(mcpUrl ?? '')?.host ?? 'registry', ...account], () =>
-        isShared && mcpUrl !== null ? this.checks.runPublic(mcpUrl, group) : this.checks.runAside(one),
+        isShared && mcpUrl !== null
+          ? this.connectionCheck.runPublic(mcpUrl, group)
+          : this.connectionCheck.runAside(one),
       );
       this.results.inc({ result: 'done' });
     } catch (error) {
@@ -101,11 +103,11 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
       if (error instanceof NoSlotError) return;
       this.logger.error({
         msg: 'a connection could not be checked',
-        ...(await this.repository.namesOf(one)),
+        ...(await this.rechecksRepository.namesOf(one)),
         err: error,
       });
       // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
-      if (!isDatabaseUnreachable(error)) await this.checks.record(group, failedInside);
+      if (!isDatabaseUnreachable(error)) await this.connectionCheck.record(group, failedInside);
     }
   }
 }
@@ -120,9 +122,9 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
   private isEnding = false;
 
   constructor(
-    private readonly repository: RecheckRepository,
-    private readonly credentials: CredentialsService,
-    private readonly checks: ConnectionCheck,
+    private readonly rechecksRepository: RechecksRepository,
+    private readonly credentialsService: CredentialsService,
+    private readonly connectionCheck: ConnectionCheck,
     private readonly schedule: Schedule,
   ) {}
 
@@ -138,7 +140,7 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
   async run(): Promise<void> {
     let due: DueToken[] = [];
     do {
-      due = await this.repository.dueTokens(due.at(-1) ?? null);
+      due = await this.rechecksRepository.dueTokens(due.at(-1) ?? null);
       await Promise.all(due.map((one) => this.attempt(one)));
     } while (due.length === REFRESH_BATCH && !this.isEnding);
   }
@@ -148,18 +150,18 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
       await this.refresh(one);
     } catch (error) {
       const level = isDatabaseUnreachable(error) ? 'debug' : 'error';
-      const names = await this.repository.namesOf(one);
+      const names = await this.rechecksRepository.namesOf(one);
       this.logger[level]({ msg: 'a token could not be refreshed before its end', ...names, err: error });
     }
   }
 
   private async refresh({ id, revision, upstreamUrl }: DueToken): Promise<void> {
     try {
-      await this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl);
+      await this.credentialsService.accessToken({ kind: 'connection', id }, upstreamUrl);
     } catch (error) {
       const status = statusAfter(error);
       if (!status) throw error;
-      await this.checks.record([{ id, revision }], status);
+      await this.connectionCheck.record([{ id, revision }], status);
     }
   }
 }

@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
-import { StatusRepository } from '../core/status.repository.js';
+import { StatusesRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
 /** The pause between two sweeps: two cheap queries if nothing is due. */
@@ -45,10 +45,10 @@ export interface DueToken extends CheckedConnection {
 
 /** SQL of periodic checks and refreshes. The tables of other modules are named in it, since entities are not shared. */
 @Injectable()
-export class RecheckRepository {
+export class RechecksRepository {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly statuses: StatusRepository,
+    private readonly statusesRepository: StatusesRepository,
     private readonly env: Env,
   ) {}
 
@@ -77,7 +77,7 @@ export class RecheckRepository {
                         AND status_state = 'connected'
                         AND ($1::float8 IS NULL OR last_ok_at > now() - $1 * interval '1 second')
                         FOR UPDATE SKIP LOCKED)`,
-        [this.statuses.recheckSeconds],
+        [this.statusesRepository.recheckSeconds],
       );
       return this.claim(tx);
     });

@@ -25,7 +25,7 @@ import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { requestedScopes } from '../core/connection-status.js';
 import { ConnectionValues } from '../core/connection-values.js';
 import { Connection } from '../core/connection.entity.js';
-import { ConnectionRepository } from '../core/connection.repository.js';
+import { ConnectionsRepository } from '../core/connection.repository.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionCheck } from '../recheck/connection-check.js';
 import {
@@ -57,13 +57,13 @@ interface SetupTarget extends PageServer {
 @Injectable()
 export class ConnectionSetupService implements SetupPageOwner<Connection>, CredentialOwners {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly repository: ConnectionRepository,
-    private readonly checks: ConnectionCheck,
-    private readonly values: ConnectionValues,
-    private readonly servers: ServerChannelsService,
-    private readonly pages: SetupPageService,
-    private readonly access: AccessService,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
+    private readonly connectionsRepository: ConnectionsRepository,
+    private readonly connectionCheck: ConnectionCheck,
+    private readonly connectionValues: ConnectionValues,
+    private readonly serverChannelsService: ServerChannelsService,
+    private readonly setupPageService: SetupPageService,
+    private readonly accessService: AccessService,
   ) {}
 
   /** A connection can be authorized at any time. */
@@ -72,19 +72,19 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
   }
 
   async mayAuthorize(id: string, person: Person): Promise<boolean> {
-    const row = await this.repository.findForSetup(id);
+    const row = await this.connectionsRepository.findForSetup(id);
     return row !== null && this.mayUse(row, person);
   }
 
   async presentation(id: string): ReturnType<CredentialOwners['presentation']> {
-    const row = await this.repository.findForSetup(id);
+    const row = await this.connectionsRepository.findForSetup(id);
     if (!row) return {};
     const { name, title, description, iconUrl } = (await this.targetOf(row)) ?? namesOf(row);
     return { name, title, description, iconUrl };
   }
 
   async open({ id, epoch }: Pick<SetupLink, 'id' | 'epoch'>): Promise<Connection> {
-    const row = await this.repository.findForSetup(id);
+    const row = await this.connectionsRepository.findForSetup(id);
     if (!row) throw SetupPageError.unknownLink();
     if (row.setupEpoch !== epoch) throw SetupPageError.usedLink();
     return row;
@@ -92,14 +92,19 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
 
   mayUse({ namespace, connectionId }: Connection, person: Person): Promise<boolean> {
     const { accountId: ownerId, name } = namespace;
-    return this.access.mayUse(person, 'manage', { ownerId, namespace: name, kind: 'connection', name: connectionId });
+    return this.accessService.mayUse(person, 'manage', {
+      ownerId,
+      namespace: name,
+      kind: 'connection',
+      name: connectionId,
+    });
   }
 
   async view(row: Connection): Promise<SetupView> {
     const target = await this.targetOf(row);
     const { statusState: state } = row;
     if (target && state === 'input_required') return this.valuesForm(row, target);
-    if (target && mayAuthorize(row)) return this.pages.view(this.authorization(row, target));
+    if (target && mayAuthorize(row)) return this.setupPageService.view(this.authorization(row, target));
     if (state === 'connected') {
       return { kind: 'message', title: 'No action needed', text: 'Everything works. You can close this page.' };
     }
@@ -118,14 +123,15 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     if (!target || !isOpen) return { view: await this.view(row), status: 200 };
     leaveDefaults(target.fields, form);
     const isForValues =
-      row.statusState === 'input_required' || (this.pages.hasValues(form) && !this.pages.isForClient(form));
+      row.statusState === 'input_required' ||
+      (this.setupPageService.hasValues(form) && !this.setupPageService.isForClient(form));
     if (isForValues) return this.save(row, target, form);
-    return this.pages.submit(this.authorization(row, target), form, cookie, holder);
+    return this.setupPageService.submit(this.authorization(row, target), form, cookie, holder);
   }
 
   /** The login that a connection begins on its page; null where there is no authorization server to ask. */
   async loginOf(id: string): Promise<{ owner: CredentialOwner; request: BeginAuthorization } | null> {
-    const row = await this.repository.findForSetup(id);
+    const row = await this.connectionsRepository.findForSetup(id);
     const target = row && (await this.targetOf(row));
     const { owner, request } = target ? this.authorization(row, target) : { owner: null, request: null };
     return owner && request && { owner, request };
@@ -133,9 +139,9 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
 
   /** After an authorization was stored: ends older links and checks the connection. Does nothing for a deleted one. */
   async authorized(id: string): Promise<void> {
-    if (!(await this.connections.manager.transaction((tx) => this.useAuthorization(id, tx)))) return;
+    if (!(await this.connectionRepository.manager.transaction((tx) => this.useAuthorization(id, tx)))) return;
     try {
-      await this.checks.run(id);
+      await this.connectionCheck.run(id);
     } catch (error) {
       if (!(error instanceof ResourceNotFoundError)) throw error;
     }
@@ -154,27 +160,30 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
       lock: { mode: 'pessimistic_write' },
     });
     if (!row) return false;
-    const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
+    const { authorization: _refused, ...headers } = this.connectionValues.openHeaders(id, row.sealedHeaders);
     const scopes = requestedScopes({ challenges: row.statusChallenges });
     const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_STORED_MAX);
     const change = {
-      sealedHeaders: this.values.sealHeaders(id, headers),
+      sealedHeaders: this.connectionValues.sealHeaders(id, headers),
       ...(row.statusReason === 'insufficient_scope' && { stepUps }),
     };
-    return this.repository.update(id, change, { endLinks: true }, tx);
+    return this.connectionsRepository.update(id, change, { endLinks: true }, tx);
   }
 
   /** Null if no upstream can be called now. */
   private async targetOf(row: Connection, values = this.valuesOf(row)): Promise<SetupTarget | null> {
     const label = `${row.namespace.name}/${row.connectionId}`;
-    const url = row.targetKind === 'url' ? this.values.openUrl(row) : null;
+    const url = row.targetKind === 'url' ? this.connectionValues.openUrl(row) : null;
     if (url !== null) return { ...namesOf(row), ...targetAt(label, url, []) };
     // The server of a mock is never asked, also not for a login.
     if (row.targetKind !== 'server' || row.serverId === null || row.mock !== null) return null;
     try {
       const { accountId } = row.namespace;
       const connection = { accountId, serverName: row.serverName ?? '', ...values };
-      const { upstream, fields, adapter, presentation } = await this.servers.formOf(row.serverId, connection);
+      const { upstream, fields, adapter, presentation } = await this.serverChannelsService.formOf(
+        row.serverId,
+        connection,
+      );
       return { name: namesOf(row).name, ...presentation, ...targetAt(label, upstream, fields, adapter) };
     } catch (error) {
       const isClosed = error instanceof ServerGoneError || error instanceof AccessRequiredError;
@@ -204,7 +213,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
   /** The form for missing or invalid values, or, where authorization is needed, for values instead of it. */
   private valuesForm(row: Connection, target: SetupTarget, entered?: EnteredKey): FormView {
     const form = this.formOf(row, target, entered);
-    if (row.statusState === 'auth_required') return this.pages.valuesForm(form);
+    if (row.statusState === 'auth_required') return this.setupPageService.valuesForm(form);
     return { ...form, kind: 'form', reason: 'It needs something from you:', client: null, fault: null };
   }
 
@@ -228,17 +237,18 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     if (hasFault || fault !== null) return { view: { ...view, fault: hasFault ? null : fault }, status: 422 };
     const { id, setupEpoch } = row;
     const change = {
-      sealedHeaders: this.values.sealHeaders(id, values.headers),
-      sealedQuery: this.values.sealQuery(id, values.query),
+      sealedHeaders: this.connectionValues.sealHeaders(id, values.headers),
+      sealedQuery: this.connectionValues.sealQuery(id, values.query),
     };
-    if (!(await this.repository.update(id, change, { endLinks: true, setupEpoch }))) throw SetupPageError.usedLink();
-    await this.checks.run(id);
+    if (!(await this.connectionsRepository.update(id, change, { endLinks: true, setupEpoch })))
+      throw SetupPageError.usedLink();
+    await this.connectionCheck.run(id);
     return { view: await this.outcome(id, target, key.header), status: 200 };
   }
 
   /** The page after values were stored: success, or the form with the next link. */
   private async outcome(id: string, before: SetupTarget, header: string): Promise<SetupView> {
-    const row = await this.repository.findForSetup(id);
+    const row = await this.connectionsRepository.findForSetup(id);
     if (!row) throw SetupPageError.unknownLink();
     const { label, upstreamHost, name, title } = before;
     if (row.statusState === 'connected') return { kind: 'connected', label, upstreamHost, name, title };
@@ -250,7 +260,10 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
   }
 
   private valuesOf({ id, sealedHeaders, sealedQuery }: Connection): StoredValues {
-    return { headers: this.values.openHeaders(id, sealedHeaders), query: this.values.openQuery(id, sealedQuery) };
+    return {
+      headers: this.connectionValues.openHeaders(id, sealedHeaders),
+      query: this.connectionValues.openQuery(id, sealedQuery),
+    };
   }
 }
 

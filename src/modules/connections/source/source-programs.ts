@@ -29,20 +29,20 @@ export class SourcePrograms implements ProgramOwner {
   private readonly unrecorded = growingLru<{ end: Trace | null; hasLines: boolean }>();
 
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly compiler: SourceCompiler,
-    private readonly calls: ConnectionCallsService,
-    private readonly limits: AccountLimitsService,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
+    private readonly sourceCompiler: SourceCompiler,
+    private readonly connectionCallsService: ConnectionCallsService,
+    private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
-    const row = await this.connections.findOne({
+    const row = await this.connectionRepository.findOne({
       where: { id: ref.id },
       select: { id: true, namespaceId: true, source: true },
     });
     if (!row?.source) throw new ProgramStartError('The connection was deleted.');
     try {
-      const file = await this.compiler.compiledFile(row.source, row.namespaceId);
+      const file = await this.sourceCompiler.compiledFile(row.source, row.namespaceId);
       return await use({ ref, file, configSchema: null, ...NO_VALUES });
     } catch (error) {
       // A module that was compiled before can fail now if a package that is compiled into it has changed.
@@ -56,23 +56,25 @@ export class SourcePrograms implements ProgramOwner {
   }
 
   quotaOf({ id }: ProgramRef): Promise<ProgramQuota | null> {
-    return this.limits.programQuota({ connectionId: id });
+    return this.accountLimitsService.programQuota({ connectionId: id });
   }
 
   namesOf({ id }: ProgramRef): Promise<LogNames> {
-    return LogNamesRepository.find(this.connections.manager, 'connection', id);
+    return LogNamesRepository.find(this.connectionRepository.manager, 'connection', id);
   }
 
   traced(trace: Trace): void {
     const { ref, invocationId: id, lines, exceptions } = trace;
-    if (lines.length + exceptions.length > 0) this.calls.record({ id, connectionId: ref.id, lines, exceptions });
+    if (lines.length + exceptions.length > 0)
+      this.connectionCallsService.record({ id, connectionId: ref.id, lines, exceptions });
     // Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
     // during them. Their end and their lines arrive in any order.
     const known = this.unrecorded.get(id) ?? { end: null, hasLines: false };
     const end = trace.request ? trace : known.end;
     const hasLines = known.hasLines || lines.length + exceptions.length > 0;
     this.unrecorded.set(id, { end, hasLines });
-    if (end?.request && hasLines && !(known.end && known.hasLines)) this.calls.record(toCall(end, end.request));
+    if (end?.request && hasLines && !(known.end && known.hasLines))
+      this.connectionCallsService.record(toCall(end, end.request));
   }
 }
 

@@ -8,11 +8,15 @@ import type { TargetOf } from '../core/connection.entity.js';
 /** Calls the modules of connections, which run in a sandbox. */
 @Injectable()
 export class SourceTransport implements ConnectionTransport<'source'> {
-  constructor(private readonly hosted: HostedChannelsService) {}
+  constructor(private readonly hostedChannelsService: HostedChannelsService) {}
 
   channelTo({ id, isStateful }: TargetOf<'source'>): Channel {
     // A connection's module never changes, so its program has one version.
     const program: ProgramRef = { kind: 'source', id, ownerId: id, engine: 'worker', isStateful };
-    return this.hosted.channelTo(program, { mcpPath: '/', name: 'The module', sessionsOf: `connection ${id}` });
+    return this.hostedChannelsService.channelTo(program, {
+      mcpPath: '/',
+      name: 'The module',
+      sessionsOf: `connection ${id}`,
+    });
   }
 }

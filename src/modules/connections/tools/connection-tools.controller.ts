@@ -69,9 +69,9 @@ const failures = [
 @ApiParam(namespaceParam)
 export class ConnectionToolsController {
   constructor(
-    private readonly tools: ConnectionToolsService,
-    private readonly recorder: LogRecorder,
-    private readonly open: OpenRequests,
+    private readonly connectionToolsService: ConnectionToolsService,
+    private readonly logRecorder: LogRecorder,
+    private readonly openRequests: OpenRequests,
   ) {}
 
   /** List the tools of a connection. */
@@ -86,7 +86,7 @@ export class ConnectionToolsController {
     @Param('connectionId') id: string,
     @CurrentCaller() { grant }: Caller,
   ): Promise<string> {
-    return this.tools.list(namespace, id, grant?.tools);
+    return this.connectionToolsService.list(namespace, id, grant?.tools);
   }
 
   /** Get one tool, or list the tools of a category. `repo` lists `repo.search` and `repo.issues.create`. Spec 4.5. */
@@ -106,7 +106,7 @@ export class ConnectionToolsController {
     @Param('toolPath') path: string[],
     @CurrentCaller() { grant }: Caller,
   ): Promise<string> {
-    return this.tools.get(namespace, id, path.join('/'), grant?.tools);
+    return this.connectionToolsService.get(namespace, id, path.join('/'), grant?.tools);
   }
 
   /**
@@ -137,11 +137,19 @@ export class ConnectionToolsController {
     const namespace = request.grant.namespace as OwnedNamespace;
     const cancellation = new DisconnectCancellation(response);
     const tool = toolPath.join('/');
-    const check = () => this.tools.requireConnection(namespace, connectionId);
-    this.open.checkWhileOpen(request, check, () => tool);
+    const check = () => this.connectionToolsService.requireConnection(namespace, connectionId);
+    this.openRequests.checkWhileOpen(request, check, () => tool);
     try {
-      const result = await this.recorder.record(request, originOf(caller), response, (record) =>
-        this.tools.call(namespace, connectionId, tool, body, cancellation, record, caller.grant?.tools),
+      const result = await this.logRecorder.record(request, originOf(caller), response, (record) =>
+        this.connectionToolsService.call(
+          namespace,
+          connectionId,
+          tool,
+          body,
+          cancellation,
+          record,
+          caller.grant?.tools,
+        ),
       );
       answerJson(response, result);
     } finally {
@@ -163,6 +171,6 @@ export class ConnectionToolsController {
   })
   @ApiErrors(404)
   listNamespace(@CurrentNamespace() namespace: OwnedNamespace): Promise<string> {
-    return this.tools.listNamespace(namespace);
+    return this.connectionToolsService.listNamespace(namespace);
   }
 }

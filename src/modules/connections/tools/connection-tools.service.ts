@@ -42,20 +42,20 @@ type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState'
 @Injectable()
 export class ConnectionToolsService {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly handles: ConnectionHandles,
+    @InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>,
+    private readonly connectionHandles: ConnectionHandles,
     private readonly env: Env,
     private readonly tuning: Tuning,
   ) {}
 
   /** @throws ResourceNotFoundError, SuspendedError for a connection that cannot be called */
   async requireConnection(namespace: OwnedNamespace, connectionId: string): Promise<void> {
-    await this.handles.find(namespace, connectionId);
+    await this.connectionHandles.find(namespace, connectionId);
   }
 
   /** `{"tools": […]}` as JSON text. @param granted the only tools of the caller @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string, granted: GrantedTools): Promise<string> {
-    const handle = await this.handles.find(namespace, connectionId);
+    const handle = await this.connectionHandles.find(namespace, connectionId);
     return toolsText(
       withinGrant(await withFullMessage(handle.catalog.list(this.tuning.upstreamCallTimeoutMs)), granted),
     );
@@ -63,7 +63,7 @@ export class ConnectionToolsService {
 
   /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
   async get(namespace: OwnedNamespace, connectionId: string, path: string, granted: GrantedTools): Promise<string> {
-    const handle = await this.handles.find(namespace, connectionId);
+    const handle = await this.connectionHandles.find(namespace, connectionId);
     const match = await withFullMessage(handle.catalog.find(path, this.tuning.upstreamCallTimeoutMs));
     const found = match && withinGrant('tool' in match ? [match.tool] : match.category, granted);
     if (!found || found.length === 0) throw unknownTool(handle, path, granted);
@@ -84,11 +84,11 @@ export class ConnectionToolsService {
     granted: GrantedTools,
     { ask, capabilities }: { ask: boolean; capabilities: JsonObject },
   ): Promise<{ tools: ListItem[] | null; withheld: string[] }> {
-    await this.handles.target(namespace, connectionId);
+    await this.connectionHandles.target(namespace, connectionId);
     let handle: ConnectionHandle | undefined;
     let last: ListItem[] | null = null;
     try {
-      handle = await this.handles.find(namespace, connectionId);
+      handle = await this.connectionHandles.find(namespace, connectionId);
       const catalog = handle.catalogFor(capabilities);
       last = catalog.last ?? handle.catalog.last;
       if (ask) last = await catalog.list(NAMESPACE_WAIT_MS);
@@ -114,7 +114,9 @@ export class ConnectionToolsService {
     record: CallRecord,
     granted: GrantedTools,
   ): Promise<string> {
-    const handle = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
+    const handle =
+      this.connectionHandles.peek(namespace, connectionId) ??
+      (await this.connectionHandles.find(namespace, connectionId));
     record.connectionId = handle.owner.target.id;
     record.received('tools/call', { name: path });
     const args = body.trim() === '' ? '{}' : body;
@@ -163,7 +165,7 @@ export class ConnectionToolsService {
    * upstream does not fail the others, and one that requires authorization is not called.
    */
   async listNamespace(namespace: OwnedNamespace): Promise<string> {
-    const rows = await this.connections.find({
+    const rows = await this.connectionRepository.find({
       where: { namespaceId: namespace.id },
       select: { connectionId: true, name: true, statusState: true, statusMessage: true },
       order: { seq: 'DESC' },
@@ -191,7 +193,7 @@ export class ConnectionToolsService {
       return failed(row.statusState, row.statusMessage);
     }
     try {
-      const handle = await this.handles.find(namespace, connectionId);
+      const handle = await this.connectionHandles.find(namespace, connectionId);
       const tools = await handle.catalog.list(timeoutMs);
       return `${head('connected')},"tools":[${tools.map(({ text }) => text).join(',')}]}`;
     } catch (error) {

@@ -31,7 +31,7 @@ const failures = [
 @ApiTags('Triggers')
 @ConnectionController('.triggers')
 export class TriggersController {
-  constructor(private readonly triggers: TriggersService) {}
+  constructor(private readonly triggersService: TriggersService) {}
 
   /** List the triggers of a connection. Preview. Empty for a server without triggers. */
   @Get()
@@ -39,7 +39,7 @@ export class TriggersController {
   @ApiOkResponse({ type: [TriggerDto], example: [triggerExample] })
   @ApiErrors(...failures)
   list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<TriggerDto[]> {
-    return this.triggers.list(namespace, id);
+    return this.triggersService.list(namespace, id);
   }
 
   /** Get one trigger. Preview. */
@@ -53,7 +53,7 @@ export class TriggersController {
     @Param('connectionId') id: string,
     @Param('triggerName') name: string,
   ): Promise<TriggerDto> {
-    return this.triggers.get(namespace, id, name);
+    return this.triggersService.get(namespace, id, name);
   }
 
   /**
@@ -72,7 +72,7 @@ export class TriggersController {
     @Param('triggerName') name: string,
     @Body() body: SubscribeTriggerDto,
   ): Promise<TriggerSubscriptionDto> {
-    return this.triggers.subscribe(namespace, id, name, body);
+    return this.triggersService.subscribe(namespace, id, name, body);
   }
 
   /** End the subscription with these params and this URL. Preview. One that is not extended ends by itself. */
@@ -86,6 +86,6 @@ export class TriggersController {
     @Param('triggerName') name: string,
     @Body() body: UnsubscribeTriggerDto,
   ): Promise<SuccessDto> {
-    return this.triggers.unsubscribe(namespace, id, name, body);
+    return this.triggersService.unsubscribe(namespace, id, name, body);
   }
 }

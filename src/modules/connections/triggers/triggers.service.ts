@@ -46,14 +46,14 @@ const unknownMethod: ReadonlySet<number> = new Set([rpcCode.methodNotFound, rpcC
 @Injectable()
 export class TriggersService {
   constructor(
-    private readonly handles: ConnectionHandles,
+    private readonly connectionHandles: ConnectionHandles,
     private readonly egress: Egress,
     private readonly tuning: Tuning,
   ) {}
 
   /** Empty for a server without triggers. @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string): Promise<TriggerDto[]> {
-    const handle = await this.handles.find(namespace, connectionId);
+    const handle = await this.connectionHandles.find(namespace, connectionId);
     return (await triggersOf(handle, this.tuning.upstreamCallTimeoutMs)) ?? [];
   }
 
@@ -84,7 +84,7 @@ export class TriggersService {
     const located = this.egress.locate(this.egress.check(url)).catch(() => unknown);
     const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
     if (refusal) throw refusal;
-    const handle = await this.handles.find(namespace, connectionId);
+    const handle = await this.connectionHandles.find(namespace, connectionId);
     const left = deadlineIn(this.tuning.upstreamCallTimeoutMs);
     const triggers = (await triggersOf(handle, left())) ?? [];
     if (!triggers.some((one) => one.name === name)) throw unknownTrigger(connectionId, name, triggers);
@@ -106,7 +106,7 @@ export class TriggersService {
     { params = {}, delivery: { url } }: UnsubscribeTriggerDto,
   ): Promise<SuccessDto> {
     requireParams(params);
-    const handle = await this.handles.find(namespace, connectionId);
+    const handle = await this.connectionHandles.find(namespace, connectionId);
     const id = subscriptionId(namespace.name, connectionId, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url } };
     requireAccepted(await send(handle, 'unsubscribe', request, this.tuning.upstreamCallTimeoutMs));

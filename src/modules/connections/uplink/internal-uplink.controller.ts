@@ -22,8 +22,8 @@ export class InternalUplinkController {
   private readonly clientRequests = new Map<string, (answer: ClientAnswer) => void>();
 
   constructor(
-    private readonly tunnels: UplinkTunnels,
-    private readonly internal: InternalServer,
+    private readonly uplinkTunnels: UplinkTunnels,
+    private readonly internalServer: InternalServer,
   ) {}
 
   /** Serves one request. @throws NotFoundError for a request that no process of this service signed */
@@ -36,10 +36,10 @@ export class InternalUplinkController {
     @Req() request: IncomingMessage,
     @Res() response: ServerResponse,
   ): Promise<void> {
-    const accepted = await this.internal.accept<UplinkRequest>(request);
+    const accepted = await this.internalServer.accept<UplinkRequest>(request);
     const body = await accepted.text();
     const answer = new InternalAnswer(response);
-    const channel = this.tunnels.channelNamed(connection, tunnel);
+    const channel = this.uplinkTunnels.channelNamed(connection, tunnel);
     if (!channel) return answer.fail(new TunnelMovedError());
     const send: Send = (message) => answer.message(message);
     const left = new DisconnectCancellation(response);

@@ -20,15 +20,15 @@ const MOVING_POLL_MS = 100;
 @Injectable()
 export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
   /** A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
-  private readonly owners = new RowCache<TunnelOwner>((id) => this.repository.owner(id));
+  private readonly owners = new RowCache<TunnelOwner>((id) => this.uplinkTunnelsRepository.owner(id));
   /** Until then (`performance.now()`), calls without a tunnel wait for one. */
   private movingUntil = 0;
 
   constructor(
-    private readonly tunnels: UplinkTunnels,
-    private readonly repository: UplinkTunnelsRepository,
-    private readonly registry: ProcessRegistry,
-    private readonly client: InternalClient,
+    private readonly uplinkTunnels: UplinkTunnels,
+    private readonly uplinkTunnelsRepository: UplinkTunnelsRepository,
+    private readonly processRegistry: ProcessRegistry,
+    private readonly internalClient: InternalClient,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -72,10 +72,10 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
 
   /** The channel of the current tunnel, in this process or another one. @throws UplinkDisconnectedError, UpstreamError */
   private async current(id: string): Promise<Channel> {
-    const local = this.tunnels.channelOf(id);
+    const local = this.uplinkTunnels.channelOf(id);
     if (local) return local;
     const owner = await this.owners.get(id);
-    if (!owner || owner.processId === this.registry.id) {
+    if (!owner || owner.processId === this.processRegistry.id) {
       await this.whileMoving();
       return this.current(id);
     }
@@ -84,7 +84,7 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
         'Another process of this service holds the tunnel and has no internal address: set ADVERTISE_URL for it.',
       );
     }
-    return new RemoteUplinkChannel(this.client, owner.url, { connectionId: id, tunnel: owner.tunnel });
+    return new RemoteUplinkChannel(this.internalClient, owner.url, { connectionId: id, tunnel: owner.tunnel });
   }
 
   /** Waits a moment for a tunnel. @throws UplinkDisconnectedError when no process has stopped lately */

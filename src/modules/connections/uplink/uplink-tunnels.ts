@@ -23,7 +23,7 @@ import {
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
 import { Tuning } from '../../../config/tuning.js';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import type { OpenRequest } from '../../../platform/http/open-requests.js';
 import { UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
@@ -92,11 +92,11 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private isStopping = false;
 
   constructor(
-    private readonly tunnels: UplinkTunnelsRepository,
-    private readonly registry: ProcessRegistry,
-    private readonly keys: HeldByKeys,
-    private readonly connections: ConnectionHandles,
-    private readonly events: ConnectionEvents,
+    private readonly uplinkTunnelsRepository: UplinkTunnelsRepository,
+    private readonly processRegistry: ProcessRegistry,
+    private readonly revocationRegistry: RevocationRegistry,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly connectionEvents: ConnectionEvents,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     private readonly env: Env,
@@ -109,7 +109,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   async onModuleInit(): Promise<void> {
-    this.events.on('changed', ({ id, revision }) => {
+    this.connectionEvents.on('changed', ({ id, revision }) => {
       const tunnel = revision === null ? this.held.get(id) : undefined;
       tunnel?.socket.shut(1001, 'deleted');
     });
@@ -123,31 +123,31 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.registry.join(this.holder);
-    this.schedule.every('maintenance of tunnels', this.registry.leaseMs / 3, () => this.maintain());
+    await this.processRegistry.join(this.holder);
+    this.schedule.every('maintenance of tunnels', this.processRegistry.leaseMs / 3, () => this.maintain());
   }
 
   /** Releases all tunnels, then closes each after its calls with a reason that makes local servers reconnect, to any process. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     const all = [...this.held.values()];
-    const moving = { from: this.registry.id };
+    const moving = { from: this.processRegistry.id };
     // Before the release, so that calls wait for the next tunnel; after it, because owners may have been read in between.
     if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
     try {
-      await this.announced(this.tunnels.release(all, uplinkWaiting));
+      await this.announced(this.uplinkTunnelsRepository.release(all, uplinkWaiting));
     } catch (error) {
       this.logger.warn({ msg: 'the tunnels were not released; the lease of this process will end', err: error });
     }
     this.held.clear();
-    await this.registry.leave(this.holder);
+    await this.processRegistry.leave(this.holder);
     if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
     await Promise.all(all.map(({ socket }) => shutWhenIdle(socket)));
   }
 
   /** @throws UplinkDisconnectedError when no process holds a tunnel of the connection */
   async requirePaired(connectionId: string): Promise<void> {
-    if (!(await this.tunnels.owner(connectionId))) throw new UplinkDisconnectedError();
+    if (!(await this.uplinkTunnelsRepository.owner(connectionId))) throw new UplinkDisconnectedError();
   }
 
   /** The channel of a connection's tunnel; null when this process holds none. */
@@ -193,14 +193,15 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
 
   /** @returns the number of the new tunnel @throws ConflictError, UnavailableError, ResourceNotFoundError */
   private async claim({ connectionId, force }: Pairing): Promise<string> {
-    const { id } = this.registry;
+    const { id } = this.processRegistry;
     const deadline = performance.now() + RELEASE_MS;
     let isRenewed = false;
     for (;;) {
       this.held.get(connectionId)?.socket.endIfClosing();
       const ended = [...this.unreleased.keys()].filter((name) => name.connectionId === connectionId);
-      const { epoch } = this.registry;
-      const claim = epoch === null ? null : await this.tunnels.claim(connectionId, { id, epoch }, force, ended);
+      const { epoch } = this.processRegistry;
+      const claim =
+        epoch === null ? null : await this.uplinkTunnelsRepository.claim(connectionId, { id, epoch }, force, ended);
       if (claim?.isCurrent) {
         if (claim.tunnel !== null) return claim.tunnel;
         if (this.held.has(connectionId) || performance.now() > deadline) throw new ConflictError(TAKEN);
@@ -208,7 +209,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       } else {
         if (isRenewed) break;
         isRenewed = true;
-        await this.registry.beatNow();
+        await this.processRegistry.beatNow();
       }
     }
     throw new UnavailableError('The database did not answer this process in time: try again in a few seconds', 5);
@@ -219,7 +220,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       ...pairing,
       socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
       pings: repeat(this.tuning.uplinkPingMs, () => held.socket.ping()),
-      release: this.keys.add(pairing.keyId, () => end()),
+      release: this.revocationRegistry.add(pairing.keyId, () => end()),
     };
     const end = () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was revoked');
     if (pairing.open) pairing.open.end = end;
@@ -231,12 +232,16 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private async greet(held: HeldTunnel): Promise<void> {
     try {
       const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
-      const changed = await this.tunnels.opened(held, toStoredServerInfo(serverInfo));
-      if (changed) this.connections.announce(changed);
+      const changed = await this.uplinkTunnelsRepository.opened(held, toStoredServerInfo(serverInfo));
+      if (changed) this.connectionHandles.announce(changed);
     } catch (error) {
       if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
       else
-        this.logger.error({ msg: 'a tunnel could not be opened', ...(await this.tunnels.namesOf(held)), err: error });
+        this.logger.error({
+          msg: 'a tunnel could not be opened',
+          ...(await this.uplinkTunnelsRepository.namesOf(held)),
+          err: error,
+        });
       held.socket.shut(1011, 'the local server did not open a session');
     }
   }
@@ -256,23 +261,23 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       () => this.unreleased.delete(held),
       async (error: unknown) => {
         const msg = 'a closed tunnel was not released; the next maintenance tries again';
-        this.logger.warn({ msg, ...(await this.tunnels.namesOf(held)), err: error });
+        this.logger.warn({ msg, ...(await this.uplinkTunnelsRepository.namesOf(held)), err: error });
       },
     );
   }
 
   private async release(held: TunnelName, status: ConnectionStatus): Promise<void> {
-    await this.announced(this.tunnels.release([held], status));
+    await this.announced(this.uplinkTunnelsRepository.release([held], status));
   }
 
   private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
-    for (const changed of await changes) this.connections.announce(changed);
+    for (const changed of await changes) this.connectionHandles.announce(changed);
   }
 
   /** Takes the tunnels along to a new epoch of this process, unless another process replaced them or found it dead. */
   private readonly holder: LeaseHolder = {
     role: 'api',
-    adopt: (epoch, tx) => this.tunnels.adopt(this.registry.id, epoch, tx),
+    adopt: (epoch, tx) => this.uplinkTunnelsRepository.adopt(this.processRegistry.id, epoch, tx),
   };
 
   /** Closes tunnels that this process lost, releases those that ended, and those of dead processes. */
@@ -281,22 +286,24 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       await this.release(ended, status);
       this.unreleased.delete(ended);
     }
-    if (this.registry.epoch === null) return;
+    if (this.processRegistry.epoch === null) return;
     const before = [...this.held.values()];
-    const own = await this.tunnels.heldBy(this.registry.id);
+    const own = await this.uplinkTunnelsRepository.heldBy(this.processRegistry.id);
     for (const held of before) {
       if (own.has(held.tunnel)) continue;
       // The published client ends for good after "replaced" and "deleted"; after "lease lost" it is to reconnect.
       held.socket.shut(1001, await this.lossOf(held));
     }
-    await this.announced(this.tunnels.release(await this.tunnels.abandoned(), uplinkWaiting));
+    await this.announced(
+      this.uplinkTunnelsRepository.release(await this.uplinkTunnelsRepository.abandoned(), uplinkWaiting),
+    );
   }
 
   private async lossOf({ connectionId, tunnel }: TunnelName): Promise<'replaced' | 'deleted' | 'lease lost'> {
-    const owner = await this.tunnels.owner(connectionId);
+    const owner = await this.uplinkTunnelsRepository.owner(connectionId);
     if (owner && owner.tunnel !== tunnel) return 'replaced';
     // The row of the tunnel goes with the connection, so this may be noticed before the message about the deletion.
-    return (await this.tunnels.hasConnection(connectionId)) ? 'lease lost' : 'deleted';
+    return (await this.uplinkTunnelsRepository.hasConnection(connectionId)) ? 'lease lost' : 'deleted';
   }
 }
 

@@ -12,8 +12,8 @@ import { UplinkTunnels } from './uplink-tunnels.js';
 @ConnectionController('uplink')
 export class UplinkController {
   constructor(
-    private readonly connections: ConnectionReader,
-    private readonly tunnels: UplinkTunnels,
+    private readonly connectionReader: ConnectionReader,
+    private readonly uplinkTunnels: UplinkTunnels,
   ) {}
 
   /**
@@ -29,8 +29,8 @@ export class UplinkController {
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') connectionId: string,
   ): Promise<SuccessDto> {
-    const { id } = await this.connections.find(namespace, connectionId, 'uplink');
-    await this.tunnels.requirePaired(id);
+    const { id } = await this.connectionReader.find(namespace, connectionId, 'uplink');
+    await this.uplinkTunnels.requirePaired(id);
     return { success: true };
   }
 }

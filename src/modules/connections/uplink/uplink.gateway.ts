@@ -40,11 +40,11 @@ export class UplinkGateway {
   private server: WebSocketServer | undefined;
 
   constructor(
-    private readonly connections: ConnectionReader,
+    private readonly connectionReader: ConnectionReader,
     private readonly admission: Admission,
-    private readonly open: OpenRequests,
-    private readonly tunnels: UplinkTunnels,
-    private readonly limits: TunnelLimits,
+    private readonly openRequests: OpenRequests,
+    private readonly uplinkTunnels: UplinkTunnels,
+    private readonly tunnelLimits: TunnelLimits,
   ) {}
 
   /** Answers one handshake. `request.url` is canonical. Never rejects. */
@@ -57,7 +57,7 @@ export class UplinkGateway {
         return this.accept(request, socket, head);
       });
     } catch (error) {
-      this.limits.refuse(error);
+      this.tunnelLimits.refuse(error);
       logFailure(this.logger, error, request);
       refuse(socket, error);
     }
@@ -68,10 +68,10 @@ export class UplinkGateway {
     const segments = pathname.split('/');
     const params = matchPath(PATH, segments) ?? matchPath(OLDER_PATH, segments) ?? undefined;
     const grant = await this.admission.admit(Object.assign(request, { params }), null, params ? rule : missingRule);
-    this.open.removeOnClose(request, request.socket);
+    this.openRequests.removeOnClose(request, request.socket);
     if (!params) throw new ResourceNotFoundError();
     const owned = grant.namespace as OwnedNamespace;
-    const { id } = await this.connections.find(owned, String(params.connectionId), 'uplink');
+    const { id } = await this.connectionReader.find(owned, String(params.connectionId), 'uplink');
     // Validated before the tunnel is claimed; ws would refuse it only afterwards.
     const { method, headers } = request;
     const key = headers['sec-websocket-key'];
@@ -83,10 +83,13 @@ export class UplinkGateway {
       );
     }
     const { accountId, keyId } = grant.caller;
-    const open = this.open.of(request);
+    const open = this.openRequests.of(request);
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    const leave = this.limits.enter(accountId);
-    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, keyId, open, force, leave }, accept);
+    const leave = this.tunnelLimits.enter(accountId);
+    await this.uplinkTunnels.pair(
+      { connectionId: id, namespaceId: owned.id, accountId, keyId, open, force, leave },
+      accept,
+    );
   }
 
   /** Opens the socket. @returns null when the peer has closed it */

@@ -53,12 +53,12 @@ interface Address {
 export class AddStepsController {
   constructor(
     private readonly env: Env,
-    private readonly access: AccessService,
-    private readonly connections: ConnectionsService,
-    private readonly tools: ConnectionToolsService,
-    private readonly grants: GrantsService,
-    private readonly members: MembersService,
-    private readonly namespaces: NamespacesService,
+    private readonly accessService: AccessService,
+    private readonly connectionsService: ConnectionsService,
+    private readonly connectionToolsService: ConnectionToolsService,
+    private readonly grantsService: GrantsService,
+    private readonly membersService: MembersService,
+    private readonly namespacesService: NamespacesService,
   ) {}
 
   @Get('tools')
@@ -113,7 +113,7 @@ export class AddStepsController {
     // Who only manages the connection opens no later step.
     const isAdding = page.request.query.from !== 'settings' && !caller.grant;
     const asked = { ask: true, capabilities: TRIAL_CAPABILITIES };
-    const known = await this.tools.known(namespace, connectionId, null, asked);
+    const known = await this.connectionToolsService.known(namespace, connectionId, null, asked);
     const offered = known.tools?.map(({ text }) => JSON.parse(text) as Tool);
     const tools = offered ? [...offered, ...known.withheld.map((name): Tool => ({ name }))] : null;
     const ticked = form ? ticksAfter(form, tools ?? []) : new Set(offered?.map(({ name }) => name));
@@ -122,8 +122,8 @@ export class AddStepsController {
       try {
         if (ticked.size === 0) throw new InvalidInputError('Select at least one tool.');
         const choice = ticked.size === tools.length ? {} : { allow: [...ticked] };
-        const body = await this.connections.checked({ tools: choice });
-        await this.connections.set(namespace, connectionId, body, caller);
+        const body = await this.connectionsService.checked({ tools: choice });
+        await this.connectionsService.set(namespace, connectionId, body, caller);
         return redirectTo(
           page.response,
           isAdding ? 'access' : `../../../c/${addressOf(namespace, connection)}?done=changed`,
@@ -149,8 +149,8 @@ export class AddStepsController {
 
   /** Shows who may be let in; a form lets in who was chosen and leads to the page of the connection. */
   private async letIn({ namespace, caller, connection, ...page }: Opened, form: URLSearchParams | null) {
-    const owner = (await this.namespaces.find(namespace.name))?.accountId ?? '';
-    const { memberships } = await this.members.organizationsOf(page.person.accountId);
+    const owner = (await this.namespacesService.find(namespace.name))?.accountId ?? '';
+    const { memberships } = await this.membersService.organizationsOf(page.person.accountId);
     const ofOwner = memberships.find(({ organizationId }) => organizationId === owner);
     // An editor lets members in only, and the members of the organization call it anyway.
     const organizations = memberships.filter(
@@ -166,13 +166,13 @@ export class AddStepsController {
       const isKnown = ['own', 'people', ...organizations.map(({ organizationId }) => organizationId)].includes(who);
       if (!isKnown) refusal = new InvalidInputError('Choose who may call it.');
       else if (who === 'people' && chosen.length === 0) faults.push('Enter at least one name.');
-      const id = await this.grants.findConnection(namespace.id, connection.connectionId);
+      const id = await this.grantsService.findConnection(namespace.id, connection.connectionId);
       if (id === null) throw new ResourceNotFoundError();
       const missing = () => new ResourceNotFoundError();
       for (const account of isKnown ? chosen : []) {
         try {
           if (!ACCOUNT_NAME.test(account)) throw new InvalidInputError('Enter a valid account name.');
-          await this.grants.set({ kind: 'connection', id }, caller, { account, level: 'call' }, missing);
+          await this.grantsService.set({ kind: 'connection', id }, caller, { account, level: 'call' }, missing);
           letIn.push(account);
         } catch (error) {
           if (!(error instanceof DomainError)) throw error;
@@ -209,9 +209,9 @@ export class AddStepsController {
   ): Promise<void> {
     try {
       const rule = { scope: 'connections:write', ...access } as const;
-      const { caller, namespace } = await this.access.authorize(person, rule, { owner, connectionId });
+      const { caller, namespace } = await this.accessService.authorize(person, rule, { owner, connectionId });
       if (!namespace) throw new Error('The rule has an owner');
-      const connection = await this.connections.get(namespace, connectionId, caller);
+      const connection = await this.connectionsService.get(namespace, connectionId, caller);
       await step({ namespace, caller, connection, person, request, response });
     } catch (error) {
       if (!(error instanceof DomainError) || !['not_found', 'forbidden'].includes(error.kind)) throw error;

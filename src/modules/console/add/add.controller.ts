@@ -29,11 +29,11 @@ const LISTED_MAX = 50;
 export class AddController {
   constructor(
     private readonly env: Env,
-    private readonly probes: ProbeService,
-    private readonly connections: ConnectionsService,
-    private readonly namespaces: NamespacesService,
-    private readonly own: OwnNamespacesService,
-    private readonly access: AccessService,
+    private readonly probeService: ProbeService,
+    private readonly connectionsService: ConnectionsService,
+    private readonly namespacesService: NamespacesService,
+    private readonly ownNamespacesService: OwnNamespacesService,
+    private readonly accessService: AccessService,
   ) {}
 
   @Get()
@@ -70,7 +70,7 @@ export class AddController {
     const what = (form.get('what') ?? '').trim();
     if (what.startsWith('{')) return { listed: listedIn(what) };
     const target = /^[a-z]+:/i.test(what) ? { mcpUrl: what } : { server: what };
-    return { target, probed: await this.probes.probe(person, await this.probes.checked(target)) };
+    return { target, probed: await this.probeService.probe(person, await this.probeService.checked(target)) };
   }
 
   private async add(
@@ -83,7 +83,7 @@ export class AddController {
       ...(text('headers') === '' ? {} : parsed(text('headers'))),
       ...(text('key') === '' ? {} : { [text('header')]: text('key') }),
     };
-    const body = await this.connections.checked({
+    const body = await this.connectionsService.checked({
       ...given('mcpUrl'),
       ...given('server'),
       ...given('transport'),
@@ -91,10 +91,10 @@ export class AddController {
       ...(Object.keys(headers).length > 0 && { headers }),
     });
     // A name that is free is claimed, and one of another account refused.
-    const { name } = await this.namespaces.claim(text('namespace'), person).catch(refusedAt('namespace'));
-    const owned = await this.namespaces.find(name);
+    const { name } = await this.namespacesService.claim(text('namespace'), person).catch(refusedAt('namespace'));
+    const owned = await this.namespacesService.find(name);
     if (!owned) throw new InvalidInputError('The namespace was deleted meanwhile.');
-    const connection = await this.connections
+    const connection = await this.connectionsService
       .create({ id: owned.id, name }, body, person, text('id'))
       .catch(refusedAt('id'));
     return { namespace: name, connection };
@@ -109,8 +109,8 @@ export class AddController {
     status = 200,
   ): Promise<void> {
     const [own, usable] = await Promise.all([
-      this.own.namesOf(person),
-      this.namespaces.namesOf(this.access.accountsWith(person, 'manage')),
+      this.ownNamespacesService.namesOf(person),
+      this.namespacesService.namesOf(this.accessService.accountsWith(person, 'manage')),
     ]);
     const probed = found && 'probed' in found ? found.probed : null;
     const name = probed?.title ?? probed?.name ?? (probed ? new URL(form.get('what')?.trim() ?? '').hostname : '');
@@ -118,7 +118,7 @@ export class AddController {
     const fields = {
       name: typed('name', name.slice(0, 255)),
       id: typed('id', idOf(name)),
-      namespace: typed('namespace', own.at(-1) ?? this.own.proposalFor(person)),
+      namespace: typed('namespace', own.at(-1) ?? this.ownNamespacesService.proposalFor(person)),
       header: typed('header', probed?.login?.header ?? ''),
     };
     const shown = { what: form.get('what') ?? '', at: form.get('at'), fault, field, found, fields };

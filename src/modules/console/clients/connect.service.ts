@@ -18,11 +18,11 @@ export class ConnectService implements OnModuleInit {
 
   constructor(
     private readonly env: Env,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   onModuleInit(): void {
-    this.hasLogin = partOf<TokenSource | null>(this.modules, TokenSource) !== null;
+    this.hasLogin = partOf<TokenSource | null>(this.moduleRef, TokenSource) !== null;
   }
 
   /**

@@ -70,16 +70,16 @@ type Shown = Pick<ConnectionView, 'fault' | 'diagnosis'> & {
 export class ConnectionPageController {
   constructor(
     private readonly env: Env,
-    private readonly access: AccessService,
-    private readonly connections: ConnectionsService,
-    private readonly connect: ConnectService,
-    private readonly tools: ConnectionToolsService,
-    private readonly diagnoses: DiagnosisService,
-    private readonly logs: ConnectionLogService,
-    private readonly recordings: RecordingsService,
-    private readonly grants: GrantsService,
-    private readonly namespaces: NamespacesService,
-    private readonly members: MembersService,
+    private readonly accessService: AccessService,
+    private readonly connectionsService: ConnectionsService,
+    private readonly connectService: ConnectService,
+    private readonly connectionToolsService: ConnectionToolsService,
+    private readonly diagnosisService: DiagnosisService,
+    private readonly connectionLogService: ConnectionLogService,
+    private readonly recordingsService: RecordingsService,
+    private readonly grantsService: GrantsService,
+    private readonly namespacesService: NamespacesService,
+    private readonly membersService: MembersService,
   ) {}
 
   @Get()
@@ -131,7 +131,7 @@ export class ConnectionPageController {
   ): Promise<void> {
     const { namespace } = await this.opened(person, address, RULES.export);
     response.attachment(`${address.connectionId}.json`);
-    response.json(await this.recordings.fixture(namespace, address.connectionId));
+    response.json(await this.recordingsService.fixture(namespace, address.connectionId));
   }
 
   /** Does what a form asks for. @returns the word of a sentence, or a diagnosis @throws DomainError */
@@ -142,29 +142,29 @@ export class ConnectionPageController {
     connectionId: string,
   ): Promise<keyof typeof DONE | 'deleted' | NonNullable<ConnectionView['diagnosis']>> {
     // A form never makes a connection.
-    await this.connections.get(namespace, connectionId, caller);
+    await this.connectionsService.get(namespace, connectionId, caller);
     switch (what) {
       case 'check':
-        return this.diagnoses.diagnose(namespace, connectionId, caller);
+        return this.diagnosisService.diagnose(namespace, connectionId, caller);
       case 'record':
       case 'stop':
-        await this.recordings.set(namespace, connectionId, what === 'record');
+        await this.recordingsService.set(namespace, connectionId, what === 'record');
         return what;
       case 'forget':
-        await this.recordings.remove(namespace, connectionId);
+        await this.recordingsService.remove(namespace, connectionId);
         return what;
       case 'delete':
         if (form.get('typed')?.trim() !== connectionId) {
           throw new InvalidInputError('The id that you typed is another one: nothing was deleted');
         }
-        await this.connections.remove(namespace, connectionId);
+        await this.connectionsService.remove(namespace, connectionId);
         return 'deleted';
       case 'grant': {
         const target = await this.grantTarget(namespace, connectionId);
-        await this.grants.set(
+        await this.grantsService.set(
           target,
           caller,
-          await this.grants.checked(grantIn(form)),
+          await this.grantsService.checked(grantIn(form)),
           () => new NotFoundError('Gone'),
         );
         return 'granted';
@@ -172,12 +172,12 @@ export class ConnectionPageController {
       case 'end': {
         const id = form.get('id') ?? '';
         if (!isUUID(id)) throw new NotFoundError('Grant not found');
-        await this.grants.remove(await this.grantTarget(namespace, connectionId), caller, id, {});
+        await this.grantsService.remove(await this.grantTarget(namespace, connectionId), caller, id, {});
         return 'ended';
       }
     }
-    const body = await this.connections.checked(changeIn(what, form));
-    await this.connections.set(namespace, connectionId, body, caller);
+    const body = await this.connectionsService.checked(changeIn(what, form));
+    await this.connectionsService.set(namespace, connectionId, body, caller);
     return 'changed';
   }
 
@@ -220,14 +220,14 @@ export class ConnectionPageController {
         throw error;
       }
     };
-    const connection = await this.connections.get(namespace, connectionId, caller);
+    const connection = await this.connectionsService.get(namespace, connectionId, caller);
     const ask = connection.status.state === 'connected' || query.ask !== undefined;
     const known = await this.known(namespace, connectionId, caller, ask);
     const withheld = caller.grant?.level === 'call' ? [] : known.withheld;
     const mayRead = await may(RULES.read);
     const mayAdminister = await may(RULES.administer);
     // A log that cannot be read now is left out.
-    const calls = await this.logs
+    const calls = await this.connectionLogService
       .list(namespace, connectionId, { limit: CALLS_MAX }, caller)
       .catch((error: unknown) => {
         if (error instanceof DomainError) return null;
@@ -238,14 +238,14 @@ export class ConnectionPageController {
       namespace: namespace.name,
       connection,
       grant: caller.grant,
-      connect: this.connect.part({ kind: 'connection', namespace: namespace.name, connectionId }, query.client),
+      connect: this.connectService.part({ kind: 'connection', namespace: namespace.name, connectionId }, query.client),
       tools: toolsPart(connectionId, { tools: known.tools, withheld }, query),
       mayRead,
       calls,
-      recording: mayRead && !connection.mock ? await this.recordings.get(namespace, connectionId) : null,
+      recording: mayRead && !connection.mock ? await this.recordingsService.get(namespace, connectionId) : null,
       recorded:
         mayAdminister && !connection.mock
-          ? (await this.recordings.callsOf(namespace, connectionId, { limit: CALLS_MAX })).calls
+          ? (await this.recordingsService.callsOf(namespace, connectionId, { limit: CALLS_MAX })).calls
           : [],
       changes: (await may(RULES.change))
         ? {
@@ -264,31 +264,34 @@ export class ConnectionPageController {
     person: SessionCaller,
     page: unknown,
   ): Promise<ConnectionView['access']> {
-    const owner = await this.namespaces.find(namespace.name);
-    const organization = owner && (await this.members.find(person, owner.accountId));
+    const owner = await this.namespacesService.find(namespace.name);
+    const organization = owner && (await this.membersService.find(person, owner.accountId));
     const target = await this.grantTarget(namespace, connectionId);
     const first = { page: 1, pageSize: GRANTS_PAGE_SIZE };
     return {
       owner: organization?.name ?? person.accountName,
       isOrganization: organization !== null,
-      granted: await this.grants.list(target, { ...first, page: Math.max(1, Math.trunc(Number(page)) || 1) }),
-      ofNamespace: (await this.grants.list({ kind: 'namespace', id: namespace.id }, { ...first, pageSize: 100 }))
+      granted: await this.grantsService.list(target, { ...first, page: Math.max(1, Math.trunc(Number(page)) || 1) }),
+      ofNamespace: (await this.grantsService.list({ kind: 'namespace', id: namespace.id }, { ...first, pageSize: 100 }))
         .grants,
     };
   }
 
   private async grantTarget({ id: namespaceId }: OwnedNamespace, connectionId: string) {
-    const id = await this.grants.findConnection(namespaceId, connectionId);
+    const id = await this.grantsService.findConnection(namespaceId, connectionId);
     if (id === null) throw new NotFoundError('Gone');
     return { kind: 'connection', id } as const;
   }
 
   private known(namespace: OwnedNamespace, connectionId: string, { grant }: Caller, ask: boolean) {
-    return this.tools.known(namespace, connectionId, grant?.tools, { ask, capabilities: TRIAL_CAPABILITIES });
+    return this.connectionToolsService.known(namespace, connectionId, grant?.tools, {
+      ask,
+      capabilities: TRIAL_CAPABILITIES,
+    });
   }
 
   private async opened(person: SessionCaller, { namespace: owner, connectionId }: ConnectionAddress, rule: AccessRule) {
-    const { caller, namespace } = await this.access.authorize(person, rule, { owner, connectionId });
+    const { caller, namespace } = await this.accessService.authorize(person, rule, { owner, connectionId });
     if (!namespace) throw new Error('The rule has an owner');
     return { caller, namespace };
   }

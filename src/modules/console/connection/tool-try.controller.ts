@@ -45,10 +45,10 @@ interface ToolAddress {
 export class ToolTryController {
   constructor(
     private readonly env: Env,
-    private readonly access: AccessService,
-    private readonly connections: ConnectionsService,
-    private readonly tools: ConnectionToolsService,
-    private readonly trial: McpTrial,
+    private readonly accessService: AccessService,
+    private readonly connectionsService: ConnectionsService,
+    private readonly connectionToolsService: ConnectionToolsService,
+    private readonly mcpTrial: McpTrial,
   ) {}
 
   @Get()
@@ -86,7 +86,7 @@ export class ToolTryController {
       if (needsTick(tool) && !form.has('run')) faults.set('run', 'Tick this first.');
       if (faults.size > 0) return { typed, waiting: continued ?? undefined, status: 400 };
       const params = { name: tool.name, arguments: args, ...answers };
-      const trial = await this.trial.call(person, address, { method: 'tools/call', params }, response);
+      const trial = await this.mcpTrial.call(person, address, { method: 'tools/call', params }, response);
       return { typed, trial, waiting: waitingAfter(trial, args) };
     });
   }
@@ -105,10 +105,10 @@ export class ToolTryController {
     const missing = () => nothingHere(rootFrom(request.path));
     try {
       const rule = { scope: 'connections:read', ...listedTools } as const;
-      const { caller, namespace } = await this.access.authorize(person, rule, { owner, connectionId });
+      const { caller, namespace } = await this.accessService.authorize(person, rule, { owner, connectionId });
       if (!namespace) throw new Error('The rule has an owner');
-      const connection = await this.connections.get(namespace, connectionId, caller);
-      const { tools } = await this.tools.known(namespace, connectionId, caller.grant?.tools, {
+      const connection = await this.connectionsService.get(namespace, connectionId, caller);
+      const { tools } = await this.connectionToolsService.known(namespace, connectionId, caller.grant?.tools, {
         ask: true,
         capabilities: TRIAL_CAPABILITIES,
       });

@@ -14,15 +14,17 @@ import { LastUsesRepository, type Use } from './last-uses.repository.js';
 /** Notes what accounts use. */
 @Injectable()
 export class LastUses implements OnModuleInit, OnApplicationShutdown {
-  private readonly used = new WriteBehind<string, Use>('last uses', (batch) => this.rows.save([...batch.values()]));
+  private readonly used = new WriteBehind<string, Use>('last uses', (batch) =>
+    this.lastUsesRepository.save([...batch.values()]),
+  );
 
   constructor(
-    private readonly events: CallEvents,
-    private readonly rows: LastUsesRepository,
+    private readonly callEvents: CallEvents,
+    private readonly lastUsesRepository: LastUsesRepository,
   ) {}
 
   onModuleInit(): void {
-    this.events.on('ended', (target, by) =>
+    this.callEvents.on('ended', (target, by) =>
       this.used.set(`${by.account} ${target.id}`, { target, by, at: new Date() }),
     );
   }

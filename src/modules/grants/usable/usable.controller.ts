@@ -10,7 +10,7 @@ import { UsableService } from './usable.service.js';
 @ApiTags('Accounts and API keys')
 @Controller('accounts/me/usable')
 export class UsableController {
-  constructor(private readonly usable: UsableService) {}
+  constructor(private readonly usableService: UsableService) {}
 
   /**
    * List the connections and servers that you may use. Each with what you may do, its state and your last use; one section at
@@ -20,6 +20,6 @@ export class UsableController {
   @Access('accounts:read')
   @ApiErrors(400)
   list(@CurrentCaller() caller: Caller, @Query() query: UsableQueryDto): Promise<UsableListDto> {
-    return this.usable.list(caller, query);
+    return this.usableService.list(caller, query);
   }
 }

@@ -26,10 +26,10 @@ import { UsableRepository, type UsableRow } from './usable.repository.js';
 @Injectable()
 export class UsableService {
   constructor(
-    private readonly rows: UsableRepository,
-    private readonly uses: LastUses,
-    private readonly urls: ServerUrlsService,
-    private readonly links: SetupLinksService,
+    private readonly usableRepository: UsableRepository,
+    private readonly lastUses: LastUses,
+    private readonly serverUrlsService: ServerUrlsService,
+    private readonly setupLinksService: SetupLinksService,
   ) {}
 
   /** One page of a section, by address. @throws InvalidInputError */
@@ -37,8 +37,8 @@ export class UsableService {
     const { section = 'mine', q, owner, state, cursor, limit = 50 } = query;
     if (section === 'public' && q === undefined)
       throw new InvalidInputError('section=public needs q: send a part of a name');
-    await this.uses.settle();
-    const rows = await this.rows.list({
+    await this.lastUses.settle();
+    const rows = await this.usableRepository.list({
       section,
       accountId: caller.accountId,
       namespaces: namespacesOf(caller),
@@ -65,7 +65,7 @@ export class UsableService {
       holder &&
       id !== null &&
       setupEpoch !== null &&
-      this.links.url({ kind: CONNECTION_LINKS, id, epoch: setupEpoch, holder });
+      this.setupLinksService.url({ kind: CONNECTION_LINKS, id, epoch: setupEpoch, holder });
     const icons = row.serverInfo?.icons?.filter(({ src }) =>
       (access.level === 'manage' ? /^(https?:\/\/|data:image\/)/ : /^data:image\//).test(src),
     );
@@ -75,7 +75,7 @@ export class UsableService {
       namespace,
       ...(kind === 'connection' && { connectionId: name }),
       ...(title !== null && { title }),
-      iconUrl: kind === 'server' ? this.urls.icon({ namespace, name }, row) : (icons?.[0]?.src ?? null),
+      iconUrl: kind === 'server' ? this.serverUrlsService.icon({ namespace, name }, row) : (icons?.[0]?.src ?? null),
       ...(access.rule !== 'public' && { owner: { id: row.ownerId, name: row.ownerName } }),
       access,
       ...(row.connections !== null && { connections: row.connections }),

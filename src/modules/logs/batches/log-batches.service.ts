@@ -32,9 +32,9 @@ export class LogBatchesService {
   private refused = 0;
 
   constructor(
-    private readonly batches: LogBatchesRepository,
-    private readonly queue: LogsQueue,
-    private readonly space: StorageSpace,
+    private readonly logBatchesRepository: LogBatchesRepository,
+    private readonly logsQueue: LogsQueue,
+    private readonly storageSpace: StorageSpace,
     metrics: Metrics,
   ) {
     metrics.counter(
@@ -51,7 +51,7 @@ export class LogBatchesService {
    */
   async add(serverId: string, parts: Invocation[]): Promise<void> {
     if (parts.length === 0) return;
-    await this.space.requireLogRoom();
+    await this.storageSpace.requireLogRoom();
     const invocations: Invocation[] = [];
     let chars = 0;
     for (const ofOne of groupBy(parts, ({ id }) => id).values()) {
@@ -62,7 +62,7 @@ export class LogBatchesService {
       }
       invocations.push(mergeInvocation(ofOne));
     }
-    const id = await this.batches
+    const id = await this.logBatchesRepository
       .add({ serverId, invocations })
       .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
     if (id === null) {
@@ -70,6 +70,6 @@ export class LogBatchesService {
       const advice = 'send the same again in a few seconds';
       throw new UnavailableError(`Too many log records are waiting to be written: ${advice}`, RETRY_AFTER_SECONDS);
     }
-    this.queue.enqueue();
+    this.logsQueue.enqueue();
   }
 }

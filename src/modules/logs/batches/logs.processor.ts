@@ -26,8 +26,8 @@ export class LogsProcessor extends WorkerHost {
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly batches: LogBatchesRepository,
-    private readonly store: InvocationStore,
+    private readonly logBatchesRepository: LogBatchesRepository,
+    private readonly invocationStore: InvocationStore,
     private readonly pubSub: PubSub,
     metrics: Metrics,
   ) {
@@ -46,7 +46,7 @@ export class LogsProcessor extends WorkerHost {
 
   /** @throws AggregateError of the batches that failed, for the queue to try again */
   async process(): Promise<void> {
-    const ids = await this.batches.oldest();
+    const ids = await this.logBatchesRepository.oldest();
     const serverIds = new Set<string>();
     const errors: unknown[] = [];
     const write = async () => {
@@ -68,16 +68,16 @@ export class LogsProcessor extends WorkerHost {
   /** Writes one batch. @returns its server; null if the batch is gone, or being written elsewhere */
   private async write(id: string): Promise<string | null> {
     const outcome = await this.database.transaction(async (tx) => {
-      const batch = await this.batches.take(id, tx);
+      const batch = await this.logBatchesRepository.take(id, tx);
       if (batch === null) return null;
-      return { ...batch, result: await this.store.write(batch.invocations, randomInt(2 ** 31), tx) };
+      return { ...batch, result: await this.invocationStore.write(batch.invocations, randomInt(2 ** 31), tx) };
     });
     if (outcome === null) {
       this.repeated += 1;
       return null;
     }
     this.written += 1;
-    await this.store.conclude(outcome.result);
+    await this.invocationStore.conclude(outcome.result);
     return outcome.serverId;
   }
 }

@@ -26,13 +26,13 @@ export class LogsQueue {
 
   constructor(
     @InjectQueue(LOGS_QUEUE) private readonly queue: Queue,
-    private readonly batches: LogBatchesRepository,
+    private readonly logBatchesRepository: LogBatchesRepository,
     queueMetrics: QueueMetrics,
     metrics: Metrics,
   ) {
     queueMetrics.watch(queue);
     // Frequent scrapes cost the database one query in 5 s.
-    const waiting = new RowCache(() => this.batches.waiting());
+    const waiting = new RowCache(() => this.logBatchesRepository.waiting());
     metrics.gauge(
       'slipway_log_batches_waiting',
       'Requests with records that no worker has written yet, of the whole service.',
@@ -60,6 +60,6 @@ export class LogsQueue {
 
   /** Enqueues the writing of overdue batches. */
   async sweep(): Promise<void> {
-    if (await this.batches.hasOverdue()) this.enqueue();
+    if (await this.logBatchesRepository.hasOverdue()) this.enqueue();
   }
 }

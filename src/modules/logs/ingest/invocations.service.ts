@@ -58,9 +58,9 @@ export class InvocationsService implements OnApplicationShutdown {
   private readonly stored = new Set<string>();
 
   constructor(
-    private readonly store: InvocationStore,
+    private readonly invocationStore: InvocationStore,
     private readonly pubSub: PubSub,
-    private readonly space: StorageSpace,
+    private readonly storageSpace: StorageSpace,
     metrics: Metrics,
   ) {
     metrics.gauge(
@@ -136,7 +136,7 @@ export class InvocationsService implements OnApplicationShutdown {
     let isWritten = true;
     try {
       while (this.unconfirmed || left > 0) {
-        await this.space.requireLogRoom();
+        await this.storageSpace.requireLogRoom();
         if (this.unconfirmed === null) {
           const pending = this.buffer.take(BATCH_CHARS_MAX, left);
           left -= pending.length;
@@ -157,11 +157,11 @@ export class InvocationsService implements OnApplicationShutdown {
   private async keep(batch: Batch): Promise<void> {
     const { job, invocations, calls } = batch;
     if (invocations.length > 0) {
-      await this.store.keep(invocations, job);
+      await this.invocationStore.keep(invocations, job);
       batch.invocations = [];
       for (const { serverId } of invocations) this.stored.add(serverId);
     }
-    if (calls.length > 0) await this.store.keepCalls(calls);
+    if (calls.length > 0) await this.invocationStore.keepCalls(calls);
   }
 
   private async batchOf(pending: PendingInvocation[]): Promise<Batch> {

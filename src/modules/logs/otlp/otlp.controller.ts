@@ -22,7 +22,7 @@ const EXPORT_BYTES_MAX = 1024 * 1024;
 @ApiServerName()
 @Controller('servers/:qualifiedName/otlp/v1/logs')
 export class OtlpController {
-  constructor(private readonly logs: RuntimeLogsService) {}
+  constructor(private readonly runtimeLogsService: RuntimeLogsService) {}
 
   /**
    * Send log records with an OpenTelemetry exporter. OTLP/HTTP, protobuf or JSON, also gzip, 1 MB unpacked. The records of
@@ -58,7 +58,7 @@ export class OtlpController {
     const body: unknown = isProtobuf
       ? decodeExport(await readBytes(request, { bytesMax: EXPORT_BYTES_MAX, isUnpacked: true }))
       : request.body;
-    const answer = await this.logs.takeExport(server, body);
+    const answer = await this.runtimeLogsService.takeExport(server, body);
     if (isProtobuf) response.type(PROTOBUF).send(encodeAnswer(answer));
     else response.json(answer);
   }

@@ -125,14 +125,17 @@ async function callerIds(tx: EntityManager, { caller }: InvocationQuery): Promis
 export class InvocationSearchRepository {
   private readonly slots: KeyedLimiter;
   private readonly cache = new RowCache<Partitions>(async () => {
-    const [oldestDay, indexes] = [await this.partitions.oldestDay(), await this.partitions.searchIndexes()];
+    const [oldestDay, indexes] = [
+      await this.partitionsRepository.oldestDay(),
+      await this.partitionsRepository.searchIndexes(),
+    ];
     const oldest = Math.min(yesterday(), oldestDay === null ? Infinity : Date.parse(oldestDay));
     return { oldest, indexed: indexes.filter(({ isValid }) => isValid) };
   });
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly partitions: PartitionsRepository,
+    private readonly partitionsRepository: PartitionsRepository,
     @Inject(Env) env: Env,
   ) {
     // Half of the pool at most, and a quarter of it for one server or connection.

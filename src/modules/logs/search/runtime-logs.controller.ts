@@ -19,7 +19,7 @@ export const serverNotFound = { status: 404, message: 'Server not found' };
 @ApiServerName()
 @Controller('servers/:qualifiedName/logs')
 export class RuntimeLogsController {
-  constructor(private readonly logs: RuntimeLogsService) {}
+  constructor(private readonly runtimeLogsService: RuntimeLogsService) {}
 
   /**
    * List recent invocations of a server. Each with its outcome, log lines and exceptions; newest first. Listed within
@@ -30,7 +30,7 @@ export class RuntimeLogsController {
   @ApiOkResponse({ type: RuntimeLogDto, example: runtimeLogExample })
   @ApiErrors(400, serverNotFound, { status: 504, message: 'The search took longer than 10 s: give a shorter range' })
   list(@TargetServer() server: ServerRef, @Query() query: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
-    return this.logs.list(server, query);
+    return this.runtimeLogsService.list(server, query);
   }
 
   /**
@@ -48,6 +48,6 @@ export class RuntimeLogsController {
     { status: 503, message: 'Too many log records are waiting to be written: send the same again in a few seconds' },
   )
   send(@TargetServer() server: ServerRef, @Body() body: unknown): Promise<AcceptedInvocationsDto> {
-    return this.logs.take(server, body);
+    return this.runtimeLogsService.take(server, body);
   }
 }

@@ -18,16 +18,16 @@ export class RuntimeLogsService {
   private readonly traceStarts = new TraceStartCache();
 
   constructor(
-    private readonly search: InvocationSearchRepository,
-    private readonly invocations: InvocationsService,
-    private readonly batches: LogBatchesService,
-    private readonly limits: AccountLimitsService,
+    private readonly invocationSearchRepository: InvocationSearchRepository,
+    private readonly invocationsService: InvocationsService,
+    private readonly logBatchesService: LogBatchesService,
+    private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
   /** The newest matching invocations, with all that this process recorded before. @throws SearchTooLongError, NoSlotError */
   async list(server: ServerRef, { limit = 20, ...query }: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
-    await this.invocations.settle();
-    const { invocations, ...totals } = await this.search.find(server.id, query, limit);
+    await this.invocationsService.settle();
+    const { invocations, ...totals } = await this.invocationSearchRepository.find(server.id, query, limit);
     return { invocations: invocations.map(toInvocationDto), ...totals };
   }
 
@@ -64,8 +64,8 @@ export class RuntimeLogsService {
   }
 
   private async record({ id, namespaceId }: ServerRef, parts: Invocation[]): Promise<void> {
-    await this.limits.require({ namespaceId }, { logBytesPerDay: 0 });
-    await this.batches.add(id, parts);
+    await this.accountLimitsService.require({ namespaceId }, { logBytesPerDay: 0 });
+    await this.logBatchesService.add(id, parts);
   }
 }
 

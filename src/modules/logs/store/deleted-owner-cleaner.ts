@@ -18,8 +18,8 @@ export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDest
 
   constructor(
     private readonly schedule: Schedule,
-    private readonly rows: InvocationsRepository,
-    private readonly partitions: PartitionsRepository,
+    private readonly invocationsRepository: InvocationsRepository,
+    private readonly partitionsRepository: PartitionsRepository,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -27,7 +27,11 @@ export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDest
       'clearing the logs of deleted servers and connections',
       SWEEP_EVERY_MS,
       async () => {
-        for (let owner = await this.rows.claimDeleted(); owner; owner = await this.rows.claimDeleted()) {
+        for (
+          let owner = await this.invocationsRepository.claimDeleted();
+          owner;
+          owner = await this.invocationsRepository.claimDeleted()
+        ) {
           await this.clear(owner);
           if (this.isStopping) return;
         }
@@ -45,13 +49,13 @@ export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDest
   }
 
   private async clear(owner: DeletedOwner): Promise<void> {
-    for (const { day } of await this.partitions.list()) {
+    for (const { day } of await this.partitionsRepository.list()) {
       let changed: number;
       do {
         if (this.isStopping) return;
-        changed = await this.rows.clear(owner, day);
+        changed = await this.invocationsRepository.clear(owner, day);
       } while (changed > 0);
     }
-    if (owner.isLast) await this.rows.forgetDeleted(owner);
+    if (owner.isLast) await this.invocationsRepository.forgetDeleted(owner);
   }
 }

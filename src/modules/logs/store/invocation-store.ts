@@ -50,8 +50,8 @@ export class InvocationStore {
   private overShare = 0;
 
   constructor(
-    private readonly rows: InvocationsRepository,
-    private readonly partitions: PartitionsRepository,
+    private readonly invocationsRepository: InvocationsRepository,
+    private readonly partitionsRepository: PartitionsRepository,
     private readonly env: Env,
     @Inject(LOG_EXPORT) private readonly logExport: LogExport | null,
     metrics: Metrics,
@@ -92,12 +92,14 @@ export class InvocationStore {
     const valid = await this.withinShare('servers', storable, ownerOf, tx);
     // In a transaction a savepoint keeps the rows before one that is rejected.
     const insert = (rows: Invocation[]) =>
-      tx ? tx.transaction((savepoint) => this.rows.insert(rows, job, savepoint)) : this.rows.insert(rows, job);
+      tx
+        ? tx.transaction((savepoint) => this.invocationsRepository.insert(rows, job, savepoint))
+        : this.invocationsRepository.insert(rows, job);
     const rejected = await this.insertValid(valid, insert, tx);
     if (valid.length < storable.length) {
       const kept = new Set(valid);
       const leftOut = storable.filter((part) => part.method != null && !kept.has(part));
-      await this.rows.countLeftOut(leftOut, tx);
+      await this.invocationsRepository.countLeftOut(leftOut, tx);
     }
     return { view: 'server', all: parts.length, storable: storable.length, valid, rejected };
   }
@@ -107,7 +109,7 @@ export class InvocationStore {
     const ownerOf = ({ connectionId }: ConnectionCall) => connectionId;
     const storable = this.storable(calls, ownerOf);
     const valid = await this.withinShare('connections', storable, ownerOf);
-    const rejected = await this.insertValid(valid, (rows) => this.rows.insertCalls(rows));
+    const rejected = await this.insertValid(valid, (rows) => this.invocationsRepository.insertCalls(rows));
     await this.conclude({ view: 'connection', all: calls.length, storable: storable.length, valid, rejected });
   }
 
@@ -162,7 +164,7 @@ export class InvocationStore {
     }
     const { accountLimits, sharedLogBytesPerDay } = this.env;
     const limits = { share: accountLimits.logBytesPerDay, shared: sharedLogBytesPerDay };
-    const full = await this.rows.charge(table, bytes, limits, tx);
+    const full = await this.invocationsRepository.charge(table, bytes, limits, tx);
     return full.size === 0 ? parts : parts.filter((part) => !full.has(ownerOf(part)));
   }
 
@@ -194,7 +196,7 @@ export class InvocationStore {
       await insert(parts);
     } catch (error) {
       if (codeOf(error) !== NO_PARTITION) throw error;
-      for (const day of new Set(parts.map(({ id }) => dayOfId(id)))) await this.partitions.make(day, tx);
+      for (const day of new Set(parts.map(({ id }) => dayOfId(id)))) await this.partitionsRepository.make(day, tx);
       await insert(parts);
     }
   }

@@ -56,8 +56,8 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
 
   constructor(
     private readonly schedule: Schedule,
-    private readonly partitions: PartitionsRepository,
-    private readonly rows: InvocationsRepository,
+    private readonly partitionsRepository: PartitionsRepository,
+    private readonly invocationsRepository: InvocationsRepository,
     private readonly env: Env,
     @InjectDataSource() private readonly database: DataSource,
   ) {}
@@ -71,7 +71,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     this.isStopping = true;
     const { processID } = (this.client ?? {}) as { processID?: number };
     if (processID === undefined) return;
-    await this.partitions.cancel(processID).catch((error: unknown) => {
+    await this.partitionsRepository.cancel(processID).catch((error: unknown) => {
       this.logger.debug({ msg: 'the maintenance of the log partitions was not cancelled', err: error });
     });
   }
@@ -79,14 +79,15 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
   /** Does the work that is due. @param now for tests */
   async run(now = Date.now()): Promise<void> {
     if (this.isStopping) return;
-    for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1) await this.partitions.make(dayOf(now + ahead * DAY_MS));
+    for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1)
+      await this.partitionsRepository.make(dayOf(now + ahead * DAY_MS));
     const old = await deletionTime(this.database);
-    if (old) await this.rows.forgetCharges(old);
+    if (old) await this.invocationsRepository.forgetCharges(old);
     await this.alone(async (client) => {
       await this.dropSurplus(now, client);
-      await this.rows.forgetHours((await this.partitions.oldestDay()) ?? dayOf(now));
-      const indexes = await this.partitions.searchIndexes();
-      for (const partition of await this.partitions.list()) {
+      await this.invocationsRepository.forgetHours((await this.partitionsRepository.oldestDay()) ?? dayOf(now));
+      const indexes = await this.partitionsRepository.searchIndexes();
+      for (const partition of await this.partitionsRepository.list()) {
         if (this.isStopping) return;
         const indexesOfDay = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
         if (partition.attached) await this.buildIndexes(partition, indexesOfDay, client, now);
@@ -108,7 +109,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     const settings = { ...UNLIMITED, lock_timeout: LOCK_TIMEOUT_MS };
     try {
       this.client = await openClient(this.env.databaseUrl ?? '', 'slipway logs', settings);
-      if (!(await this.partitions.tryLock(MAINTENANCE_LOCK, this.client))) return false;
+      if (!(await this.partitionsRepository.tryLock(MAINTENANCE_LOCK, this.client))) return false;
       await work(this.client);
       return true;
     } catch (error) {
@@ -128,22 +129,23 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     client: Client,
     now: number,
   ): Promise<void> {
-    for (const index of existing) if (!index.isValid) await this.partitions.dropIndex(index, client);
+    for (const index of existing) if (!index.isValid) await this.partitionsRepository.dropIndex(index, client);
     const valid = existing.filter(({ isValid }) => isValid);
     const start = Date.parse(partition.day);
     const end = start + DAY_MS;
     if (end + DAY_GRACE_MS <= now) {
       const parts = valid.filter(({ from, to }) => from !== start || to !== end);
-      if (parts.length === valid.length) await this.partitions.buildIndex(partition, { from: start, to: end }, client);
-      for (const index of parts) await this.partitions.dropIndex(index, client);
+      if (parts.length === valid.length)
+        await this.partitionsRepository.buildIndex(partition, { from: start, to: end }, client);
+      for (const index of parts) await this.partitionsRepository.dropIndex(index, client);
       return;
     }
     // The past part of an open day that has no index.
     const next = { from: Math.max(start, ...valid.map(({ to }) => to)), to: Math.min(end, now - PART_GRACE_MS) };
     if (next.to <= next.from) return;
     const enough = Math.max(PART_ROWS, Math.ceil(partition.rows / PARTS));
-    const count = await this.partitions.countRows(partition, next, enough, client);
-    if (count >= enough) await this.partitions.buildIndex(partition, next, client);
+    const count = await this.partitionsRepository.countRows(partition, next, enough, client);
+    if (count >= enough) await this.partitionsRepository.buildIndex(partition, next, client);
   }
 
   /** The days that go. */
@@ -151,12 +153,12 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     const { logRetentionDays, logRetentionGb } = this.env;
     const old = await deletionTime(this.database);
     const oldest = old && dayOf(old.getTime() - (logRetentionDays - 1) * DAY_MS);
-    return surplusOf(await this.partitions.list(), dayOf(now), oldest, logRetentionGb * GB);
+    return surplusOf(await this.partitionsRepository.list(), dayOf(now), oldest, logRetentionGb * GB);
   }
 
   private async dropSurplus(now: number, client: Client): Promise<void> {
     for (const partition of await this.surplus(now)) {
-      await this.partitions.drop(partition, client);
+      await this.partitionsRepository.drop(partition, client);
       const megabytes = Math.round(partition.bytes / 1024 ** 2);
       this.logger.log(`the log of ${partition.day} was dropped (${megabytes} MB)`);
     }

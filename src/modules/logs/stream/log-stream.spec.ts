@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { until } from '../../../../test/support/until.js';
@@ -66,7 +66,7 @@ describe('a log stream that fails', () => {
   };
 
   verifies('runtime-log:stream:end', 'occupies no slot, whether it failed before its start or later', async () => {
-    const streams = new LogStreams(empty, {} as PubSub, new HeldByKeys(), {
+    const streams = new LogStreams(empty, {} as PubSub, new RevocationRegistry(), {
       gauge: () => undefined,
     } as unknown as Metrics);
     const follow = (broken: Partial<ServerResponse>) =>

@@ -19,8 +19,8 @@ const rule: AccessRule = { scope: 'servers:read', ...ownServerOrNone };
 @Controller('servers/:qualifiedName/logs/stream')
 export class LogStreamsController {
   constructor(
-    private readonly streams: LogStreams,
-    private readonly access: AccessService,
+    private readonly logStreams: LogStreams,
+    private readonly accessService: AccessService,
   ) {}
 
   /**
@@ -43,9 +43,9 @@ export class LogStreamsController {
     const last = request.headers['last-event-id'];
     const after = typeof last === 'string' && isUUID(last) ? last.toLowerCase() : undefined;
     const check = async () => {
-      const caller = await this.access.authenticate(request);
-      await this.access.authorize(caller, rule, { owner: String(request.params.qualifiedName) });
+      const caller = await this.accessService.authenticate(request);
+      await this.accessService.authorize(caller, rule, { owner: String(request.params.qualifiedName) });
     };
-    this.streams.follow({ serverId: server.id, accountId, keyId, query, limit, after, check }, response);
+    this.logStreams.follow({ serverId: server.id, accountId, keyId, query, limit, after, check }, response);
   }
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { TooManyError } from '../../../platform/errors/domain-error.js';
 import { EventStreams, type StreamOwner } from '../../../platform/http/event-stream.js';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
@@ -21,12 +21,12 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
   private readonly streams: EventStreams<LogStream>;
 
   constructor(
-    private readonly search: InvocationSearchRepository,
+    private readonly invocationSearchRepository: InvocationSearchRepository,
     private readonly pubSub: PubSub,
-    held: HeldByKeys,
+    revocationRegistry: RevocationRegistry,
     metrics: Metrics,
   ) {
-    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, held);
+    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, revocationRegistry);
     metrics.gauge('slipway_log_streams', 'Listeners that follow runtime logs.', () => this.size);
   }
 
@@ -51,7 +51,7 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
 
   /** @throws TooManyError */
   follow(following: Following, response: ServerResponse): void {
-    const stream = new LogStream(this.search, following, response);
+    const stream = new LogStream(this.invocationSearchRepository, following, response);
     if (this.streams.start(stream, following, response)) return;
     throw new TooManyError('Too many logs are followed already: close one of the streams first', 5);
   }

@@ -20,29 +20,29 @@ export class SetupLinksService implements OnModuleInit {
   private pageOwners!: Partial<Record<string, SetupPageOwner<unknown>>>;
 
   constructor(
-    private readonly keys: ApiKeysService,
-    private readonly signed: SignedUrls,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly signedUrls: SignedUrls,
     private readonly env: Env,
     private readonly tuning: Tuning,
-    private readonly modules: ModuleRef,
+    private readonly moduleRef: ModuleRef,
   ) {}
 
   onModuleInit(): void {
     // Only the API has pages.
-    if (this.env.roles.includes('api')) this.pageOwners = partsOf(this.modules, pageOwners);
+    if (this.env.roles.includes('api')) this.pageOwners = partsOf(this.moduleRef, pageOwners);
   }
 
   /** A link that opens for the time of an authorization at least. */
   url({ kind, id, epoch, holder: { accountId, keyId, loginsEpoch } }: SetupLink): string {
     const epochs = loginsEpoch === undefined ? epoch : `${epoch}.${loginsEpoch}`;
     const path = `/setup/${kind}/${id}/${epochs}/${accountId}/${keyId}`;
-    return this.signed.sign(path, (2 * this.tuning.oauthSetupTtlMs) / 1000);
+    return this.signedUrls.sign(path, (2 * this.tuning.oauthSetupTtlMs) / 1000);
   }
 
   /** {@link url} that opens only in a browser that is signed in as the holder. */
   async personUrl(link: SetupLink): Promise<string> {
     // A link for a disabled account opens nowhere, and its epoch is over when the account is enabled again.
-    const { loginsEpoch } = (await this.keys.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };
+    const { loginsEpoch } = (await this.apiKeysService.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };
     return this.url({ ...link, holder: { ...link.holder, loginsEpoch } });
   }
 
@@ -55,10 +55,10 @@ export class SetupLinksService implements OnModuleInit {
     { accountId, keyId, loginsEpoch = Infinity }: LinkHolder,
     mayUse: (person: Person) => Promise<boolean>,
   ): Promise<boolean> {
-    const person = await this.keys.callerOf(accountId);
+    const person = await this.apiKeysService.callerOf(accountId);
     // A smaller epoch of the account is one that was read before the link was made.
     if (person === null || person.loginsEpoch > loginsEpoch) return false;
-    return (await this.keys.liveAmong([keyId])).has(keyId) && mayUse(person);
+    return (await this.apiKeysService.liveAmong([keyId])).has(keyId) && mayUse(person);
   }
 
   /**
@@ -69,7 +69,7 @@ export class SetupLinksService implements OnModuleInit {
    */
   verify(path: string, query: { expires?: unknown; signature?: unknown }): [SetupPageOwner<unknown>, SetupLink] {
     try {
-      if (!this.signed.opens(`/setup/${path}`, query)) throw SetupPageError.unknownLink();
+      if (!this.signedUrls.opens(`/setup/${path}`, query)) throw SetupPageError.unknownLink();
     } catch (error) {
       if (!(error instanceof ForbiddenError)) throw error;
       throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();

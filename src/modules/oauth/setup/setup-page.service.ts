@@ -26,8 +26,8 @@ export interface AuthorizationOffer {
 @Injectable()
 export class SetupPageService {
   constructor(
-    private readonly authorizations: AuthorizationsService,
-    private readonly clients: OAuthClientsService,
+    private readonly authorizationsService: AuthorizationsService,
+    private readonly oauthClientsService: OAuthClientsService,
     private readonly env: Env,
   ) {}
 
@@ -37,7 +37,7 @@ export class SetupPageService {
     if (!request) return this.valuesForm(form);
     try {
       const client = await this.clientRequest(owner, request);
-      const target = await this.authorizations.preview(owner, request);
+      const target = await this.authorizationsService.preview(owner, request);
       const title = form.title ?? target.resourceName ?? undefined;
       if (client.state !== 'unneeded') return this.clientForm({ ...form, title }, client);
       const { fields: _fields, ...page } = form;
@@ -74,7 +74,7 @@ export class SetupPageService {
         }
         client = submitted.client;
       }
-      return await this.authorizations.start(owner, request, client, cookie, holder);
+      return await this.authorizationsService.start(owner, request, client, cookie, holder);
     } catch (error) {
       return { view: await this.formAfter(offer, error), status: 200 };
     }
@@ -119,16 +119,16 @@ export class SetupPageService {
 
   /** Registers nothing, so the authorization server may still turn out to need a client. @throws OAuthSetupError */
   private async clientRequest(owner: CredentialOwner, request: BeginAuthorization): Promise<ClientRequest> {
-    const { server } = await this.authorizations.preview(owner, request);
+    const { server } = await this.authorizationsService.preview(owner, request);
     const clientRequest = await this.clientRequestAt(owner, server.issuer);
     if (request.oauth?.clientId !== undefined) return { ...clientRequest, state: 'unneeded' };
-    const isUnneeded = clientRequest.state === 'lacking' && (await this.clients.isObtainable(server));
+    const isUnneeded = clientRequest.state === 'lacking' && (await this.oauthClientsService.isObtainable(server));
     return isUnneeded ? { ...clientRequest, state: 'unneeded' } : clientRequest;
   }
 
   private async clientRequestAt(owner: CredentialOwner, issuer: string): Promise<ClientRequest> {
-    const { redirectUri } = this.clients;
-    const client = await this.clients.preregistered(owner, issuer);
+    const { redirectUri } = this.oauthClientsService;
+    const client = await this.oauthClientsService.preregistered(owner, issuer);
     const state = client === null ? 'lacking' : client.refusedAt === null ? 'given' : 'refused';
     return { issuer, redirectUri, state };
   }

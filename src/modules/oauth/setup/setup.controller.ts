@@ -40,11 +40,11 @@ import type { SetupAnswer, SetupLink, SetupPageOwner, SetupView } from './setup.
 @Controller()
 export class SetupController {
   constructor(
-    private readonly links: SetupLinksService,
-    private readonly authorizations: AuthorizationsService,
+    private readonly setupLinksService: SetupLinksService,
+    private readonly authorizationsService: AuthorizationsService,
     private readonly env: Env,
-    private readonly bodies: BodyBudget,
-    private readonly sessions: SessionsService,
+    private readonly bodyBudget: BodyBudget,
+    private readonly sessionsService: SessionsService,
   ) {}
 
   /** Shows the page of a link, and binds the browser to it. Changes nothing else. */
@@ -57,7 +57,7 @@ export class SetupController {
     @Res() response: Response,
   ): Promise<void> {
     requireOwnHost(request, this.env);
-    const [pageOwner, link] = this.links.verify(path.join('/'), query);
+    const [pageOwner, link] = this.setupLinksService.verify(path.join('/'), query);
     const row = await this.open(pageOwner, link);
     if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
     const view = await pageOwner.view(row);
@@ -81,8 +81,8 @@ export class SetupController {
   ): Promise<void> {
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
-    const [pageOwner, link] = this.links.verify(path.join('/'), query);
-    this.bodies.admitStranger(request, response);
+    const [pageOwner, link] = this.setupLinksService.verify(path.join('/'), query);
+    this.bodyBudget.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
     const row = await this.open(pageOwner, link);
     if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
@@ -108,7 +108,7 @@ export class SetupController {
   async callback(@Query() query: CallbackQueryDto, @Req() request: Request, @Res() response: Response): Promise<void> {
     try {
       const cookieOf = (id: string) => readCookie(this.env, request.headers.cookie, id);
-      const { view, linkId } = await this.authorizations.complete(query, cookieOf);
+      const { view, linkId } = await this.authorizationsService.complete(query, cookieOf);
       this.finish(request, response, { id: linkId }, { view, status: 200 });
     } catch (error) {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
@@ -121,7 +121,7 @@ export class SetupController {
   /** The target of a link. @throws SetupPageError also if its holder can no longer use it */
   private async open(pageOwner: SetupPageOwner<unknown>, link: SetupLink): Promise<unknown> {
     const row = await pageOwner.open(link);
-    const isOpen = await this.links.isOpenTo(link.holder, (person) => pageOwner.mayUse(row, person));
+    const isOpen = await this.setupLinksService.isOpenTo(link.holder, (person) => pageOwner.mayUse(row, person));
     if (!isOpen) throw SetupPageError.usedLink();
     return row;
   }
@@ -134,7 +134,7 @@ export class SetupController {
    */
   private async isPersonOf({ holder }: SetupLink, request: Request): Promise<boolean> {
     if (holder.loginsEpoch === undefined) return true;
-    const person = await this.sessions.current(request);
+    const person = await this.sessionsService.current(request);
     // eslint-disable-next-line no-restricted-syntax -- The account that was asked: it has no right to a thing by that.
     if (person && person.accountId !== holder.accountId) throw SetupPageError.otherPerson(person, this.env);
     return person !== null;
@@ -161,7 +161,7 @@ export class SetupController {
     { status = 200, link }: { status?: number; link?: SetupLink },
   ): void {
     const epoch = 'epoch' in view ? view.epoch : undefined;
-    const action = link && epoch !== undefined ? this.links.url({ ...link, epoch }) : undefined;
+    const action = link && epoch !== undefined ? this.setupLinksService.url({ ...link, epoch }) : undefined;
     const token = () => formToken(this.env, request, response);
     sendPage(response, setupPage(this.env, view, token, action), status);
   }

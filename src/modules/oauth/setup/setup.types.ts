@@ -1,6 +1,6 @@
 import { ANONYMOUS, type Person } from '../../auth/access.types.js';
 import { covers } from '../../auth/visible-servers.access.js';
-import { isGuest } from '../../../platform/http/held-by-keys.js';
+import { isGuest } from '../../../platform/http/revocation-registry.js';
 import type { ErrorReader } from '../../../platform/errors/domain-error.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../../mcp/oauth/discovery.js';
 

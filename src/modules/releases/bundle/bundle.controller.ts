@@ -14,9 +14,9 @@ import { ReleaseFiles } from '../release-files.js';
 @Controller('servers/:qualifiedName/download')
 export class BundleController {
   constructor(
-    private readonly releases: ReleasesRepository,
-    private readonly files: ReleaseFiles,
-    private readonly servers: ServersService,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releaseFiles: ReleaseFiles,
+    private readonly serversService: ServersService,
   ) {}
 
   /** Download the bundle of a server. Returns that of the current release, or else of the latest successful release with a bundle. */
@@ -34,8 +34,8 @@ export class BundleController {
     @Req() { grant: { caller, isSigned } }: GrantedRequest,
     @Res() response: Response,
   ): Promise<void> {
-    if (!isSigned) await this.servers.requireWhole(caller, server);
-    const bundle = await this.releases.findBundle(server.id);
+    if (!isSigned) await this.serversService.requireWhole(caller, server);
+    const bundle = await this.releasesRepository.findBundle(server.id);
     const etag = `"${bundle.hash}"`;
     const validators = {
       etag,
@@ -53,6 +53,6 @@ export class BundleController {
       'content-disposition': `attachment; filename="${server.slug}.mcpb"`,
     };
     if (response.req.method === 'HEAD') response.set(described).end();
-    else await this.files.sendBundle(bundle, response, () => response.set(described));
+    else await this.releaseFiles.sendBundle(bundle, response, () => response.set(described));
   }
 }

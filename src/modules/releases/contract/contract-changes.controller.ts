@@ -15,8 +15,8 @@ import { ReleaseContracts } from './release-contracts.js';
 @Controller('servers/:qualifiedName/changes')
 export class ContractChangesController {
   constructor(
-    private readonly contracts: ReleaseContracts,
-    private readonly servers: ServersService,
+    private readonly releaseContracts: ReleaseContracts,
+    private readonly serversService: ServersService,
   ) {}
 
   /**
@@ -32,7 +32,7 @@ export class ContractChangesController {
     @CurrentCaller() caller: Caller,
     @Query() query: PageQueryDto,
   ): Promise<ContractVersionListDto> {
-    if (server.visibility === 'private') await this.servers.requireWhole(caller, server);
-    return this.contracts.list(server, query);
+    if (server.visibility === 'private') await this.serversService.requireWhole(caller, server);
+    return this.releaseContracts.list(server, query);
   }
 }

@@ -20,13 +20,13 @@ const VERSIONS_MAX = 500;
 @Injectable()
 export class ReleaseContracts {
   constructor(
-    @InjectRepository(ReleaseContract) private readonly contracts: Repository<ReleaseContract>,
-    private readonly servers: ServerReleasesService,
+    @InjectRepository(ReleaseContract) private readonly releaseContractRepository: Repository<ReleaseContract>,
+    private readonly serverReleasesService: ServerReleasesService,
   ) {}
 
   /** Compares a snapshot with the current release of its server. */
   async compare(serverId: string, snapshot: ServerSnapshot): Promise<ContractComparison> {
-    return compareContracts(await this.servers.currentOf(serverId), snapshot);
+    return compareContracts(await this.serverReleasesService.currentOf(serverId), snapshot);
   }
 
   /** Stores a version, in the transaction that makes it current. */
@@ -61,9 +61,14 @@ export class ReleaseContracts {
   /** One page of versions, newest first. */
   async list(server: ServerRef, query: PageQueryDto): Promise<ContractVersionListDto> {
     const where = { serverId: server.id };
-    const { offset, pagination } = pageOf(query, await this.contracts.countBy(where));
+    const { offset, pagination } = pageOf(query, await this.releaseContractRepository.countBy(where));
     if (offset === null) return { versions: [], pagination };
-    const rows = await this.contracts.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
+    const rows = await this.releaseContractRepository.find({
+      where,
+      order: { seq: 'DESC' },
+      skip: offset,
+      take: pagination.pageSize,
+    });
     const versions = rows.map(({ releaseId, previousReleaseId, foundBy, at, hash, summary, changeCount, changes }) => {
       const shown = { releaseId, previousReleaseId, foundBy, hash, summary, changeCount, changes };
       return { ...shown, at: at.toISOString() };

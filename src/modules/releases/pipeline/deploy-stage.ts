@@ -40,10 +40,10 @@ interface Checked {
 @Injectable()
 export class DeployStage implements ReleaseStage {
   constructor(
-    private readonly files: ReleaseFiles,
+    private readonly releaseFiles: ReleaseFiles,
     private readonly egress: Egress,
-    private readonly modules: ModuleChecks,
-    private readonly runtime: Hosting,
+    private readonly moduleChecks: ModuleChecks,
+    private readonly hosting: Hosting,
   ) {}
 
   async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
@@ -63,7 +63,7 @@ export class DeployStage implements ReleaseStage {
         return { lines: [info(`External server at ${origin}${pathname}`)] };
       }
       case 'stdio': {
-        const { serverInfo, runtime } = await this.files.readBundle(release.id);
+        const { serverInfo, runtime } = await this.releaseFiles.readBundle(release.id);
         const line = info(`Bundle ${serverInfo.name} ${serverInfo.version}, run by ${runtime}`);
         if (release.runtime === null || release.runtime === runtime) return { lines: [line] };
         const message = `It was published with the runtime ${release.runtime}, but its manifest says ${runtime}: the manifest counts.`;
@@ -75,10 +75,10 @@ export class DeployStage implements ReleaseStage {
   }
 
   private async checkModule({ id, hosting, configSchema }: Release, lease: ReleaseLease): Promise<Checked> {
-    const whyNot = await this.runtime.whyNot('worker');
+    const whyNot = await this.hosting.whyNot('worker');
     const leaving = new AbortController();
     try {
-      const check = this.files.withFile(id, 'module', (path) => this.modules.check(path, leaving.signal));
+      const check = this.releaseFiles.withFile(id, 'module', (path) => this.moduleChecks.check(path, leaving.signal));
       const facts = await lease.whileHeld(check);
       if (whyNot !== null) {
         throw new HostingUnavailableError(

@@ -10,18 +10,20 @@ import { ReleaseSwitch } from '../release-switch.js';
 @Injectable()
 export class PublishStage implements ReleaseStage {
   constructor(
-    private readonly servers: ServerReleasesService,
+    private readonly serverReleasesService: ServerReleasesService,
     private readonly releaseSwitch: ReleaseSwitch,
-    private readonly urls: ServerUrlsService,
+    private readonly serverUrlsService: ServerUrlsService,
   ) {}
 
   async run({ serverId, snapshot }: Release): Promise<StageOutcome> {
     if (!snapshot) throw new Error('A release reaches its last stage with a snapshot');
     const compared = await this.releaseSwitch.compare(serverId, snapshot);
     const { previousReleaseId: previous, changes } = compared;
-    const names = await this.servers.namesOf(serverId);
-    const isRemote = this.urls.remoteTypes.includes(snapshot.type);
-    const where = isRemote ? this.urls.run(names.slug) : `download it from ${this.urls.record(names)}/download`;
+    const names = await this.serverReleasesService.namesOf(serverId);
+    const isRemote = this.serverUrlsService.remoteTypes.includes(snapshot.type);
+    const where = isRemote
+      ? this.serverUrlsService.run(names.slug)
+      : `download it from ${this.serverUrlsService.record(names)}/download`;
     return {
       change: { status: 'SUCCESS' },
       lines: [

@@ -39,11 +39,11 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   isStopping = false;
 
   constructor(
-    private readonly releases: ReleasesRepository,
-    private readonly leases: ReleaseLeases,
-    private readonly stages: ReleaseStages,
-    private readonly slots: ReleaseSlotsRepository,
-    private readonly queue: ReleasesQueue,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releaseLeases: ReleaseLeases,
+    private readonly releaseStages: ReleaseStages,
+    private readonly releaseSlotsRepository: ReleaseSlotsRepository,
+    private readonly releasesQueue: ReleasesQueue,
     private readonly pubSub: PubSub,
     metrics: Metrics,
   ) {
@@ -63,7 +63,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     await Promise.allSettled(
       [...this.running].map(async ([releaseId, lease]) => {
         const attempt = await lease.handBack();
-        if (attempt !== null) this.queue.enqueue({ releaseId, attempt });
+        if (attempt !== null) this.releasesQueue.enqueue({ releaseId, attempt });
       }),
     );
   }
@@ -76,17 +76,21 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
    */
   async run(releaseId: string, attempt: number): Promise<void> {
     const claim = { releaseId, attempt, holder: randomUUID() };
-    const names = await this.slots.take(claim);
+    const names = await this.releaseSlotsRepository.take(claim);
     if (names === null) return;
-    const lease = this.leases.begin(claim);
+    const lease = this.releaseLeases.begin(claim);
     this.running.set(releaseId, lease);
     let stage: Stage = 'deploy';
     try {
       for (;;) {
-        const release = await this.releases.findWith(releaseId, ['serverCard', 'sealedScanCredentials', 'snapshot']);
+        const release = await this.releasesRepository.findWith(releaseId, [
+          'serverCard',
+          'sealedScanCredentials',
+          'snapshot',
+        ]);
         if (!release) throw new LeaseLostError();
         stage = release.stage;
-        const outcome = await lease.whileHeld(this.stages.run(release, lease));
+        const outcome = await lease.whileHeld(this.releaseStages.run(release, lease));
         if (!(await this.conclude(lease, stage, outcome, names))) return;
       }
     } catch (error) {
@@ -102,7 +106,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private async startNext(accountId: string): Promise<void> {
     if (this.isStopping) return;
     try {
-      for (const job of await this.slots.endWaits(accountId)) this.queue.enqueue(job);
+      for (const job of await this.releaseSlotsRepository.endWaits(accountId)) this.releasesQueue.enqueue(job);
     } catch (error) {
       this.logger.debug({ msg: 'waiting releases were not enqueued', err: error });
     }
@@ -156,15 +160,15 @@ const HANDOVER_MS = 100;
 /** Runs the pipeline of one release per job. */
 @Processor(RELEASES_QUEUE, { concurrency: CONCURRENCY })
 export class ReleasesProcessor extends WorkerHost {
-  constructor(private readonly pipeline: ReleasePipeline) {
+  constructor(private readonly releasePipeline: ReleasePipeline) {
     super();
   }
 
   async process(job: Job<RunReleaseJob>, token?: string): Promise<void> {
-    if (this.pipeline.isStopping) {
+    if (this.releasePipeline.isStopping) {
       await job.moveToDelayed(Date.now() + HANDOVER_MS, token);
       throw new DelayedError();
     }
-    await this.pipeline.run(job.data.releaseId, job.data.attempt);
+    await this.releasePipeline.run(job.data.releaseId, job.data.attempt);
   }
 }

@@ -12,19 +12,19 @@ import { ScanStage } from './scan-stage.js';
 @Injectable()
 export class MetadataStage implements ReleaseStage {
   constructor(
-    private readonly servers: ServerReleasesService,
-    private readonly icons: ServerIconsService,
+    private readonly serverReleasesService: ServerReleasesService,
+    private readonly serverIconsService: ServerIconsService,
   ) {}
 
   async run({ serverId, snapshot, upstreamUrl }: Release): Promise<StageOutcome> {
     const info = snapshot?.serverInfo ?? {};
-    await this.icons.adopt(serverId, info.icons, upstreamUrl);
-    const filled = await this.servers.emptyFields(serverId, info);
+    await this.serverIconsService.adopt(serverId, info.icons, upstreamUrl);
+    const filled = await this.serverReleasesService.emptyFields(serverId, info);
     const names = Object.keys(filled);
     const message = names.length === 0 ? 'Nothing to fill in' : `Filled in from the server: ${names.join(', ')}`;
     return {
       lines: [{ stage: 'metadata', level: 'info', message }],
-      inTransaction: (tx) => this.servers.fillIn(serverId, filled, tx),
+      inTransaction: (tx) => this.serverReleasesService.fillIn(serverId, filled, tx),
     };
   }
 }
@@ -34,8 +34,13 @@ export class MetadataStage implements ReleaseStage {
 export class ReleaseStages {
   private readonly byName: Record<Stage, ReleaseStage>;
 
-  constructor(deploy: DeployStage, scan: ScanStage, metadata: MetadataStage, publish: PublishStage) {
-    this.byName = { deploy, scan, metadata, publish };
+  constructor(
+    deployStage: DeployStage,
+    scanStage: ScanStage,
+    metadataStage: MetadataStage,
+    publishStage: PublishStage,
+  ) {
+    this.byName = { deploy: deployStage, scan: scanStage, metadata: metadataStage, publish: publishStage };
   }
 
   /** Runs the current stage of a release. */

@@ -5,7 +5,7 @@ import { Env } from '../../../config/env.js';
 import { Tuning } from '../../../config/tuning.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
 import { ReleaseSlotsRepository } from './release-slots.repository.js';
@@ -26,10 +26,10 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly releases: ReleasesRepository,
-    private readonly logs: ReleaseLogRepository,
-    private readonly slots: ReleaseSlotsRepository,
-    private readonly queue: ReleasesQueue,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releaseLogsRepository: ReleaseLogsRepository,
+    private readonly releaseSlotsRepository: ReleaseSlotsRepository,
+    private readonly releasesQueue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     private readonly env: Env,
@@ -43,27 +43,27 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
 
   /** Deletes releases beyond the retention. Their files go with {@link BlobSweeper}. */
   async removeOld(): Promise<void> {
-    const deleted = await this.releases.deleteOld(this.tuning.releaseKeep, this.env.releaseKeepDays);
+    const deleted = await this.releasesRepository.deleteOld(this.tuning.releaseKeep, this.env.releaseKeepDays);
     if (deleted > 0) this.logger.log(`${deleted} old releases were deleted`);
   }
 
   private async sweep(): Promise<void> {
     await this.finish(
-      (tx) => this.releases.failUnrecoverable(RECOVERIES_MAX, tx),
+      (tx) => this.releasesRepository.failUnrecoverable(RECOVERIES_MAX, tx),
       `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it happens again.`,
     );
     // Where a worker died or a job was lost, the pipeline continues with the stage it was in. A release without a holder
     // may only be waiting in a busy queue, so it causes no warning.
-    const restarted = await this.releases.startNextAttempts();
-    for (const { id, attempt } of restarted) this.queue.enqueue({ releaseId: id, attempt });
+    const restarted = await this.releasesRepository.startNextAttempts();
+    for (const { id, attempt } of restarted) this.releasesQueue.enqueue({ releaseId: id, attempt });
     const died = restarted.filter(({ wasHeld }) => wasHeld).length;
     if (died > 0) this.logger.warn(`${died} releases lost their worker and start again`);
     // A worker may have died before it enqueued the next releases of its account.
-    for (const account of await this.slots.waitingAccounts()) {
-      for (const job of await this.slots.endWaits(account)) this.queue.enqueue(job);
+    for (const account of await this.releaseSlotsRepository.waitingAccounts()) {
+      for (const job of await this.releaseSlotsRepository.endWaits(account)) this.releasesQueue.enqueue(job);
     }
     await this.finish(
-      (tx) => this.releases.timeOutAuthorization(tx),
+      (tx) => this.releasesRepository.timeOutAuthorization(tx),
       'Nobody authorized in time. Resume the release to get a new link: POST …/releases/latest/resume.',
     );
   }
@@ -72,7 +72,8 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
   private async finish(end: (tx: EntityManager) => Promise<ExpiredRelease[]>, message: string): Promise<void> {
     const rows = await this.database.transaction(async (tx) => {
       const ended = await end(tx);
-      for (const { id, stage } of ended) await this.logs.append(id, [{ stage, level: 'error', message }], tx);
+      for (const { id, stage } of ended)
+        await this.releaseLogsRepository.append(id, [{ stage, level: 'error', message }], tx);
       return ended;
     });
     for (const { id } of rows) this.pubSub.publish('releases.changed', { id });

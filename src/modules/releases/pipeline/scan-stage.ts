@@ -21,24 +21,24 @@ import {
 @Injectable()
 export class ScanStage implements ReleaseStage {
   constructor(
-    private readonly servers: ServerReleasesService,
-    private readonly external: ExternalScan,
-    private readonly bundles: BundleScan,
-    private readonly hosted: HostedScan,
+    private readonly serverReleasesService: ServerReleasesService,
+    private readonly externalScan: ExternalScan,
+    private readonly bundleScan: BundleScan,
+    private readonly hostedScan: HostedScan,
   ) {}
 
   async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
     switch (release.type) {
       case 'external_shttp': {
-        const result = await this.external.run(release, lease);
+        const result = await this.externalScan.run(release, lease);
         return 'facts' in result ? this.evaluate(release, result.facts, result.source) : result.outcome;
       }
       case 'stdio': {
-        const result = await this.bundles.run(release, lease, release.sealedScanCredentials);
+        const result = await this.bundleScan.run(release, lease, release.sealedScanCredentials);
         return 'facts' in result ? this.evaluate(release, result.facts, result.source) : result.outcome;
       }
       case 'hosted_shttp': {
-        const result = await this.hosted.run(release, lease);
+        const result = await this.hostedScan.run(release, lease);
         if ('outcome' in result) return result.outcome;
         const { facts, source, mcpPath } = result;
         const { stateful: isStateful = false, hasAuthAdapter = false } = release.hosting ?? {};
@@ -61,7 +61,7 @@ export class ScanStage implements ReleaseStage {
     const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
       // A sound manifest proves nothing about the code of a bundle.
       const scanPassed = hasPassed && source === 'files' ? null : hasPassed;
-      if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, scanPassed, tx);
+      if (!hasPassed || source !== 'claims') await this.serverReleasesService.setScan(release.serverId, scanPassed, tx);
     };
     const lines = [summary(facts, source), ...warnings.slice(0, FINDINGS_MAX).map(warningLine)];
     return hasPassed

@@ -13,7 +13,7 @@ import { FileLostError, ReleaseFiles } from '../release-files.js';
 import { Release, type LogLevel, type LogLine } from '../release.entity.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
-import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ProgramSettingsService } from '../../servers/settings/program-settings.service.js';
 
 /** Lines a module may print while it is scanned; the rest is dropped. */
@@ -42,7 +42,7 @@ export class ScanTraces {
   private writing: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly logs: ReleaseLogRepository,
+    private readonly releaseLogsRepository: ReleaseLogsRepository,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -65,10 +65,10 @@ export class ScanTraces {
     if (written.length === 0) return;
     this.writing = this.writing.then(async () => {
       try {
-        await this.logs.append(ref.id, written);
+        await this.releaseLogsRepository.append(ref.id, written);
         this.pubSub.publish('releases.changed', { id: ref.id });
       } catch (error) {
-        const names = await this.logs.namesOf(ref.id);
+        const names = await this.releaseLogsRepository.namesOf(ref.id);
         const msg = 'the output of a module during its scan is lost';
         this.logger.warn({ msg, releaseId: ref.id, ...names, err: error });
       }
@@ -80,19 +80,19 @@ export class ScanTraces {
 @Injectable()
 export class ReleasePrograms implements ProgramOwner {
   constructor(
-    @InjectRepository(Release) private readonly releases: Repository<Release>,
-    private readonly files: ReleaseFiles,
-    private readonly settings: ProgramSettingsService,
-    private readonly invocations: InvocationsService,
-    private readonly scans: ScanTraces,
-    private readonly limits: AccountLimitsService,
+    @InjectRepository(Release) private readonly releaseRepository: Repository<Release>,
+    private readonly releaseFiles: ReleaseFiles,
+    private readonly programSettingsService: ProgramSettingsService,
+    private readonly invocationsService: InvocationsService,
+    private readonly scanTraces: ScanTraces,
+    private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const release = await this.releaseOf(ref);
     const values = await this.valuesFor(release);
     try {
-      return await this.files.withFile(release.id, ref.engine === 'bundle' ? 'bundle' : 'module', (file) =>
+      return await this.releaseFiles.withFile(release.id, ref.engine === 'bundle' ? 'bundle' : 'module', (file) =>
         use({ ref, file, configSchema: release.configSchema, ...values }),
       );
     } catch (error) {
@@ -106,22 +106,22 @@ export class ReleasePrograms implements ProgramOwner {
   }
 
   quotaOf({ id }: ProgramRef): Promise<ProgramQuota | null> {
-    return this.limits.programQuota({ releaseId: id });
+    return this.accountLimitsService.programQuota({ releaseId: id });
   }
 
   namesOf({ id }: ProgramRef): Promise<LogNames> {
-    return LogNamesRepository.find(this.releases.manager, 'release', id);
+    return LogNamesRepository.find(this.releaseRepository.manager, 'release', id);
   }
 
   /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
   traced(trace: Trace): void {
-    if (isScanned(trace.ref)) return this.scans.take(trace);
+    if (isScanned(trace.ref)) return this.scanTraces.take(trace);
     const { ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions } = trace;
     const observed = { id: invocationId, serverId: ref.ownerId, lines, exceptions };
     // A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records.
-    if (!request) return this.invocations.record({ ...observed, outcome, cpuMs });
+    if (!request) return this.invocationsService.record({ ...observed, outcome, cpuMs });
     const { at, method, path, rpcMethod, status } = request;
-    this.invocations.record({
+    this.invocationsService.record({
       ...{ ...observed, releaseId: ref.id, at, method, rpcMethod, status },
       url: path.split('?')[0] ?? '',
       outcome: outcome ?? 'ok',
@@ -133,15 +133,15 @@ export class ReleasePrograms implements ProgramOwner {
   private async releaseOf(ref: ProgramRef): Promise<Release> {
     const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
     const type = ref.engine === 'bundle' ? 'stdio' : 'hosted_shttp';
-    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
+    const release = await this.releaseRepository.findOneBy({ id: ref.id, ...owner, type });
     if (!release) throw new ProgramStartError('The release no longer exists: its server was deleted.');
     return release;
   }
 
   private async valuesFor({ serverId, hosting }: Release): Promise<ProgramValues> {
     const names = hosting?.secretNames ?? [];
-    const secrets = await this.settings.secretsOf(serverId, names.length === 0 ? null : names);
-    return { secrets, egressAllow: await this.settings.egressAllowOf(serverId) };
+    const secrets = await this.programSettingsService.secretsOf(serverId, names.length === 0 ? null : names);
+    return { secrets, egressAllow: await this.programSettingsService.egressAllowOf(serverId) };
   }
 }
 
@@ -151,7 +151,7 @@ export class ProgramChanges implements OnModuleInit {
   private readonly logger = new Logger('releases');
 
   constructor(
-    @InjectRepository(Release) private readonly releases: Repository<Release>,
+    @InjectRepository(Release) private readonly releaseRepository: Repository<Release>,
     private readonly hosting: Hosting,
     private readonly pubSub: PubSub,
   ) {}
@@ -164,7 +164,7 @@ export class ProgramChanges implements OnModuleInit {
 
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
     try {
-      const release = await this.releases.findOneBy({ id: releaseId, serverId });
+      const release = await this.releaseRepository.findOneBy({ id: releaseId, serverId });
       if (!release || release.type === 'external_shttp') return;
       const isBundle = release.type === 'stdio';
       const isStateful = release.hosting?.stateful ?? false;
@@ -172,7 +172,7 @@ export class ProgramChanges implements OnModuleInit {
         isBundle ? bundleProgram(releaseId, serverId) : releaseProgram(releaseId, serverId, isStateful),
       );
     } catch (error) {
-      const names = await LogNamesRepository.find(this.releases.manager, 'server', serverId);
+      const names = await LogNamesRepository.find(this.releaseRepository.manager, 'server', serverId);
       this.logger.warn({ msg: 'the replaced release was not stopped; it stops when it is idle', ...names, err: error });
     }
   }

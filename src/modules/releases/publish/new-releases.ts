@@ -6,7 +6,7 @@ import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { Release } from '../release.entity.js';
 import { ReleaseFiles } from '../release-files.js';
-import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import type { PublishForm } from './publish-form.js';
 
@@ -14,18 +14,22 @@ import type { PublishForm } from './publish-form.js';
 @Injectable()
 export class NewReleases {
   constructor(
-    private readonly releases: ReleasesRepository,
-    private readonly logs: ReleaseLogRepository,
-    private readonly files: ReleaseFiles,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releaseLogsRepository: ReleaseLogsRepository,
+    private readonly releaseFiles: ReleaseFiles,
     private readonly egress: Egress,
     private readonly vault: Vault,
   ) {}
 
   /** Cancels the unfinished releases of a server. @returns their ids */
   async cancelUnfinished(serverId: string, tx: EntityManager): Promise<string[]> {
-    const cancelled = await this.releases.cancelUnfinished(serverId, tx);
+    const cancelled = await this.releasesRepository.cancelUnfinished(serverId, tx);
     for (const { id, stage } of cancelled) {
-      await this.logs.append(id, [{ stage, level: 'error', message: 'Cancelled: a newer release was published.' }], tx);
+      await this.releaseLogsRepository.append(
+        id,
+        [{ stage, level: 'error', message: 'Cancelled: a newer release was published.' }],
+        tx,
+      );
     }
     return cancelled.map(({ id }) => id);
   }
@@ -45,7 +49,7 @@ export class NewReleases {
     const { source, scanCredentials, serverCard, configSchema, runtime, upstreamUrl } = payload;
     const { stateful = false, hasAuthAdapter = false, secretNames = [] } = payload;
     const url = upstreamUrl === undefined ? null : this.egress.check(upstreamUrl).href;
-    await this.releases.insertQueued(
+    await this.releasesRepository.insertQueued(
       {
         ...release,
         type,
@@ -63,6 +67,6 @@ export class NewReleases {
       },
       tx,
     );
-    await this.files.attach(id, artifacts, tx);
+    await this.releaseFiles.attach(id, artifacts, tx);
   }
 }

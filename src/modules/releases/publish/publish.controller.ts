@@ -25,7 +25,7 @@ const ownTarget = {
 @ApiServerName()
 @Controller('servers/:qualifiedName/releases')
 export class PublishController {
-  constructor(private readonly publishing: PublishService) {}
+  constructor(private readonly publishService: PublishService) {}
 
   /**
    * Publish a release. A form with the text part `payload`, and with the files its type needs. Follow it with
@@ -74,6 +74,6 @@ export class PublishController {
     @CurrentCaller() caller: Caller,
     @Req() request: Request,
   ): Promise<PublishedDto> {
-    return this.publishing.publish(server, caller, (keep) => readPublishForm(request, keep, server.namespaceId));
+    return this.publishService.publish(server, caller, (keep) => readPublishForm(request, keep, server.namespaceId));
   }
 }

@@ -23,15 +23,15 @@ import { NewReleases } from './new-releases.js';
 export class PublishService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly releases: NewReleases,
-    private readonly servers: ServerReleasesService,
-    private readonly files: ReleaseFiles,
-    private readonly queue: ReleasesQueue,
+    private readonly newReleases: NewReleases,
+    private readonly serverReleasesService: ServerReleasesService,
+    private readonly releaseFiles: ReleaseFiles,
+    private readonly releasesQueue: ReleasesQueue,
     private readonly pubSub: PubSub,
-    private readonly urls: ServerUrlsService,
-    private readonly limits: AccountLimitsService,
-    private readonly secrets: ServerSecretsService,
-    private readonly access: ServerAccessService,
+    private readonly serverUrlsService: ServerUrlsService,
+    private readonly accountLimitsService: AccountLimitsService,
+    private readonly serverSecretsService: ServerSecretsService,
+    private readonly serverAccessService: ServerAccessService,
   ) {}
 
   /**
@@ -46,7 +46,7 @@ export class PublishService {
     caller: Caller,
     readForm: (keep: KeepFile) => Promise<PublishForm>,
   ): Promise<PublishedDto> {
-    return this.files.storing(async (keep) => this.store(server, caller, await readForm(keep)));
+    return this.releaseFiles.storing(async (keep) => this.store(server, caller, await readForm(keep)));
   }
 
   private async store(server: ServerRef, caller: Caller, form: PublishForm): Promise<PublishedDto> {
@@ -54,14 +54,14 @@ export class PublishService {
     const bytes = Object.values(form.artifacts).reduce((sum, artifact) => sum + artifact.bytes, 0);
     const { visibility } = form.payload;
     const quotas = { releases: 1, artifactBytes: bytes };
-    const cancelled = await this.limits
+    const cancelled = await this.accountLimitsService
       .within({ namespaceId: server.namespaceId }, quotas, () =>
         this.database.transaction(async (tx) => {
-          await this.servers.lock(server.id, tx);
-          const requireOpener = this.access.requireOpener.bind(this.access, caller);
-          if (visibility) await this.servers.setVisibility(server.id, visibility, requireOpener, tx);
-          const older = await this.releases.cancelUnfinished(server.id, tx);
-          await this.releases.insert({ id, serverId: server.id, createdBy: caller.accountId }, form, tx);
+          await this.serverReleasesService.lock(server.id, tx);
+          const requireOpener = this.serverAccessService.requireOpener.bind(this.serverAccessService, caller);
+          if (visibility) await this.serverReleasesService.setVisibility(server.id, visibility, requireOpener, tx);
+          const older = await this.newReleases.cancelUnfinished(server.id, tx);
+          await this.newReleases.insert({ id, serverId: server.id, createdBy: caller.accountId }, form, tx);
           return older;
         }),
       )
@@ -70,10 +70,10 @@ export class PublishService {
       });
     if (visibility) this.pubSub.announce('servers.changed', { id: server.id, slug: server.slug });
     for (const older of cancelled) this.pubSub.publish('releases.changed', { id: older });
-    this.queue.enqueue({ releaseId: id, attempt: 1 });
-    const note = form.type === 'external_shttp' ? null : await this.secrets.publicNote(server);
+    this.releasesQueue.enqueue({ releaseId: id, attempt: 1 });
+    const note = form.type === 'external_shttp' ? null : await this.serverSecretsService.publicNote(server);
     const warnings = [...form.warnings, ...(note === null ? [] : [note])];
-    const mcpUrl = this.urls.run(server.slug);
+    const mcpUrl = this.serverUrlsService.run(server.slug);
     return { deploymentId: id, status: 'QUEUED', mcpUrl, ...(warnings.length === 0 ? {} : { warnings }) };
   }
 }

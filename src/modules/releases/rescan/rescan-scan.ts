@@ -35,38 +35,38 @@ export const failedInside: RescanResult = { trouble: 'failed-inside', message: I
 @Injectable()
 export class RescanScan {
   constructor(
-    private readonly releases: ReleasesRepository,
-    private readonly external: ExternalScan,
-    private readonly hosted: HostedScan,
-    private readonly bundles: BundleScan,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly externalScan: ExternalScan,
+    private readonly hostedScan: HostedScan,
+    private readonly bundleScan: BundleScan,
     private readonly vault: Vault,
   ) {}
 
   /** Runs one scan. @throws LeaseLostError when the hold ends, or the release was deleted */
   async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanContext): Promise<RescanResult> {
-    const release = await this.releases.findWith(releaseId, ['serverCard', 'snapshot']);
+    const release = await this.releasesRepository.findWith(releaseId, ['serverCard', 'snapshot']);
     if (!release) throw new LeaseLostError();
     const { id, configSchema, upstreamUrl, snapshot } = release;
     if (release.type === 'hosted_shttp') {
-      const result = await this.hosted.run(release, hold);
+      const result = await this.hostedScan.run(release, hold);
       if ('facts' in result && (result.source !== 'claims' || snapshot?.isClaimed)) return result;
       const reason = 'outcome' in result ? errorIn(result.outcome) : null;
       return { trouble: 'unreachable', message: reason ?? 'The module does not answer without values of its callers.' };
     }
     if (release.type === 'stdio') {
-      const result = await this.bundles.run(release, hold, sealedCredentials);
+      const result = await this.bundleScan.run(release, hold, sealedCredentials);
       if ('outcome' in result) return { trouble: 'unreachable', message: errorIn(result.outcome) ?? INSIDE };
       return result.source === 'server' ? result : { trouble: 'unreachable', message: result.whyNot };
     }
     const credentials = { id, configSchema, sealedScanCredentials: sealedCredentials };
-    const target = credentialTarget(new URL(this.external.addressOf(release)), credentials, this.vault);
+    const target = credentialTarget(new URL(this.externalScan.addressOf(release)), credentials, this.vault);
     try {
       // Without authorization a server may show less than it has, which would look like a change.
-      return { facts: await this.external.read(release, target, hold, true), source: 'server' };
+      return { facts: await this.externalScan.read(release, target, hold, true), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError || isForbidden(error)) {
         // A card says less than a scan, so it only replaces another card.
-        const facts = snapshot?.isClaimed ? await this.external.cardOf(upstreamUrl ?? '') : null;
+        const facts = snapshot?.isClaimed ? await this.externalScan.cardOf(upstreamUrl ?? '') : null;
         return facts ? { facts, source: 'claims' } : refused;
       }
       if (error instanceof AuthorizationRequiredError) return refused;

@@ -49,7 +49,7 @@ const COLUMNS = `r.server_id AS "serverId", l.id AS "releaseId", l.type, l.upstr
 
 /** The schedule of scans of current releases, shared by all processes. */
 @Injectable()
-export class RescanRepository {
+export class RescansRepository {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly env: Env,

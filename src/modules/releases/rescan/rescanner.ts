@@ -30,10 +30,10 @@ import type { ScanContext } from '../scan/leased-scan.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
-import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import { failedInside, RescanScan, type RescanResult } from './rescan-scan.js';
-import { RescanRepository, type ClaimedRescan } from './rescan.repository.js';
+import { RescansRepository, type ClaimedRescan } from './rescan.repository.js';
 import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
 import { RescansService } from './rescans.service.js';
 
@@ -51,18 +51,18 @@ const NO_SLOT_SECONDS = 15;
 export class RescanOutcomes {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly rows: RescanRepository,
-    private readonly releases: ReleasesRepository,
-    private readonly logs: ReleaseLogRepository,
-    private readonly servers: ServerReleasesService,
-    private readonly contracts: ReleaseContracts,
-    private readonly rescans: RescansService,
+    private readonly rescansRepository: RescansRepository,
+    private readonly releasesRepository: ReleasesRepository,
+    private readonly releaseLogsRepository: ReleaseLogsRepository,
+    private readonly serverReleasesService: ServerReleasesService,
+    private readonly releaseContracts: ReleaseContracts,
+    private readonly rescansService: RescansService,
     private readonly pubSub: PubSub,
   ) {}
 
   /** Writes a result in one transaction and publishes it. Does nothing when the release is not current any more. */
   async write(claim: ClaimedRescan, result: RescanResult): Promise<void> {
-    const current = await this.servers.currentOf(claim.serverId);
+    const current = await this.serverReleasesService.currentOf(claim.serverId);
     if (current?.releaseId !== claim.releaseId) return;
     const verdict = await verdictOf(current, claim, result);
     try {
@@ -80,18 +80,19 @@ export class RescanOutcomes {
     const { serverId, releaseId } = claim;
     const { isSound, snapshot, comparison, scanPassed, lines, reported } = verdict;
     // First: publishing locks the server's row before any other.
-    await this.servers.lock(serverId, tx);
+    await this.serverReleasesService.lock(serverId, tx);
     const failures = isSound ? 0 : claim.failures + 1;
-    const next = { failures, reported, pauseSeconds: this.rescans.pauseSeconds(failures) };
-    if (!(await this.rows.conclude(claim, next, tx))) throw new LeaseLostError();
-    if (scanPassed !== null) await this.servers.setScan(serverId, scanPassed, tx);
+    const next = { failures, reported, pauseSeconds: this.rescansService.pauseSeconds(failures) };
+    if (!(await this.rescansRepository.conclude(claim, next, tx))) throw new LeaseLostError();
+    if (scanPassed !== null) await this.serverReleasesService.setScan(serverId, scanPassed, tx);
     if (snapshot !== null) {
-      await this.servers.setCurrent(serverId, snapshot, tx);
-      await this.releases.saveSnapshot(releaseId, snapshot, tx);
+      await this.serverReleasesService.setCurrent(serverId, snapshot, tx);
+      await this.releasesRepository.saveSnapshot(releaseId, snapshot, tx);
     }
-    if (comparison !== null) await this.contracts.record({ serverId, releaseId, foundBy: 'rescan' }, comparison, tx);
-    await this.logs.append(releaseId, lines, tx);
-    if (lines.length > 0) await this.logs.removeOldRescanLines(releaseId, tx);
+    if (comparison !== null)
+      await this.releaseContracts.record({ serverId, releaseId, foundBy: 'rescan' }, comparison, tx);
+    await this.releaseLogsRepository.append(releaseId, lines, tx);
+    if (lines.length > 0) await this.releaseLogsRepository.removeOldRescanLines(releaseId, tx);
   }
 }
 
@@ -112,9 +113,9 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
   private isEnding = false;
 
   constructor(
-    private readonly rows: RescanRepository,
-    private readonly scan: RescanScan,
-    private readonly outcomes: RescanOutcomes,
+    private readonly rescansRepository: RescansRepository,
+    private readonly rescanScan: RescanScan,
+    private readonly rescanOutcomes: RescanOutcomes,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     env: Env,
@@ -143,7 +144,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
       try {
         const free = SCANS_MAX - this.running.size;
         if (this.isEnding || free <= 0) return;
-        for (const claim of await this.rows.claim(free)) this.begin(claim);
+        for (const claim of await this.rescansRepository.claim(free)) this.begin(claim);
       } catch (error) {
         this.report(error, 'no rescans were claimed');
       }
@@ -174,17 +175,17 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
       const result = await this.slots.run(host, () => {
         // The process may have begun to stop while this scan waited for its slot.
         if (this.isEnding) throw new LeaseLostError();
-        return this.scan.run(claim, context);
+        return this.rescanScan.run(claim, context);
       });
-      await this.outcomes.write(claim, result);
+      await this.rescanOutcomes.write(claim, result);
     } catch (error) {
-      if (error instanceof LeaseLostError) return this.rows.giveBack(claim, 0);
-      if (error instanceof NoSlotError) return this.rows.giveBack(claim, NO_SLOT_SECONDS);
+      if (error instanceof LeaseLostError) return this.rescansRepository.giveBack(claim, 0);
+      if (error instanceof NoSlotError) return this.rescansRepository.giveBack(claim, NO_SLOT_SECONDS);
       if (isDatabaseUnreachable(error)) throw error;
-      const names = await this.rows.namesOf(claim);
+      const names = await this.rescansRepository.namesOf(claim);
       const msg = 'a release could not be scanned again';
       this.logger.error({ msg, releaseId: claim.releaseId, ...names, err: error });
-      await this.outcomes.write(claim, failedInside);
+      await this.rescanOutcomes.write(claim, failedInside);
     }
   }
 

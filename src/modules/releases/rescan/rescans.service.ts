@@ -4,7 +4,7 @@ import { Env } from '../../../config/env.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
-import { RescanRepository } from './rescan.repository.js';
+import { RescansRepository } from './rescan.repository.js';
 
 /** Period while periodic scans are off: times are stored all the same. */
 const HOURS_WHEN_OFF = 24;
@@ -20,7 +20,7 @@ const PERIODS_MAX = 7;
 @Injectable()
 export class RescansService {
   constructor(
-    private readonly rows: RescanRepository,
+    private readonly rescansRepository: RescansRepository,
     private readonly pubSub: PubSub,
     private readonly vault: Vault,
     private readonly env: Env,
@@ -35,7 +35,7 @@ export class RescansService {
    */
   async watch(serverId: string, snapshot: ServerSnapshot, isChecked: boolean, tx: EntityManager): Promise<void> {
     const { type, upstreamUrl, hadCredentials = false } = snapshot;
-    await this.rows.plan(
+    await this.rescansRepository.plan(
       {
         serverId,
         // Code that runs here changes with releases only; without the removed credentials a scan may show less.
@@ -57,7 +57,7 @@ export class RescansService {
    */
   async request(serverId: string, releaseId: string, credentials?: Record<string, string>): Promise<boolean> {
     const sealed = credentials === undefined ? null : this.vault.seal(JSON.stringify(credentials), releaseId);
-    if (!(await this.rows.request(serverId, releaseId, sealed))) return false;
+    if (!(await this.rescansRepository.request(serverId, releaseId, sealed))) return false;
     this.pubSub.publish('releases.rescan', {});
     return true;
   }

@@ -35,10 +35,10 @@ export type BundleScanResult =
 @Injectable()
 export class BundleScan {
   constructor(
-    private readonly files: ReleaseFiles,
-    private readonly hosted: HostedChannelsService,
+    private readonly releaseFiles: ReleaseFiles,
+    private readonly hostedChannelsService: HostedChannelsService,
     private readonly hosting: Hosting,
-    private readonly settings: ProgramSettingsService,
+    private readonly programSettingsService: ProgramSettingsService,
     private readonly vault: Vault,
     private readonly env: Env,
     private readonly tuning: Tuning,
@@ -46,7 +46,7 @@ export class BundleScan {
 
   /** @throws LeaseLostError; errors of an unusable bundle */
   async run(release: Release, lease: ScanContext, sealedCredentials: string | null): Promise<BundleScanResult> {
-    const bundle = await this.files.readBundle(release.id);
+    const bundle = await this.releaseFiles.readBundle(release.id);
     const claimed = factsOfBundle(bundle, release.serverCard);
     const credentials =
       sealedCredentials === null
@@ -63,7 +63,12 @@ export class BundleScan {
     const program = scannedBundle(release.id);
     const redact = (message: string) => redactCredentials(message, { secrets: Object.values(credentials) });
     const query = Object.entries(credentials);
-    const channel = this.hosted.channelTo(program, { mcpPath: '/', name: 'The bundle', query, isScan: true });
+    const channel = this.hostedChannelsService.channelTo(program, {
+      mcpPath: '/',
+      name: 'The bundle',
+      query,
+      isScan: true,
+    });
     try {
       const scan = await scanUnderLease(channel, lease, {
         timeoutMs: this.tuning.releaseScanTimeoutMs,
@@ -104,7 +109,7 @@ export class BundleScan {
       .map(({ path }) => path.join('.'))
       .filter((name) => !credentials[name]);
     if (names.length === 0) return [];
-    const secrets = await this.settings.secretsOf(serverId, names);
+    const secrets = await this.programSettingsService.secretsOf(serverId, names);
     return names.filter((name) => !secrets[name]);
   }
 }

@@ -48,10 +48,10 @@ type UpstreamOfRelease = Pick<Release, 'id' | 'serverId' | 'upstreamUrl' | 'seal
 export class ExternalScan {
   constructor(
     private readonly egress: Egress,
-    private readonly channels: HttpChannels,
-    private readonly credentials: CredentialsService,
-    private readonly authorizations: AuthorizationsService,
-    private readonly servers: ServerReleasesService,
+    private readonly httpChannels: HttpChannels,
+    private readonly credentialsService: CredentialsService,
+    private readonly authorizationsService: AuthorizationsService,
+    private readonly serverReleasesService: ServerReleasesService,
     private readonly vault: Vault,
     private readonly env: Env,
     private readonly tuning: Tuning,
@@ -97,12 +97,12 @@ export class ExternalScan {
     const owner: CredentialOwner = { kind: 'server', id: release.serverId };
     const upstreamUrl = this.addressOf(release);
     const bearer = (rejected?: string) =>
-      this.credentials.accessToken(owner, upstreamUrl, rejected).catch((error: unknown) => {
+      this.credentialsService.accessToken(owner, upstreamUrl, rejected).catch((error: unknown) => {
         // Without a valid token the server's 401 starts a new authorization.
         if (error instanceof AuthorizationRequiredError && !mustBeAuthorized) return null;
         throw error;
       });
-    const channel = this.channels.channelTo({
+    const channel = this.httpChannels.channelTo({
       ...target,
       bearer: target.headers.authorization ? undefined : bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
@@ -125,10 +125,10 @@ export class ExternalScan {
 
   /** Requests authorization from the server's owner; the outcome is a failure where that is not possible. */
   private async askOwner(release: Release, challenges: string[], { note }: ScanTarget): Promise<StageOutcome> {
-    const label = formatQualifiedName(await this.servers.namesOf(release.serverId));
+    const label = formatQualifiedName(await this.serverReleasesService.namesOf(release.serverId));
     const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
     try {
-      await this.authorizations.begin({ kind: 'server', id: release.serverId }, request);
+      await this.authorizationsService.begin({ kind: 'server', id: release.serverId }, request);
       const until = new Date(Date.now() + this.tuning.releaseAuthTimeoutMs);
       return {
         change: { status: 'AUTH_REQUIRED', leaseUntil: until },

@@ -29,7 +29,7 @@ export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPat
 @Injectable()
 export class HostedScan {
   constructor(
-    private readonly hosted: HostedChannelsService,
+    private readonly hostedChannelsService: HostedChannelsService,
     private readonly hosting: Hosting,
     private readonly tuning: Tuning,
   ) {}
@@ -44,7 +44,12 @@ export class HostedScan {
     try {
       for (const mcpPath of PATHS) {
         try {
-          const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query, isScan: true });
+          const channel = this.hostedChannelsService.channelTo(program, {
+            mcpPath,
+            name: 'The module',
+            query,
+            isScan: true,
+          });
           const facts = factsOfScan(await scanUnderLease(channel, lease, options));
           for (const line of differences(release, facts)) await lease.log(line);
           return { facts, source: 'server', mcpPath };

@@ -13,7 +13,7 @@ import { ReleaseStreams } from './release-streams.js';
 @ApiServerName()
 @Controller('servers/:qualifiedName/releases/:id/stream')
 export class ReleaseStreamsController {
-  constructor(private readonly streams: ReleaseStreams) {}
+  constructor(private readonly releaseStreams: ReleaseStreams) {}
 
   /**
    * Follow a release live. Server-sent events: `init` with status and log so far, `log` for each new line, `status` for
@@ -38,6 +38,6 @@ export class ReleaseStreamsController {
     @CurrentCaller() caller: Caller,
     @Res() response: Response,
   ): Promise<void> {
-    await this.streams.follow(server, id, { caller, after }, response);
+    await this.releaseStreams.follow(server, id, { caller, after }, response);
   }
 }

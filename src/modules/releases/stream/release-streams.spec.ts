@@ -7,7 +7,7 @@ import type { ServerRef } from '../../servers/server.types.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
 import type { ServerResponse } from 'node:http';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import { ReleaseStreams } from './release-streams.js';
 import type { ReleasesService } from '../releases.service.js';
 
@@ -31,7 +31,7 @@ describe('a release stream that fails', () => {
 
   it('occupies no slot, whether it failed before its start or later', async () => {
     const releases = { find: () => Promise.resolve({ id: 'one' }) } as unknown as ReleasesService;
-    const streams = new ReleaseStreams(releases, {} as PubSub, new HeldByKeys(), {
+    const streams = new ReleaseStreams(releases, {} as PubSub, new RevocationRegistry(), {
       gauge: () => undefined,
     } as unknown as Metrics);
     const follow = (broken: object) =>
@@ -52,7 +52,7 @@ describe('a release stream', () => {
       find: () => Promise.resolve({ id: 'one', status: 'WORKING' }),
       logsOf: () => Promise.resolve([]),
     } as unknown as ReleasesService;
-    const held = new HeldByKeys();
+    const held = new RevocationRegistry();
     const streams = new ReleaseStreams(releases, {} as PubSub, held, { gauge: () => undefined } as unknown as Metrics);
     for (const keyId of ['revoked', 'valid']) {
       const owner = { caller: { ...callerFor('one'), keyId }, after: undefined };

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { NotFoundError, TooManyError } from '../../../platform/errors/domain-error.js';
 import { EventStream, EventStreams } from '../../../platform/http/event-stream.js';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { Caller } from '../../auth/access.types.js';
@@ -28,12 +28,12 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   private readonly streams: EventStreams<ReleaseStream>;
 
   constructor(
-    private readonly releases: ReleasesService,
+    private readonly releasesService: ReleasesService,
     private readonly pubSub: PubSub,
-    held: HeldByKeys,
+    revocationRegistry: RevocationRegistry,
     metrics: Metrics,
   ) {
-    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, held);
+    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, revocationRegistry);
     metrics.gauge('slipway_release_streams', 'Listeners that follow releases.', () => this.size);
   }
 
@@ -69,9 +69,9 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     const { accountId, keyId } = caller;
-    const release = await this.releases.find(server, id);
+    const release = await this.releasesService.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
-    const stream = new ReleaseStream(this.releases, server, caller, release.id, last, response);
+    const stream = new ReleaseStream(this.releasesService, server, caller, release.id, last, response);
     if (this.streams.start(stream, { accountId, keyId }, response)) return;
     throw new TooManyError(
       this.streams.isFull

@@ -26,7 +26,7 @@ const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 @Controller('servers/:qualifiedName/icon')
 @ApiServerName()
 export class ServerIconsController {
-  constructor(private readonly icons: ServerIconsService) {}
+  constructor(private readonly serverIconsService: ServerIconsService) {}
 
   /** Upload the icon of a server. PNG, JPEG, GIF, WebP or SVG, up to 1 MB, in a form with one file. */
   @Put()
@@ -42,7 +42,7 @@ export class ServerIconsController {
   @ApiOkResponse({ type: UploadedIconDto })
   @ApiErrors(400, notServerOwner, serverNotFound)
   async upload(@TargetServer() server: ServerRef, @Req() request: Request): Promise<UploadedIconDto> {
-    return this.icons.upload(server, await readUploadedIcon(request));
+    return this.serverIconsService.upload(server, await readUploadedIcon(request));
   }
 
   /** Get the icon of a server. The image itself: the uploaded one, or the one the server names. Spec 4.12. */
@@ -60,7 +60,7 @@ export class ServerIconsController {
     { status: 413, text: 'The only icon of the server is too large.', message: 'File too large' },
   )
   async get(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
-    const { bytes, contentType, hash } = await this.icons.get(server);
+    const { bytes, contentType, hash } = await this.serverIconsService.get(server);
     response.set({
       etag: `"${hash}"`,
       'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
@@ -76,6 +76,6 @@ export class ServerIconsController {
   @Access('servers:write', ownServer)
   @ApiErrors(notServerOwner, { status: 404, message: 'Icon not found' })
   remove(@TargetServer() server: ServerRef): Promise<SuccessDto> {
-    return this.icons.remove(server);
+    return this.serverIconsService.remove(server);
   }
 }

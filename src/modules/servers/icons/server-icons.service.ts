@@ -25,10 +25,10 @@ export interface StoredIcon {
 @Injectable()
 export class ServerIconsService {
   constructor(
-    @InjectRepository(ServerIcon) private readonly icons: Repository<ServerIcon>,
-    private readonly rows: ServerIconsRepository,
+    @InjectRepository(ServerIcon) private readonly serverIconRepository: Repository<ServerIcon>,
+    private readonly serverIconsRepository: ServerIconsRepository,
     private readonly egress: Egress,
-    private readonly urls: ServerUrlsService,
+    private readonly serverUrlsService: ServerUrlsService,
   ) {}
 
   /**
@@ -37,7 +37,7 @@ export class ServerIconsService {
    * @throws ServerNotFoundError, NotFoundError, TooLargeError when the only one is too large to be stored
    */
   async get(server: QualifiedName): Promise<StoredIcon> {
-    const row = await this.rows.find(server);
+    const row = await this.serverIconsRepository.find(server);
     if (!row) throw new ServerNotFoundError();
     if (row.source === null) throw iconNotFound();
     const { bytes, contentType, hash } = row;
@@ -47,10 +47,10 @@ export class ServerIconsService {
 
   /** Stores an uploaded icon in place of any other. @throws ServerNotFoundError */
   async upload(server: ServerRef, icon: FoundIcon): Promise<UploadedIconDto> {
-    await this.icons
+    await this.serverIconRepository
       .upsert({ ...rowOf(server.id, icon), source: 'upload' }, ['serverId'])
       .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
-    return { iconUrl: this.urls.uploadedIcon(server) };
+    return { iconUrl: this.serverUrlsService.uploadedIcon(server) };
   }
 
   /**
@@ -61,18 +61,18 @@ export class ServerIconsService {
    */
   async setUrl(serverId: string, url: string | null): Promise<void> {
     if (url === null) {
-      await this.icons.delete({ serverId, source: 'upstream' });
+      await this.serverIconRepository.delete({ serverId, source: 'upstream' });
       return;
     }
     const icon = await fetchIcon(this.egress, url);
     if (icon === 'too_large') throw iconTooLarge();
     if (icon === null) throw new InvalidInputError('iconUrl must lead to a PNG, JPEG, GIF, WebP or SVG image');
-    await this.rows.saveUpstream(rowOf(serverId, icon));
+    await this.serverIconsRepository.saveUpstream(rowOf(serverId, icon));
   }
 
   /** Deletes the icon of either source. @throws NotFoundError */
   async remove({ id: serverId }: ServerRef): Promise<SuccessDto> {
-    const { affected } = await this.icons.delete({ serverId });
+    const { affected } = await this.serverIconRepository.delete({ serverId });
     if (!affected) throw iconNotFound();
     return { success: true };
   }
@@ -85,10 +85,11 @@ export class ServerIconsService {
    * @param base address of the MCP server, for relative addresses; null without one
    */
   async adopt(serverId: string, icons: unknown, base: string | null = null): Promise<void> {
-    if (await this.rows.isChosen(serverId)) return;
+    if (await this.serverIconsRepository.isChosen(serverId)) return;
     const icon = await fetchFirstIcon(this.egress, icons, base);
-    if (icon === 'none') await this.icons.delete({ serverId, source: 'upstream' });
-    else if (icon !== null) await this.rows.saveUpstream(rowOf(serverId, icon === 'too_large' ? null : icon));
+    if (icon === 'none') await this.serverIconRepository.delete({ serverId, source: 'upstream' });
+    else if (icon !== null)
+      await this.serverIconsRepository.saveUpstream(rowOf(serverId, icon === 'too_large' ? null : icon));
   }
 }
 

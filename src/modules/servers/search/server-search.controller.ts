@@ -9,7 +9,7 @@ import { ServerSearchService } from './server-search.service.js';
 @ApiTags('Servers')
 @Controller('servers')
 export class ServerSearchController {
-  constructor(private readonly searches: ServerSearchService) {}
+  constructor(private readonly serverSearchService: ServerSearchService) {}
 
   /**
    * List or search servers. With `q` the best match comes first; without, the most used. Every filter given must match.
@@ -19,6 +19,6 @@ export class ServerSearchController {
   @ApiOkResponse({ type: ServerListDto, example: serverListExample })
   @ApiErrors(400)
   list(@Query() query: ServerQueryDto, @CurrentCaller() caller: Caller): Promise<ServerListDto> {
-    return this.searches.list(query, caller);
+    return this.serverSearchService.list(query, caller);
   }
 }

@@ -32,11 +32,11 @@ export class ServerSearchService {
   private readonly totals = growingLru<Promise<number>>(undefined, { ttl: COUNTED_MS });
 
   constructor(
-    private readonly servers: ServerSearchRepository,
-    private readonly namespaces: NamespacesService,
-    private readonly urls: ServerUrlsService,
-    private readonly cards: ServerCardsService,
-    private readonly access: AccessService,
+    private readonly serverSearchRepository: ServerSearchRepository,
+    private readonly namespacesService: NamespacesService,
+    private readonly serverUrlsService: ServerUrlsService,
+    private readonly serverCardsService: ServerCardsService,
+    private readonly accessService: AccessService,
   ) {}
 
   /**
@@ -46,9 +46,9 @@ export class ServerSearchService {
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {
     const { page = 1, pageSize = 10, q = '' } = query;
     const scope = await scopeOf(query, caller, {
-      find: (name) => this.namespaces.find(name),
-      owns: (ownerId) => this.access.owns(caller, 'discover', ownerId),
-      remoteTypes: this.urls.remoteTypes,
+      find: (name) => this.namespacesService.find(name),
+      owns: (ownerId) => this.accessService.owns(caller, 'discover', ownerId),
+      remoteTypes: this.serverUrlsService.remoteTypes,
     });
     const searched = q.trim() === '' ? null : searchedFor(q);
     const { ids, total, scores } = !scope
@@ -56,13 +56,13 @@ export class ServerSearchService {
       : searched
         ? await this.search(scope, searched)
         : await this.browse(scope);
-    const rows = await this.servers.findListed(ids);
-    const added = await this.cards.read(
+    const rows = await this.serverSearchRepository.findListed(ids);
+    const added = await this.serverCardsService.read(
       rows.map(({ id }) => id),
       query.fields,
     );
     const servers = rows.map((row) => ({
-      ...toServerSummaryDto(row, scores?.get(row.id) ?? null, this.urls),
+      ...toServerSummaryDto(row, scores?.get(row.id) ?? null, this.serverUrlsService),
       ...added(row.id),
     }));
     return {
@@ -83,13 +83,13 @@ export class ServerSearchService {
       const hex = ((BigInt(seed) * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn).toString(16).padStart(16, '0');
       pivot = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
     }
-    const ids = await this.servers.findPage(filter, pivot, offset, pageSize);
+    const ids = await this.serverSearchRepository.findPage(filter, pivot, offset, pageSize);
     const seen = offset + ids.length;
     if (ids.length < pageSize && (ids.length > 0 || page === 1)) return { ids, total: seen };
     const key = JSON.stringify([filter.conditions, filter.values]);
     let counting = this.totals.get(key);
     if (!counting) {
-      counting = this.servers.count(filter);
+      counting = this.serverSearchRepository.count(filter);
       this.totals.set(key, counting);
       counting.catch(() => this.totals.delete(key));
     }
@@ -100,8 +100,8 @@ export class ServerSearchService {
   /** A page of the best servers for the words, best first. */
   private async search(scope: ServerScope, searched: Searched): Promise<FoundPage> {
     const { page = 1, pageSize = 10, topK = 500 } = scope.query;
-    let hits = await this.servers.search(scope, searched, topK);
-    if (hits.length < FEW_HITS) hits = await this.servers.searchSimilar(scope, searched, topK);
+    let hits = await this.serverSearchRepository.search(scope, searched, topK);
+    if (hits.length < FEW_HITS) hits = await this.serverSearchRepository.searchSimilar(scope, searched, topK);
     const offset = (page - 1) * pageSize;
     const shown = hits.slice(offset, offset + pageSize);
     const scores = new Map(shown.map(({ id, score }) => [id, score]));

@@ -8,8 +8,8 @@ import { ServerRuntime, ServerSecret } from './server-settings.entity.js';
 @Injectable()
 export class ProgramSettingsService {
   constructor(
-    @InjectRepository(ServerSecret) private readonly secrets: Repository<ServerSecret>,
-    @InjectRepository(ServerRuntime) private readonly runtimes: Repository<ServerRuntime>,
+    @InjectRepository(ServerSecret) private readonly serverSecretRepository: Repository<ServerSecret>,
+    @InjectRepository(ServerRuntime) private readonly serverRuntimeRepository: Repository<ServerRuntime>,
     private readonly vault: Vault,
   ) {}
 
@@ -19,7 +19,7 @@ export class ProgramSettingsService {
    * @throws VaultError when one cannot be opened
    */
   async secretsOf(serverId: string, names: readonly string[] | null): Promise<Record<string, string>> {
-    const rows = await this.secrets.find({
+    const rows = await this.serverSecretRepository.find({
       where: { serverId, ...(names && { name: In(names) }) },
       select: { id: true, name: true, sealedValue: true },
     });
@@ -28,6 +28,6 @@ export class ProgramSettingsService {
 
   /** The hosts a server's code may reach, as `Program.egressAllow`; null for any public one. */
   async egressAllowOf(serverId: string): Promise<string[] | null> {
-    return (await this.runtimes.findOneBy({ serverId }))?.egressAllow ?? null;
+    return (await this.serverRuntimeRepository.findOneBy({ serverId }))?.egressAllow ?? null;
   }
 }

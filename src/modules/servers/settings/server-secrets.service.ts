@@ -21,22 +21,22 @@ const COUNT_MAX = 100;
 @Injectable()
 export class ServerSecretsService {
   constructor(
-    @InjectRepository(ServerSecret) private readonly secrets: Repository<ServerSecret>,
-    private readonly dataSource: DataSource,
-    private readonly servers: ServersService,
+    @InjectRepository(ServerSecret) private readonly serverSecretRepository: Repository<ServerSecret>,
+    private readonly database: DataSource,
+    private readonly serversService: ServersService,
     private readonly vault: Vault,
   ) {}
 
   /** Lists the secrets by name, without values. */
   async list({ id: serverId }: ServerRef): Promise<SecretDto[]> {
-    const rows = await this.secrets.find({ where: { serverId }, order: { name: 'ASC' } });
+    const rows = await this.serverSecretRepository.find({ where: { serverId }, order: { name: 'ASC' } });
     return rows.map(({ name }) => ({ name, type: 'secret_text' }));
   }
 
   /** Creates or replaces a secret. @throws ServerNotFoundError, InvalidInputError beyond 100 secrets */
   async set(server: ServerRef, { name, value }: SetSecretDto): Promise<SuccessDto> {
     const serverId = server.id;
-    await this.dataSource.transaction(async (tx) => {
+    await this.database.transaction(async (tx) => {
       // Serializes the writers of this server's secrets, so that the count stays true until the insert.
       const owner = await tx.findOne(Server, { where: { id: serverId }, lock: { mode: 'for_no_key_update' } });
       if (!owner) throw new ServerNotFoundError();
@@ -47,13 +47,13 @@ export class ServerSecretsService {
       const id = existing?.id ?? randomUUID();
       await tx.save(ServerSecret, { id, serverId, name, sealedValue: this.vault.seal(value, id) });
     });
-    this.servers.announceChange(server);
+    this.serversService.announceChange(server);
     return { success: true };
   }
 
   /** Sentence for the owner of a public server with secrets that are not confirmed; otherwise null. */
   async publicNote({ id }: Pick<ServerRef, 'id'>): Promise<string | null> {
-    const isPublic = (await publicWithSecrets(this.dataSource, id)).length > 0;
+    const isPublic = (await publicWithSecrets(this.database, id)).length > 0;
     return isPublic
       ? 'The server is public: every account that calls it works with its secrets. PATCH it with visibility "restricted" to change that.'
       : null;
@@ -63,10 +63,10 @@ export class ServerSecretsService {
   async remove(server: ServerRef, name: string): Promise<SuccessDto> {
     // A path may hold characters that Postgres refuses.
     const { affected } = SECRET_NAME.test(name)
-      ? await this.secrets.delete({ serverId: server.id, name })
+      ? await this.serverSecretRepository.delete({ serverId: server.id, name })
       : { affected: 0 };
     if (!affected) throw new NotFoundError('Secret not found');
-    this.servers.announceChange(server);
+    this.serversService.announceChange(server);
     return { success: true };
   }
 }

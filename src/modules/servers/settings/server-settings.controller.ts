@@ -24,7 +24,7 @@ import { ServerSettingsService } from './server-settings.service.js';
 @Controller('servers/:qualifiedName/secrets')
 @ApiServerName()
 export class ServerSecretsController {
-  constructor(private readonly secrets: ServerSecretsService) {}
+  constructor(private readonly serverSecretsService: ServerSecretsService) {}
 
   /** List the secrets of a server. By name; values are never returned. */
   @Get()
@@ -32,7 +32,7 @@ export class ServerSecretsController {
   @ApiOkResponse({ type: [SecretDto], example: [{ name: 'WEATHER_API_KEY', type: 'secret_text' }] })
   @ApiErrors(serverNotFound)
   list(@TargetServer() server: ServerRef): Promise<SecretDto[]> {
-    return this.secrets.list(server);
+    return this.serverSecretsService.list(server);
   }
 
   /**
@@ -47,8 +47,8 @@ export class ServerSecretsController {
     @Body() body: SetSecretDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<SuccessDto> {
-    const answer = await this.secrets.set(server, body);
-    const note = await this.secrets.publicNote(server);
+    const answer = await this.serverSecretsService.set(server, body);
+    const note = await this.serverSecretsService.publicNote(server);
     if (note !== null) response.set(HINT_HEADER, note);
     return answer;
   }
@@ -59,7 +59,7 @@ export class ServerSecretsController {
   @Access('servers:write', ownServerOrNone)
   @ApiErrors({ status: 404, message: 'Secret not found' })
   remove(@TargetServer() server: ServerRef, @Param('secretName') secretName: string): Promise<SuccessDto> {
-    return this.secrets.remove(server, secretName);
+    return this.serverSecretsService.remove(server, secretName);
   }
 }
 
@@ -67,14 +67,14 @@ export class ServerSecretsController {
 @Controller('servers/:qualifiedName/domains')
 @ApiServerName()
 export class ServerDomainsController {
-  constructor(private readonly settings: ServerSettingsService) {}
+  constructor(private readonly serverSettingsService: ServerSettingsService) {}
 
   /** List the domains of a server. There is one, the managed one; its `url` is the run endpoint. */
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)
   list(@TargetServer() server: ServerRef): Promise<ServerDomainListDto> {
-    return this.settings.domains(server);
+    return this.serverSettingsService.domains(server);
   }
 
   /** Rename the run endpoint of a server. The old address answers no more. */
@@ -91,7 +91,7 @@ export class ServerDomainsController {
     @CurrentCaller() caller: Caller,
     @Body() { subdomain }: UpdateDomainDto,
   ): Promise<ServerDomainDto> {
-    return this.settings.rename(server, caller, domainId, subdomain);
+    return this.serverSettingsService.rename(server, caller, domainId, subdomain);
   }
 }
 
@@ -99,14 +99,14 @@ export class ServerDomainsController {
 @Controller('servers/:qualifiedName/runtime')
 @ApiServerName()
 export class ServerRuntimeController {
-  constructor(private readonly settings: ServerSettingsService) {}
+  constructor(private readonly serverSettingsService: ServerSettingsService) {}
 
   /** Get runtime settings of a server. Its reachable hosts and payload logging. */
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)
   get(@TargetServer() server: ServerRef): Promise<ServerRuntimeDto> {
-    return this.settings.runtime(server);
+    return this.serverSettingsService.runtime(server);
   }
 
   /** Change the runtime settings of a server. Running code restarts with them; requests in progress finish with the old ones. */
@@ -114,6 +114,6 @@ export class ServerRuntimeController {
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
   update(@TargetServer() server: ServerRef, @Body() body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
-    return this.settings.updateRuntime(server, body);
+    return this.serverSettingsService.updateRuntime(server, body);
   }
 }

@@ -46,13 +46,13 @@ const MANAGED = 'managed';
 @Injectable()
 export class ServerSettingsService {
   constructor(
-    @InjectRepository(Server) private readonly rows: Repository<Server>,
-    @InjectRepository(ServerRuntime) private readonly runtimes: Repository<ServerRuntime>,
-    private readonly servers: ServersService,
-    private readonly namespaces: NamespacesService,
-    private readonly urls: ServerUrlsService,
-    private readonly icons: ServerIconsService,
-    private readonly access: AccessService,
+    @InjectRepository(Server) private readonly serverRepository: Repository<Server>,
+    @InjectRepository(ServerRuntime) private readonly serverRuntimeRepository: Repository<ServerRuntime>,
+    private readonly serversService: ServersService,
+    private readonly namespacesService: NamespacesService,
+    private readonly serverUrlsService: ServerUrlsService,
+    private readonly serverIconsService: ServerIconsService,
+    private readonly accessService: AccessService,
   ) {}
 
   /** Changes the members in the body; null clears. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of `ServerIconsService.setUrl` */
@@ -60,7 +60,7 @@ export class ServerSettingsService {
     const { id, namespace, name } = server;
     const { visibility, confirmSecrets, ...rest } = body;
     const changed: Partial<Server> = rest;
-    if (visibility !== undefined) await this.servers.setVisibility(server, visibility, caller, confirmSecrets);
+    if (visibility !== undefined) await this.serversService.setVisibility(server, visibility, caller, confirmSecrets);
     if (body.repositoryUrl !== undefined) {
       // The first two segments of the path, in lower case, as hosts of repositories compare them; both null if it has fewer.
       const [, repoOwner, segment, ...further] =
@@ -72,9 +72,9 @@ export class ServerSettingsService {
       Object.assign(changed, isNamed ? { repoOwner, repoName } : { repoOwner: null, repoName: null });
     }
     const changes = Object.entries(changed).filter(([, value]) => value !== undefined);
-    if (body.iconUrl !== undefined) await this.icons.setUrl(id, body.iconUrl);
+    if (body.iconUrl !== undefined) await this.serverIconsService.setUrl(id, body.iconUrl);
     if (changes.length > 0) {
-      const { affected } = await this.rows.update({ id }, Object.fromEntries(changes));
+      const { affected } = await this.serverRepository.update({ id }, Object.fromEntries(changes));
       if (!affected) throw new ServerNotFoundError();
     }
     return { success: true, namespace, server: name };
@@ -82,13 +82,13 @@ export class ServerSettingsService {
 
   /** Sets the operator's `verified` mark. */
   async verify({ id, namespace, name }: ServerRef, verified: boolean): Promise<UpdatedServerDto> {
-    await this.rows.update({ id }, { verified });
+    await this.serverRepository.update({ id }, { verified });
     return { success: true, namespace, server: name };
   }
 
   /** The runtime settings. */
   async runtime({ id: serverId }: ServerRef): Promise<ServerRuntimeDto> {
-    const row = await this.runtimes.findOneBy({ serverId });
+    const row = await this.serverRuntimeRepository.findOneBy({ serverId });
     return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
   }
 
@@ -96,10 +96,10 @@ export class ServerSettingsService {
   async updateRuntime(server: ServerRef, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
     const { egressAllow, logPayloads } = body;
     if (egressAllow !== undefined || logPayloads !== undefined) {
-      await this.runtimes
+      await this.serverRuntimeRepository
         .upsert({ serverId: server.id, egressAllow, logPayloads }, ['serverId'])
         .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
-      this.servers.announceChange(server);
+      this.serversService.announceChange(server);
     }
     return this.runtime(server);
   }
@@ -118,26 +118,29 @@ export class ServerSettingsService {
     { targetNamespace: namespace, targetOrganizationId, targetSlug = server.name }: TransferServerDto,
   ): Promise<TransferredServerDto> {
     requireServerName(targetSlug);
-    const target = await this.namespaces.find(namespace);
+    const target = await this.namespacesService.find(namespace);
     if (!target) throw new NamespaceNotFoundError();
-    const isOwn = this.access.may(caller, 'manage', { ownerId: target.accountId, namespace });
-    if (!isOwn || !(targetOrganizationId === 'me' || this.access.owns(caller, 'administer', targetOrganizationId))) {
+    const isOwn = this.accessService.may(caller, 'manage', { ownerId: target.accountId, namespace });
+    if (
+      !isOwn ||
+      !(targetOrganizationId === 'me' || this.accessService.owns(caller, 'administer', targetOrganizationId))
+    ) {
       throw new ForbiddenError(
         'Forbidden: targetNamespace must belong to you, and targetOrganizationId must be your account',
       );
     }
     // The caller could open the server there.
-    const mayOpen = this.access.may(caller, 'own', { ownerId: target.accountId, namespace });
-    if (mayOpen && server.visibility !== 'public' && !this.access.may(caller, 'own', server)) {
+    const mayOpen = this.accessService.may(caller, 'own', { ownerId: target.accountId, namespace });
+    if (mayOpen && server.visibility !== 'public' && !this.accessService.may(caller, 'own', server)) {
       throw new OpenedByOwnersError();
     }
     const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
     const taken = `The server "${qualifiedName}" exists: choose another targetSlug or delete that one first`;
-    const { affected } = await this.rows
+    const { affected } = await this.serverRepository
       .update({ id: server.id, namespaceId: server.namespaceId }, { namespaceId: target.id, name: targetSlug })
       .catch(onViolation({ unique: () => new ConflictError(taken), foreignKey: () => new NamespaceNotFoundError() }));
     if (!affected) throw new ServerNotFoundError();
-    this.servers.announceChange(server);
+    this.serversService.announceChange(server);
     return { success: true, namespace, server: targetSlug, qualifiedName };
   }
 
@@ -159,26 +162,26 @@ export class ServerSettingsService {
     // A subdomain is not `acme` and does not begin with `acme--` for a namespace `acme` of another account.
     const parts = subdomain.split('--');
     const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
-    const owners = await Promise.all(prefixes.map((namespace) => this.namespaces.find(namespace)));
-    if (owners.some((owner) => owner !== null && !this.access.owns(caller, 'administer', owner.accountId)))
+    const owners = await Promise.all(prefixes.map((namespace) => this.namespacesService.find(namespace)));
+    if (owners.some((owner) => owner !== null && !this.accessService.owns(caller, 'administer', owner.accountId)))
       throw taken();
-    await this.rows
+    await this.serverRepository
       .update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() })
       .catch(onViolation({ unique: taken }));
-    this.servers.announceChange(server);
-    this.servers.announceChange({ id: server.id, slug: subdomain });
+    this.serversService.announceChange(server);
+    this.serversService.announceChange({ id: server.id, slug: subdomain });
     return this.domain(server.id);
   }
 
   private async domain(id: string): Promise<ServerDomainDto> {
-    const server = await this.rows.findOneBy({ id });
+    const server = await this.serverRepository.findOneBy({ id });
     if (!server) throw new ServerNotFoundError();
     return {
       id: MANAGED,
       type: MANAGED,
-      hostname: this.urls.runHost,
+      hostname: this.serverUrlsService.runHost,
       subdomain: server.slug,
-      url: this.urls.run(server.slug),
+      url: this.serverUrlsService.run(server.slug),
       createdAt: server.createdAt.toISOString(),
       updatedAt: (server.slugChangedAt ?? server.createdAt).toISOString(),
     };

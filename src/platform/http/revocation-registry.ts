@@ -17,7 +17,7 @@ export function isGuest(grant: HoldingGrant | undefined): boolean {
  * calls close with the next check of their rights (`OpenRights`), unless they are canceled immediately.
  */
 @Injectable()
-export class HeldByKeys {
+export class RevocationRegistry {
   private readonly byKey = new Map<string, Set<() => void>>();
   /** Responses of running calls, by the ids of their keys and grants. */
   private readonly calls = new Map<string, Set<ServerResponse>>();
