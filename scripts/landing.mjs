@@ -23,7 +23,7 @@ const roots = /^src\/(app\.|main|supervisor|infrastructure|extension)|^src\/cli\
 
 /** By the path of a long test file, the folders that it is about, where its own folder's name does not say it. */
 const subjects = [
-  [/^test\/long\/(backup|doctor|prune|hosted-cli|people-program)/, ['src/cli', 'src/platform/checks']],
+  [/^test\/long\/(backup|doctor|hosted-cli|people-program)/, ['src/cli', 'src/platform/checks']],
   [/^test\/long\/embedded/, ['src/platform/embedded']],
   [/^test\/long\/(pgbouncer|upgrade)/, ['src/platform/database', 'migrations']],
   [/^test\/long\/log-batches/, ['src/modules/logs']],

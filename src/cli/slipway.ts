@@ -11,7 +11,6 @@ const USAGE = `Usage: npm run slipway -- COMMAND
   backup FOLDER [--with-keys]           copy the database and all files into a new folder
   restore FOLDER                        load a backup into an empty database and data folder
   move                                  copy the embedded database to DATABASE_URL, and files to BLOB_URL
-  prune [--older-than 7d] [--dry-run]   delete expired data immediately
   doctor [--tuning]                     check what the service needs, and say what to do; or print the fixed limits
 `;
 
@@ -28,7 +27,6 @@ const commands = new Map<string, () => Promise<Command>>([
   ['backup', () => import('./backup.command.js')],
   ['restore', () => import('./restore.command.js')],
   ['move', () => import('./move.command.js')],
-  ['prune', () => import('./prune.command.js')],
   ['doctor', () => import('./doctor.command.js')],
 ]);
 

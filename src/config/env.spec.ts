@@ -119,12 +119,6 @@ describe('loadEnv', () => {
     expect(chosen).toMatchObject({ databasePoolMax: 3, runtimeLiveMax: 2 });
   });
 
-  it('refuses settings that were removed, in one sentence without their values', () => {
-    expect(faults({ STALE_READ_MS: 'canary', HTTP_BODIES_MB: '8', UPLINK_PING_MS: ' ' })).toEqual([
-      'HTTP_BODIES_MB, STALE_READ_MS must be removed: the service uses fixed values instead.',
-    ]);
-  });
-
   it('checks the variables of Node.js and OpenTelemetry that it looks at, which are no settings', () => {
     expect(faults({ NODE_EXTRA_CA_CERTS: '/nowhere', OTEL_TRACES_EXPORTER: 'console' })).toEqual([
       'NODE_EXTRA_CA_CERTS must name a file of PEM certificates that the service can read.',

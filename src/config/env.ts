@@ -373,16 +373,6 @@ const variables = {
   otelLogsExporter: setting('OTEL_LOGS_EXPORTER', oneOf('otlp', 'none'), 'otlp', ''),
 };
 
-/** Settings of earlier versions. The service does not start while one is set: its value would have no effect. */
-const removed = (
-  'HTTP_CONNECTIONS_MAX HTTP_REQUEST_TIMEOUT_MS HTTP_BODIES_MB HTTP_UNREAD_MB HTTP_FORM_KB HTTP_FORMS_MB ' +
-  'REQUESTS_PER_ADDRESS JSON_DEPTH_MAX JSON_MEMBERS_MAX JSON_ELEMENTS_MAX UPSTREAM_CALL_TIMEOUT_MS ' +
-  'UPSTREAM_MESSAGES_MAX UPSTREAM_MESSAGES_MB UPLINK_PING_MS UPLINK_LEASE_MS RELEASE_SCAN_TIMEOUT_MS ' +
-  'RELEASE_AUTH_TIMEOUT_MS RELEASE_LEASE_MS RELEASE_KEEP OAUTH_SETUP_TTL_MINUTES SIMULATOR_TIMEOUT_MS ' +
-  'RUNTIME_STALL_MS RUNTIME_RESPONSE_MB RUNTIME_LOG_KB RUNTIME_CONCURRENCY RUNTIME_IDLE_MS RUNTIME_LEASE_MS ' +
-  'RUNTIME_BUNDLE_SESSIONS_MAX RUNTIME_BUNDLE_DISK_MB STALE_READ_MS SLIPWAY_COMMIT'
-).split(' ');
-
 const readers = { ...settings, ...variables };
 
 type Values = { readonly [Name in keyof typeof readers]: ReturnType<(typeof readers)[Name]['parse']> };
@@ -409,7 +399,6 @@ export class Env extends (class {} as new () => Values) {
         | 'databaseUrl'
         | 'embeddedFolder'
         | 'encryptionKeys'
-        | 'logRetentionDays'
         | 'migrate'
         | 'port'
         | 'publicUrl'
@@ -549,8 +538,6 @@ export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: 
       faults.push(`${name} ${(error as Error).message}.`);
     }
   }
-  const left = removed.filter((name) => source[name]?.trim());
-  if (left.length > 0) faults.push(`${left.join(', ')} must be removed: the service uses fixed values instead.`);
   const isGiven = (name: string) => Boolean(source[name]?.trim() || source[`${name}_FILE`]?.trim());
   if (isGiven('DATABASE_URL') && !isGiven('ENCRYPTION_KEYS')) {
     faults.push('ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.');

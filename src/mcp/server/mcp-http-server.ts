@@ -199,13 +199,10 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw tooManyOpen('requests');
     const release = this.streamLimiter.endWithKey(target.principal, () => cancellation.cancel());
+    const request = { headers, headersDistinct: {} };
     const context = { session: null, findSession: null, cancellation, observer };
     try {
-      await this.mcpServer.serve(
-        target.channel,
-        contextOf({ headers, headersDistinct: {} }, target, text, context),
-        sink,
-      );
+      await this.mcpServer.serve(target.channel, contextOf(request, target, text, context), sink);
     } finally {
       release();
       leave();
@@ -291,13 +288,8 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
     try {
       const caller = callerOf({ principal, target });
-      await this.resumableStreams.resume(
-        eventId,
-        session,
-        caller,
-        reader,
-        (onLeft) => void closed(response).then(onLeft),
-      );
+      const whenLeft = (onLeft: () => void) => void closed(response).then(onLeft);
+      await this.resumableStreams.resume(eventId, session, caller, reader, whenLeft);
       await closed(response);
     } finally {
       leave();

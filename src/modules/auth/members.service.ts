@@ -12,7 +12,7 @@
  */
 import { Injectable } from '@nestjs/common';
 import { onViolation } from '../../platform/database/postgres-errors.js';
-import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { ConflictError, NotFoundError } from '../../platform/errors/domain-error.js';
 import type { Caller, Joining, Role } from './access.types.js';
@@ -62,9 +62,9 @@ export class MembersService {
   /** One page of the members, by name. @throws RoleError for a guest */
   async list(caller: Caller, organizationId: string, query: PageQueryDto): Promise<MemberListDto> {
     if (!caller.isOperator && caller.memberships.get(organizationId) === 'guest') throw new RoleError('guest');
-    const { offset, pagination } = pageOf(query, await this.membersRepository.count(organizationId));
-    const rows =
-      offset === null ? [] : await this.membersRepository.list(organizationId, { offset, limit: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.membersRepository.count(organizationId), (page) =>
+      this.membersRepository.list(organizationId, page),
+    );
     return { members: rows.map(toMemberDto), pagination };
   }
 
@@ -96,11 +96,9 @@ export class MembersService {
 
   /** One page of the invitations that wait for an account, or of those into an organization, newest first. */
   async invitations(accountId: string, query: PageQueryDto): Promise<MemberInvitationListDto> {
-    const { offset, pagination } = pageOf(query, await this.membersRepository.countInvitations(accountId));
-    const rows =
-      offset === null
-        ? []
-        : await this.membersRepository.invitations(accountId, { offset, limit: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.membersRepository.countInvitations(accountId), (page) =>
+      this.membersRepository.invitations(accountId, page),
+    );
     return { invitations: rows.map(toMemberInvitationDto), pagination };
   }
 

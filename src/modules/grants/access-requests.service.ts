@@ -10,7 +10,7 @@ import { isUUID } from 'class-validator';
 import { DataSource } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { ConflictError, InvalidInputError, NotFoundError, TooManyError } from '../../platform/errors/domain-error.js';
-import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { Caller } from '../auth/access.types.js';
 import { GrantLevelError } from '../auth/auth.errors.js';
 import { ServerAccessService } from '../servers/server-access.service.js';
@@ -67,9 +67,9 @@ export class AccessRequestsService {
 
   /** One page of the requests of a server or of an account, or that an account decides, newest first. */
   async list(of: RequestsOf, query: PageQueryDto): Promise<AccessRequestListDto> {
-    const { offset, pagination } = pageOf(query, await this.accessRequestsRepository.count(of));
-    const rows =
-      offset === null ? [] : await this.accessRequestsRepository.list(of, { offset, limit: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.accessRequestsRepository.count(of), (page) =>
+      this.accessRequestsRepository.list(of, page),
+    );
     return { requests: rows.map(toAccessRequestDto), pagination };
   }
 

@@ -4,7 +4,7 @@ import type { EntityManager } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { checkedBody } from '../../platform/http/input.pipe.js';
 import { STORABLE } from '../../platform/http/input-values.js';
-import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { Caller } from '../auth/access.types.js';
 import { GrantCache } from './grant-cache.js';
@@ -105,9 +105,9 @@ export class GrantsService {
 
   /** One page of the grants of a target, newest first. */
   async list(target: GrantTarget, query: PageQueryDto): Promise<GrantListDto> {
-    const { offset, pagination } = pageOf(query, await this.grantsRepository.count(target));
-    const rows =
-      offset === null ? [] : await this.grantsRepository.list(target, { offset, limit: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.grantsRepository.count(target), (page) =>
+      this.grantsRepository.list(target, page),
+    );
     return { grants: rows.map(toListedGrantDto), pagination };
   }
 
@@ -134,19 +134,17 @@ export class GrantsService {
 
   /** One page of what was granted to an account, newest first. */
   async listReceived(accountId: string, query: PageQueryDto): Promise<ReceivedGrantListDto> {
-    const { offset, pagination } = pageOf(query, await this.grantsRepository.countReceived(accountId));
-    const rows =
-      offset === null
-        ? []
-        : await this.grantsRepository.listReceived(accountId, { offset, limit: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.grantsRepository.countReceived(accountId), (page) =>
+      this.grantsRepository.listReceived(accountId, page),
+    );
     return { grants: rows.map(toReceivedGrantDto), pagination };
   }
 
   /** One page of what an account grants to others, newest first. */
   async listGiven(ownerId: string, query: PageQueryDto): Promise<GivenGrantListDto> {
-    const { offset, pagination } = pageOf(query, await this.grantsRepository.countGiven(ownerId));
-    const rows =
-      offset === null ? [] : await this.grantsRepository.listGiven(ownerId, { offset, limit: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.grantsRepository.countGiven(ownerId), (page) =>
+      this.grantsRepository.listGiven(ownerId, page),
+    );
     return { grants: rows.map(toGivenGrantDto), pagination };
   }
 

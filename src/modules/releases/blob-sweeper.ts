@@ -37,25 +37,19 @@ export class BlobSweeper implements OnApplicationBootstrap {
   }
 
   private async removeOrphans(): Promise<void> {
-    const before = await this.orphanedBefore();
-    if (!before) return;
+    // Null while the clocks differ.
+    const now = await deletionTime(this.database);
+    if (!now) return;
+    const before = new Date(now.getTime() - ORPHAN_AGE_MS);
     await this.blobStore.removeUnfinished(before);
     for await (const hash of this.blobStore.list(before)) await this.removeUnused(hash);
   }
 
-  /** The time before which a file that nothing names is an orphan; null while the clocks differ. */
-  async orphanedBefore(): Promise<Date | null> {
-    const now = await deletionTime(this.database);
-    return now && new Date(now.getTime() - ORPHAN_AGE_MS);
-  }
-
-  /** Removes a stored file unless a release names it. @returns true if none does */
-  async removeUnused(hash: string): Promise<boolean> {
-    return this.database.transaction(async (tx) => {
+  /** Removes a stored file unless a release names it. */
+  private async removeUnused(hash: string): Promise<void> {
+    await this.database.transaction(async (tx) => {
       await this.blobsRepository.lock(hash, tx);
-      if (await this.blobsRepository.isNamed(hash, tx)) return false;
-      await this.blobStore.delete(hash);
-      return true;
+      if (!(await this.blobsRepository.isNamed(hash, tx))) await this.blobStore.delete(hash);
     });
   }
 }

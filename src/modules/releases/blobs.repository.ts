@@ -18,9 +18,9 @@ export class BlobsRepository {
     return rows.length > 0;
   }
 
-  /** Hashes of files that may be unused; all with the limit null. */
-  async findGarbage(limit: number | null, database: Pick<DataSource, 'query'> = this.database): Promise<string[]> {
-    const rows = await database.query<{ hash: string }[]>('SELECT hash FROM blob_garbage LIMIT $1', [limit]);
+  /** Hashes of files that may be unused. */
+  async findGarbage(limit: number): Promise<string[]> {
+    const rows = await this.database.query<{ hash: string }[]>('SELECT hash FROM blob_garbage LIMIT $1', [limit]);
     return rows.map(({ hash }) => hash);
   }
 

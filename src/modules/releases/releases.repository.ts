@@ -243,10 +243,10 @@ export class ReleasesRepository {
    *
    * @returns the number deleted, 1,000 at most
    */
-  async deleteOld(keep: number, days: number, database: Pick<DataSource, 'query'> = this.database): Promise<number> {
-    const now = await deletionTime(database);
+  async deleteOld(keep: number, days: number): Promise<number> {
+    const now = await deletionTime(this.database);
     if (!now) return 0;
-    const [, deleted] = await database.query<[unknown, number]>(
+    const [, deleted] = await this.database.query<[unknown, number]>(
       `DELETE FROM releases WHERE id IN (
          SELECT r.id FROM releases r JOIN servers s ON s.id = r.server_id
           WHERE r.created_at < $3::timestamptz - make_interval(days => $2) AND r.status NOT IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
-import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { Caller } from '../auth/access.types.js';
 import { AuthorizationsService } from '../oauth/authorizations.service.js';
 import { linkHolderOf } from '../oauth/setup/setup.types.js';
@@ -41,14 +41,9 @@ export class ReleasesService {
   /** One page of a server's releases, newest first, without logs (Spec 4.6). */
   async list(server: ServerRef, caller: Caller, query: PageQueryDto): Promise<ReleaseListDto> {
     const where = { serverId: server.id };
-    const { offset, pagination } = pageOf(query, await this.releaseRepository.countBy(where));
-    if (offset === null) return { releases: [], pagination };
-    const rows = await this.releaseRepository.find({
-      where,
-      order: { seq: 'DESC' },
-      skip: offset,
-      take: pagination.pageSize,
-    });
+    const { rows, pagination } = await readPage(query, this.releaseRepository.countBy(where), (page) =>
+      this.releaseRepository.find({ where, order: { seq: 'DESC' }, skip: page.offset, take: page.limit }),
+    );
     return { releases: await this.toDtos(rows, server, caller), pagination };
   }
 

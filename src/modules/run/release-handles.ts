@@ -102,23 +102,12 @@ export class ReleaseHandles {
     { headers, query, bearer, sessionsOf }: RunValues & Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): Channel {
     if (program) {
-      return this.hostedChannelsService.channelTo(program, {
-        mcpPath: upstream.pathname,
-        name,
-        headers,
-        query,
-        bearer,
-        sessionsOf,
-      });
+      const call = { mcpPath: upstream.pathname, name, headers, query, bearer, sessionsOf };
+      return this.hostedChannelsService.channelTo(program, call);
     }
     const url = new URL(upstream);
     for (const [key, value] of query) url.searchParams.append(key, value);
-    return this.httpChannels.channelTo({
-      url,
-      name,
-      headers,
-      bearer,
-      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-    });
+    const connectTimeoutMs = this.env.upstreamConnectTimeoutMs;
+    return this.httpChannels.channelTo({ url, name, headers, bearer, connectTimeoutMs });
   }
 }

@@ -147,13 +147,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
         const { serverId, release } = server;
         const url = [this.releaseHandles.addressOf(server), ...path.map(encodeURIComponent)].join('/');
         const http = { method: request.method ?? 'POST', status: response.statusCode };
-        const { outcome, wallMs } = this.invocationRecorder.end(
-          record,
-          { serverId, releaseId: release.id },
-          url,
-          http,
-          true,
-        );
+        const owner = { serverId, releaseId: release.id };
+        const { outcome, wallMs } = this.invocationRecorder.end(record, owner, url, http, true);
         this.callMetricsService.ended('run', outcome, wallMs);
         if (record.origin && outcome !== 'denied')
           this.callEvents.emit('ended', { kind: 'server', id: serverId }, record.origin);

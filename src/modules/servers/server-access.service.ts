@@ -111,9 +111,8 @@ export class ServerAccessService implements OnModuleInit {
 
   /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */
   async lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
-    const closed = new Set(
-      await this.serversRepository.closedAmong([...new Set(uses.map(({ serverId }) => serverId))]),
-    );
+    const serverIds = [...new Set(uses.map(({ serverId }) => serverId))];
+    const closed = new Set(await this.serversRepository.closedAmong(serverIds));
     const ofClosed = uses.filter(({ serverId }) => closed.has(serverId));
     return ofClosed.length === 0 ? [] : this.serversRepository.lostAmong(ofClosed);
   }
@@ -137,12 +136,8 @@ export class ServerAccessService implements OnModuleInit {
 
   private isGranted(caller: Caller, action: Action, server: ServerTarget, known: KnownGrant | null): boolean {
     const { ownerId, namespace, visibility } = server;
-    return this.accessService.may(caller, action, {
-      ownerId,
-      namespace,
-      visibility,
-      granted: known?.grant?.level ?? null,
-    });
+    const target = { ownerId, namespace, visibility, granted: known?.grant?.level ?? null };
+    return this.accessService.may(caller, action, target);
   }
 
   private forget(id: string): void {

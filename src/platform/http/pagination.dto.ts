@@ -44,3 +44,13 @@ export function pageOf(
     pagination: { currentPage: page, pageSize, totalPages, totalCount },
   };
 }
+
+/** Reads one page of rows; none past the end. @param list reads rows from `offset`, at most `limit` */
+export async function readPage<Row>(
+  query: PageQueryDto,
+  count: Promise<number>,
+  list: (page: { offset: number; limit: number }) => Promise<Row[]>,
+): Promise<{ rows: Row[]; pagination: PaginationDto }> {
+  const { offset, pagination } = pageOf(query, await count);
+  return { rows: offset === null ? [] : await list({ offset, limit: pagination.pageSize }), pagination };
+}

@@ -60,21 +60,12 @@ export interface LinearPattern {
   toString: () => string;
 }
 
-const cached = growingLru<LinearPattern>(CACHED_MAX);
-
 /** Known properties, by their text, and whether RE2 knows them: each is compiled once. */
 const properties = growingLru<boolean>(CACHED_MAX);
 
 /** A compiled pattern; it matches every text when RE2 refuses the expression. */
 export function linearPattern(pattern: string): LinearPattern {
   return { test: matcherOf(pattern) ?? (() => true), toString: () => JSON.stringify(pattern) };
-}
-
-/** True when the text matches the pattern, is too long to match, or RE2 refuses the pattern. Compiles it once. */
-export function matchesPattern(pattern: string, text: string): boolean {
-  const known = cached.get(pattern) ?? linearPattern(pattern);
-  cached.set(pattern, known);
-  return known.test(text);
 }
 
 /** True for a pattern that RE2 compiles. */

@@ -92,12 +92,8 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
 
   mayUse({ namespace, connectionId }: Connection, person: Person): Promise<boolean> {
     const { accountId: ownerId, name } = namespace;
-    return this.accessService.mayUse(person, 'manage', {
-      ownerId,
-      namespace: name,
-      kind: 'connection',
-      name: connectionId,
-    });
+    const target = { ownerId, namespace: name, kind: 'connection' as const, name: connectionId };
+    return this.accessService.mayUse(person, 'manage', target);
   }
 
   async view(row: Connection): Promise<SetupView> {
@@ -180,11 +176,9 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     try {
       const { accountId } = row.namespace;
       const connection = { accountId, serverName: row.serverName ?? '', ...values };
-      const { upstream, fields, adapter, presentation } = await this.serverChannelsService.formOf(
-        row.serverId,
-        connection,
-      );
-      return { name: namesOf(row).name, ...presentation, ...targetAt(label, upstream, fields, adapter) };
+      const form = await this.serverChannelsService.formOf(row.serverId, connection);
+      const target = targetAt(label, form.upstream, form.fields, form.adapter);
+      return { name: namesOf(row).name, ...form.presentation, ...target };
     } catch (error) {
       const isClosed = error instanceof ServerGoneError || error instanceof AccessRequiredError;
       if (isClosed || error instanceof NotRunnableError) return null;

@@ -95,26 +95,14 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     });
   }
 
-  /** Drops the days that the retention allows to go. @returns false when a worker does maintenance meanwhile */
-  async dropOld(): Promise<boolean> {
-    return this.alone((client) => this.dropSurplus(Date.now(), client));
-  }
-
-  /**
-   * Runs `work` on a connection of its own, without the time limits of the pool, unless another worker does.
-   *
-   * @returns false when it did not run
-   */
-  private async alone(work: (client: Client) => Promise<void>): Promise<boolean> {
+  /** Runs `work` on a connection of its own, without the time limits of the pool, unless another worker does. */
+  private async alone(work: (client: Client) => Promise<void>): Promise<void> {
     const settings = { ...UNLIMITED, lock_timeout: LOCK_TIMEOUT_MS };
     try {
       this.client = await openClient(this.env.databaseUrl ?? '', 'slipway logs', settings);
-      if (!(await this.partitionsRepository.tryLock(MAINTENANCE_LOCK, this.client))) return false;
-      await work(this.client);
-      return true;
+      if (await this.partitionsRepository.tryLock(MAINTENANCE_LOCK, this.client)) await work(this.client);
     } catch (error) {
       if (!this.isStopping) throw error;
-      return false;
     } finally {
       const { client } = this;
       this.client = null;
@@ -148,16 +136,13 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     if (count >= enough) await this.partitionsRepository.buildIndex(partition, next, client);
   }
 
-  /** The days that go. */
-  async surplus(now: number): Promise<LogPartition[]> {
+  /** Drops the days that the retention does not keep. */
+  private async dropSurplus(now: number, client: Client): Promise<void> {
     const { logRetentionDays, logRetentionGb } = this.env;
     const old = await deletionTime(this.database);
     const oldest = old && dayOf(old.getTime() - (logRetentionDays - 1) * DAY_MS);
-    return surplusOf(await this.partitionsRepository.list(), dayOf(now), oldest, logRetentionGb * GB);
-  }
-
-  private async dropSurplus(now: number, client: Client): Promise<void> {
-    for (const partition of await this.surplus(now)) {
+    const stored = await this.partitionsRepository.list();
+    for (const partition of surplusOf(stored, dayOf(now), oldest, logRetentionGb * GB)) {
       await this.partitionsRepository.drop(partition, client);
       const megabytes = Math.round(partition.bytes / 1024 ** 2);
       this.logger.log(`the log of ${partition.day} was dropped (${megabytes} MB)`);

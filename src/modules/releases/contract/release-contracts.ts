@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThanOrEqual, Repository, type EntityManager } from 'typeorm';
-import { pageOf, type PageQueryDto } from '../../../platform/http/pagination.dto.js';
+import { readPage, type PageQueryDto } from '../../../platform/http/pagination.dto.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { ServerRef, ServerSnapshot } from '../../servers/server.types.js';
 import { summaryOf } from './contract-change.js';
@@ -61,14 +61,9 @@ export class ReleaseContracts {
   /** One page of versions, newest first. */
   async list(server: ServerRef, query: PageQueryDto): Promise<ContractVersionListDto> {
     const where = { serverId: server.id };
-    const { offset, pagination } = pageOf(query, await this.releaseContractRepository.countBy(where));
-    if (offset === null) return { versions: [], pagination };
-    const rows = await this.releaseContractRepository.find({
-      where,
-      order: { seq: 'DESC' },
-      skip: offset,
-      take: pagination.pageSize,
-    });
+    const { rows, pagination } = await readPage(query, this.releaseContractRepository.countBy(where), (page) =>
+      this.releaseContractRepository.find({ where, order: { seq: 'DESC' }, skip: page.offset, take: page.limit }),
+    );
     const versions = rows.map(({ releaseId, previousReleaseId, foundBy, at, hash, summary, changeCount, changes }) => {
       const shown = { releaseId, previousReleaseId, foundBy, hash, summary, changeCount, changes };
       return { ...shown, at: at.toISOString() };
