@@ -1,4 +1,6 @@
-import { beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect, jest } from '@jest/globals';
+import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createOrganization, createServer } from '../../support/factories.js';
@@ -273,6 +275,25 @@ describe('a revoked right', () => {
     await Promise.all(rows.map(({ loss }) => loss.end()));
     await until(() => left().length === 0, 'all has ended', END_MS_MAX).catch(() => undefined);
     expect(left()).toEqual([]);
+  });
+
+  verifies('rights:ended-open', 'begins no check of open requests while another runs', async () => {
+    const isOver = await stream(app, { account: owner, path: (await connect(owner)).path });
+    const apiKeys = app.get(ApiKeysService);
+    let release = () => undefined as void;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const memberships = apiKeys.membershipsAmong.bind(apiKeys);
+    const checks = jest
+      .spyOn(apiKeys, 'membershipsAmong')
+      .mockImplementation((ids) => released.then(() => memberships(ids)));
+    const change = { accountId: other.id };
+    for (let count = 0; count < 50; count += 1) app.get(PubSub).announce('auth.account-changed', change);
+    await until(() => checks.mock.calls.length > 0, 'a check has begun');
+    // One of them, and the scheduled one.
+    expect(checks.mock.calls.length).toBeLessThanOrEqual(2);
+    release();
+    checks.mockRestore();
+    expect(isOver()).toBe(false);
   });
 
   verifies('rights:ended-open', 'closes no request that another right has opened', async () => {

@@ -66,8 +66,10 @@ async function allow(browser: BrowserSession, page: string, accountId = person.i
   const shown = await browser.get(page);
   const fields = { 'form-token': formTokenIn(shown), account: accountId, answer: 'allow' };
   const decided = await browser.post(page, fields);
+  if (decided.status !== 303) throw new Error(`${page} returned ${decided.status}: ${decided.text}`);
   const { pathname } = new URL(String(decided.headers.location), app.url);
-  const { headers } = await browser.get(pathname);
+  const { status, headers, text } = await browser.get(pathname);
+  if (status !== 303) throw new Error(`${pathname} returned ${status}: ${text}`);
   return new URL(String(headers.location)).searchParams.get('code') ?? '';
 }
 
@@ -158,6 +160,7 @@ describe('a login', () => {
       const one = async ({ friend, client, cookies }: (typeof people)[number]) => {
         const browser = openBrowser(app, new Map(cookies));
         const begun = await browser.get(client.authorizePath());
+        if (begun.status !== 303) throw new Error(`/authorize returned ${begun.status}: ${begun.text}`);
         const { status, body } = await client.redeem(await allow(browser, String(begun.headers.location), friend.id));
         return status === 200 ? body.access_token : `${status}`;
       };

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, beforeAll, describe, expect } from '@jest/globals';
+import { OpenRequests } from '../../../src/platform/http/open-requests.js';
 import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { eventsOf, mcp, open, request, send, times, toolCall, type Answer } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -206,6 +207,15 @@ describe('pairing', () => {
     expect(refused).toMatchObject({ status: 409, reason: 'Conflict', body: { error: 'conflict' } });
     expect((await send(app, owner, `${path}/.tools/echo`, { a: 1 })).body).toEqual(text('{"a":1}'));
     expect(first.of('tools/call')).toHaveLength(1);
+  });
+
+  verifies('uplink:pair:conflict', 'leaves nothing of a rejected handshake among the open requests', async () => {
+    const path = await uplink();
+    await paired(path);
+    const count = () => [...app.get(OpenRequests)].length;
+    const before = count();
+    for (let attempt = 0; attempt < 3; attempt += 1) await refusalOf(owner, path);
+    await until(() => count() === before, 'the rejected handshakes are forgotten');
   });
 
   verifies(
