@@ -10,7 +10,7 @@ import { parseShape, toShapeText } from '../../src/modules/tool-schemas/tool-sha
 import {
   DEPTH_MAX,
   FIELDS_MAX,
-  merged,
+  mergeShapes,
   NODES_MAX,
   placesBelow,
   shapeOf,
@@ -103,7 +103,7 @@ const day = fc
   .map(([all, times]) => Array.from({ length: times }, () => all.map(asJson)).flat());
 
 function together(values: unknown[]): Shape {
-  return values.map(shapeOf).reduce((sum, shape) => merged(sum, shape));
+  return values.map(shapeOf).reduce((sum, shape) => mergeShapes(sum, shape));
 }
 
 function ajvAccepts(schema: object): (value: unknown) => boolean {
@@ -179,7 +179,7 @@ describe('a shape', () => {
     fc.assert(
       fc.property(fc.array(output.map(asJson), { minLength: 3, maxLength: 12 }), fc.nat(), (values, seed) => {
         const at = 1 + (seed % (values.length - 1));
-        const parts = merged(together(values.slice(at)), together(values.slice(0, at)));
+        const parts = mergeShapes(together(values.slice(at)), together(values.slice(0, at)));
         expect(sorted(parts)).toEqual(sorted(together(values)));
         expect(sorted(parseShape(toShapeText(parts)))).toEqual(sorted(parts));
       }),
@@ -196,7 +196,7 @@ describe('a shape', () => {
     fc.assert(
       fc.property(samples, fc.nat(), (values, seed) => {
         const at = 1 + (seed % (values.length - 1));
-        const parts = merged(together(values.slice(at)), together(values.slice(0, at)));
+        const parts = mergeShapes(together(values.slice(at)), together(values.slice(0, at)));
         expect(sorted(parts)).toEqual(sorted(together(values)));
         expect(sorted(parseShape(toShapeText(parts)))).toEqual(sorted(parts));
         const names = new Set(values.flatMap((value) => Object.keys(value)));
@@ -248,7 +248,7 @@ describe('a shape', () => {
     const deep = JSON.parse('{"a":'.repeat(5_000) + '1' + '}'.repeat(5_000)) as unknown;
     const lists = JSON.parse('['.repeat(30_000) + ']'.repeat(30_000)) as unknown;
     for (const value of [wide, deep, lists]) {
-      const shape = merged(shapeOf(value), shapeOf(wide));
+      const shape = mergeShapes(shapeOf(value), shapeOf(wide));
       expect(size(shape)).toBeLessThanOrEqual(NODES_MAX);
       expect(depth(shape)).toBeLessThanOrEqual(DEPTH_MAX + 1);
       expect(pasted(toZodText(shape), z).safeParse(wide).success).toBe(true);

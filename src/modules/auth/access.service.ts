@@ -51,7 +51,7 @@ interface OwnedQuestion {
 /** Where owners and grants are looked up. */
 export interface AccessFacts {
   owner: (name: string) => Promise<NamespaceOwner | null> | NamespaceOwner | null;
-  grant: (accountId: string, thing: GrantedThing) => Promise<FoundGrant | null> | FoundGrant | null;
+  grant: (accountId: string, target: GrantedThing) => Promise<FoundGrant | null> | FoundGrant | null;
 }
 
 const BEARER = /^Bearer +(\S+) *$/i;
@@ -65,9 +65,9 @@ export class AccessService implements OnModuleInit {
   private sessions!: SessionSource;
   /** Callers of {@link opened}. */
   private readonly members = new WeakMap<Caller, Caller>();
-  private readonly known: AccessFacts = {
+  private readonly accessFacts: AccessFacts = {
     owner: (name) => this.owners.find(name),
-    grant: (accountId, thing) => this.grants.find(accountId, thing),
+    grant: (accountId, target) => this.grants.find(accountId, target),
   };
 
   constructor(
@@ -127,11 +127,11 @@ export class AccessService implements OnModuleInit {
   }
 
   /** {@link may} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
-  async mayUse(caller: Caller, action: Action, thing: OwnedThing): Promise<boolean> {
-    const { ownerId, namespace } = thing;
+  async mayUse(caller: Caller, action: Action, target: OwnedThing): Promise<boolean> {
+    const { ownerId, namespace } = target;
     if (this.may(caller, action, { ownerId, namespace })) return true;
-    const found = caller === ANONYMOUS ? null : await this.grants.find(caller.accountId, thing);
-    return this.may(caller, action, { ownerId, namespace, granted: found?.level });
+    const grant = caller === ANONYMOUS ? null : await this.grants.find(caller.accountId, target);
+    return this.may(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
   /** True for the caller's own account and organizations that it may do this for, whatever the key may: for filters and names. */
@@ -192,14 +192,14 @@ export class AccessService implements OnModuleInit {
     if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: question.name })) {
       return this.opened(caller, action, cached, question.name);
     }
-    return this.authorizeOwned(caller, rule, question, this.known);
+    return this.authorizeOwned(caller, rule, question, this.accessFacts);
   }
 
   /** {@link authorize} for a rule with `owner`. */
   async authorizeOwned(
     caller: Caller,
     rule: AccessRule,
-    { action, name, thing }: OwnedQuestion,
+    { action, name, thing: target }: OwnedQuestion,
     facts: AccessFacts,
   ): Promise<Grant> {
     const owner = await facts.owner(name);
@@ -207,9 +207,9 @@ export class AccessService implements OnModuleInit {
       return this.opened(caller, action, owner, name);
     }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
-    const find = (asked: GrantedThing) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, asked));
+    const find = (candidate: GrantedThing) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, candidate));
     // A thing that is not there yet may be made by who was granted its namespace.
-    const granted = (await find(thing)) ?? (await find({ namespace: name, kind: 'namespace', name: '' }));
+    const granted = (await find(target)) ?? (await find({ namespace: name, kind: 'namespace', name: '' }));
     if (granted) {
       const { id, level, tools, namespaceId, ownerId } = granted;
       if (!this.may(caller, action, { ownerId, namespace: name, granted: level })) {
@@ -255,11 +255,11 @@ export function actionOfRule(rule: AccessRule): Action {
 export function questionOf(rule: AccessRule, { owner = '', connectionId }: AccessTarget): OwnedQuestion {
   // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
   const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
-  let thing: GrantedThing = { namespace: name, kind: 'namespace', name: '' };
+  let target: GrantedThing = { namespace: name, kind: 'namespace', name: '' };
   if (rule.owner === 'qualifiedName' && !rule.inNamespace) {
-    thing = { namespace: name, kind: 'server', name: owner.slice(name.length + 1) };
-  } else if (connectionId !== undefined) thing = { namespace: name, kind: 'connection', name: connectionId };
-  return { action: actionOfRule(rule), name, thing };
+    target = { namespace: name, kind: 'server', name: owner.slice(name.length + 1) };
+  } else if (connectionId !== undefined) target = { namespace: name, kind: 'connection', name: connectionId };
+  return { action: actionOfRule(rule), name, thing: target };
 }
 
 /** @throws SuspendedError for a call in a suspended namespace */

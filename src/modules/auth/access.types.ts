@@ -269,7 +269,7 @@ export type OwnedThing = GrantedThing & { ownerId: string };
 /** Finds grants. The grants module provides it. */
 export abstract class GrantSource {
   /** @returns null when nothing was granted, or the thing does not exist. At most 5 s old. */
-  abstract find(accountId: string, thing: GrantedThing): Promise<FoundGrant | null>;
+  abstract find(accountId: string, target: GrantedThing): Promise<FoundGrant | null>;
   /** What is granted now, in the order of what was asked. */
-  abstract findAll(asked: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]>;
+  abstract findAll(questions: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]>;
 }

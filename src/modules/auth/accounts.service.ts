@@ -30,8 +30,8 @@ export class AccountsService {
   /** @throws ConflictError when the name is taken */
   async create({ name, kind }: CreateAccountDto): Promise<AccountDto> {
     const account = this.accountRepository.create({ name, kind });
-    const taken = () => new ConflictError(`An account named "${name}" already exists`);
-    await this.accountRepository.insert(account).catch(onViolation({ unique: taken }));
+    const toConflict = () => new ConflictError(`An account named "${name}" already exists`);
+    await this.accountRepository.insert(account).catch(onViolation({ unique: toConflict }));
     return toAccountDto(account);
   }
 

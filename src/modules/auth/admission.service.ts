@@ -37,7 +37,7 @@ export class Admission {
       const caller = this.accessService.authenticate(request, rule);
       const grant =
         caller instanceof Promise
-          ? caller.then((known) => this.authorize(known, request, response, rule))
+          ? caller.then((resolvedCaller) => this.authorize(resolvedCaller, request, response, rule))
           : this.authorize(caller, request, response, rule);
       return grant instanceof Promise ? grant.catch((error) => this.refuse(error, request, response)) : grant;
     } catch (error) {
@@ -72,9 +72,9 @@ export class Admission {
       opened(grant);
       return grant;
     }
-    return grant.then((found) => {
-      opened(found);
-      return found;
+    return grant.then((resolvedGrant) => {
+      opened(resolvedGrant);
+      return resolvedGrant;
     });
   }
 

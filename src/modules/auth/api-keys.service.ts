@@ -74,7 +74,7 @@ interface KnownKey {
 /** Issues, checks and revokes API keys. */
 @Injectable()
 export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly known = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));
+  private readonly cachedKeys = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));
   private readonly people = new RowCache<Person>(async (accountId) => {
     const row = await this.apiKeysRepository.findPerson(accountId);
     if (!row) return null;
@@ -82,7 +82,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   });
   /**
    * Hashes of the valid keys that were used in the last 5 s, by the key in clear text: SHA-256 of each request takes 6 µs.
-   * Only says which row of {@link known} to read, so a revoked key is refused whether its hash is here or not.
+   * Only says which row of {@link cachedKeys} to read, so a revoked key is refused whether its hash is here or not.
    */
   private readonly hashes = new Map<string, string>();
   private readonly forgetHashes = repeat(CACHE_MS, () => this.hashes.clear());
@@ -93,7 +93,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   });
 
   /** The sources of other credentials, whose streams the check of open streams must not end. */
-  private others: Pick<SessionSource, 'validAmong'>[] = [];
+  private otherSources: Pick<SessionSource, 'validAmong'>[] = [];
 
   constructor(
     @InjectRepository(ApiKey) private readonly apiKeyRepository: Repository<ApiKey>,
@@ -110,7 +110,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     // Only the API holds streams open.
     if (this.env.roles.includes('api')) {
       const tokens = partOf<TokenSource | null>(this.moduleRef, TokenSource);
-      this.others = [...(tokens ? [tokens] : []), partOf(this.moduleRef, SessionSource)];
+      this.otherSources = [...(tokens ? [tokens] : []), partOf(this.moduleRef, SessionSource)];
     }
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId, now }) => this.forget(keyId, now));
     await this.pubSub.subscribe('auth.account-changed', ({ accountId }) => {
@@ -138,9 +138,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const remembered = this.hashes.get(key);
     if (remembered === undefined && !isApiKey(key)) throw UnauthenticatedError.invalid();
     const hash = remembered ?? hashApiKey(key).toString('hex');
-    const cached = this.known.peek(hash);
+    const cached = this.cachedKeys.peek(hash);
     if (cached) return this.use(key, hash, cached, from);
-    return this.known.get(hash).then((row) => {
+    return this.cachedKeys.get(hash).then((row) => {
       if (!row) throw UnauthenticatedError.invalid();
       return this.use(key, hash, row, from);
     });
@@ -163,9 +163,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const { row, key } = await this.accountLimitsService
       .within({ accountId }, { apiKeys: 1 }, () =>
         this.apiKeyRepository.manager.transaction(async (tx) => {
-          const made = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
-          await tx.insert(ApiKey, made.row);
-          return made;
+          const newKey = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
+          await tx.insert(ApiKey, newKey.row);
+          return newKey;
         }),
       )
       .catch(onViolation({ foreignKey: () => new NotFoundError('Account not found') }));
@@ -186,7 +186,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     keyId: string,
     { expiresAt, overlapSeconds = 0 }: RotateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
-    const made = await this.accountLimitsService.within({ accountId }, { apiKeys: 1 }, () =>
+    const newKey = await this.accountLimitsService.within({ accountId }, { apiKeys: 1 }, () =>
       this.apiKeyRepository.manager.transaction(async (tx) => {
         // Both in the order in which a revocation locks them.
         await this.apiKeysRepository.lock(tx, [keyId, makerKeyOf(caller) ?? keyId]);
@@ -206,8 +206,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
       }),
     );
     if (overlapSeconds === 0) this.end(keyId);
-    else this.known.dropWhere(({ caller: { keyId: id } }) => id === keyId);
-    return { ...toApiKeyDto(made.row), key: made.key };
+    else this.cachedKeys.dropWhere(({ caller: { keyId: id } }) => id === keyId);
+    return { ...toApiKeyDto(newKey.row), key: newKey.key };
   }
 
   /** Rights of a caller's key, in words. @throws NotFoundError when it was revoked meanwhile */
@@ -215,9 +215,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const row = await this.apiKeyRepository.findOne({ where: { id: keyId }, relations: { account: true } });
     if (!row) throw new NotFoundError('API key not found');
     const { id, name, expiresAt, scopes, account } = row;
-    const known = readScopes(scopes);
-    const rights = known?.map(scopeInWords) ?? ['Do everything that the account may do.'];
-    if (isOperator && (known === null || covers(known, 'manage', null))) {
+    const keyScopes = readScopes(scopes);
+    const rights = keyScopes?.map(scopeInWords) ?? ['Do everything that the account may do.'];
+    if (isOperator && (keyScopes === null || covers(keyScopes, 'manage', null))) {
       rights.push('Manage all accounts and their keys, as the operator.');
     }
     return {
@@ -276,10 +276,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   async liveAmong(ids: string[]): Promise<Set<string>> {
     if (ids.length === 0) return new Set();
     const valid = await this.apiKeysRepository.validAmong(ids);
-    const others = ids.filter((id) => !valid.has(id));
-    if (others.length === 0) return valid;
-    const good = await Promise.all(this.others.map((source) => source.validAmong(others)));
-    return new Set([...valid, ...good.flatMap((found) => [...found])]);
+    const otherIds = ids.filter((id) => !valid.has(id));
+    if (otherIds.length === 0) return valid;
+    const good = await Promise.all(this.otherSources.map((source) => source.validAmong(otherIds)));
+    return new Set([...valid, ...good.flatMap((validIds) => [...validIds])]);
   }
 
   /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read anew, and what they hold open may end. */
@@ -306,10 +306,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private async make(
     caller: Caller,
     of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
-    wanted: string | null | undefined,
+    expiry: string | null | undefined,
     tx: EntityManager,
   ): Promise<{ row: ApiKey; key: string }> {
-    const end = wanted == null ? null : new Date(wanted);
+    const end = expiry == null ? null : new Date(expiry);
     // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
     if (end && !(end.getTime() > Date.now())) {
       throw new InvalidInputError('expiresAt must be a date and time in the future');
@@ -342,8 +342,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
-  private use(key: string, hash: string, known: KnownKey, { socket, headers }: RequestOrigin): Caller {
-    const { caller, expiresAt, isDisabled } = known;
+  private use(key: string, hash: string, knownKey: KnownKey, { socket, headers }: RequestOrigin): Caller {
+    const { caller, expiresAt, isDisabled } = knownKey;
     if (isDisabled) throw UnauthenticatedError.disabled();
     if (expiresAt && expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.hashes.set(key, hash);
@@ -383,7 +383,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
   private async forgetAccount(accountId: string): Promise<void> {
     // eslint-disable-next-line no-restricted-syntax -- names cached rows, decides nothing
-    this.known.dropWhere(({ caller }) => caller.accountId === accountId);
+    this.cachedKeys.dropWhere(({ caller }) => caller.accountId === accountId);
     this.people.drop(accountId);
     await this.checkHeld();
   }
@@ -391,7 +391,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private forget(keyId: string, now = false): void {
     this.revocationRegistry.end(keyId);
     if (now) this.revocationRegistry.cut(keyId);
-    this.known.dropWhere(({ caller }) => caller.keyId === keyId);
+    this.cachedKeys.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }
 }

@@ -77,9 +77,9 @@ export class GrantLevelError extends ForbiddenError {
 /** The account was granted some tools, and asks for something else. */
 export class ToolsOnlyError extends ForbiddenError {
   constructor(tools: readonly string[]) {
-    const named = tools.slice(0, 10).join(', ');
+    const names = tools.slice(0, 10).join(', ');
     super(
-      `Forbidden: the owner granted your account only these tools here: ${named}${tools.length > 10 ? ', …' : ''}.`,
+      `Forbidden: the owner granted your account only these tools here: ${names}${tools.length > 10 ? ', …' : ''}.`,
     );
   }
 }
@@ -109,8 +109,8 @@ export class QuotaExceededError extends DomainError {
 export class SuspendedError extends CallFailure {
   readonly failure = 'suspended';
 
-  /** @param thing `namespace`, `server` or `connection` @param reason in the operator's words */
-  constructor(thing: string, reason: string) {
-    super(`Forbidden: the operator suspended this ${thing}: ${reason}`);
+  /** @param kind `namespace`, `server` or `connection` @param reason in the operator's words */
+  constructor(kind: string, reason: string) {
+    super(`Forbidden: the operator suspended this ${kind}: ${reason}`);
   }
 }

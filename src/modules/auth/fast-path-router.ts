@@ -95,10 +95,10 @@ export class FastPathRouter {
     private readonly limits: RequestLimits,
     globals: object[] = [],
   ) {
-    const own = routes.filter(({ handler }) => Reflect.getMetadata(FAST_PATH, handler) === true);
-    const faults = own.flatMap((route) => faultsOf(route, globals));
+    const fastRoutes = routes.filter(({ handler }) => Reflect.getMetadata(FAST_PATH, handler) === true);
+    const faults = fastRoutes.flatMap((route) => faultsOf(route, globals));
     if (faults.length > 0) throw new StartError(faults.join('\n'));
-    this.routes = own.map((route) => ({
+    this.routes = fastRoutes.map((route) => ({
       method: route.method,
       segments: route.path.split('/'),
       rule: declarationOf(route) as AccessRule,
@@ -196,7 +196,7 @@ function faultsOf(route: Route, globals: object[]): string[] {
     ...(parameters.some((argument) => !HANDLER_ARGUMENTS.includes(argument))
       ? ['parameters besides @Req() and @Res()']
       : []),
-  ].map((what) => `${method} ${path} has @FastPath(), which does not run ${what}`);
+  ].map((skippedPart) => `${method} ${path} has @FastPath(), which does not run ${skippedPart}`);
 }
 
 function classOf(enhancer: object): { name: string } {

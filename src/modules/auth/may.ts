@@ -100,8 +100,8 @@ export function namespacesOf({ scopes }: Caller): string[] | null {
 }
 
 /** Scopes as rows store them; null: all rights of the account. A scope of a later version gives no right. */
-export function readScopes(texts: readonly string[] | null): KeyScope[] | null {
-  return texts?.flatMap((text) => parseScope(text) ?? []) ?? null;
+export function readScopes(scopes: readonly string[] | null): KeyScope[] | null {
+  return scopes?.flatMap((text) => parseScope(text) ?? []) ?? null;
 }
 
 /** `call` or `call:acme`. Inverse of {@link formatScope}; null for another text. */
@@ -121,8 +121,8 @@ export function formatScope({ level, namespace }: KeyScope): string {
  *
  * @throws InvalidInputError naming the first one that is none
  */
-export function parseScopes(texts: readonly string[]): KeyScope[] {
-  return texts.map((text) => {
+export function parseScopes(scopes: readonly string[]): KeyScope[] {
+  return scopes.map((text) => {
     const scope = parseScope(text);
     if (scope) return scope;
     throw new InvalidInputError(

@@ -197,13 +197,13 @@ export class MembersRepository {
    */
   join(
     { hash, organizationId }: { hash: Buffer; organizationId: string },
-    who: Joining,
+    joiner: Joining,
     max: { members: number; organizations: number },
     refusal: (reason: MemberRefusal) => Error,
   ): Promise<{ accountId: string; isFirst: boolean } | null> {
     return this.database.transaction(async (tx) => {
       // A new account is no member yet, as the organization is none of itself.
-      let accountId = 'accountId' in who ? who.accountId : organizationId;
+      let accountId = 'accountId' in joiner ? joiner.accountId : organizationId;
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return null;
       if (members.before !== null) throw refusal('a member');
@@ -214,14 +214,14 @@ export class MembersRepository {
         [hash, organizationId],
       );
       if (!used) return null;
-      if (!('accountId' in who)) {
-        const [made] = await tx.query<[{ id: string }]>(
+      if (!('accountId' in joiner)) {
+        const [newAccount] = await tx.query<[{ id: string }]>(
           `WITH made AS (INSERT INTO accounts (name, kind) VALUES ($1, 'user') RETURNING id),
                 person AS (INSERT INTO people (account_id, password_hash, password_at) SELECT id, $2, now() FROM made)
            SELECT id FROM made`,
-          [who.name, who.passwordHash],
+          [joiner.name, joiner.passwordHash],
         );
-        accountId = made.id;
+        accountId = newAccount.id;
       }
       const stored = await this.set({ organizationId, accountId, ...used }, max, false, tx);
       if (typeof stored === 'string') throw refusal(stored);

@@ -51,12 +51,12 @@ export class MembersService {
    * @returns null for one that does not exist, and where the caller is no member
    */
   async find(caller: Caller, nameOrId: string): Promise<{ id: string; name: string; role: Role } | null> {
-    const found = STORABLE.test(nameOrId) ? await this.membersRepository.find(nameOrId) : null;
-    if (!found) return null;
+    const organization = STORABLE.test(nameOrId) ? await this.membersRepository.find(nameOrId) : null;
+    if (!organization) return null;
     // eslint-disable-next-line no-restricted-syntax -- An organization without members is its own owner.
-    const isOwner = caller.isOperator || found.id === caller.accountId;
-    const role = caller.memberships.get(found.id) ?? (isOwner ? 'owner' : null);
-    return role && { ...found, role };
+    const isOwner = caller.isOperator || organization.id === caller.accountId;
+    const role = caller.memberships.get(organization.id) ?? (isOwner ? 'owner' : null);
+    return role && { ...organization, role };
   }
 
   /** One page of the members, by name. @throws RoleError for a guest */
@@ -123,11 +123,11 @@ export class MembersService {
    * @returns the id of the account; null for an invitation that is over
    * @throws NotFoundError, ConflictError, also for a new account whose name is taken
    */
-  async join(invitation: { hash: Buffer; organizationId: string }, who: Joining): Promise<string | null> {
-    const taken = () => new ConflictError('Another account has this name: choose another one');
+  async join(invitation: { hash: Buffer; organizationId: string }, joiner: Joining): Promise<string | null> {
+    const toConflict = () => new ConflictError('Another account has this name: choose another one');
     const joined = await this.membersRepository
-      .join(invitation, who, MAX, refusal)
-      .catch(onViolation({ unique: taken }));
+      .join(invitation, joiner, MAX, refusal)
+      .catch(onViolation({ unique: toConflict }));
     if (!joined) return null;
     await this.apiKeysService.accountChanged(joined.accountId);
     if (joined.isFirst) await this.apiKeysService.accountChanged(invitation.organizationId);

@@ -12,15 +12,15 @@ export const ROLES = `(SELECT string_agg(held.id || ' ' || held.role, ',' ORDER 
      UNION ALL SELECT a.id, 'editor' WHERE EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)) held) AS roles`;
 
 /** Maps by their text: callers with the same memberships share one. */
-const known = growingLru<object>();
+const sharedMemberships = growingLru<object>();
 
 /** @param roles a value of {@link ROLES} */
 export function readMemberships(roles: string | null): Memberships {
   if (roles === null) return NO_MEMBERSHIPS;
-  let memberships = known.get(roles) as Memberships | undefined;
+  let memberships = sharedMemberships.get(roles) as Memberships | undefined;
   if (!memberships) {
     memberships = new Map(roles.split(',').map((entry) => entry.split(' ') as [string, Role]));
-    known.set(roles, memberships);
+    sharedMemberships.set(roles, memberships);
   }
   return memberships;
 }

@@ -133,28 +133,28 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     for (const { right } of open)
       if (right.rule.owner !== undefined) names.add(questionOf(right.rule, right.target).name);
     const owners = await this.owners.findAll([...names]);
-    const asked = new Map<string, { accountId: string; thing: GrantedThing }>();
+    const questions = new Map<string, { accountId: string; thing: GrantedThing }>();
     for (const { right } of open) {
       const caller = callers.get(right.caller.keyId);
       if (!caller || right.rule.owner === undefined) continue;
-      const { name, thing, action } = questionOf(right.rule, right.target);
+      const { name, thing: target, action } = questionOf(right.rule, right.target);
       const owner = owners.get(name);
       if (owner && accountOwns(caller, action, owner.accountId)) continue;
       const { accountId } = caller;
-      for (const one of [thing, { namespace: name, kind: 'namespace' as const, name: '' }])
-        asked.set(keyOf(accountId, one), { accountId, thing: one });
+      for (const candidate of [target, { namespace: name, kind: 'namespace' as const, name: '' }])
+        questions.set(keyOf(accountId, candidate), { accountId, thing: candidate });
     }
-    const found = await this.grants.findAll([...asked.values()]);
-    const grants = new Map([...asked.keys()].map((key, at) => [key, found[at] ?? null]));
+    const foundGrants = await this.grants.findAll([...questions.values()]);
+    const grants = new Map([...questions.keys()].map((key, at) => [key, foundGrants[at] ?? null]));
     return {
       owner: (name) => owners.get(name) ?? null,
-      grant: (accountId, thing) => grants.get(keyOf(accountId, thing)) ?? null,
+      grant: (accountId, target) => grants.get(keyOf(accountId, target)) ?? null,
     };
   }
 }
 
-function keyOf(accountId: string, thing: GrantedThing): string {
-  return JSON.stringify([accountId, thing.kind, thing.namespace, thing.name]);
+function keyOf(accountId: string, target: GrantedThing): string {
+  return JSON.stringify([accountId, target.kind, target.namespace, target.name]);
 }
 
 /**

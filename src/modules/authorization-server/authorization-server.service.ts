@@ -98,17 +98,17 @@ export class AuthorizationServerService {
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
     provider.proxy = true;
     const { refreshTokens } = this;
-    const used = () => library.default.ctx?.oidc.entities.RotatedRefreshToken?.jti ?? null;
+    const readRotatedJti = () => library.default.ctx?.oidc.entities.RotatedRefreshToken?.jti ?? null;
     const access = idsOf(provider.AccessToken);
     const { generateTokenId } = access;
     access.generateTokenId = function () {
       // The library's own method also sets the format of the token.
       const random = generateTokenId.call(this);
-      const presented = used();
+      const presented = readRotatedJti();
       return TOKEN_PREFIX + (presented === null ? random : refreshTokens.accessSecret(presented));
     };
     idsOf(provider.RefreshToken).generateTokenId = function () {
-      return refreshTokens.next(this.grantId, used());
+      return refreshTokens.next(this.grantId, readRotatedJti());
     };
     allowLoopbackPorts(provider.Client as unknown as Parameters<typeof allowLoopbackPorts>[0]);
     provider.on('server_error', (_context: unknown, error: Error) => this.logger.error(error));
@@ -178,7 +178,7 @@ export class AuthorizationServerService {
   async client(
     id: string,
   ): Promise<{ id: string; name: string; host: string | null; redirectUris: readonly string[] } | null> {
-    const client = await this.started.Client.find(id);
+    const client = await this.startedProvider.Client.find(id);
     if (!client) return null;
     const host = /^https:\/\//.test(id) ? new URL(id).host : null;
     return { id, name: client.clientName ?? host ?? 'An app', host, redirectUris: client.redirectUris ?? [] };
@@ -186,10 +186,10 @@ export class AuthorizationServerService {
 
   /** Ends an authorization. @returns where the browser goes on */
   finish(request: IncomingMessage, response: ServerResponse, result: InteractionResults): Promise<string> {
-    return this.started.interactionResult(this.forLibrary(request), response, result);
+    return this.startedProvider.interactionResult(this.forLibrary(request), response, result);
   }
 
-  private get started(): Provider {
+  private get startedProvider(): Provider {
     if (!this.provider) throw new Error('The authorization server is off');
     return this.provider;
   }
@@ -245,7 +245,7 @@ export class AuthorizationServerService {
   private forLibrary(request: IncomingMessage, { url, body }: Changes = {}): IncomingMessage {
     const { host, protocol } = new URL(this.env.baseUrl);
     const { origin: _origin, 'x-forwarded-host': _host, ...headers } = request.headers;
-    const own: PropertyDescriptorMap = {
+    const overrides: PropertyDescriptorMap = {
       headers: {
         value: {
           ...headers,
@@ -257,14 +257,14 @@ export class AuthorizationServerService {
       url: { value: url ?? request.url, writable: true },
     };
     if (body !== undefined) {
-      own.readable = { value: true };
-      own.iterator = {
+      overrides.readable = { value: true };
+      overrides.iterator = {
         value: async function* () {
           yield Buffer.from(body);
         },
       };
     }
-    return Object.create(request, own) as IncomingMessage;
+    return Object.create(request, overrides) as IncomingMessage;
   }
 
   /** Runs an answer in the background; its errors become those of RFC 6749, or a page where a person reads them. */
@@ -317,7 +317,7 @@ export class AuthorizationServerService {
     };
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
-    const none = { enabled: false };
+    const off = { enabled: false };
     // Prompts that clients may name. Only the consent page answers them; it asks for the sign-in too.
     const { Prompt, Check } = interactionPolicy;
     const policy = ['login', 'select_account'].map((name) => new Prompt({ name, requestable: true }));
@@ -357,12 +357,12 @@ export class AuthorizationServerService {
         ReplayDetection: CODE_SECONDS * 10,
       },
       features: {
-        devInteractions: none,
-        userinfo: none,
-        rpInitiatedLogout: none,
-        pushedAuthorizationRequests: none,
-        dPoP: none,
-        clientCredentials: none,
+        devInteractions: off,
+        userinfo: off,
+        rpInitiatedLogout: off,
+        pushedAuthorizationRequests: off,
+        dPoP: off,
+        clientCredentials: off,
         revocation: {
           enabled: true,
           allowedPolicy: (_context: unknown, client: { clientId: string }, token: { clientId?: string }) =>

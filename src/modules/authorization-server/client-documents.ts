@@ -109,7 +109,7 @@ export class ClientDocuments {
     if (!last || last.until <= Date.now()) {
       let loading = this.loading.get(url);
       if (!loading) {
-        const leave = this.enter(url);
+        const leave = this.takeSlot(url);
         if (!leave) loading = this.withoutRoom(url);
         else {
           loading = this.load(url).finally(() => {
@@ -141,7 +141,7 @@ export class ClientDocuments {
   }
 
   /** Takes a place for a fetch. @returns the function to call at its end; null when host, asker or process have no room */
-  private enter(address: string): (() => void) | null {
+  private takeSlot(address: string): (() => void) | null {
     const { asker } = this;
     const host = `host:${new URL(address).host}`;
     const leave = this.fetches.enter(asker === null ? host : [host, asker]);
@@ -153,7 +153,7 @@ export class ClientDocuments {
   /** The copy of a document that may not be fetched now. The refusal is the asker's: nobody else gets it. */
   private async withoutRoom(url: string): Promise<Remembered> {
     return {
-      outcome: (await this.copyOf(url)) ?? refused(url, 'too many are being read. Try again in a minute.'),
+      outcome: (await this.copyOf(url)) ?? toDocumentError(url, 'too many are being read. Try again in a minute.'),
       until: 0,
     };
   }
@@ -166,7 +166,7 @@ export class ClientDocuments {
   /** @throws ClientDocumentError for anything but a good document */
   private async request(address: string): Promise<string> {
     const url = new URL(address);
-    const refuse = (why: string) => refused(address, why);
+    const refuse = (reason: string) => toDocumentError(address, reason);
     // A default port is no part of a URL.
     if (url.protocol !== 'https:' || url.port !== '') throw refuse('only https on port 443 is read.');
     const headers = { accept: 'application/json' };
@@ -200,9 +200,9 @@ export class ClientDocuments {
   }
 }
 
-function refused(address: string, why: string): ClientDocumentError {
+function toDocumentError(address: string, reason: string): ClientDocumentError {
   const { origin, pathname } = new URL(address);
   return new ClientDocumentError(
-    `The client's document ${`${origin}${pathname}`.slice(0, 200)} cannot be used: ${why}`,
+    `The client's document ${`${origin}${pathname}`.slice(0, 200)} cannot be used: ${reason}`,
   );
 }

@@ -215,9 +215,9 @@ function redirectUrl(uri: string): URL | null {
 /** @throws ClientRefusedError */
 function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null): asserts uri is string {
   const url = typeof uri === 'string' ? redirectUrl(uri) : null;
-  const shown = JSON.stringify(String(uri).slice(0, 200));
-  const refuse = (why: string): never => {
-    throw new ClientRefusedError('invalid_redirect_uri', `The redirect address ${shown} is refused: ${why}`);
+  const quotedUri = JSON.stringify(String(uri).slice(0, 200));
+  const refuse = (reason: string): never => {
+    throw new ClientRefusedError('invalid_redirect_uri', `The redirect address ${quotedUri} is refused: ${reason}`);
   };
   if (url === null) return refuse('it is not a valid URL.');
   if (url.href.includes('#')) return refuse('it has a fragment (#).');

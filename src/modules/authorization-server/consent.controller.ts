@@ -50,7 +50,7 @@ function nothingHere(): PlainPageError {
 }
 
 /** What a client asks for, read anew for each request of a browser. */
-type Asked = Awaited<ReturnType<ConsentController['asked']>>;
+type Asked = Awaited<ReturnType<ConsentController['readPending']>>;
 
 /** Shows what a client asks for, and takes the decision. */
 @ApiExcludeController()
@@ -74,32 +74,32 @@ export class ConsentController {
   @Get(':uid')
   async show(@Req() request: Request, @Res() response: Response): Promise<void> {
     requireOwnHost(request, this.env);
-    const asked = await this.asked(request, response);
+    const flow = await this.readPending(request, response);
     const person = await this.sessionsService.current(request);
-    const { client, resource, prompts } = asked;
+    const { client, resource, prompts } = flow;
     if (!person) {
       const form = { next: request.path, name: '', fault: null, action: '../login', app: client.name };
       return this.signInService.show(request, response, form);
     }
-    const found = await this.findTarget(asked, person);
+    const match = await this.findTarget(flow, person);
     const form = {
       action: request.path,
       formToken: formToken(this.env, request, response),
       accountId: person.accountId,
     };
     const personName = person.accountName;
-    if (!found?.isOpen) {
-      const restricted = found?.target.label ?? null;
+    if (!match?.isOpen) {
+      const restricted = match?.target.label ?? null;
       const clientName = client.name;
       return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName, resource, restricted }));
     }
-    const { target } = found;
-    const grant = this.grantOf(request, asked, person, target);
+    const { target } = match;
+    const grant = this.grantOf(request, flow, person, target);
     const isAsked = prompts.some((prompt) => prompt !== 'none');
-    if (!isAsked && isExactHttps(asked.redirectUri) && (await this.authorizationServerRepository.isRemembered(grant))) {
+    if (!isAsked && isExactHttps(flow.redirectUri) && (await this.authorizationServerRepository.isRemembered(grant))) {
       return this.allow(request, response, { ...grant, isRemembered: true });
     }
-    const { redirectUri } = asked;
+    const { redirectUri } = flow;
     const mayRemember = isExactHttps(redirectUri);
     sendPage(response, consentPage(this.env, { ...form, personName, client, target, redirectUri, mayRemember }));
   }
@@ -107,7 +107,7 @@ export class ConsentController {
   @Post(':uid')
   async decide(@Req() request: Request, @Res() response: Response): Promise<void> {
     const form = await this.pageFormsService.read(request, response);
-    const asked = await this.asked(request, response);
+    const flow = await this.readPending(request, response);
     const answer = form.get('answer');
     if (answer === 'other') {
       await this.sessionsService.end(request, response);
@@ -128,21 +128,21 @@ export class ConsentController {
         'The page was shown to another account. Go back to your app and connect again.',
       );
     }
-    const found = await this.findTarget(asked, person);
-    if (answer === 'ask' && found && !found.isOpen) {
+    const match = await this.findTarget(flow, person);
+    if (answer === 'ask' && match && !match.isOpen) {
       const text = (form.get('text') ?? '').slice(0, 500).replace(/[\p{Cc}\p{Cs}]/gu, ' ');
-      await this.accessRequestsService.ask(person, found.target, text);
-      const view = { clientName: asked.client.name, action: request.path };
+      await this.accessRequestsService.ask(person, match.target, text);
+      const view = { clientName: flow.client.name, action: request.path };
       return sendPage(response, askedPage(this.env, { ...view, formToken: formToken(this.env, request, response) }));
     }
-    if (answer !== 'allow' || !found?.isOpen) throw nothingHere();
-    const { target } = found;
-    const isRemembered = form.get('remember') === 'yes' && isExactHttps(asked.redirectUri);
-    await this.allow(request, response, { ...this.grantOf(request, asked, person, target), isRemembered });
+    if (answer !== 'allow' || !match?.isOpen) throw nothingHere();
+    const { target } = match;
+    const isRemembered = form.get('remember') === 'yes' && isExactHttps(flow.redirectUri);
+    await this.allow(request, response, { ...this.grantOf(request, flow, person, target), isRemembered });
   }
 
   /** @throws PageError when no authorization of this browser waits */
-  private async asked(request: Request, response: Response) {
+  private async readPending(request: Request, response: Response) {
     const interaction = await this.authorizationServerService.interaction(request, response);
     if (!interaction || interaction.uid !== request.params.uid) throw expired();
     const {

@@ -26,15 +26,15 @@ export class GrantedAccessController {
   @Page('accounts:read')
   async show(
     @CurrentPerson() { accountId, accountName }: SessionCaller,
-    @Query('page') asked: unknown,
+    @Query('page') pageQuery: unknown,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const page = typeof asked === 'string' && /^[1-9]\d{0,3}$/.test(asked) ? Number(asked) : 1;
+    const page = typeof pageQuery === 'string' && /^[1-9]\d{0,3}$/.test(pageQuery) ? Number(pageQuery) : 1;
     const offset = (page - 1) * PAGE_GRANTS;
     const grants = await this.authorizationServerRepository.grantsOf(accountId, { offset, limit: PAGE_GRANTS + 1 });
-    const shown = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null };
-    sendFramed(this.env, request, response, accountName, (token) => accessPage(shown, token));
+    const view = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null };
+    sendFramed(this.env, request, response, accountName, (token) => accessPage(view, token));
   }
 
   @Post()

@@ -69,10 +69,10 @@ export function metadataUrl(request: IncomingMessage, env: Env): string {
 export function wellKnown(request: IncomingMessage, env: Env): object | null {
   const [path = '', query] = (request.url ?? '').split('?');
   if (path.startsWith(`${RESOURCE_METADATA}/`)) {
-    const asked = path.slice(RESOURCE_METADATA.length);
-    if (!mcpEndpointAt(canonicalPath(asked))) return null;
+    const resourcePath = path.slice(RESOURCE_METADATA.length);
+    if (!mcpEndpointAt(canonicalPath(resourcePath))) return null;
     return {
-      resource: askedOrigin(request, env) + asked + (query === undefined ? '' : `?${query}`),
+      resource: askedOrigin(request, env) + resourcePath + (query === undefined ? '' : `?${query}`),
       authorization_servers: [issuerOf(env)],
       scopes_supported: [MCP_SCOPE],
       bearer_methods_supported: ['header'],

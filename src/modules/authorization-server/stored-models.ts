@@ -113,14 +113,14 @@ class StoredRecords extends SimpleAdapter {
     const payload = JSON.parse(vault.open(record.sealed, this.owner(hash))) as AdapterPayload;
     // The row knows the grant: a migration gave each login one of its own.
     const grant = record.grantId === null ? {} : { grantId: record.grantId };
-    const found = { ...payload, ...grant, jti: id };
+    const model = { ...payload, ...grant, jti: id };
     const isUsed = this.kind === 'RefreshToken' ? record.isReplaced : record.consumedAt !== null;
-    if (!isUsed) return found;
+    if (!isUsed) return model;
     if (this.kind === 'RefreshToken') {
       logger.warn({ grant: record.grantId, client: payload.clientId, msg: REPLAY });
     }
     // Any number but 0 says so to the library.
-    return { ...found, consumed: 1 };
+    return { ...model, consumed: 1 };
   }
 
   override async destroy(id: string): Promise<void> {

@@ -34,7 +34,7 @@ interface KnownToken {
 /** The OAuth access tokens of this process' requests, cached for 5 s. */
 @Injectable()
 export class TokensService implements TokenSource, OnModuleInit, OnApplicationShutdown {
-  private readonly known = new RowCache<KnownToken>((token) => this.load(token));
+  private readonly cachedTokens = new RowCache<KnownToken>((token) => this.load(token));
   private readonly used = new WriteBehind<string, Date>('oauth grants', (batch) =>
     this.authorizationServerRepository.saveLastUses([...batch.keys()], [...batch.values()]),
   );
@@ -54,7 +54,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
     );
     await this.pubSub.subscribe('auth.account-changed', ({ accountId }) =>
       // eslint-disable-next-line no-restricted-syntax -- names cached rows, decides nothing
-      this.known.dropWhere(({ caller }) => caller.accountId === accountId),
+      this.cachedTokens.dropWhere(({ caller }) => caller.accountId === accountId),
     );
   }
 
@@ -64,12 +64,12 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 
   verify(token: string, request: IncomingMessage): Caller | Promise<Caller> {
     if (!token.startsWith(TOKEN_PREFIX)) throw UnauthenticatedError.invalid(this.challenge(request, INVALID_TOKEN));
-    const cached = this.known.peek(token);
+    const cached = this.cachedTokens.peek(token);
     if (cached) return this.use(cached, request);
-    return this.known.get(token).then((known) => {
-      if (!known)
+    return this.cachedTokens.get(token).then((row) => {
+      if (!row)
         throw this.refusal(request, 'The access token is not valid: it is revoked or has expired. Log in again.');
-      return this.use(known, request);
+      return this.use(row, request);
     });
   }
 
@@ -131,7 +131,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 
   private forget(grantId: string): void {
     this.revocationRegistry.end(grantId);
-    this.known.dropWhere(({ caller }) => caller.keyId === grantId);
+    this.cachedTokens.dropWhere(({ caller }) => caller.keyId === grantId);
     this.used.delete(grantId);
   }
 }

@@ -164,9 +164,9 @@ export class ConnectionsService {
       }
       const storedQuery = this.connectionValues.openQuery(id, stored.sealedQuery);
       // Query values are never shown, so a change names only its own: an empty value deletes one, and unnamed ones stay.
-      const named = new Set(query?.map(([key]) => key));
+      const names = new Set(query?.map(([key]) => key));
       const all = query && [
-        ...storedQuery.filter(([key]) => !named.has(key)),
+        ...storedQuery.filter(([key]) => !names.has(key)),
         ...query.filter(([, value]) => value !== ''),
       ];
       const fault = all ? queryFault(all) : null;
@@ -198,15 +198,15 @@ export class ConnectionsService {
         ...(tools !== undefined && !isSame(toStoredTools(tools), stored.tools) && { tools: toStoredTools(tools) }),
         ...(callTimeoutMs !== undefined && callTimeoutMs !== stored.callTimeoutMs && { callTimeoutMs }),
       };
-      const shown = {
+      const details = {
         ...(name !== undefined && name !== stored.name && { name }),
         ...(metadata !== undefined && !isSame(metadata, stored.metadata) && { metadata: metadata as object }),
       };
       const endLinks = Object.keys(sent).length > 0;
       const isNewRevision = endLinks || Object.keys(offered).length > 0;
       if (isNewRevision)
-        await this.connectionsRepository.update(id, { ...shown, ...offered, ...sent }, { endLinks }, tx);
-      else if (Object.keys(shown).length > 0) await tx.update(Connection, { id }, shown);
+        await this.connectionsRepository.update(id, { ...details, ...offered, ...sent }, { endLinks }, tx);
+      else if (Object.keys(details).length > 0) await tx.update(Connection, { id }, details);
       return isNewRevision;
     });
     revoke();

@@ -123,10 +123,10 @@ export class AddressesController {
       if (error instanceof DomainError && error.kind === 'not_found') return null;
       throw error;
     });
-    const shown: Content = content
+    const pageContent: Content = content
       ? (token) => ({ ...content(token), notice })
       : () => nothingHere(rootFrom(request.path));
-    sendFramed(this.env, request, response, accountName, shown, content ? 200 : 404);
+    sendFramed(this.env, request, response, accountName, pageContent, content ? 200 : 404);
   }
 
   /** The namespace, and the caller with the grant that opens it, as REST decides for the read of a connection. */
@@ -154,10 +154,10 @@ export class AddressesController {
   /** A connection of the person to a server, named like it, in the oldest namespace of the account, which may be a new one. */
   private async setUp(person: SessionCaller, server: string): Promise<{ namespace: string; connectionId: string }> {
     const namespace = await this.ownNamespacesService.first(person);
-    const found = await this.namespacesService.find(namespace);
-    if (!found) throw new ServerNotFoundError();
+    const owner = await this.namespacesService.find(namespace);
+    if (!owner) throw new ServerNotFoundError();
     const { namespace: first, name } = parseQualifiedName(server);
-    const target = { id: found.id, name: namespace };
+    const target = { id: owner.id, name: namespace };
     try {
       await this.connectionsService.set(target, name || first, { server }, person);
       return { namespace, connectionId: name || first };

@@ -116,7 +116,7 @@ export function actionsOf(
 <span class="hint">Creates your own connection to it.</span></p></form>`
     );
   }
-  const asked =
+  const requestNote =
     request &&
     html`<p>◐ You asked for access, ${timeOf(request.createdAt)}: “${request.text}”. ${
       request.state === 'open'
@@ -125,9 +125,9 @@ export function actionsOf(
           ? html`⊘ Refused${request.decidedAt !== null && html`, ${timeOf(request.decidedAt)}`}: “${request.answer}”`
           : 'It was granted, and has ended since.'
     }</p>`;
-  if (request?.state === 'open') return asked ?? false;
+  if (request?.state === 'open') return requestNote ?? false;
   const field = `text-${action}`;
-  return html`${asked}<form method="post" action="${action}">${token}<p><label for="${field}">What you need it for</label>
+  return html`${requestNote}<form method="post" action="${action}">${token}<p><label for="${field}">What you need it for</label>
 <input id="${field}" name="text" required maxlength="500" value="${text}"></p>
 <p><button type="submit" name="do" value="ask">Ask for access</button></p></form>`;
 }

@@ -15,7 +15,7 @@ export function cataloguePage({
   token: Html;
 }): Framed {
   const query = (page: number) => new URLSearchParams({ ...(q !== '' && { q }), page: String(page) }).toString();
-  const none =
+  const emptyNote =
     q === ''
       ? 'There are no servers yet that you may find. Ask a colleague for the address of one, or the operator to publish one.'
       : 'Nothing fits these words. Try fewer or other words, or look at all servers.';
@@ -24,7 +24,7 @@ export function cataloguePage({
     asRequest: `/servers?${query(currentPage)}`,
     body: html`<form method="get" role="search"><p><label for="q">Find by name, words or tool</label>
 <input id="q" name="q" type="search" maxlength="500" value="${q}"></p><p><button type="submit">Find</button></p></form>
-<p>${totalCount === 0 ? none : html`${totalCount} ${totalCount === 1 ? 'server' : 'servers'}.`}
+<p>${totalCount === 0 ? emptyNote : html`${totalCount} ${totalCount === 1 ? 'server' : 'servers'}.`}
 ${q !== '' && html`<a href="catalogue">All servers</a>`}</p>
 ${views.map((view) => {
   const address = `s/${encodeURIComponent(view.slug)}`;

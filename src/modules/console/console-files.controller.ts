@@ -12,8 +12,8 @@ export class ConsoleFilesController {
   /** Kept by browsers for a year under the version of its content; during an upgrade a page may ask for that of another process. */
   @Get(['style.css', 'copy.js'])
   send(@Query('v') version: unknown, @Req() request: Request, @Res() response: Response): void {
-    const { type, text, version: own } = frameFiles[request.path.slice('/ui/'.length) as keyof typeof frameFiles];
-    const cacheControl = version === own ? 'public, max-age=31536000, immutable' : 'no-cache';
+    const { type, text, version: current } = frameFiles[request.path.slice('/ui/'.length) as keyof typeof frameFiles];
+    const cacheControl = version === current ? 'public, max-age=31536000, immutable' : 'no-cache';
     response.set({ 'content-type': type, 'cache-control': cacheControl }).send(text);
   }
 }

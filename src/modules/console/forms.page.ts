@@ -36,14 +36,14 @@ export function faultOf(form: URLSearchParams, { message }: Error): Fault {
 }
 
 /** The hidden fields of a form, and the sentence of its refusal. */
-export function start({ token, fault }: FormsView, what: string, of = ''): Html {
-  return html`${token}<input type="hidden" name="do" value="${what}">${of !== '' && html`<input type="hidden" name="id" value="${of}">`}
-${fault?.do === what && fault.of === of && html`<span class="fault" role="alert">${fault.text}.</span>`}`;
+export function start({ token, fault }: FormsView, action: string, of = ''): Html {
+  return html`${token}<input type="hidden" name="do" value="${action}">${of !== '' && html`<input type="hidden" name="id" value="${of}">`}
+${fault?.do === action && fault.of === of && html`<span class="fault" role="alert">${fault.text}.</span>`}`;
 }
 
 /** The value that was typed into a field of a refused form. */
-export function typed({ fault }: FormsView, what: string, of: string, field: string): string {
-  return fault?.do === what && fault.of === of ? (fault.form.get(field) ?? '') : '';
+export function readTyped({ fault }: FormsView, action: string, of: string, field: string): string {
+  return fault?.do === action && fault.of === of ? (fault.form.get(field) ?? '') : '';
 }
 
 /** A grant of a thing as a sentence. @param canEnd the page can end it */
@@ -54,11 +54,11 @@ export function grantEntry(
   canEnd = true,
 ): Html {
   const { id, level, expiresAt, tools, grantedBy, createdAt, account, lastUse } = grant;
-  const who = account?.name ?? 'Everybody with an account';
+  const grantee = account?.name ?? 'Everybody with an account';
   const used =
     lastUse &&
     html`, last used ${timeOf(lastUse.at)} with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}`;
-  return html`<li><strong>${who}</strong> may ${level} the ${kind} <strong>${name}</strong>: granted${grantedBy !== null && ` by ${grantedBy}`} on
+  return html`<li><strong>${grantee}</strong> may ${level} the ${kind} <strong>${name}</strong>: granted${grantedBy !== null && ` by ${grantedBy}`} on
 ${timeOf(createdAt)}, ${expiresAt === undefined ? 'without an end' : html`until ${timeOf(expiresAt)}`}, ${tools ? `tools ${tools.allow.join(', ')}` : 'all tools'}${used}
-${canEnd && html`<form method="post">${start(view, 'end', id)}<button type="submit" class="plain" aria-label="End the access of ${who} to ${name}">End</button></form>`}</li>`;
+${canEnd && html`<form method="post">${start(view, 'end', id)}<button type="submit" class="plain" aria-label="End the access of ${grantee} to ${name}">End</button></form>`}</li>`;
 }

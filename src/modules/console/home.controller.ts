@@ -89,28 +89,28 @@ export class HomeController {
     refused: RefusedDecision | null,
     status = 200,
   ): Promise<void> {
-    const { q: asked, section: named, cursor, done } = request.query;
+    const { q: words, section: sectionName, cursor, done } = request.query;
     const q =
-      typeof asked === 'string'
-        ? asked
+      typeof words === 'string'
+        ? words
             .replace(/[\p{Cc}\p{Cs}]/gu, ' ')
             .trim()
             .slice(0, 255)
         : '';
     const search = q === '' ? {} : { q };
-    const only = sections.find((section) => section === named && typeof cursor === 'string');
-    const shown = only ? [only] : sections.filter((section) => section !== 'public' || q !== '');
+    const only = sections.find((section) => section === sectionName && typeof cursor === 'string');
+    const visible = only ? [only] : sections.filter((section) => section !== 'public' || q !== '');
     const waiting = { ...search, state: 'needs' as const, limit: NEEDS_MAX };
-    const [mine, granted, requests, invited, ...lists] = await Promise.all([
+    const [owned, granted, requests, invited, ...lists] = await Promise.all([
       this.usableService.list(person, { ...waiting, section: 'mine' }),
       this.usableService.list(person, { ...waiting, section: 'granted' }),
       this.accessRequestsService.list({ deciderId: person.accountId }, { pageSize: NEEDS_MAX }),
       this.membersService.invitations(person.accountId, { pageSize: NEEDS_MAX }),
-      ...shown.map((section) =>
+      ...visible.map((section) =>
         this.usableService.list(person, { ...search, section, ...(only && typeof cursor === 'string' && { cursor }) }),
       ),
     ]);
-    const needs = [...mine.usable, ...granted.usable].filter(({ status: state }) => state?.setupUrl !== undefined);
+    const needs = [...owned.usable, ...granted.usable].filter(({ status: state }) => state?.setupUrl !== undefined);
     const ui = `${rootFrom(request.path)}ui/`;
     const isOperatorsHome = person.isOperator && q === '' && !only;
     const hasServers = async () =>
@@ -125,7 +125,7 @@ export class HomeController {
       requests: requests.requests,
       invitations: invited.invitations,
       waitingCount: requests.pagination.totalCount + invited.pagination.totalCount,
-      lists: shown.map((section, i) => [section, lists[i]] as [(typeof shown)[number], (typeof lists)[number]]),
+      lists: visible.map((section, i) => [section, lists[i]] as [(typeof visible)[number], (typeof lists)[number]]),
       notice: noticeOf(done, DONE),
       refused,
     };

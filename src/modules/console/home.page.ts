@@ -68,11 +68,11 @@ export function homePage(view: HomeView): Framed {
   const count = needs.length + waitingCount;
   const atTop = refused && !requests.some(({ id }) => id === refused.requestId) ? refused.fault : null;
   const [[section] = ['mine']] = lists;
-  const asked = new URLSearchParams({ ...(section !== 'mine' && { section }), ...(q !== '' && { q }) });
+  const params = new URLSearchParams({ ...(section !== 'mine' && { section }), ...(q !== '' && { q }) });
   return {
     title: 'Home',
     notice,
-    asRequest: `/accounts/me/usable${asked.size > 0 ? `?${String(asked)}` : ''}`,
+    asRequest: `/accounts/me/usable${params.size > 0 ? `?${String(params)}` : ''}`,
     body: html`${atTop !== null && html`<p role="alert" class="fault">${atTop}</p>`}
 <form method="get" action="${ui}" role="search"><p><label for="q">Find by name, address or owner</label>
 <input id="q" name="q" type="search" maxlength="255" value="${q}"></p><p><button class="plain">Find</button></p></form>
@@ -118,7 +118,7 @@ function rightsOf({ access, owner }: Usable): Html {
   const may =
     level === 'manage'
       ? 'manage and call it'
-      : `call ${tools === undefined ? 'all its tools' : counted(tools, 'tool')}`;
+      : `call ${tools === undefined ? 'all its tools' : formatCount(tools, 'tool')}`;
   if (rule === 'owner') return html`${may}: you are its owner`;
   if (rule === 'member') return html`${may}, as ${role} of ${owner?.name}`;
   if (!grant) return html`${may}, as everybody here`;
@@ -180,7 +180,7 @@ function invitationRow(
 <div>${button('accept', 'Accept', false)}${button('decline', 'Decline', html` class="plain"`)}</div></li>\n`;
 }
 
-const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
+const formatCount = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 function firstSteps(ui: string): Html {
   return html`<section aria-labelledby="first"><h2 id="first">What to do first</h2>

@@ -55,8 +55,8 @@ export class OrganizationController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const shown = { page: Math.trunc(Number(page)) || 1, notice: noticeOf(done, DONE) };
-    await this.send(request, response, person, name, shown);
+    const options = { page: Math.trunc(Number(page)) || 1, notice: noticeOf(done, DONE) };
+    await this.send(request, response, person, name, options);
   }
 
   @Post()
@@ -69,19 +69,19 @@ export class OrganizationController {
     @Res() response: Response,
   ): Promise<void> {
     const organization = await this.membersService.find(person, name);
-    let shown: Partial<OrganizationView> & { status?: number };
+    let view: Partial<OrganizationView> & { status?: number };
     try {
       const outcome = organization && (await this.apply(person, organization.id, form));
       if (outcome === 'left') return redirectTo(response, `${rootFrom(request.path)}me?saved=left`);
       if (typeof outcome === 'string') {
         return redirectTo(response, `${rootFrom(request.path)}ui/o/${encodeURIComponent(name)}?done=${outcome}`);
       }
-      shown = outcome ?? {};
+      view = outcome ?? {};
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
-      shown = { fault: faultOf(form, error), status: statusOf[error.kind] };
+      view = { fault: faultOf(form, error), status: statusOf[error.kind] };
     }
-    await this.send(request, response, person, name, shown);
+    await this.send(request, response, person, name, view);
   }
 
   /** Does what a form asks for. The rules are those of the routes of REST. @throws DomainError */
@@ -117,11 +117,11 @@ export class OrganizationController {
       { scope: 'accounts:write', account: 'organizationId', ownersOnly: true },
       { account: id },
     );
-    const what = field('do');
-    if (what === 'invite') return { invitation: await this.invitationsService.inviteMember(id, roleIn(form), person) };
-    if (what === 'key') return { made: await this.ownKeysService.make(person, id, form) };
+    const task = field('do');
+    if (task === 'invite') return { invitation: await this.invitationsService.inviteMember(id, roleIn(form), person) };
+    if (task === 'key') return { made: await this.ownKeysService.make(person, id, form) };
     if (!isUUID(of)) throw new InvalidInputError('This form is not known: open the page again');
-    switch (what) {
+    switch (task) {
       case 'role':
         await this.membersService.set(person, id, of, roleIn(form));
         return 'role';
@@ -147,7 +147,7 @@ export class OrganizationController {
     response: Response,
     person: SessionCaller,
     name: string,
-    { status = 200, page = 1, ...shown }: Partial<OrganizationView> & { status?: number; page?: number },
+    { status = 200, page = 1, ...rest }: Partial<OrganizationView> & { status?: number; page?: number },
   ): Promise<void> {
     const organization = await this.membersService.find(person, name);
     if (!organization) {
@@ -162,7 +162,7 @@ export class OrganizationController {
     const isEditor = !asOperator && (isOwner || role === 'editor');
     const view = {
       ...organization,
-      ...shown,
+      ...rest,
       isMember,
       asOperator,
       members:
@@ -185,7 +185,7 @@ export class OrganizationController {
 }
 
 function roleIn(form: URLSearchParams): Role {
-  const role = roles.find((known) => known === form.get('role'));
+  const role = roles.find((candidate) => candidate === form.get('role'));
   if (!role) throw new InvalidInputError('Choose a role');
   return role;
 }

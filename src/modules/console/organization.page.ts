@@ -3,7 +3,7 @@ import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import { keyLevels, roles, type Role } from '../auth/access.types.js';
-import { grantEntry, start, typed, type FormsView, type ListedGrant } from './forms.page.js';
+import { grantEntry, start, readTyped, type FormsView, type ListedGrant } from './forms.page.js';
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {
@@ -62,12 +62,12 @@ const ROLE_MEANS: Record<Role, string> = {
 /** The page of an organization, as the person may see it. */
 export function organizationPage(view: OrganizationView): Framed {
   const { id, name, role, notice, fault, members } = view;
-  const known = ['role', 'remove', 'invite', 'claim', 'grant', 'refuse', 'revoke', 'end', 'key', 'leave'];
+  const actions = ['role', 'remove', 'invite', 'claim', 'grant', 'refuse', 'revoke', 'end', 'key', 'leave'];
   return {
     title: name,
     notice,
     ...(members && { asRequest: `/accounts/${id}/members` }),
-    body: html`${fault && !known.includes(fault.do) && html`<p class="fault" role="alert">${fault.text}.</p>`}
+    body: html`${fault && !actions.includes(fault.do) && html`<p class="fault" role="alert">${fault.text}.</p>`}
 <p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
 ${requestsPart(view)}${membersPart(view)}${namespacesPart(view)}${grantsPart(view)}${keysPart(view)}
 ${
@@ -81,10 +81,10 @@ ${
 }
 
 /** The field into which the name of what goes is typed. */
-function nameInput(view: OrganizationView, what: string, of: string, name: string): Html {
+function nameInput(view: OrganizationView, action: string, of: string, name: string): Html {
   return html`<input type="hidden" name="expected" value="${name}">
-<p><label for="${what}-${of}">Type the name <strong>${name}</strong></label>
-<input id="${what}-${of}" name="typed" value="${typed(view, what, of, 'typed')}" autocomplete="off" spellcheck="false" required></p>`;
+<p><label for="${action}-${of}">Type the name <strong>${name}</strong></label>
+<input id="${action}-${of}" name="typed" value="${readTyped(view, action, of, 'typed')}" autocomplete="off" spellcheck="false" required></p>`;
 }
 
 function roleSelect(id: string, chosen: Role): Html {
@@ -109,8 +109,8 @@ ${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}. ${pageLink(cur
 ${
   view.invited?.length &&
   html`<h3>Invited</h3><ul class="entries">${view.invited.map(
-    ({ accountId, accountName, role: given, expiresAt }) =>
-      html`<li><strong>${accountName}</strong>: ${given}, invited until ${timeOf(expiresAt)}
+    ({ accountId, accountName, role: memberRole, expiresAt }) =>
+      html`<li><strong>${accountName}</strong>: ${memberRole}, invited until ${timeOf(expiresAt)}
 <form method="post">${start(view, 'remove', accountId)}<input type="hidden" name="expected" value="${accountName}">
 <input type="hidden" name="typed" value="${accountName}"><button type="submit" class="plain">Revoke the invitation of ${accountName}</button></form></li>`,
   )}</ul>`
@@ -154,7 +154,7 @@ function namespacesPart(view: OrganizationView): Html | null {
 ${namespaces.length === 0 ? html`<p>None yet. A namespace is the first part of the names of servers and connections.</p>` : html`<ul>${namespaces.map(({ name }) => html`<li>${name}</li>`)}</ul>`}
 <form method="post">${start(view, 'claim')}
 <p><label for="namespace">Name</label><span id="namespace-hint" class="hint">3 to 39 lower-case letters, digits and hyphens</span>
-<input id="namespace" name="namespace" value="${typed(view, 'claim', '', 'namespace')}" aria-describedby="namespace-hint"
+<input id="namespace" name="namespace" value="${readTyped(view, 'claim', '', 'namespace')}" aria-describedby="namespace-hint"
 autocapitalize="none" spellcheck="false" required></p>
 <button type="submit">Claim this namespace</button></form></section>`;
 }
@@ -168,7 +168,7 @@ function requestsPart(view: OrganizationView): Html | null {
 <form method="post">${start(view, 'grant', id)}${server}<button type="submit">Grant calls to ${account.name}</button></form>
 <form method="post">${start(view, 'refuse', id)}${server}
 <p><label for="refuse-${id}">Answer to ${account.name}</label>
-<input id="refuse-${id}" name="refuse" value="${typed(view, 'refuse', id, 'refuse')}" maxlength="500" required></p>
+<input id="refuse-${id}" name="refuse" value="${readTyped(view, 'refuse', id, 'refuse')}" maxlength="500" required></p>
 <button type="submit" class="plain">Refuse</button></form></li>`;
   });
   return html`<section aria-labelledby="requests"><h2 id="requests">Requests for access</h2>
@@ -187,7 +187,7 @@ ${rows.length === 0 ? html`<p>Nobody.</p>` : html`<ul class="entries">${rows}</u
 }
 
 function keysPart(view: OrganizationView): Html | null {
-  const { keys, made, namespaces } = view;
+  const { keys, made: newKey, namespaces } = view;
   if (!keys) return null;
   const rows = keys.map(({ id, name, prefix, expiresAt, lastUsedAt }) => {
     const end = expiresAt === null ? 'no end' : html`until ${timeOf(expiresAt)}`;
@@ -204,19 +204,19 @@ ${nameInput(view, 'revoke', id, name)}<button type="submit" class="plain">Revoke
   ];
   return html`<section aria-labelledby="keys"><h2 id="keys">API keys of the organization</h2>
 ${
-  made &&
-  html`<p role="status">The key <strong>${made.name}</strong>, shown this once: <code id="new-key">${made.key}</code>
+  newKey &&
+  html`<p role="status">The key <strong>${newKey.name}</strong>, shown this once: <code id="new-key">${newKey.key}</code>
 <button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
 }
 ${rows.length === 0 ? html`<p>None.</p>` : html`<ul class="entries">${rows}</ul>`}
 <h3>Create a key</h3>
 <form method="post">${start(view, 'key')}
 <p><label for="key-name">Name</label>
-<input id="key-name" name="name" value="${typed(view, 'key', '', 'name')}" maxlength="255" required></p>
+<input id="key-name" name="name" value="${readTyped(view, 'key', '', 'name')}" maxlength="255" required></p>
 <p><label for="key-days">Days until it expires</label>
-<input id="key-days" name="days" type="number" min="1" max="3650" value="${typed(view, 'key', '', 'days') || '90'}" required></p>
+<input id="key-days" name="days" type="number" min="1" max="3650" value="${readTyped(view, 'key', '', 'days') || '90'}" required></p>
 <p><label for="key-scope">It may</label><select id="key-scope" name="scope">
-${scopes.map(([scope, label]) => html`<option value="${scope}"${typed(view, 'key', '', 'scope') === scope && html` selected`}>${label}</option>`)}</select></p>
+${scopes.map(([scope, label]) => html`<option value="${scope}"${readTyped(view, 'key', '', 'scope') === scope && html` selected`}>${label}</option>`)}</select></p>
 <button type="submit">Create the key</button></form></section>`;
 }
 

@@ -21,11 +21,11 @@ export class ServerViewsService {
     const views: ServerView[] = [];
     for (const text of names) {
       const name = parseQualifiedName(text);
-      const found = await this.serversService.find(name, caller).catch(noneOf);
-      const server = found && (await this.serversService.detail(name, caller).catch(noneOf));
-      if (!found || !server) continue;
-      const mayCall = await this.serverAccessService.mayCallByAccount(caller, found);
-      views.push({ server, slug: found.slug, mayCall, request: undefined });
+      const ref = await this.serversService.find(name, caller).catch(noneOf);
+      const server = ref && (await this.serversService.detail(name, caller).catch(noneOf));
+      if (!ref || !server) continue;
+      const mayCall = await this.serverAccessService.mayCallByAccount(caller, ref);
+      views.push({ server, slug: ref.slug, mayCall, request: undefined });
     }
     if (views.every(({ mayCall }) => mayCall)) return views;
     const { requests } = await this.accessRequestsService.list(

@@ -38,8 +38,8 @@ export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isM
   if (status.state === 'connected') return html`<b class="good">✓ works</b> ${since}`;
   if (status.state === 'auth_required' || status.state === 'input_required') {
     const word = isManager ? 'needs you' : 'waits for its owner';
-    const what = status.state === 'auth_required' ? 'log in again' : 'enter a value';
-    return html`<b class="wait">◐ ${word}</b> (${what}) ${since}`;
+    const need = status.state === 'auth_required' ? 'log in again' : 'enter a value';
+    return html`<b class="wait">◐ ${word}</b> (${need}) ${since}`;
   }
   return html`<b class="bad">✕ does not work</b> (${REASONS[status.reason] ?? 'it fails'}) ${since}`;
 }

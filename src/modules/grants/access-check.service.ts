@@ -28,26 +28,26 @@ export class AccessCheckService {
   ) {}
 
   /** Decides on a call of a thing by an account, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
-  async check(caller: Caller, { account: named, on, tool }: AccessCheckQueryDto): Promise<AccessCheckDto> {
-    const thing = thingOf(on);
-    const account = await this.grantsRepository.findAccount(named ?? caller.accountId);
+  async check(caller: Caller, { account: accountName, on, tool }: AccessCheckQueryDto): Promise<AccessCheckDto> {
+    const target = thingOf(on);
+    const account = await this.grantsRepository.findAccount(accountName ?? caller.accountId);
     if (!account) throw new NotFoundError('No account has this id or name');
-    const found = await this.grantsRepository.findThing(thing);
+    const row = await this.grantsRepository.findThing(target);
     // Also read for what does not exist: otherwise the time of the answer would tell.
-    const own = await this.grantsRepository.opening(caller.accountId, thing);
-    const { ownerId, visibility } = found ?? { ownerId: ANONYMOUS.accountId, visibility: null };
-    const place = { ownerId, namespace: thing.namespace, visibility: visibility ?? undefined };
+    const ownGrants = await this.grantsRepository.opening(caller.accountId, target);
+    const { ownerId, visibility } = row ?? { ownerId: ANONYMOUS.accountId, visibility: null };
+    const place = { ownerId, namespace: target.namespace, visibility: visibility ?? undefined };
     if (caller.isOperator) this.accessService.requireForAll(caller, 'read');
     const mayFind =
-      caller.isOperator || this.accessService.may(caller, 'discover', { ...place, granted: own[0]?.level });
-    if (!found || !mayFind) throw new NotFoundError(`"${on}" does not exist`);
+      caller.isOperator || this.accessService.may(caller, 'discover', { ...place, granted: ownGrants[0]?.level });
+    if (!row || !mayFind) throw new NotFoundError(`"${on}" does not exist`);
     // eslint-disable-next-line no-restricted-syntax -- Every account asks about itself.
     const isSelf = account.id === caller.accountId;
     if (!isSelf && !caller.isOperator && !this.accessService.may(caller, 'administer', place)) {
       throw new ForbiddenError('Forbidden: only its owner asks about other accounts. Omit account for your own.');
     }
     const person = isSelf ? caller : await this.apiKeysService.callerOf(account.id);
-    const grants = isSelf ? own : await this.grantsRepository.opening(account.id, thing);
+    const grants = isSelf ? ownGrants : await this.grantsRepository.opening(account.id, target);
     const subject: Caller = { ...(person ?? callerFor(account.id)), scopes: null };
     const tools = toolsOfAll(grants);
     const role = subject.memberships.get(ownerId);
@@ -58,20 +58,20 @@ export class AccessCheckService {
     if (account.id === ownerId) add('owner', true, `${account.name} owns it.`);
     else if (role) {
       const opens = this.accessService.owns(subject, 'call', ownerId);
-      add('member', opens, `${account.name} is "${role}" of ${found.ownerName}, which owns it.`);
+      add('member', opens, `${account.name} is "${role}" of ${row.ownerName}, which owns it.`);
     }
     for (const grant of grants) add('grant', tool === undefined || opensTool(grant.tools, tool), inWords(grant));
     if (visibility === 'public') add('public', true, 'Everybody may call it: it is public.');
     const byAccount = this.accessService.may(subject, 'call', { ...place, granted: grants[0]?.level });
     const isWhole = this.accessService.may(subject, 'call', place);
     if (!byAccount) add(...closedBy(visibility));
-    let allowed = byAccount && person !== null && found.suspended === null;
+    let allowed = byAccount && person !== null && row.suspended === null;
     if (byAccount && !isWhole && tool !== undefined && !opensTool(tools, tool)) {
       allowed = false;
       add('tool', false, `No grant opens the tool "${tool}".`);
     }
     if (!person) add('disabled', false, `The account ${account.name} is disabled.`);
-    if (found.suspended !== null) add('suspended', false, `The operator suspended it: ${found.suspended}`);
+    if (row.suspended !== null) add('suspended', false, `The operator suspended it: ${row.suspended}`);
     if (isSelf && byAccount) {
       try {
         this.accessService.may(caller, 'call', { ...place, granted: grants[0]?.level });
@@ -96,9 +96,9 @@ function opensTool(tools: readonly string[] | null, tool: string): boolean {
 }
 
 function inWords({ subject, level, tools, expiresAt }: OpeningGrant): string {
-  const what = tools ? `the tools ${tools.join(', ')} of it` : `"${level}"`;
+  const extent = tools ? `the tools ${tools.join(', ')} of it` : `"${level}"`;
   const end = expiresAt ? ` until ${expiresAt.toISOString()}` : '';
-  return `${subject ?? 'Everybody'} was granted ${what}${end}.`;
+  return `${subject ?? 'Everybody'} was granted ${extent}${end}.`;
 }
 
 function closedBy(visibility: string | null): [rule: 'restricted' | 'private', opens: false, message: string] {

@@ -50,13 +50,13 @@ export class AccessRequestsRepository {
         [accountId, serverId],
       );
       if (open) return { id: open.id, created: false };
-      const [made] = await tx.query<{ id: string }[]>(
+      const [newRequest] = await tx.query<{ id: string }[]>(
         `INSERT INTO access_requests (account_id, server_id, text) SELECT $1, $2, $3
           WHERE (SELECT count(*) FROM access_requests
                   WHERE account_id = $1 AND created_at > now() - interval '1 day') < $4 RETURNING id`,
         [accountId, serverId, text, max],
       );
-      return made ? { id: made.id, created: true } : null;
+      return newRequest ? { id: newRequest.id, created: true } : null;
     });
   }
 

@@ -53,16 +53,16 @@ export class AccessRequestsService {
   ): Promise<{ created: boolean; request: AccessRequestDto }> {
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (ownerId === accountId) throw new ConflictError('The server is your own: you need no access to it');
-    const asked = await this.accessRequestsRepository
+    const accessRequest = await this.accessRequestsRepository
       .ask(accountId, serverId, text, REQUESTS_PER_DAY_MAX)
       .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
-    if (!asked) {
+    if (!accessRequest) {
       throw new TooManyError(
         `Your account has asked for access ${REQUESTS_PER_DAY_MAX} times within a day: ask again tomorrow`,
         3_600,
       );
     }
-    return { created: asked.created, request: await this.get(asked.id, serverId) };
+    return { created: accessRequest.created, request: await this.get(accessRequest.id, serverId) };
   }
 
   /** One page of the requests of a server or of an account, or that an account decides, newest first. */

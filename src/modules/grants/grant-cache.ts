@@ -20,7 +20,7 @@ import { GrantsRepository, type TargetedGrant } from './grants.repository.js';
 /** Finds grants for the access guard, and cancels the calls of revoked ones. */
 @Injectable()
 export class GrantCache implements GrantSource, OnModuleInit {
-  private readonly known = new RowCache<TargetedGrant>((key) => this.load(key));
+  private readonly cachedGrants = new RowCache<TargetedGrant>((key) => this.load(key));
 
   constructor(
     private readonly grantsRepository: GrantsRepository,
@@ -47,14 +47,14 @@ export class GrantCache implements GrantSource, OnModuleInit {
   /** What was granted to an account, at most 5 s old; null for nothing. */
   async find(accountId: string, { kind, namespace, name }: GrantedThing): Promise<FoundGrant | null> {
     if (!STORABLE.test(namespace) || !STORABLE.test(name)) return null;
-    return this.known.get(JSON.stringify([accountId, kind, namespace, name]));
+    return this.cachedGrants.get(JSON.stringify([accountId, kind, namespace, name]));
   }
 
-  findAll(asked: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]> {
+  findAll(questions: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]> {
     const isName = ({ thing }: { thing: GrantedThing }) => STORABLE.test(thing.namespace) && STORABLE.test(thing.name);
-    return this.grantsRepository.findAll(asked.filter(isName)).then((found) => {
-      const rows = found.values();
-      return asked.map((each) => (isName(each) ? (rows.next().value ?? null) : null));
+    return this.grantsRepository.findAll(questions.filter(isName)).then((grants) => {
+      const rows = grants.values();
+      return questions.map((each) => (isName(each) ? (rows.next().value ?? null) : null));
     });
   }
 
@@ -73,6 +73,6 @@ export class GrantCache implements GrantSource, OnModuleInit {
   }
 
   private forget(matches: (grant: TargetedGrant) => boolean): void {
-    this.known.dropWhere(matches);
+    this.cachedGrants.dropWhere(matches);
   }
 }

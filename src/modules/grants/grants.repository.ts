@@ -41,13 +41,13 @@ interface Asked {
 /** Every grant of a thing and of its namespace, the strongest first. */
 const opening = {
   server: ({ account, namespace, name }: Asked) =>
-    found(`servers t ON t.namespace_id = n.id AND lower(t.name) = lower(${name})`, 'server_id', account, namespace),
+    sqlFor(`servers t ON t.namespace_id = n.id AND lower(t.name) = lower(${name})`, 'server_id', account, namespace),
   connection: ({ account, namespace, name }: Asked) =>
-    found(`connections t ON t.namespace_id = n.id AND t.connection_id = ${name}`, 'connection_id', account, namespace),
+    sqlFor(`connections t ON t.namespace_id = n.id AND t.connection_id = ${name}`, 'connection_id', account, namespace),
   namespace: ({ account, namespace, name }: Asked) =>
-    found(`namespaces t ON t.id = n.id AND ${name} = ''`, 'namespace_id', account, namespace),
+    sqlFor(`namespaces t ON t.id = n.id AND ${name} = ''`, 'namespace_id', account, namespace),
 };
-const found = (target: string, column: string, account: string, namespace: string) =>
+const sqlFor = (target: string, column: string, account: string, namespace: string) =>
   `SELECT g.id, g."ownLevel" AS level, g.tools, t.id AS "targetId", n.id AS "namespaceId", n.account_id AS "ownerId",
           g.expires_at AS "expiresAt", (SELECT a.name FROM accounts a WHERE a.id = g.subject_id) AS subject
      FROM namespaces n JOIN ${target} JOIN ${grantsTo(account)} g ON g.${column} = t.id OR g.namespace_id = n.id
@@ -95,15 +95,15 @@ export class GrantsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** What the grants of a thing open together to an account, under the id of the strongest; null when there is none. */
-  async find(accountId: string, thing: GrantedThing): Promise<TargetedGrant | null> {
-    return together(await this.opening(accountId, thing));
+  async find(accountId: string, target: GrantedThing): Promise<TargetedGrant | null> {
+    return mergeGrants(await this.opening(accountId, target));
   }
 
   /** {@link find} of many, in their order. */
-  async findAll(asked: { accountId: string; thing: GrantedThing }[]): Promise<(TargetedGrant | null)[]> {
-    const rowsOf = asked.map((): OpeningGrant[] => []);
+  async findAll(questions: { accountId: string; thing: GrantedThing }[]): Promise<(TargetedGrant | null)[]> {
+    const rowsOf = questions.map((): OpeningGrant[] => []);
     for (const kind of Object.keys(opening) as GrantedThing['kind'][]) {
-      const some = asked.flatMap((each, at) => (each.thing.kind === kind ? [{ ...each, at }] : []));
+      const some = questions.flatMap((each, at) => (each.thing.kind === kind ? [{ ...each, at }] : []));
       if (some.length === 0) continue;
       const rows = await this.database.query<(OpeningGrant & { at: number })[]>(
         `SELECT a.at, f.* FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[]) a(at, account, namespace, name)
@@ -117,7 +117,7 @@ export class GrantsRepository {
       );
       for (const { at, ...row } of rows) rowsOf[at]?.push(row);
     }
-    return rowsOf.map(together);
+    return rowsOf.map(mergeGrants);
   }
 
   /** The current grants that open a thing to an account, of the thing and of its namespace, the strongest first. */
@@ -127,10 +127,10 @@ export class GrantsRepository {
 
   /** A thing as the target of the question of access; null when there is none. */
   async findThing({ kind, namespace, name }: GrantedThing): Promise<ThingRow | null> {
-    const own = kind === 'namespace' ? 'n' : 't';
+    const alias = kind === 'namespace' ? 'n' : 't';
     const [row] = await this.database.query<ThingRow[]>(
       `SELECT n.account_id AS "ownerId", a.name AS "ownerName", ${kind === 'server' ? 't.visibility' : 'NULL AS visibility'},
-              coalesce(${own}.suspended, n.suspended) ->> 'reason' AS suspended
+              coalesce(${alias}.suspended, n.suspended) ->> 'reason' AS suspended
          FROM namespaces n JOIN accounts a ON a.id = n.account_id ${THING[kind]} WHERE n.name = $1`,
       kind === 'namespace' ? [namespace] : [namespace, name],
     );
@@ -334,7 +334,7 @@ export class GrantsRepository {
 }
 
 /** What grants of one thing open together, under the id of the strongest, which is the first. */
-function together(rows: OpeningGrant[]): TargetedGrant | null {
+function mergeGrants(rows: OpeningGrant[]): TargetedGrant | null {
   const [strongest] = rows;
   return strongest ? { ...strongest, tools: toolsOfAll(rows) } : null;
 }

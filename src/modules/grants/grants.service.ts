@@ -60,23 +60,23 @@ export class GrantsService {
   async set(
     target: GrantTarget,
     caller: Caller,
-    { account: named, everyone, level, ...given }: SetGrantDto,
+    { account: grantee, everyone, level, ...rest }: SetGrantDto,
     missing: () => Error,
     within?: EntityManager,
   ): Promise<{ created: boolean; grant: GrantDto }> {
-    if (named !== undefined && everyone) {
+    if (grantee !== undefined && everyone) {
       throw new InvalidInputError('account and everyone exclude each other: send one of them');
     }
-    if (given.tools && level !== 'call') {
+    if (rest.tools && level !== 'call') {
       throw new InvalidInputError('tools needs the level "call": an account with "manage" can use every tool');
     }
-    const expiresAt = given.expiresAt === undefined ? null : new Date(given.expiresAt);
+    const expiresAt = rest.expiresAt === undefined ? null : new Date(rest.expiresAt);
     if (expiresAt && !(expiresAt.getTime() > Date.now()))
       throw new InvalidInputError('expiresAt must be in the future');
-    const terms = { level, tools: given.tools ? [...new Set(given.tools.allow)] : null, expiresAt };
-    const account = named === undefined ? null : await this.grantsRepository.findAccount(named);
+    const terms = { level, tools: rest.tools ? [...new Set(rest.tools.allow)] : null, expiresAt };
+    const account = grantee === undefined ? null : await this.grantsRepository.findAccount(grantee);
     const unknown = () => new NotFoundError('No account has this id or name: its owner finds both at GET /accounts/me');
-    if (named !== undefined && !account) throw unknown();
+    if (grantee !== undefined && !account) throw unknown();
     const { ownerId, organizationId } = await this.rightOf(caller, target, missing);
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (account?.id === ownerId) throw new InvalidInputError('account owns this already: name another account');

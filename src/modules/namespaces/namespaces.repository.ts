@@ -146,12 +146,12 @@ export class NamespacesRepository {
     };
     const visible = hasServers === undefined ? '' : ` AND ${listedFor('one', viewer, add)}`;
     rows.setParameters(values);
-    for (const [table, wanted, condition] of [
+    for (const [table, isWanted, condition] of [
       ['servers', hasServers, visible],
       ['skills', hasSkills, ''],
     ] as const) {
       const exists = `EXISTS (SELECT 1 FROM ${table} one WHERE one.namespace_id = namespace.id${condition})`;
-      if (wanted !== undefined) rows.andWhere(wanted ? exists : `NOT ${exists}`);
+      if (isWanted !== undefined) rows.andWhere(isWanted ? exists : `NOT ${exists}`);
     }
     return rows;
   }

@@ -118,8 +118,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
-    const own = isSearch ? {} : { accountIds: this.accessService.accountsWith(caller, 'discover') };
-    const filter = { prefix: q, ownerId, hasServers, hasSkills, viewer: caller, ...own };
+    const ownFilter = isSearch ? {} : { accountIds: this.accessService.accountsWith(caller, 'discover') };
+    const filter = { prefix: q, ownerId, hasServers, hasSkills, viewer: caller, ...ownFilter };
     const { offset, pagination } = pageOf(query, await this.namespacesRepository.count(filter));
     if (offset === null) return { namespaces: [], pagination };
     const order = isSearch ? 'name' : 'newest';
@@ -222,13 +222,13 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       await this.accountLimitsService.require({ accountId: to }, added, tx);
     });
     if (!moved) throw new NotFoundError('No account that is in use has this id');
-    for (const { id, name: one } of moved) {
-      this.pubSub.announce('namespaces.deleted', { id, name: one });
-      this.pubSub.announce('namespaces.suspended', { name: one });
+    for (const { id, name: movedName } of moved) {
+      this.pubSub.announce('namespaces.deleted', { id, name: movedName });
+      this.pubSub.announce('namespaces.suspended', { name: movedName });
     }
     await this.deletion.revokeTokens(idsOf(moved));
     const grants = await this.namespacesRepository.countGrants(idsOf(moved));
-    return { success: true, namespaces: moved.map(({ name: one }) => one).sort(), grants };
+    return { success: true, namespaces: moved.map(({ name: movedName }) => movedName).sort(), grants };
   }
 
   /** {@link move} of one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */

@@ -275,8 +275,8 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       await this.oauthClientsService.storePreregistered(owner, client);
     }
     const { manager } = this.database;
-    const known = await manager.findOneBy(UpstreamCredential, { ownerKind: owner.kind, ownerId: owner.id });
-    const takesNoResource = known?.resource === '' && known.server.issuer === server.issuer;
+    const credential = await manager.findOneBy(UpstreamCredential, { ownerKind: owner.kind, ownerId: owner.id });
+    const takesNoResource = credential?.resource === '' && credential.server.issuer === server.issuer;
     const clientRow = server.adapter !== undefined ? null : await this.oauthClientsService.obtain(fetch, server, owner);
     const pending = {
       id: randomUUID(),

@@ -126,7 +126,7 @@ const nextSteps: Partial<Record<string, string>> = {
  */
 export function answeredError(
   { id, server, tryAgainUrl }: { id: string; server: AuthorizationServer; tryAgainUrl: string },
-  { error = 'no error code', error_description: said = '' }: CallbackQueryDto,
+  { error = 'no error code', error_description: description = '' }: CallbackQueryDto,
   name: string,
   appName: string,
 ): SetupPageError {
@@ -142,7 +142,7 @@ export function answeredError(
     );
     return Object.assign(refusal, { refusedLinkId: id, tryAgainUrl });
   }
-  const reason = said === '' ? 'without a reason' : `and said: “${said.slice(0, 300)}”`;
+  const reason = description === '' ? 'without a reason' : `and said: “${description.slice(0, 300)}”`;
   const nextStep =
     (Object.hasOwn(nextSteps, error) && nextSteps[error]) ||
     'Open the link again; if this happens again, tell whoever gave it to you.';

@@ -99,7 +99,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       credential = await this.credentialOf(key);
     }
     if (!credential || credential.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
-    if (credential.accessToken === null) throw required(`The authorization at ${credential.issuer} has ended.`);
+    if (credential.accessToken === null) throw toRequiredError(`The authorization at ${credential.issuer} has ended.`);
     const now = Date.now();
     if (
       credential.accessToken !== rejected &&
@@ -116,7 +116,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       case 'gone':
         return null;
       case 'required':
-        throw required(outcome.message);
+        throw toRequiredError(outcome.message);
       case 'away': {
         const isOldUsable = Date.now() < credential.expiresAt && credential.accessToken !== rejected;
         const token = outcome.accessToken ?? (isOldUsable ? credential.accessToken : null);
@@ -159,10 +159,10 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       where: { ownerKind: kind, ownerId: In(ownerIds) },
       relations: { client: true },
     });
-    const all = async () => {
+    const revokeAll = async () => {
       for (const row of rows) await this.revoke(row);
     };
-    return () => this.track(all());
+    return () => this.track(revokeAll());
   }
 
   private track(revocation: Promise<void>): void {
@@ -226,7 +226,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 }
 
-function required(message: string): AuthorizationRequiredError {
+function toRequiredError(message: string): AuthorizationRequiredError {
   return new AuthorizationRequiredError(`${message} Authorize it again.`);
 }
 

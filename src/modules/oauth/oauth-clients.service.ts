@@ -185,8 +185,8 @@ export class OAuthClientsService {
     const id = randomUUID();
     await this.database.transaction(async (tx) => {
       if (!(await this.credentialsRepository.lockOwner(owner, tx))) throw SetupPageError.unknownLink();
-      const known = await tx.findOneBy(OAuthClient, this.ofOwner(owner, { issuer, clientId }));
-      if (known) return this.renew(known.id, clientSecret, tx);
+      const storedClient = await tx.findOneBy(OAuthClient, this.ofOwner(owner, { issuer, clientId }));
+      if (storedClient) return this.renew(storedClient.id, clientSecret, tx);
       await this.credentialsRepository.deleteClientsOf(owner, issuer, tx);
       await tx.insert(OAuthClient, {
         id,
@@ -212,9 +212,9 @@ export class OAuthClientsService {
     issuer: string,
     { issuer: chosen, clientId, sealedSecret }: { issuer?: string; clientId: string; sealedSecret: string | null },
   ): Promise<void> {
-    const known = await this.database.manager.findBy(OAuthClient, this.ofOwner(owner, { clientId }));
-    const other = known.find((client) => client.issuer !== issuer);
-    if (chosen === undefined && other && !known.some((client) => client.issuer === issuer)) {
+    const clients = await this.database.manager.findBy(OAuthClient, this.ofOwner(owner, { clientId }));
+    const other = clients.find((client) => client.issuer !== issuer);
+    if (chosen === undefined && other && !clients.some((client) => client.issuer === issuer)) {
       throw new OAuthSetupError(
         `The client of this connection was used at ${other.issuer}, and its authorization server is ${issuer} now: ` +
           'its owner must set this issuer in "oauth".',

@@ -24,12 +24,12 @@ export function storedTokens(
 > {
   const { accessToken, refreshToken, expiresInSeconds: seconds, scopes } = tokens;
   const openTokenPair: OpenedTokens = { accessToken, refreshToken };
-  const after = (inSeconds: number) => new Date(Date.now() + inSeconds * 1_000);
+  const toDate = (inSeconds: number) => new Date(Date.now() + inSeconds * 1_000);
   return {
     sealedTokens: vault.seal(JSON.stringify(openTokenPair), row.id),
     scopes: scopes ?? row.scopes,
-    expiresAt: seconds === null ? null : after(seconds),
-    dueAt: seconds === null ? null : after(dueInSeconds(seconds)),
+    expiresAt: seconds === null ? null : toDate(seconds),
+    dueAt: seconds === null ? null : toDate(dueInSeconds(seconds)),
     generation: row.generation + 1,
     failures: 0,
     retryAt: null,

@@ -156,7 +156,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       return outcome;
     } catch (error) {
       if (rotated === null) throw error;
-      return this.rescue(rotated, error);
+      return this.storeAgain(rotated, error);
     }
   }
 
@@ -191,7 +191,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     } catch (error) {
       if (error instanceof TokenRefusedError) {
         const isUsable = !isPast(row.expiresAt) && oldTokens.accessToken !== rejected;
-        return this.refused(tx, row, client, error, onRefused, isUsable ? oldTokens : null);
+        return this.handleRefusal(tx, row, client, error, onRefused, isUsable ? oldTokens : null);
       }
       if (!(error instanceof TokenEndpointUnreachableError)) throw error;
       const isHopeless = error instanceof UnclearRefusalError && row.failures + 1 >= UNCLEAR_REFUSALS_MAX;
@@ -209,7 +209,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     return refreshTokens(createOAuthFetch(this.egress), context, refreshToken, scopes);
   }
 
-  private async refused(
+  private async handleRefusal(
     tx: EntityManager,
     row: UpstreamCredential,
     client: OAuthClient | null,
@@ -230,7 +230,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       authorizationServer: host,
       code,
     });
-    const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
+    const subject = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
     if (isClient) onRefused(client);
     if (usable) {
       // The access token is good to its end, or until it is refused.
@@ -243,12 +243,12 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       await tx.update(UpstreamCredential, { id: row.id }, { sealedTokens, dueAt: row.expiresAt, generation });
       return { kind: 'token', accessToken };
     }
-    return this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
+    return this.drop(tx, row, `${host} no longer accepts the ${subject} (${code}).`);
   }
 
   private async drop(tx: EntityManager, row: UpstreamCredential, message: string): Promise<RefreshOutcome> {
-    const gone = { state: 'required', sealedTokens: null, expiresAt: null, dueAt: null } as const;
-    await tx.update(UpstreamCredential, { id: row.id }, { ...gone, generation: row.generation + 1 });
+    const cleared = { state: 'required', sealedTokens: null, expiresAt: null, dueAt: null } as const;
+    await tx.update(UpstreamCredential, { id: row.id }, { ...cleared, generation: row.generation + 1 });
     return { kind: 'required', message };
   }
 
@@ -263,11 +263,11 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     const pauseMs = Math.min(RETRY_MS_MAX, 2 ** Math.min(failures, 20) * 1_000);
     await tx.update(UpstreamCredential, { id: row.id }, { failures, retryAt: new Date(Date.now() + pauseMs) });
     this.logger.warn({ msg: 'a token could not be refreshed', ...(await namesOf(row, tx)), failures, reason });
-    return away(reason, row, oldTokens, rejected);
+    return toAwayOutcome(reason, row, oldTokens, rejected);
   }
 
   /** Stores a token again after the database failed: the server has rotated it, so the old one is no longer valid. */
-  private async rescue(rotated: UpstreamCredential, error: unknown): Promise<RefreshOutcome> {
+  private async storeAgain(rotated: UpstreamCredential, error: unknown): Promise<RefreshOutcome> {
     for (let tries = 1; ; tries += 1) {
       try {
         await write(this.database.manager, rotated, rotated.generation - 1);
@@ -315,7 +315,7 @@ function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: 
     return { kind: 'required', message: 'The MCP server refuses even a token that was issued a moment ago.' };
   }
   if (row.retryAt && !isPast(row.retryAt)) {
-    return away(`${issuerOf(row)} could not be reached a moment ago.`, row, oldTokens, rejected);
+    return toAwayOutcome(`${issuerOf(row)} could not be reached a moment ago.`, row, oldTokens, rejected);
   }
   return null;
 }
@@ -329,7 +329,7 @@ async function namesOf(
 }
 
 /** The outcome if the token endpoint cannot be reached. */
-function away(
+function toAwayOutcome(
   reason: string,
   row: UpstreamCredential,
   oldTokens: OpenedTokens,

@@ -109,8 +109,8 @@ export class InvitationsService {
     person: { accountId: string } | null,
   ): Promise<string | null> {
     const { hash, accountId: invited, role } = await this.open(request.query.token);
-    const join = async (who: Joining) => {
-      const joined = await this.membersService.join({ hash, organizationId: invited }, who);
+    const join = async (joiner: Joining) => {
+      const joined = await this.membersService.join({ hash, organizationId: invited }, joiner);
       if (joined === null) throw invitationEnded();
       return joined;
     };

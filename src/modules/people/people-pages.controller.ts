@@ -54,9 +54,9 @@ export class PeoplePagesController {
 
   /** Shows the form; leads on who is signed in already. */
   @Get('login')
-  async showLogin(@Query('next') asked: unknown, @Req() request: Request, @Res() response: Response): Promise<void> {
+  async showLogin(@Query('next') nextUrl: unknown, @Req() request: Request, @Res() response: Response): Promise<void> {
     requireOwnHost(request, this.env);
-    const next = ownNext(asked);
+    const next = ownNext(nextUrl);
     if (await this.sessionsService.current(request)) return redirectTo(response, `.${next ?? '/ui/'}`);
     this.signInService.show(request, response, { next, name: '', fault: null });
   }
@@ -118,9 +118,9 @@ export class PeoplePagesController {
     @Res() response: Response,
   ): Promise<void> {
     try {
-      const made = await this.ownKeysService.change(person, form);
-      if (made === null) return redirectTo(response, '../me?saved=revoked');
-      await this.sendMe(request, response, person, { made });
+      const newKey = await this.ownKeysService.change(person, form);
+      if (newKey === null) return redirectTo(response, '../me?saved=revoked');
+      await this.sendMe(request, response, person, { made: newKey });
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       await this.sendMe(request, response, person, {
@@ -169,14 +169,14 @@ export class PeoplePagesController {
   ): Promise<void> {
     const { accountName, role } = await this.invitationsService.open(request.query.token);
     const token = formToken(this.env, request, response);
-    const shown =
+    const page =
       role === null
         ? invitationPage(this.env, { token, accountName, fault })
         : joinPage(this.env, {
             ...{ token, organization: accountName, role, person, name, fault },
             next: request.originalUrl,
           });
-    sendPage(response, shown, status);
+    sendPage(response, page, status);
   }
 
   private async sendMe(
@@ -188,14 +188,14 @@ export class PeoplePagesController {
       ...outcome
     }: { status?: number } & Partial<Pick<MeView, 'notice' | 'fault' | 'made' | 'refusedKey'>>,
   ): Promise<void> {
-    const [sessions, own, { memberships }] = await Promise.all([
+    const [sessions, ownKeys, { memberships }] = await Promise.all([
       this.sessionsService.list(person.accountId),
       this.ownKeysService.of(person),
       this.membersService.organizationsOf(person.accountId),
     ]);
     const outcomes = { notice: null, fault: null, made: null, refusedKey: null, ...outcome };
     const content = (token: Html) =>
-      mePage({ ...person, token, root: rootFrom(request.path), sessions, ...own, memberships, ...outcomes });
+      mePage({ ...person, token, root: rootFrom(request.path), sessions, ...ownKeys, memberships, ...outcomes });
     sendFramed(this.env, request, response, person.accountName, content, status);
   }
 }

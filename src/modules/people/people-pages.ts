@@ -171,7 +171,7 @@ ${rootKeyId === undefined ? passwordForm(token, accountName, root) : inviteHint(
   };
 }
 
-function keysSection({ token, root, apiKeys, namespaces, made, refusedKey }: MeView): Html {
+function keysSection({ token, root, apiKeys, namespaces, made: newKey, refusedKey }: MeView): Html {
   const typed = refusedKey?.form;
   const scopes = typed?.getAll('scope') ?? [];
   const tick = (scope: string, label: string) =>
@@ -187,8 +187,8 @@ function keysSection({ token, root, apiKeys, namespaces, made, refusedKey }: MeV
   });
   return html`<section aria-labelledby="keys"><h2 id="keys">API keys</h2>
 ${
-  made &&
-  html`<p role="status">The key <strong>${made.name}</strong>, shown this once: <code id="new-key">${made.key}</code>
+  newKey &&
+  html`<p role="status">The key <strong>${newKey.name}</strong>, shown this once: <code id="new-key">${newKey.key}</code>
 <button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
 }
 <ul class="rows">${rows}</ul>

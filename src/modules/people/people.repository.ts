@@ -162,12 +162,12 @@ export class PeopleRepository {
   /**
    * Sets a password, and ends the sessions of the account and its unused invitations.
    *
-   * @param kept id of the session that goes on; null for none
+   * @param keptSessionId id of the session that goes on; null for none
    */
-  setPassword(accountId: string, passwordHash: string, kept: string | null): Promise<void> {
+  setPassword(accountId: string, passwordHash: string, keptSessionId: string | null): Promise<void> {
     return this.database.transaction(async (tx) => {
       await lockAccount(tx, accountId);
-      await storePassword(tx, accountId, passwordHash, kept);
+      await storePassword(tx, accountId, passwordHash, keptSessionId);
     });
   }
 
@@ -287,19 +287,19 @@ async function storePassword(
   tx: EntityManager,
   accountId: string,
   passwordHash: string,
-  kept: string | null,
+  keptSessionId: string | null,
 ): Promise<void> {
   await tx.query(
     `INSERT INTO people (account_id, password_hash, password_at) VALUES ($1, $2, now())
      ON CONFLICT (account_id) DO UPDATE SET password_hash = $2, password_at = now()`,
     [accountId, passwordHash],
   );
-  await endLogins(tx, accountId, kept);
+  await endLogins(tx, accountId, keptSessionId);
 }
 
-/** Ends the sessions, logins and unused invitations of an account. @param kept id of the session that goes on; null for none */
-async function endLogins(tx: EntityManager, accountId: string, kept: string | null): Promise<void> {
-  await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, kept]);
+/** Ends the sessions, logins and unused invitations of an account. @param keptSessionId id of the session that goes on; null for none */
+async function endLogins(tx: EntityManager, accountId: string, keptSessionId: string | null): Promise<void> {
+  await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, keptSessionId]);
   await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
   await tx.query('UPDATE accounts SET logins_epoch = logins_epoch + 1 WHERE id = $1', [accountId]);
 }

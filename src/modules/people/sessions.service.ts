@@ -46,9 +46,9 @@ export class SessionsService implements SessionSource {
   }
 
   async callerOf(request: IncomingMessage): Promise<SessionCaller | null> {
-    const found = await this.current(request);
-    if (!found) return null;
-    const { accountId, accountName, isOperator, sessionId, keyId, loginsEpoch, overrides, roles } = found;
+    const session = await this.current(request);
+    if (!session) return null;
+    const { accountId, accountName, isOperator, sessionId, keyId, loginsEpoch, overrides, roles } = session;
     return {
       accountId,
       accountName,

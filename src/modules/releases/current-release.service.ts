@@ -53,8 +53,8 @@ export class CurrentReleaseService {
       // Already current: a rescan may have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
       // Locked against its retention.
-      const kept = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
-      if (!(await tx.findOne(Release, kept))) throw new NotFoundError(RELEASE_NOT_FOUND);
+      const options = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
+      if (!(await tx.findOne(Release, options))) throw new NotFoundError(RELEASE_NOT_FOUND);
       await this.releaseSwitch.replace(server.id, snapshot, compared, false, tx);
       await this.releaseLogsRepository.append(releaseId, [{ stage: 'publish', level: 'info', message }], tx);
     });

@@ -12,7 +12,7 @@ import { Server } from '../servers/server.entity.js';
 import { releaseTypes, type BundleRuntime, type ReleaseType, type ServerSnapshot } from '../servers/server.types.js';
 import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
 
-const listed = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
+const toSqlList = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
 /** `start` and `end` frame a stage; `error` is the line with the reason why a release failed. */
 export const logLevels = ['start', 'end', 'info', 'success', 'warning', 'error'] as const;
@@ -25,7 +25,7 @@ export type ArtifactKind = (typeof artifactKinds)[number];
 
 /** A file of a release, in the blob store. */
 @Entity('release_artifacts')
-@Check('release_artifacts_kind', `"kind" IN (${listed(artifactKinds)})`)
+@Check('release_artifacts_kind', `"kind" IN (${toSqlList(artifactKinds)})`)
 export class ReleaseArtifact {
   @ForeignKey(() => Release, { name: 'release_artifacts_release_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'release_id' })
@@ -55,7 +55,7 @@ export interface LogLine {
 /** One line of a release's log. */
 @Entity('release_logs')
 @Index('release_logs_release', ['releaseId', 'seq'])
-@Check('release_logs_stage', `"stage" IN (${listed(stages)})`)
+@Check('release_logs_stage', `"stage" IN (${toSqlList(stages)})`)
 export class ReleaseLog {
   /** Order within all releases, and the value of `Last-Event-ID`. Text, since a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
@@ -91,8 +91,8 @@ export class ReleaseLog {
 @Index('releases_newest', ['serverId', 'seq'])
 @Index('releases_number', ['serverId', 'number'], { unique: true })
 @Index('releases_unfinished', ['leaseUntil'], { where: `"status" IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')` })
-@Check('releases_status', `"status" IN (${listed(releaseStatuses)})`)
-@Check('releases_stage', `"stage" IN (${listed(stages)})`)
+@Check('releases_status', `"status" IN (${toSqlList(releaseStatuses)})`)
+@Check('releases_stage', `"stage" IN (${toSqlList(stages)})`)
 @Check('releases_type', `"type" IN (${releaseTypes.map((type) => `'${type}'`).join(', ')})`)
 export class Release {
   @PrimaryGeneratedColumn('uuid')

@@ -156,14 +156,14 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (this.isOver) return;
-    this.over();
+    this.markOver();
     this.response.end();
     this.resolve();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.isOver) return;
-    this.over();
+    this.markOver();
     const failure = error instanceof HostedFailure ? asUpstreamFailure(error) : error;
     if (this.response.headersSent) {
       this.record.broke(failure);
@@ -176,15 +176,15 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
 
   private readonly onClose = (): void => {
     if (this.isOver) return;
-    this.over();
+    this.markOver();
     this.hasLeft = true;
-    const left = new CallerLeftError();
-    this.record.failed(left);
-    this.controller?.abort(left);
+    const reason = new CallerLeftError();
+    this.record.failed(reason);
+    this.controller?.abort(reason);
     this.resolve();
   };
 
-  private over(): void {
+  private markOver(): void {
     this.isOver = true;
     this.response.off('close', this.onClose);
   }
@@ -207,11 +207,11 @@ export function isReserved(path: string): boolean {
     );
   }
   const segments = plain.normalize('NFKC').toLowerCase().split(/[/\\]/);
-  return segments.some((segment) => named(segment) === RESERVED);
+  return segments.some((segment) => trimSegment(segment) === RESERVED);
 }
 
 /** A segment without its parameters, control characters, and dots and spaces at its ends, which servers ignore. */
-function named(segment: string): string {
+function trimSegment(segment: string): string {
   const [visible] = segment.replace(/\p{C}/gu, '').split(/[;?#]/, 1);
   return visible.replace(/^[. ]+/, '').replace(/(?<![. ])[. ]+$/, '');
 }

@@ -86,8 +86,8 @@ export class InvocationRecord extends RequestRecord {
       thrown = detail instanceof UpstreamFailure ? detail : this.failure;
     } else if (this.answeredError) {
       const message = redactText(this.answeredError.text);
-      const shown = this.options.keepsPayload ? message : message.slice(0, ERROR_CHARS_MAX);
-      thrown = { name: this.answeredError.name, message: shown };
+      const shownMessage = this.options.keepsPayload ? message : message.slice(0, ERROR_CHARS_MAX);
+      thrown = { name: this.answeredError.name, message: shownMessage };
     }
     return {
       id: this.invocationId,
@@ -149,9 +149,9 @@ function errorIn(reply: McpReply, isToolCall: boolean): AnsweredError | null {
     return { outcome: 'toolError', name: 'ToolError', text: `[result of ${json.length} characters]` };
   }
   const { content } = JSON.parse(json) as { content?: unknown };
-  const texts = Array.isArray(content) ? content.map((item) => (isObject(item) ? item.text : undefined)) : [];
-  const shown = texts.filter((item) => typeof item === 'string').join('\n');
-  return { outcome: 'toolError', name: 'ToolError', text: shown };
+  const parts = Array.isArray(content) ? content.map((item) => (isObject(item) ? item.text : undefined)) : [];
+  const errorText = parts.filter((item) => typeof item === 'string').join('\n');
+  return { outcome: 'toolError', name: 'ToolError', text: errorText };
 }
 
 /** The arguments of a tool or prompt, otherwise all params. */

@@ -52,15 +52,15 @@ export async function valuesFor(
   const stored = { headers, query: new URLSearchParams(query) };
   const mapped = requireComplete(config, await mapConfig(config, stored, namespaceId));
   const configured = new Set(config.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])));
-  const others = Object.entries(headers).filter(([name]) => !configured.has(name));
-  return { headers: { ...Object.fromEntries(others), ...mapped.headers }, query: mapped.query };
+  const otherHeaders = Object.entries(headers).filter(([name]) => !configured.has(name));
+  return { headers: { ...Object.fromEntries(otherHeaders), ...mapped.headers }, query: mapped.query };
 }
 
 /** The configuration values in the form that published clients read. */
 function toRunInputs(fields: readonly ConfigField[]): RequiredInputs['http'] {
   const inputs: RequiredInputs['http'] = {};
-  for (const { place, name, isRequired: required, ...texts } of fields.map(toField)) {
-    (inputs[place] ??= {})[name] = { ...texts, required };
+  for (const { place, name, isRequired: required, ...rest } of fields.map(toField)) {
+    (inputs[place] ??= {})[name] = { ...rest, required };
   }
   return inputs;
 }
@@ -95,17 +95,17 @@ export async function toRunForm(
   const { missing, faults } = await mapConfig(config, { headers, query: stored }, namespaceId);
   return config.map((field) => {
     const { from, headerKey, path, schema, type, allowed, fallback } = field;
-    const shown = toField(field);
+    const formField = toField(field);
     const isSecret =
       schema.format === 'password' || schema.writeOnly === true || SECRET_NAME.test(`${from.name} ${path.join('.')}`);
     return {
-      ...shown,
+      ...formField,
       isSecret,
       ...controlOf(field),
       ...(!isSecret && { fallback }),
       allowed: allowed ? [...allowed] : type === 'boolean' ? ['true', 'false'] : null,
       isStored: Boolean(from.place === 'header' ? headers[headerKey] : stored.get(from.name)),
-      isMissing: missing[shown.place].includes(from.name),
+      isMissing: missing[formField.place].includes(from.name),
       fault: faults.find((fault) => fault.from === from)?.message.replace(NAMED, 'It ') ?? null,
     };
   });
@@ -114,7 +114,7 @@ export async function toRunForm(
 /** The control for a value, with its limits. The server checks what HTML cannot express. */
 function controlOf({ type, schema, fallback = '' }: ConfigField): Pick<RunFormField, 'control' | 'limits'> {
   const limit = (attribute: string, ...keywords: string[]) => {
-    const value = keywords.map((keyword) => schema[keyword]).find((one) => typeof one === 'number');
+    const value = keywords.map((keyword) => schema[keyword]).find((candidate) => typeof candidate === 'number');
     return value === undefined ? {} : { [attribute]: value };
   };
   if (type === 'number' || type === 'integer') {

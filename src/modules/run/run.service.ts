@@ -91,13 +91,13 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
    */
   async forward({ slug, caller, path }: RunCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { accountId, keyId } = caller;
-    const found = this.serverResolver.forCaller(slug, caller);
-    let server = found instanceof Promise ? await found : found;
+    const lookup = this.serverResolver.forCaller(slug, caller);
+    let server = lookup instanceof Promise ? await lookup : lookup;
     const key = keyOf(server.serverId, accountId);
     const use = this.answers.get(key) ?? { serverId: server.serverId, accountId, responses: new Set() };
     this.answers.set(key, use);
     use.responses.add(response);
-    const leave = () => {
+    const endUse = () => {
       use.responses.delete(response);
       if (use.responses.size === 0 && this.answers.get(key) === use) this.answers.delete(key);
     };
@@ -136,13 +136,13 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       return { channel, account: accountId, principal: keyId, target, grant, scopes: caller.scopes };
     };
     try {
-      if (record && isPassedThrough) return await this.below(server, { accountId, keyId }, request, response, record);
+      if (record && isPassedThrough) return await this.passOn(server, { accountId, keyId }, request, response, record);
       await this.mcpHttpServer.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
       throw error;
     } finally {
-      leave();
+      endUse();
       if (record) {
         const { serverId, release } = server;
         const url = [this.releaseHandles.addressOf(server), ...path.map(encodeURIComponent)].join('/');
@@ -205,7 +205,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
    *
    * @throws NotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
-  private async below(
+  private async passOn(
     server: ResolvedServer,
     caller: StreamOwner,
     request: IncomingMessage,

@@ -61,7 +61,7 @@ class ServerChannel implements Channel {
   ) {}
 
   async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
-    return (await this.narrowed()).open(timeoutMs, era);
+    return (await this.narrowChannel()).open(timeoutMs, era);
   }
 
   request(call: McpCall): Promise<McpReply> {
@@ -71,8 +71,8 @@ class ServerChannel implements Channel {
     });
   }
 
-  async listen(...given: Parameters<Channel['listen']>): Promise<Listening> {
-    return (await this.narrowed()).listen(...given);
+  async listen(...args: Parameters<Channel['listen']>): Promise<Listening> {
+    return (await this.narrowChannel()).listen(...args);
   }
 
   forgetLists(): void {
@@ -99,7 +99,7 @@ class ServerChannel implements Channel {
   }
 
   /** The channel within the tools that were granted to the account of the connection. */
-  private async narrowed(): Promise<Channel> {
+  private async narrowChannel(): Promise<Channel> {
     const { grant } = await this.find();
     return grantedTools(await this.handle(), grant?.tools);
   }

@@ -96,7 +96,7 @@ export class ServerResolver implements OnModuleInit {
     const key = slug.toLowerCase();
     const cached = this.servers.peek(key);
     const may = cached !== null && this.serverAccessService.may(caller, 'call', cached);
-    return may === true ? this.narrowed(active(cached), caller) : this.readFor(key, caller, cached, may);
+    return may === true ? this.addGrant(active(cached), caller) : this.readFor(key, caller, cached, may);
   }
 
   /**
@@ -107,11 +107,11 @@ export class ServerResolver implements OnModuleInit {
     key: string,
     caller: Caller,
     cached: ResolvedServer | null,
-    known: boolean | Promise<boolean>,
+    mayCall: boolean | Promise<boolean>,
   ): Promise<ResolvedServer> {
     const server = cached ?? (await this.servers.get(key));
-    const may = cached === null && server !== null ? this.serverAccessService.may(caller, 'call', server) : known;
-    if (server !== null && (await may)) return this.narrowed(active(server), caller);
+    const may = cached === null && server !== null ? this.serverAccessService.may(caller, 'call', server) : mayCall;
+    if (server !== null && (await may)) return this.addGrant(active(server), caller);
     if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
     if (cached !== null) await this.serversService.findRunnable({ slug: NO_SLUG });
     if (!(may instanceof Promise)) await this.serverAccessService.spendLookUp(caller);
@@ -125,20 +125,20 @@ export class ServerResolver implements OnModuleInit {
     const may = this.serverAccessService.may(caller, 'call', server);
     // A grant is read again by `byId`, whose caller learns of a failure.
     if (may instanceof Promise) may.catch(() => undefined);
-    return may === true && server.suspended === null ? this.narrowed(server, caller) : null;
+    return may === true && server.suspended === null ? this.addGrant(server, caller) : null;
   }
 
   /** The server with this id; null when there is none that the caller may find. @throws AccessRequiredError, SuspendedError */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
     if (server && (await this.serverAccessService.may(caller, 'call', server)))
-      return this.narrowed(active(server), caller);
+      return this.addGrant(active(server), caller);
     if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
     return null;
   }
 
   /** The server with the grant that opens it to the caller. */
-  private narrowed(server: ResolvedServer, caller: Caller): ResolvedServer {
+  private addGrant(server: ResolvedServer, caller: Caller): ResolvedServer {
     if (server.visibility === 'public') return server;
     const grant = this.serverAccessService.grantOf(caller, server);
     return grant === null ? server : { ...server, grant };

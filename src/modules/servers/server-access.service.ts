@@ -75,9 +75,9 @@ export class ServerAccessService implements OnModuleInit {
     if (this.accessService.may(caller, action, server)) return true;
     if (caller === ANONYMOUS) return false;
     const key = `${server.id} ${caller.accountId}`;
-    const known = this.grants.peek(key);
-    if (known) return this.isGranted(caller, action, server, known);
-    return this.grants.get(key).then((found) => this.isGranted(caller, action, server, found));
+    const cached = this.grants.peek(key);
+    if (cached) return this.isGranted(caller, action, server, cached);
+    return this.grants.get(key).then((knownGrant) => this.isGranted(caller, action, server, knownGrant));
   }
 
   /** The grant by which {@link may} just let a caller call a server; null for its own and public ones. */
@@ -127,16 +127,16 @@ export class ServerAccessService implements OnModuleInit {
    * missing and the nearest name; others learn nothing.
    */
   async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {
-    const found = await this.serversRepository.namesIn(namespace);
-    if (!found || !this.accessService.may(caller, 'read', { ownerId: found.ownerId, namespace })) {
+    const row = await this.serversRepository.namesIn(namespace);
+    if (!row || !this.accessService.may(caller, 'read', { ownerId: row.ownerId, namespace })) {
       return new ServerNotFoundError();
     }
-    return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, found.names)}`);
+    return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, row.names)}`);
   }
 
-  private isGranted(caller: Caller, action: Action, server: ServerTarget, known: KnownGrant | null): boolean {
+  private isGranted(caller: Caller, action: Action, server: ServerTarget, knownGrant: KnownGrant | null): boolean {
     const { ownerId, namespace, visibility } = server;
-    const target = { ownerId, namespace, visibility, granted: known?.grant?.level ?? null };
+    const target = { ownerId, namespace, visibility, granted: knownGrant?.grant?.level ?? null };
     return this.accessService.may(caller, action, target);
   }
 

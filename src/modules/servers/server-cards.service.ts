@@ -33,11 +33,11 @@ export class ServerCardsService implements OnModuleInit {
   /**
    * Reads the added members of these servers, with one call to each contributor.
    *
-   * @param wanted members to read; all of them if undefined
+   * @param keys members to read; all of them if undefined
    * @returns a function from a server's id to its added members
    */
-  async read(serverIds: string[], wanted?: readonly string[]): Promise<(id: string) => Record<string, unknown>> {
-    const fields = serverIds.length === 0 ? [] : this.fields.filter(({ key }) => wanted?.includes(key) ?? true);
+  async read(serverIds: string[], keys?: readonly string[]): Promise<(id: string) => Record<string, unknown>> {
+    const fields = serverIds.length === 0 ? [] : this.fields.filter(({ key }) => keys?.includes(key) ?? true);
     const values = await Promise.all(fields.map(({ contributor }) => contributor.fieldsFor(serverIds)));
     return (id) =>
       Object.fromEntries(fields.map(({ key, absent }, at) => [key, values[at]?.has(id) ? values[at].get(id) : absent]));

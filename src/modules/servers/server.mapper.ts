@@ -101,14 +101,14 @@ function summaries<T>(items: Item[] | null | undefined, toSummary: (item: Item) 
 }
 
 /** The members of these names that are texts. */
-function texts<Name extends string>(item: Item, ...names: Name[]): Partial<Record<Name, string>> {
-  const found = names.filter((name) => typeof item[name] === 'string').map((name) => [name, item[name]]);
-  return Object.fromEntries(found) as Partial<Record<Name, string>>;
+function pickTexts<Name extends string>(item: Item, ...names: Name[]): Partial<Record<Name, string>> {
+  const entries = names.filter((name) => typeof item[name] === 'string').map((name) => [name, item[name]]);
+  return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
 /** The contract requires a schema of an object with properties, whatever a tool declares. */
 function toTool(item: Item, broken: ReadonlySet<string | null>): ToolSummaryDto | null {
-  const { name, description = null } = texts(item, 'name', 'description');
+  const { name, description = null } = pickTexts(item, 'name', 'description');
   if (name === undefined) return null;
   const { inputSchema, outputSchema } = item;
   return {
@@ -121,12 +121,12 @@ function toTool(item: Item, broken: ReadonlySet<string | null>): ToolSummaryDto 
 }
 
 function toResource(item: Item): ResourceSummaryDto | null {
-  const { name, uri, ...rest } = texts(item, 'name', 'uri', 'description', 'mimeType');
+  const { name, uri, ...rest } = pickTexts(item, 'name', 'uri', 'description', 'mimeType');
   return name === undefined || uri === undefined ? null : { name, uri, ...rest };
 }
 
 function toPrompt(item: Item): PromptSummaryDto | null {
-  const { name, ...rest } = texts(item, 'name', 'description');
+  const { name, ...rest } = pickTexts(item, 'name', 'description');
   if (name === undefined) return null;
   const list = item.arguments;
   return { name, ...rest, ...(Array.isArray(list) && { arguments: list.flatMap(toArgument) }) };
@@ -134,7 +134,7 @@ function toPrompt(item: Item): PromptSummaryDto | null {
 
 function toArgument(item: unknown): PromptArgumentDto[] {
   if (!isObject(item)) return [];
-  const { name, ...rest } = texts(item, 'name', 'description');
+  const { name, ...rest } = pickTexts(item, 'name', 'description');
   if (name === undefined) return [];
   return [{ name, ...rest, ...(typeof item.required === 'boolean' && { required: item.required }) }];
 }

@@ -76,8 +76,8 @@ export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' |
   tools: readonly string[] | null,
 ): T {
   if (!tools) return offers;
-  const shown = offers.tools?.filter(({ name }) => tools.includes(String(name))) ?? null;
-  return { ...offers, tools: shown, resources: [], resourceTemplates: [], prompts: [] };
+  const grantedTools = offers.tools?.filter(({ name }) => tools.includes(String(name))) ?? null;
+  return { ...offers, tools: grantedTools, resources: [], resourceTemplates: [], prompts: [] };
 }
 
 /** A server as the target of the question of access. */

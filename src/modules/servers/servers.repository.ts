@@ -216,8 +216,8 @@ export class ServersRepository {
     tx?: EntityManager,
   ): Promise<void> {
     if (!tx) {
-      return this.database.transaction((own) =>
-        this.setVisibility(id, visibility, requireOpener, confirmsSecrets, own),
+      return this.database.transaction((newTx) =>
+        this.setVisibility(id, visibility, requireOpener, confirmsSecrets, newTx),
       );
     }
     const [row] = await tx.query<{ visibility: Visibility; ownerId: string; namespace: string; hasSecrets: boolean }[]>(

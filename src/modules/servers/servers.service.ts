@@ -90,7 +90,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     requireServerName(name);
     const namespaceId = namespace.id;
     const { displayName, description, visibility } = body;
-    const given = Object.fromEntries(
+    const fields = Object.fromEntries(
       Object.entries({ displayName, description }).filter(([, value]) => value != null),
     ) as Pick<CreateServerDto, 'displayName' | 'description'>;
     const row = {
@@ -98,7 +98,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       name,
       displayName: name || namespace.name,
       description: '',
-      ...given,
+      ...fields,
     };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
     // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
@@ -107,10 +107,10 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     for (;;) {
       const server = await this.serverRepository.findOneBy({ namespaceId, name: inAnyCase(name) });
       if (server && !isNew && visibility) await this.setVisibility(server, visibility, caller);
-      if (server && !isNew && Object.keys(given).length > 0) {
-        await this.serverRepository.update({ id: server.id }, given);
+      if (server && !isNew && Object.keys(fields).length > 0) {
+        await this.serverRepository.update({ id: server.id }, fields);
       }
-      if (server) return toServerDto(namespace.name, { ...server, ...given });
+      if (server) return toServerDto(namespace.name, { ...server, ...fields });
       const firstVisibility = await this.firstVisibility(namespace, visibility, caller);
       const insert = () => this.serversRepository.insertIfFree({ ...row, slug, visibility: firstVisibility });
       isNew = await this.accountLimitsService

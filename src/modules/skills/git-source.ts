@@ -36,7 +36,7 @@ export class GitArchives {
   constructor(private readonly egress: Egress) {}
 
   /** Fetches the first of these that exists. @throws EgressRefusedError, SkillPublishError, TooLargeError */
-  async fetch([archive, ...others]: [URL, ...URL[]], signal = AbortSignal.timeout(FETCH_MS_MAX)): Promise<Buffer> {
+  async fetch([archive, ...fallbacks]: [URL, ...URL[]], signal = AbortSignal.timeout(FETCH_MS_MAX)): Promise<Buffer> {
     const headers = { accept: 'application/zip, */*', 'accept-encoding': 'identity' };
     const options = { headers, signal, redirectsMax: REDIRECTS_MAX };
     try {
@@ -61,7 +61,7 @@ export class GitArchives {
       }
       throw unavailable(`${url.host} answered ${answer.statusCode} for the repository: try again later`);
     } catch (error) {
-      const [other, ...further] = others;
+      const [other, ...further] = fallbacks;
       if (other && error instanceof SkillPublishError && error.kind === 'not_found')
         return this.fetch([other, ...further], signal);
       if (error instanceof DomainError) throw error;

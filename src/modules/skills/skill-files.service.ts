@@ -63,7 +63,7 @@ export class SkillFilesService implements OnApplicationShutdown {
    */
   async discover(ref: Partial<SkillRef>): Promise<SkillDiscoveryDto> {
     const skills: SkillArtifactDto[] = [];
-    for (const skill of await this.listed(ref)) {
+    for (const skill of await this.requireListed(ref)) {
       const { namespace, slug, name, description, files } = skill;
       const base = `${this.env.baseUrl}/skills/${namespace}/${slug}`;
       const artifact =
@@ -79,7 +79,7 @@ export class SkillFilesService implements OnApplicationShutdown {
 
   /** The index of version 0.1.0, by the same rule. @throws NotFoundError */
   async indexAll(ref: Partial<SkillRef>): Promise<SkillIndexDto> {
-    const skills = await this.listed(ref);
+    const skills = await this.requireListed(ref);
     return { skills: skills.map(({ name, description, files }) => ({ name, description, files })) };
   }
 
@@ -90,7 +90,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     return this.read(skill, `${name}/${path}`);
   }
 
-  private async listed(ref: Partial<SkillRef>): Promise<ListedSkill[]> {
+  private async requireListed(ref: Partial<SkillRef>): Promise<ListedSkill[]> {
     const skills = await this.skillsRepository.listed(ref);
     if (skills.length === 0 && ref.namespace !== undefined) throw skillNotFoundError();
     return skills;
@@ -98,8 +98,8 @@ export class SkillFilesService implements OnApplicationShutdown {
 
   /** SHA-256 of the zip as hex, computed once for a content; null if it was replaced. */
   private async archiveDigest({ id, contentHash }: ListedSkill): Promise<string | null> {
-    const known = this.digests.get(contentHash);
-    if (known) return known;
+    const cached = this.digests.get(contentHash);
+    if (cached) return cached;
     const computed = (async () => {
       const hash = createHash('sha256');
       for await (const chunk of await this.pack(id, contentHash)) hash.update(chunk as Buffer);
@@ -152,7 +152,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   private async pack(skillId: string, contentHash: string): Promise<Readable> {
     const files = await this.skillsRepository.listFiles(skillId, contentHash);
     // Every publication has a SKILL.md.
-    if (files.length === 0) throw replaced();
+    if (files.length === 0) throw toReplacedError();
     const zip = new (yazl().ZipFile)();
     const stream = zip.outputStream as Readable;
     zip.on('error', (error: Error) => stream.destroy(error));
@@ -161,7 +161,7 @@ export class SkillFilesService implements OnApplicationShutdown {
       // One file in memory at a time: the next one is read when this one is written.
       zip.addReadStreamLazy(path, { ...ZIP_TIME, mode }, (done) => {
         this.skillsRepository.findFile(skillId, path, contentHash).then(
-          (file) => (file ? done(null, Readable.from([file.content])) : done(replaced(), null!)),
+          (file) => (file ? done(null, Readable.from([file.content])) : done(toReplacedError(), null!)),
           (error: Error) => done(error, null!),
         );
       });
@@ -177,6 +177,6 @@ export class SkillFilesService implements OnApplicationShutdown {
   }
 }
 
-function replaced(): UnavailableError {
+function toReplacedError(): UnavailableError {
   return new UnavailableError('The skill was published again meanwhile: download it again', 1);
 }

@@ -44,8 +44,8 @@ export function parseSkillMd(content: Buffer): SkillMd {
     throw invalid('is not UTF-8: save it in that encoding');
   }
   if (text.includes('\0')) throw invalid('holds a NUL character: remove it');
-  const [whole, yaml = ''] = FRONT_MATTER.exec(text) ?? [];
-  if (whole === undefined) {
+  const [frontMatter, yaml = ''] = FRONT_MATTER.exec(text) ?? [];
+  if (frontMatter === undefined) {
     throw invalid('has no front matter: begin it with a line "---", then name and description, then "---"');
   }
   if (yaml.length > FRONT_MATTER_LENGTH_MAX) {
@@ -68,9 +68,9 @@ export function parseSkillMd(content: Buffer): SkillMd {
   const metadata = isObject(fields.metadata) ? fields.metadata : {};
   return {
     ...readHead(fields),
-    prompt: text.slice(whole.length).trim(),
-    categories: words(metadata.categories ?? fields.categories),
-    servers: words(metadata.servers ?? fields.servers),
+    prompt: text.slice(frontMatter.length).trim(),
+    categories: toWords(metadata.categories ?? fields.categories),
+    servers: toWords(metadata.servers ?? fields.servers),
   };
 }
 
@@ -137,8 +137,8 @@ function invalid(problem: string): SkillPublishError {
 }
 
 /** A list of words, from an array or comma-separated text; other items are left out. */
-function words(value: unknown): string[] {
+function toWords(value: unknown): string[] {
   const list: unknown[] = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
-  const texts = list.map((item) => (typeof item === 'string' ? item.trim() : '')).filter((item) => WORD.test(item));
-  return [...new Set(texts)];
+  const items = list.map((item) => (typeof item === 'string' ? item.trim() : '')).filter((item) => WORD.test(item));
+  return [...new Set(items)];
 }

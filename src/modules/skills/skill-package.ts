@@ -88,7 +88,7 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
  * @throws InvalidArchiveError
  */
 function requireDistinctNames(paths: string[]): void {
-  const seen = new Map<string, string>();
+  const pathByName = new Map<string, string>();
   for (const path of paths) {
     if (HIDDEN.test(path)) {
       throw new InvalidArchiveError(
@@ -96,26 +96,26 @@ function requireDistinctNames(paths: string[]): void {
       );
     }
     const folded = path.normalize('NFC').toLowerCase();
-    const other = seen.get(folded);
+    const other = pathByName.get(folded);
     if (other !== undefined) {
       throw new InvalidArchiveError(
         `${quoted(other)} and ${quoted(path)} are one file on systems that ignore case or Unicode forms: rename one`,
       );
     }
-    seen.set(folded, path);
+    pathByName.set(folded, path);
   }
 }
 
 /** The folder's path with a slash behind it; empty for the root. */
-function findFolder(paths: string[], wanted: string): string {
+function findFolder(paths: string[], folderPath: string): string {
   const notFound = (message: string) => new SkillPublishError('not_found', 'skill_md_not_found', message);
   const holders = paths
     .filter((path) => path === SKILL_MD || path.endsWith(`/${SKILL_MD}`))
     .map((path) => path.slice(0, -SKILL_MD.length));
-  if (wanted !== '') {
-    const named = holders.find((folder) => folder.split('/').slice(1, -1).join('/') === wanted);
-    if (named === undefined) throw notFound(`There is no ${SKILL_MD} in the folder "${wanted}"`);
-    return named;
+  if (folderPath !== '') {
+    const holder = holders.find((folder) => folder.split('/').slice(1, -1).join('/') === folderPath);
+    if (holder === undefined) throw notFound(`There is no ${SKILL_MD} in the folder "${folderPath}"`);
+    return holder;
   }
   const depth = (folder: string) => folder.split('/').length;
   const visible = holders.filter((folder) => !isLeftOut(folder)).sort((a, b) => depth(a) - depth(b));

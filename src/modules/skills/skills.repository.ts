@@ -54,12 +54,12 @@ export class SkillsRepository {
 
   /** A skill with its namespace and prompt; null when there is none. */
   find(ref: SkillRef): Promise<Skill | null> {
-    return this.named(ref).addSelect('skill.prompt').getOne();
+    return this.selectSkill(ref).addSelect('skill.prompt').getOne();
   }
 
   /** A skill without its prompt; null when there is none. */
   findSummary(ref: SkillRef): Promise<Skill | null> {
-    return this.named(ref).getOne();
+    return this.selectSkill(ref).getOne();
   }
 
   /**
@@ -149,7 +149,7 @@ export class SkillsRepository {
     );
   }
 
-  private named(ref: SkillRef): SelectQueryBuilder<Skill> {
+  private selectSkill(ref: SkillRef): SelectQueryBuilder<Skill> {
     return this.database.manager
       .createQueryBuilder(Skill, 'skill')
       .innerJoinAndSelect('skill.namespace', 'namespace')

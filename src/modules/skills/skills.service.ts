@@ -142,11 +142,11 @@ export class SkillsService {
     const isNew = !(await this.skillRepository.existsBy(key));
     const skillBytes = files.reduce((sum, file) => sum + file.content.length, 0);
     const quotas = { skillBytes, ...(isNew && { skills: 1, skillsPerNamespace: 1 }) };
-    const taken = () =>
+    const toConflict = () =>
       new SkillPublishError('conflict', 'git_url_conflict', 'Git URL already claimed by another skill');
     const { created, skill } = await this.accountLimitsService
       .within({ namespaceId: namespace.id }, quotas, () => this.skillsRepository.replace(key, row, files))
-      .catch(onViolation({ unique: taken, foreignKey: () => new NamespaceNotFoundError() }));
+      .catch(onViolation({ unique: toConflict, foreignKey: () => new NamespaceNotFoundError() }));
     const published = {
       id: skill.id,
       namespace: namespace.name,

@@ -1,4 +1,4 @@
-import { emptyShape, merged, type ObjectShape, type Shape, type TextShape } from './shape.js';
+import { emptyShape, mergeShapes, type ObjectShape, type Shape, type TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
 /** A format of texts, and that numbers are integers, is inferred when all have it, and there were at least 5. */
@@ -21,12 +21,12 @@ type Schema = Record<string, unknown>;
 /** The common format of texts; null without one. */
 export function inferFormat({ count, formats }: TextShape): TextFormat | null {
   if (count < UNIFORM_MIN) return null;
-  return [...formats].find(([, seen]) => seen === count)?.[0] ?? null;
+  return [...formats].find(([, times]) => times === count)?.[0] ?? null;
 }
 
 /** The values of an enum, sorted; null for free text, and for too few samples. */
 export function inferEnum({ count, words }: TextShape): string[] | null {
-  if (!words || count < ENUM_TEXTS_MIN || [...words.values()].some((seen) => seen < SEEN_MIN)) return null;
+  if (!words || count < ENUM_TEXTS_MIN || [...words.values()].some((times) => times < SEEN_MIN)) return null;
   return [...words.keys()].sort();
 }
 
@@ -39,10 +39,10 @@ export interface InferredObject {
 
 /** The inferred object of a place. */
 export function inferObject({ count, fields, rest }: ObjectShape): InferredObject {
-  const all = [...fields].sort(([one], [other]) => (one < other ? -1 : 1));
+  const all = [...fields].sort(([name], [other]) => (name < other ? -1 : 1));
   const isDictionary = all.length >= MAP_NAMES_MIN && all.every(([, field]) => field.count / count < MAP_PRESENCE_MAX);
   if (!isDictionary) return { fields: all, rest: all.length > 0 ? null : rest };
-  return { fields: [], rest: all.reduce((sum, [, field]) => merged(sum, field), rest ?? emptyShape()) };
+  return { fields: [], rest: all.reduce((sum, [, field]) => mergeShapes(sum, field), rest ?? emptyShape()) };
 }
 
 /** Types of JSON Schema at a place; empty when unknown. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import { pasted } from '../../../test/support/documentation/zod-expression.js';
 import { toZodText } from './tool-schema.mapper.js';
-import { merged, shapeOf, type ObjectShape, type Shape } from './shape.js';
+import { mergeShapes, shapeOf, type ObjectShape, type Shape } from './shape.js';
 
 /** The most names of one object that count as fields; written out, so that a change of the limit is seen. */
 const FIELDS_MAX = 128;
@@ -27,15 +27,15 @@ describe('an object', () => {
 
   it('is a dictionary if the merged fields of several results exceed the limit', () => {
     const half = FIELDS_MAX / 2;
-    const full = objectsOf(merged(shapeOf(objectWith(half)), shapeOf(objectWith(half, half))));
+    const full = objectsOf(mergeShapes(shapeOf(objectWith(half)), shapeOf(objectWith(half, half))));
     expect([full.isMap, full.fields.size]).toEqual([false, FIELDS_MAX]);
-    const over = objectsOf(merged(shapeOf(objectWith(half)), shapeOf(objectWith(half + 1, half))));
+    const over = objectsOf(mergeShapes(shapeOf(objectWith(half)), shapeOf(objectWith(half + 1, half))));
     expect([over.isMap, over.fields.size, over.rest?.integers]).toEqual([true, 0, FIELDS_MAX + 1]);
   });
 
   it('stays a dictionary when merged with an object of few fields, in either order', () => {
     const [map, few] = [shapeOf(objectWith(FIELDS_MAX + 1)), shapeOf(objectWith(2))];
-    for (const { count, isMap, fields, rest } of [merged(map, few), merged(few, map)].map(objectsOf)) {
+    for (const { count, isMap, fields, rest } of [mergeShapes(map, few), mergeShapes(few, map)].map(objectsOf)) {
       expect([count, isMap, fields.size, rest?.integers]).toEqual([2, true, 0, FIELDS_MAX + 3]);
     }
   });

@@ -108,17 +108,17 @@ function add(shape: Shape, value: unknown, depth: number, name: string | null): 
   else if (Number.isSafeInteger(value)) shape.integers += 1;
   else if (Number.isFinite(value)) shape.decimals += 1;
   else if (typeof value === 'string') {
-    const texts: TextShape = (shape.texts ??= {
+    const textShape: TextShape = (shape.texts ??= {
       count: 0,
       formats: new Map(),
       words: isClosedList(name) ? new Map() : null,
     });
-    texts.count += 1;
+    textShape.count += 1;
     const format = formatOf(value);
-    if (format) increase(texts.formats, format, 1);
-    if (texts.words && WORD.test(value)) increase(texts.words, value, 1);
-    else texts.words = null;
-    if (texts.words && texts.words.size > WORDS_MAX) texts.words = null;
+    if (format) increase(textShape.formats, format, 1);
+    if (textShape.words && WORD.test(value)) increase(textShape.words, value, 1);
+    else textShape.words = null;
+    if (textShape.words && textShape.words.size > WORDS_MAX) textShape.words = null;
   } else if (typeof value !== 'object' || depth >= DEPTH_MAX) obscure(shape);
   else if (Array.isArray(value)) {
     const lists = (shape.lists ??= { count: 0, items: emptyShape() });
@@ -129,7 +129,7 @@ function add(shape: Shape, value: unknown, depth: number, name: string | null): 
 
 function addObject(objects: ObjectShape, value: object, depth: number): void {
   objects.count += 1;
-  for (const [name, one] of Object.entries(value)) {
+  for (const [name, member] of Object.entries(value)) {
     // Other names, such as ids, are data: their values count as those of a dictionary. So do names that every JavaScript
     // object inherits, which validators find in objects without them.
     const isField =
@@ -140,14 +140,14 @@ function addObject(objects: ObjectShape, value: object, depth: number): void {
       formatOf(name) === null &&
       !DATA_NAME.test(name.replace(MEDIA_TYPE, ''));
     const place = isField ? fieldOf(objects, name) : (objects.rest ??= emptyShape());
-    add(place, one, depth + 1, isField ? name : null);
+    add(place, member, depth + 1, isField ? name : null);
     if (objects.fields.size > FIELDS_MAX) becomeMap(objects);
   }
 }
 
 function fieldOf({ fields }: ObjectShape, name: string): Shape {
-  const known = fields.get(name);
-  if (known) return known;
+  const existing = fields.get(name);
+  if (existing) return existing;
   const shape = emptyShape();
   fields.set(name, shape);
   return shape;
@@ -170,9 +170,9 @@ function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
 }
 
 /** The sum of two shapes within the bounds; neither is changed. */
-export function merged(one: Shape, other: Shape): Shape {
+export function mergeShapes(shape: Shape, other: Shape): Shape {
   const sum = emptyShape();
-  addShape(sum, one);
+  addShape(sum, shape);
   addShape(sum, other);
   return fit(sum);
 }
@@ -187,11 +187,11 @@ function addShape(target: Shape, source: Shape): void {
   target.decimals += source.decimals;
   if (source.texts) {
     const { count, formats, words } = source.texts;
-    const texts = (target.texts ??= { count: 0, formats: new Map(), words: new Map() });
-    texts.count += count;
-    for (const [format, seen] of formats) increase(texts.formats, format, seen);
-    if (words) for (const [word, seen] of words) if (texts.words) increase(texts.words, word, seen);
-    if (!words || (texts.words && texts.words.size > WORDS_MAX)) texts.words = null;
+    const textShape = (target.texts ??= { count: 0, formats: new Map(), words: new Map() });
+    textShape.count += count;
+    for (const [format, times] of formats) increase(textShape.formats, format, times);
+    if (words) for (const [word, times] of words) if (textShape.words) increase(textShape.words, word, times);
+    if (!words || (textShape.words && textShape.words.size > WORDS_MAX)) textShape.words = null;
   }
   if (source.lists) {
     target.lists ??= { count: 0, items: emptyShape() };
@@ -221,7 +221,7 @@ function fit(shape: Shape): Shape {
     const below = level.flatMap(placesBelow);
     places += below.length;
     if (places > NODES_MAX) {
-      level.filter((one) => one.lists || one.objects).forEach(obscure);
+      level.filter((shape) => shape.lists || shape.objects).forEach(obscure);
       break;
     }
     level = below;

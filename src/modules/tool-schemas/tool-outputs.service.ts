@@ -78,7 +78,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   /** Selected results dropped because the buffer was full, since the process started. */
   private dropped = 0;
   private timer: NodeJS.Timeout | null = null;
-  private readonly known = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
+  private readonly schemas = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
 
   constructor(
     private readonly toolShapesRepository: ToolShapesRepository,
@@ -114,8 +114,8 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
    * objects, and without members observed fewer than 3 times. Null when nothing is left. At most a minute old.
    */
   async inferred(serverId: string, toolName: string): Promise<Record<string, unknown> | null> {
-    const known = await this.known.get(JSON.stringify([serverId, toolName]));
-    return known?.schema ?? null;
+    const cached = await this.schemas.get(JSON.stringify([serverId, toolName]));
+    return cached?.schema ?? null;
   }
 
   /** Processes the whole buffer and writes the samples. */
@@ -166,8 +166,8 @@ function sampleOf(resultJson: string): unknown {
   const { structuredContent, content } = result;
   if (structuredContent !== undefined) return structuredContent;
   if (!Array.isArray(content)) return undefined;
-  const block: unknown = content.find((one) => isObject(one) && one.type === 'text' && typeof one.text === 'string');
-  if (!isObject(block)) return undefined;
-  const value = jsonIn(block.text as string);
-  return typeof value === 'object' && value !== null ? value : block.text;
+  const part: unknown = content.find((item) => isObject(item) && item.type === 'text' && typeof item.text === 'string');
+  if (!isObject(part)) return undefined;
+  const value = jsonIn(part.text as string);
+  return typeof value === 'object' && value !== null ? value : part.text;
 }

@@ -71,10 +71,10 @@ export function toZodText(shape: Shape): string {
   return nulls > 0 ? `${either}.nullable()` : either;
 }
 
-function textCall(texts: TextShape): string {
-  const words = inferEnum(texts);
+function textCall(textShape: TextShape): string {
+  const words = inferEnum(textShape);
   if (words) return `z.enum([${words.map(literal).join(', ')}])`;
-  const format = inferFormat(texts);
+  const format = inferFormat(textShape);
   return format ? `z.string()${formatCalls[format]}` : 'z.string()';
 }
 
@@ -89,10 +89,10 @@ function objectCall({ fields, rest }: InferredObject): string {
  * end an enclosing script element, comment or template.
  */
 function literal(text: string): string {
-  return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escaped);
+  return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escapeChar);
 }
 
-function escaped(char: string): string {
+function escapeChar(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
@@ -117,6 +117,6 @@ function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
 }
 
 /** Rounded to three decimals; below 1 when it was missing once. */
-function share(seen: number, of: number): number {
-  return seen >= of ? 1 : Math.min(0.999, Math.round((seen / of) * 1_000) / 1_000);
+function share(count: number, of: number): number {
+  return count >= of ? 1 : Math.min(0.999, Math.round((count / of) * 1_000) / 1_000);
 }

@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { isDatabaseUnreachable, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
-import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
+import { emptyShape, mergeShapes, shapeOf, type Shape } from './shape.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */
@@ -38,7 +38,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
   private readonly logger = new Logger('tool schemas');
   readonly buffer = new WriteBehind<string, BufferedSamples>('tool schemas', (batch) => this.writeAll(batch), {
     rowsMax: TOOLS_MAX,
-    merge: (newer, older) => ({ ...newer, ...together(newer, older) }),
+    merge: (newer, older) => ({ ...newer, ...addObserved(newer, older) }),
   });
 
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -46,7 +46,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
   /** Buffers one sample, or drops it when the buffer is full. */
   add(serverId: string, toolName: string, value: unknown): void {
     const sample = { samples: 1, shape: shapeOf(value) };
-    this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...together(sample) });
+    this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...addObserved(sample) });
   }
 
   /** The samples of a tool; null without recent ones. */
@@ -57,7 +57,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
       [serverId, toolName, weekOf(Date.now()) - WEEKS],
     );
     if (rows.length === 0) return null;
-    return rows.map(fromRow).reduce((sum, row) => together(row, sum));
+    return rows.map(fromRow).reduce((sum, row) => addObserved(row, sum));
   }
 
   onApplicationShutdown(): Promise<void> {
@@ -98,7 +98,7 @@ async function write({ serverId, toolName, ...observed }: BufferedSamples, tx: E
   const where = 'WHERE server_id = $1 AND tool_name = $2 AND week = $3';
   const [row] = await tx.query<Row[]>(`SELECT samples, shape FROM tool_output_shapes ${where} FOR UPDATE`, key);
   if (!row) return;
-  const sum = together(fromRow(row), observed);
+  const sum = addObserved(fromRow(row), observed);
   await tx.query(`UPDATE tool_output_shapes SET samples = $4, shape = $5 ${where}`, [
     ...key,
     sum.samples,
@@ -110,10 +110,10 @@ function fromRow({ samples, shape }: Row): Observed {
   return { samples, shape: parseShape(shape) };
 }
 
-function together(one: Observed, other?: Observed): Observed {
+function addObserved(observed: Observed, other?: Observed): Observed {
   return {
-    samples: one.samples + (other?.samples ?? 0),
-    shape: merged(one.shape, other?.shape ?? emptyShape()),
+    samples: observed.samples + (other?.samples ?? 0),
+    shape: mergeShapes(observed.shape, other?.shape ?? emptyShape()),
   };
 }
 

@@ -239,7 +239,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     if (revision === null) this.targets.drop(key);
     else this.targets.expire(key, (target) => target.revision === revision);
     const handle = this.handles.get(id);
-    if (revision === null || isSuspended) this.handles.endWhere((one) => one === handle, revision === null);
+    if (revision === null || isSuspended) this.handles.endWhere((other) => other === handle, revision === null);
     else if (handle && handle.owner.target.revision !== revision) this.handles.drop(id);
     this.events.emit('changed', change);
   }

@@ -112,15 +112,15 @@ export class ConnectionReader {
   ): Promise<ConnectionListDto> {
     await this.statusRecorder.settle();
     const serverId = mcpUrl === undefined ? null : await this.targetResolver.serverIdOf(mcpUrl, namespace);
-    const named = server === undefined ? undefined : await this.targetResolver.serverNamed(server, namespace);
-    if (named === null || (serverId !== null && named && named.id !== serverId))
+    const namedServer = server === undefined ? undefined : await this.targetResolver.serverNamed(server, namespace);
+    if (namedServer === null || (serverId !== null && namedServer && namedServer.id !== serverId))
       return { connections: [], nextCursor: null };
     const hashes = mcpUrl === undefined ? null : this.connectionValues.urlHashes(mcpUrl);
     const rows = await this.connectionsRepository.listShown(namespace.id, limit + 1, {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
       ...(serverId === null && mcpUrl !== undefined && { mcpUrl: hashes === null ? mcpUrl : { hashes } }),
-      serverId: named?.id ?? serverId ?? undefined,
+      serverId: namedServer?.id ?? serverId ?? undefined,
       state,
       metadata,
     });

@@ -87,8 +87,8 @@ export function requireTarget(connectionId: string, body: SetConnectionDto): voi
 }
 
 /** @throws InvalidInputError */
-export function requireNoMock({ mock }: SetConnectionDto, what: string): void {
-  if (mock?.enabled) throw new InvalidInputError(`mock is for registry servers only, not for ${what}: send server`);
+export function requireNoMock({ mock }: SetConnectionDto, kind: string): void {
+  if (mock?.enabled) throw new InvalidInputError(`mock is for registry servers only, not for ${kind}: send server`);
 }
 
 /**
@@ -115,8 +115,8 @@ export function requireSameTarget(existing: Connection, body: SetConnectionDto):
 }
 
 /** True if two addresses differ at most in their query. */
-export function isSamePlace(one: string, other: string): boolean {
-  const [a, b] = [parseUrl(one), parseUrl(other)];
+export function isSamePlace(url: string, other: string): boolean {
+  const [a, b] = [parseUrl(url), parseUrl(other)];
   return a !== null && b !== null && a.origin === b.origin && a.pathname === b.pathname;
 }
 
@@ -131,8 +131,8 @@ export function queryOf(address: string): QueryValues {
  * @throws InvalidInputError for any other shape
  */
 function requireSource(value: Record<string, unknown>): StoredSource {
-  const { kind, entrypoint, sourceFiles, ...others } = value;
-  const [unknown] = Object.keys(others);
+  const { kind, entrypoint, sourceFiles, ...rest } = value;
+  const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw new InvalidInputError(`source has no member "${unknown}"`);
   if (kind !== 'module') throw new InvalidInputError('source.kind must be "module"');
   if (typeof entrypoint !== 'string' || !SOURCE_NAME.test(entrypoint)) {

@@ -141,7 +141,7 @@ export class ConnectionsRepository {
 
   /** The columns that the API shows. */
   async findShown(where: ByIds): Promise<ShownConnection | null> {
-    return (await this.shown().where(where).getRawOne<ShownConnection>()) ?? null;
+    return (await this.selectShown().where(where).getRawOne<ShownConnection>()) ?? null;
   }
 
   /** The name of the account that owns a namespace. */
@@ -159,7 +159,7 @@ export class ConnectionsRepository {
     limit: number,
     { beforeSeq, name, mcpUrl, serverId, state, metadata }: ConnectionFilter,
   ): Promise<(ShownConnection & { seq: string })[]> {
-    const rows = this.shown()
+    const rows = this.selectShown()
       .addSelect('connection.seq', 'seq')
       .where('connection.namespaceId = :namespaceId', { namespaceId })
       .orderBy('connection.seq', 'DESC')
@@ -353,7 +353,7 @@ export class ConnectionsRepository {
   }
 
   /** Raw rows: making entities of a hundred takes longer than finding them. */
-  private shown(): SelectQueryBuilder<Connection> {
+  private selectShown(): SelectQueryBuilder<Connection> {
     const rows = this.connectionRepository
       .createQueryBuilder('connection')
       .leftJoin('connection.server', 'server')

@@ -56,13 +56,13 @@ export function headerNameFault(name: string): 'invalid' | 'reserved' | null {
 /** The fault of headers for an upstream, as the end of a sentence about them; null without one. */
 export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of strings';
-  const seen = new Set<string>();
+  const names = new Set<string>();
   for (const [name, text] of Object.entries(value)) {
     const fault = headerNameFault(name);
     if (fault === 'invalid') return `must hold valid header names; "${name.slice(0, 40)}" is not valid`;
     if (fault === 'reserved') return `must not hold "${name}": Slipway sets it`;
-    if (seen.has(name.toLowerCase())) return `must hold each header once; "${name}" occurs twice`;
-    seen.add(name.toLowerCase());
+    if (names.has(name.toLowerCase())) return `must hold each header once; "${name}" occurs twice`;
+    names.add(name.toLowerCase());
     if (typeof text !== 'string' || !HEADER_VALUE.test(text)) {
       return `must hold header values of visible ASCII characters; the value of "${name}" is not valid`;
     }

@@ -122,22 +122,22 @@ export class ResourceNotFoundError extends DomainError {
   }
 
   /** No connection of this id in a namespace of the caller. */
-  static ofConnection(namespace: string, id: string, others: Iterable<string>): ResourceNotFoundError {
-    const advice = `Your namespace "${namespace}" has no such connection.${didYouMean(id, others)}`;
+  static ofConnection(namespace: string, id: string, ids: Iterable<string>): ResourceNotFoundError {
+    const advice = `Your namespace "${namespace}" has no such connection.${didYouMean(id, ids)}`;
     return new ResourceNotFoundError({ connection: id }, advice);
   }
 
   /** No tool or trigger of this name in a connection of the caller. */
-  static ofItem(kind: 'tool' | 'trigger', connectionId: string, name: string, others: string[]): ResourceNotFoundError {
-    const advice = `The connection "${connectionId}" has no such ${kind}.${didYouMean(name, others)}`;
+  static ofItem(kind: 'tool' | 'trigger', connectionId: string, name: string, names: string[]): ResourceNotFoundError {
+    const advice = `The connection "${connectionId}" has no such ${kind}.${didYouMean(name, names)}`;
     return new ResourceNotFoundError({ [kind]: name }, advice);
   }
 }
 
 /** The target of a connection cannot change. */
-export function targetConflict(what: 'mcpUrl' | 'transport' | 'server' | 'source'): ConflictError {
+export function targetConflict(field: 'mcpUrl' | 'transport' | 'server' | 'source'): ConflictError {
   return new ConflictError(
-    `The connection exists with another ${what}: delete it and create it again, or use another id.`,
+    `The connection exists with another ${field}: delete it and create it again, or use another id.`,
   );
 }
 

@@ -14,7 +14,7 @@ const ICON_CHARS_MAX = 32_000;
 const ICONS_MAX = 8;
 
 /** The string members of these names. */
-function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
+function getText<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
   const members = names.flatMap((name) => {
     const text = value[name];
     if (typeof text !== 'string') return [];
@@ -29,7 +29,7 @@ function texts<Name extends string>(value: Record<string, unknown>, ...names: Na
 function iconsOf(icons: unknown[]): Icon[] {
   return icons.slice(0, ICONS_MAX).flatMap((sentIcon) => {
     const { sizes: sent, ...members } = record(sentIcon);
-    const { src, ...rest } = texts(members, 'src', 'mimeType', 'theme');
+    const { src, ...rest } = getText(members, 'src', 'mimeType', 'theme');
     if (src === undefined) return [];
     const list = typeof sent === 'string' ? sent.split(' ') : Array.isArray(sent) ? (sent as unknown[]) : null;
     const sizes = list?.filter((size) => typeof size === 'string').map(toStorableText);
@@ -47,7 +47,7 @@ export function toStoredServerInfo(info: ServerInfo): ServerInfo {
   return {
     name: '',
     version: '',
-    ...texts(members, 'name', 'version', 'title', 'description', 'websiteUrl'),
+    ...getText(members, 'name', 'version', 'title', 'description', 'websiteUrl'),
     ...(Array.isArray(members.icons) && { icons: iconsOf(members.icons) }),
   };
 }

@@ -152,7 +152,7 @@ export class TargetResolver {
   /** The registry server that an address leads to, if the owner of the namespace may find it; otherwise null. */
   async serverIdOf(address: string, namespace: OwnedNamespace): Promise<string | null> {
     const registryAddress = registryAddressOf(address, this.env);
-    return registryAddress && ((await this.at(registryAddress, namespace))?.id ?? null);
+    return registryAddress && ((await this.serverAt(registryAddress, namespace))?.id ?? null);
   }
 
   /** The server with this qualified name, if the owner of the namespace may find it; otherwise null. */
@@ -175,13 +175,13 @@ export class TargetResolver {
     if (requested.kind !== 'url' && requested.kind !== 'server') return null;
     const address = requested.kind === 'server' ? { name: requested.name } : registryAddressOf(requested.url, this.env);
     if (!address) return null;
-    const server = await this.at(address, namespace);
+    const server = await this.serverAt(address, namespace);
     if (server && (server.id === knownId || (await this.serversService.findBySlug(server.slug, caller)))) return server;
     if (requested.kind === 'server') return null;
     throw unknownServer('name' in address ? address.name : address.slug);
   }
 
-  private async at(address: RegistryAddress, namespace: OwnedNamespace): Promise<ServerRef | null> {
+  private async serverAt(address: RegistryAddress, namespace: OwnedNamespace): Promise<ServerRef | null> {
     if ('name' in address) return this.serverNamed(address.name, namespace);
     return this.serversService.findBySlug(address.slug, await this.ownerOf(namespace));
   }

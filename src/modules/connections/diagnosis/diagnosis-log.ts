@@ -30,11 +30,11 @@ export class DiagnosisLog {
     this.isOwnProgram = target.kind === 'source';
     const headers = 'headers' in target ? Object.values(target.headers) : [];
     const query = target.kind === 'server' ? target.query.map(([, value]) => value) : [];
-    const own = target.kind === 'url' ? [...new URL(target.url).searchParams.values()] : [];
+    const urlValues = target.kind === 'url' ? [...new URL(target.url).searchParams.values()] : [];
     this.secrets = [
       ...headers.flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
       ...query,
-      ...own,
+      ...urlValues,
     ].filter(({ length }) => length >= SECRET_CHARS_MIN);
   }
 
@@ -75,7 +75,7 @@ export class DiagnosisLog {
   /** Adds the planned steps that were not run. */
   skipRest(planned: readonly DiagnosisStepName[]): void {
     for (const step of planned) {
-      if (!this.steps.some((one) => one.step === step)) this.skip(step, 'Skipped, since an earlier step failed.');
+      if (!this.steps.some((entry) => entry.step === step)) this.skip(step, 'Skipped, since an earlier step failed.');
     }
   }
 

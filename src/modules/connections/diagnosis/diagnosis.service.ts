@@ -99,7 +99,7 @@ export class DiagnosisService {
   private async run(namespace: OwnedNamespace, target: ConnectionTarget): Promise<DiagnosisDto> {
     const log = new DiagnosisLog(target);
     const observer = this.statusRecorder.observer(target);
-    const left = deadlineIn(DIAGNOSIS_MS_MAX);
+    const msLeft = deadlineIn(DIAGNOSIS_MS_MAX);
     let failed: StepFailedError | null = null;
     try {
       const isInNetwork = target.kind === 'url' || target.kind === 'server';
@@ -107,10 +107,10 @@ export class DiagnosisService {
         case 'url':
         case 'server': {
           const place = await this.placeOf(target, log);
-          if (place) await new NetworkProbe(this.egress, place, log, left).run();
+          if (place) await new NetworkProbe(this.egress, place, log, msLeft).run();
           else for (const step of networkSteps) log.skip(step, 'The server is hosted here: no network is used.');
           const fresh = this.connectionTransports.channelTo(target);
-          await probeSession(fresh, log, left, { overHttp: true }).finally(() => fresh.close());
+          await probeSession(fresh, log, msLeft, { overHttp: true }).finally(() => fresh.close());
           break;
         }
         case 'mock':
@@ -120,13 +120,13 @@ export class DiagnosisService {
           log.ok('target', 'The target is a module that is stored here.');
           break;
         case 'uplink':
-          await this.probeTunnel(namespace, target, log, left);
+          await this.probeTunnel(namespace, target, log, msLeft);
       }
       // The list is read in the session that calls use: a server that opens a new one may have lost that.
       const channel = await this.connectionHandles.find(namespace, target.connectionId);
       // Another channel than that of calls could start another program.
-      if (!isInNetwork) await probeSession(channel, log, left, { overHttp: false });
-      await probeTools(channel, log, left);
+      if (!isInNetwork) await probeSession(channel, log, msLeft, { overHttp: false });
+      await probeTools(channel, log, msLeft);
       observer.succeeded();
     } catch (error) {
       if (!(error instanceof StepFailedError)) throw error;
@@ -136,7 +136,7 @@ export class DiagnosisService {
     }
     const { status } = await this.connectionReader.get(namespace, target.connectionId, null);
     const { connectionId, kind } = target;
-    const obstacle = failed && (await this.probeLogin(target, failed.reason, log, left));
+    const obstacle = failed && (await this.probeLogin(target, failed.reason, log, msLeft));
     log.skipRest(planned[kind]);
     if (!obstacle) {
       return {
@@ -147,7 +147,7 @@ export class DiagnosisService {
         status,
       };
     }
-    const verdict = `It stops at ${obstacle.step}: ${lowered(obstacle.nextStep)}`;
+    const verdict = `It stops at ${obstacle.step}: ${lowerFirst(obstacle.nextStep)}`;
     return {
       connectionId,
       target: kind,
@@ -162,20 +162,20 @@ export class DiagnosisService {
     target: ConnectionTarget,
     reason: Error,
     log: DiagnosisLog,
-    left: () => number,
+    msLeft: () => number,
   ): Promise<{ step: DiagnosisStepName; nextStep: string } | null> {
-    const known = statusAfter(reason)?.reason;
-    const login = known && LOGINS.has(known) ? await this.connectionSetupService.loginOf(target.id) : null;
+    const code = statusAfter(reason)?.reason;
+    const login = code && LOGINS.has(code) ? await this.connectionSetupService.loginOf(target.id) : null;
     if (!login) return null;
     const { owner, request } = login;
     // The address of a registry server is its publisher's.
-    const shown = (text: string) =>
+    const hideHost = (text: string) =>
       target.kind === 'server' ? text.replaceAll(new URL(request.upstreamUrl).host, target.serverName) : text;
     const probe = async (work: Promise<string>) =>
-      shown(await withinDeadline(work, left(), 'The authorization server did not answer in time.'));
+      hideHost(await withinDeadline(work, msLeft(), 'The authorization server did not answer in time.'));
     const toFailure = (error: unknown) => {
       if (!(error instanceof OAuthSetupError || error instanceof UpstreamTimeoutError)) throw error;
-      return new OAuthSetupError(shown(error.message), error);
+      return new OAuthSetupError(hideHost(error.message), error);
     };
     const discover = async () => {
       const { server, scopes } = await this.authorizationsService.preview(owner, request);
@@ -183,18 +183,18 @@ export class DiagnosisService {
     };
     try {
       const startedAt = performance.now();
-      const found = await probe(discover()).catch(toFailure);
+      const outcome = await probe(discover()).catch(toFailure);
       const ms = performance.now() - startedAt;
-      if (typeof found === 'string') log.ok('discovery', found, ms);
-      else if (!(found.detail instanceof NoAuthorizationServerError)) log.fail('discovery', found, ms);
+      if (typeof outcome === 'string') log.ok('discovery', outcome, ms);
+      else if (!(outcome.detail instanceof NoAuthorizationServerError)) log.fail('discovery', outcome, ms);
       else {
         // The page of the connection takes a key.
-        log.skip('discovery', found.message);
+        log.skip('discovery', outcome.message);
         log.skipRest(LOGIN_STEPS);
         return null;
       }
       await log.run('client', () => probe(this.authorizationsService.clientFor(owner, request)), toFailure);
-      if (known === 'authorization_ended' || known === 'authorization_unavailable') log.fail('token', reason);
+      if (code === 'authorization_ended' || code === 'authorization_unavailable') log.fail('token', reason);
       const token = this.credentialsService.cachedToken(owner, request.upstreamUrl);
       if (!token) log.skip('token', 'Nobody has logged in yet.');
       else log.fail('token', new OAuthSetupError('A token is stored, and the MCP server does not accept it.'));
@@ -234,13 +234,13 @@ export class DiagnosisService {
     namespace: OwnedNamespace,
     target: ConnectionTarget,
     log: DiagnosisLog,
-    left: () => number,
+    msLeft: () => number,
   ): Promise<void> {
     log.ok('target', 'The target is a local server, over a tunnel that the command line tool opens.');
     const channel = await this.connectionHandles.find(namespace, target.connectionId);
     const isPaired = async () => {
       const { status } = await this.connectionReader.get(namespace, target.connectionId, null);
-      await channel.open(left()).catch((error: Error) => {
+      await channel.open(msLeft()).catch((error: Error) => {
         if (statusAfter(error)?.state === 'disconnected') throw error;
       });
       return status.state === 'connected'
@@ -295,20 +295,20 @@ function verdictOf(
 ): string {
   if (!failed) {
     const evidence = steps.find(({ step }) => step === 'list')?.evidence ?? '';
-    return `Everything works: ${lowered(evidence)}`;
+    return `Everything works: ${lowerFirst(evidence)}`;
   }
   const { step, reason } = failed;
   if (target.kind === 'server' && ofAddress.has(step)) return `It stops at ${step}: ${PUBLISHER}`;
-  const known = statusAfter(reason);
-  const next = known ? urls.nextStep(known.reason) : null;
-  const isKnownBetter = advice[step] === undefined || (known !== null && !vague.has(known.reason));
-  const act = isKnownBetter && next !== null ? lowered(next) : (advice[step] ?? 'read the evidence of the step.');
+  const status = statusAfter(reason);
+  const next = status ? urls.nextStep(status.reason) : null;
+  const isKnownBetter = advice[step] === undefined || (status !== null && !vague.has(status.reason));
+  const act = isKnownBetter && next !== null ? lowerFirst(next) : (advice[step] ?? 'read the evidence of the step.');
   return `It stops at ${step}: ${act}`;
 }
 
 /** Reasons whose advice is less precise than that of the step. */
 const vague: ReadonlySet<string> = new Set(['unreachable', 'timeout']);
 
-function lowered(sentence: string): string {
+function lowerFirst(sentence: string): string {
   return /^[A-Z]{2}/.test(sentence) ? sentence : sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }

@@ -28,7 +28,7 @@ export class NetworkProbe {
     private readonly egress: Egress,
     private readonly place: NetworkPlace,
     private readonly log: DiagnosisLog,
-    private readonly left: () => number,
+    private readonly msLeft: () => number,
   ) {
     this.host = place.alias === null ? `The host "${place.url.hostname}"` : `The host of ${place.alias}`;
   }
@@ -38,9 +38,9 @@ export class NetworkProbe {
     const { url } = this.place;
     let refusal: Error | null = null;
     const locate = async () => {
-      const found = await this.wait(this.egress.locate(url));
-      refusal = found.refusal;
-      return found.addresses;
+      const lookup = await this.wait(this.egress.locate(url));
+      refusal = lookup.refusal;
+      return lookup.addresses;
     };
     if (isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0) {
       const probe = async () => {
@@ -87,7 +87,7 @@ export class NetworkProbe {
   }
 
   private wait<T>(work: Promise<T>): Promise<T> {
-    return withinDeadline(work, this.left(), `${this.host} did not answer in time.`);
+    return withinDeadline(work, this.msLeft(), `${this.host} did not answer in time.`);
   }
 
   /** An error whose message may be shown. @param hidden the message for readers who may not see the address */
@@ -103,13 +103,13 @@ export class NetworkProbe {
 export async function probeSession(
   channel: Channel,
   log: DiagnosisLog,
-  left: () => number,
+  msLeft: () => number,
   { overHttp }: { overHttp: boolean },
 ): Promise<void> {
   const startedAt = performance.now();
   const past = () => performance.now() - startedAt;
   try {
-    const { era, protocolVersion, serverInfo } = await channel.open(left());
+    const { era, protocolVersion, serverInfo } = await channel.open(msLeft());
     if (overHttp) log.ok('http', 'It answers requests.', past());
     const server = `${quoted(serverInfo.name)} ${quoted(serverInfo.version)}`;
     log.ok('era', `It speaks MCP ${protocolVersion} (${era}) and calls itself ${server}.`, past());
@@ -124,9 +124,9 @@ export async function probeSession(
 }
 
 /** Lists the tools of a server, and calls none of them. @throws StepFailedError */
-export async function probeTools(channel: Channel, log: DiagnosisLog, left: () => number): Promise<void> {
+export async function probeTools(channel: Channel, log: DiagnosisLog, msLeft: () => number): Promise<void> {
   const list = async () => {
-    const { length } = await new ToolCatalog(channel).list(left());
+    const { length } = await new ToolCatalog(channel).list(msLeft());
     return `It lists ${length === 1 ? 'one tool' : `${length} tools`}.`;
   };
   await log.run('list', list, requireFailure);

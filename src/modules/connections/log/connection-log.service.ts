@@ -33,8 +33,8 @@ export class ConnectionLogService {
     const { id } = await this.connectionReader.find(namespace, connectionId);
     if (isGuest(grant)) {
       const { calls, total } = await this.connectionCallsService.find(id, { ...query, account: accountId }, limit);
-      const own = calls.map((call) => ({ ...call, lines: [], exceptions: [] }));
-      return { invocations: own.map(toConnectionInvocationDto), total, leftOut: 0 };
+      const ownCalls = calls.map((call) => ({ ...call, lines: [], exceptions: [] }));
+      return { invocations: ownCalls.map(toConnectionInvocationDto), total, leftOut: 0 };
     }
     const { calls, total, leftOut } = await this.connectionCallsService.find(id, query, limit);
     return { invocations: calls.map(toConnectionInvocationDto), total, leftOut };

@@ -46,7 +46,7 @@ export class CallRecord extends RequestRecord {
     const { connectionId } = this;
     if (connectionId === null || this.isResponse || this.rpcMethod?.startsWith('notifications/')) return null;
     const { guardMs, queueMs, connectMs, firstByteMs } = this.timing;
-    const shown = this.shownFailure();
+    const error = this.shownFailure();
     return {
       id: this.invocationId,
       connectionId,
@@ -66,7 +66,7 @@ export class CallRecord extends RequestRecord {
         totalMs: tenths(this.elapsedMs) ?? 0,
       },
       lines: [],
-      exceptions: shown ? [{ at: this.at, name: shown.name, message: shown.message.slice(0, MESSAGE_CHARS_MAX) }] : [],
+      exceptions: error ? [{ at: this.at, name: error.name, message: error.message.slice(0, MESSAGE_CHARS_MAX) }] : [],
     };
   }
 

@@ -30,9 +30,9 @@ import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';
 import {
   type Simulator,
-  counted,
+  countUse,
   fallback,
-  marked,
+  markResult,
   simulatorMark,
   type Answerer,
   type SimulatedCall,
@@ -70,8 +70,8 @@ class ReplaySimulator implements Simulator {
     if (!results) return fallback(await this.schema.prepare(call), 'No recorded call has these arguments.');
     return (uses) => {
       const text = results[Math.min(uses[key] ?? 0, results.length - 1)];
-      const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
-      return { result, uses: counted(uses, key) };
+      const result = markResult(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
+      return { result, uses: countUse(uses, key) };
     };
   }
 }
@@ -170,11 +170,11 @@ export class MockChannels implements ConnectionTransport<'mock'> {
       };
     }
     const rows = await this.mockReplyRepository.find({ where: { connectionId: id }, order: { place: 'ASC' } });
-    const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
-    const calls = texts.map((text) => JSON.parse(text) as RecordedCall);
+    const callJson = rows.map(({ sealed }) => this.vault.open(sealed, id));
+    const calls = callJson.map((text) => JSON.parse(text) as RecordedCall);
     return {
       simulator: new ReplaySimulator(schema, calls),
-      chars: texts.reduce((sum, { length }) => sum + length, 0),
+      chars: callJson.reduce((sum, { length }) => sum + length, 0),
     };
   }
 }

@@ -83,7 +83,7 @@ export class MockCreation {
     if (Buffer.byteLength(JSON.stringify(server)) > SERVER_BYTES_MAX) {
       throw new InvalidInputError(`"${serverName}" cannot be simulated: what it offers is larger than 4 MB.`);
     }
-    const replies = scenario.kind === 'replay' ? await this.recorded(namespace, scenario.connectionId, caller) : [];
+    const replies = scenario.kind === 'replay' ? await this.readCalls(namespace, scenario.connectionId, caller) : [];
     return { server, replies };
   }
 
@@ -94,7 +94,7 @@ export class MockCreation {
   }
 
   /** The recorded calls of a connection of this namespace, as JSON texts in their order. */
-  private async recorded(
+  private async readCalls(
     { id: namespaceId, name }: OwnedNamespace,
     connectionId: string,
     caller: Caller,

@@ -44,8 +44,8 @@ export class MocksRepository {
       [id, limit],
     );
     return newest.reverse().map(({ seq, tool, sealed }) => {
-      const texts = JSON.parse(this.vault.open(sealed, id)) as Pick<PastCall, 'arguments' | 'answer'>;
-      return { seq, tool, ...texts };
+      const call = JSON.parse(this.vault.open(sealed, id)) as Pick<PastCall, 'arguments' | 'answer'>;
+      return { seq, tool, ...call };
     });
   }
 
@@ -63,7 +63,7 @@ export class MocksRepository {
       if (!mock) throw new ResourceNotFoundError();
       const seq = mock.calls + 1;
       const answer = answerer(mock.uses);
-      const texts = JSON.stringify({ arguments: bounded(call.arguments), answer: bounded(answer.result) });
+      const callJson = JSON.stringify({ arguments: toShortJson(call.arguments), answer: toShortJson(answer.result) });
       await tx.query('UPDATE connection_mocks SET calls = $2, uses = $3::jsonb WHERE connection_id = $1', [
         id,
         seq,
@@ -73,7 +73,7 @@ export class MocksRepository {
         id,
         seq,
         call.tool,
-        this.vault.seal(texts, id),
+        this.vault.seal(callJson, id),
       ]);
       await tx.query('DELETE FROM mock_calls WHERE connection_id = $1 AND seq <= $2', [id, seq - CALLS_MAX]);
       return answer;
@@ -97,7 +97,7 @@ export class MocksRepository {
 }
 
 /** JSON text; null when it is too long: a cut text would be no JSON. */
-function bounded(value: unknown): string | null {
+function toShortJson(value: unknown): string | null {
   const text = JSON.stringify(value);
   return text.length > TEXT_CHARS_MAX ? null : text;
 }

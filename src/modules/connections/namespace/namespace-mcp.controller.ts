@@ -78,8 +78,8 @@ export class NamespaceMcpController {
     const namespace = grant.namespace as OwnedNamespace;
     const mark = url.indexOf('?');
     const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
-    const named = query.get('separator') ?? separators[0];
-    const separator = separators.find((known) => known === named);
+    const requestedSeparator = query.get('separator') ?? separators[0];
+    const separator = separators.find((choice) => choice === requestedSeparator);
     if (separator === undefined) throw new InvalidInputError(`separator must be one of: ${separators.join(' ')}`);
     const mode = query.get('mode') ?? 'all';
     if (mode !== 'all' && mode !== 'search') throw new InvalidInputError('mode must be all or search');

@@ -31,7 +31,7 @@ const CACHED_MAX = 200;
 /** The connections of namespaces, as members of the aggregate MCP endpoint. */
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
-  private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX });
+  private readonly cachedMembers = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX });
   /** Events are named by the id of the namespace. */
   private readonly changes = new EventEmitter().setMaxListeners(0);
 
@@ -48,7 +48,7 @@ export class NamespaceMembers implements OnModuleInit {
 
   /** No query while they were read in the last 5 s. */
   async of(namespaceId: string): Promise<AggregateMembers> {
-    return (await this.known.get(namespaceId)) ?? { members: [], isCut: false };
+    return (await this.cachedMembers.get(namespaceId)) ?? { members: [], isCut: false };
   }
 
   /** Calls `listener` when a connection of the namespace is created, changed or deleted. @returns stops it */
@@ -58,7 +58,7 @@ export class NamespaceMembers implements OnModuleInit {
   }
 
   private changed(namespaceId: string): void {
-    this.known.drop(namespaceId);
+    this.cachedMembers.drop(namespaceId);
     this.changes.emit(namespaceId);
   }
 
@@ -99,8 +99,8 @@ export class NamespaceServers implements OnApplicationShutdown {
   /** The channel to all connections of a namespace. */
   find(namespace: OwnedNamespace, form: AggregateForm): AggregateChannel {
     const key = `${namespace.id} ${JSON.stringify(form)}`;
-    const held = this.aggregates.get(key);
-    if (held) return held;
+    const existing = this.aggregates.get(key);
+    if (existing) return existing;
     const aggregate = new AggregateChannel(
       new NamespaceSource(namespace, this.namespaceMembers, this.connectionHandles, this.logRecorder),
       form,
@@ -118,7 +118,7 @@ export class NamespaceServers implements OnApplicationShutdown {
 class NamespaceSource implements AggregateSource {
   constructor(
     private readonly namespace: OwnedNamespace,
-    private readonly known: NamespaceMembers,
+    private readonly namespaceMembers: NamespaceMembers,
     private readonly handles: ConnectionHandles,
     private readonly recorder: LogRecorder,
   ) {}
@@ -128,7 +128,7 @@ class NamespaceSource implements AggregateSource {
   }
 
   members() {
-    return this.known.of(this.namespace.id);
+    return this.namespaceMembers.of(this.namespace.id);
   }
 
   handle(connectionId: string): Promise<ConnectionHandle> {
@@ -159,6 +159,6 @@ class NamespaceSource implements AggregateSource {
   }
 
   whenChanged(listener: () => void): () => void {
-    return this.known.whenChanged(this.namespace.id, listener);
+    return this.namespaceMembers.whenChanged(this.namespace.id, listener);
   }
 }

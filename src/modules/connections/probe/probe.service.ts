@@ -80,7 +80,7 @@ const outcome = (target: ProbeDto['target'], reason: StatusReason, message: stri
   nextStep: nextSteps[reason] ?? (reason === 'ok' ? null : ASK),
 });
 
-const refused = (): ProbeDto =>
+const refuseAddress = (): ProbeDto =>
   outcome('url', 'blocked', 'Slipway does not call this address, or its name has no address.');
 
 /** Probes servers. */
@@ -122,15 +122,15 @@ export class ProbeService {
     const address = registryAddressOf(mcpUrl, this.env);
     if (!address) return null;
     if ('name' in address) return parseQualifiedName(address.name);
-    const found = await this.serversService.findBySlug(address.slug, caller);
-    if (!found) throw new ServerNotFoundError();
-    return found;
+    const server = await this.serversService.findBySlug(address.slug, caller);
+    if (!server) throw new ServerNotFoundError();
+    return server;
   }
 
   private async ofServer(name: QualifiedName, caller: Caller): Promise<ProbeDto> {
     const server = await this.serversService.detail(name, caller);
-    const found = await this.serversService.find(name, caller);
-    const mayCall = await this.serversService.requireCall(caller, found).then(
+    const serverRef = await this.serversService.find(name, caller);
+    const mayCall = await this.serversService.requireCall(caller, serverRef).then(
       () => true,
       (error: unknown) => {
         if (error instanceof DomainError) return false;
@@ -156,7 +156,7 @@ export class ProbeService {
             : { ...outcome('server', 'never_called', 'This server can be added.'), nextStep: null };
     return {
       ...answer,
-      name: formatQualifiedName(found),
+      name: formatQualifiedName(serverRef),
       title: server.displayName,
       iconUrl: server.iconUrl,
       tools: server.tools?.map((tool) => toTool({ ...tool })) ?? null,
@@ -166,8 +166,8 @@ export class ProbeService {
 
   private async ofUrl(url: URL, headers: Record<string, string>, { accountId }: Caller): Promise<ProbeDto> {
     // This service would call itself.
-    if (url.origin === new URL(this.env.baseUrl).origin) return refused();
-    const left = deadlineIn(PROBE_MS_MAX);
+    if (url.origin === new URL(this.env.baseUrl).origin) return refuseAddress();
+    const msLeft = deadlineIn(PROBE_MS_MAX);
     const channelTo = (address: URL) =>
       this.httpChannels.forgetfulChannelTo({
         url: address,
@@ -176,13 +176,13 @@ export class ProbeService {
         connectTimeoutMs: Math.min(PROBE_MS_MAX, this.env.upstreamConnectTimeoutMs),
       });
     try {
-      return await asked(channelTo(url), left);
+      return await askServer(channelTo(url), msLeft);
     } catch (error) {
       const status = statusAfter(error);
       if (!status) throw error;
       const uncalled = redirectOf(error, url) ?? (status.reason === 'unreachable' ? url : null);
-      if (status.reason === 'blocked' || (uncalled && (await this.isUncallable(uncalled)))) return refused();
-      if (error instanceof UpstreamAuthRequiredError) return this.login(url, headers, error, left);
+      if (status.reason === 'blocked' || (uncalled && (await this.isUncallable(uncalled)))) return refuseAddress();
+      if (error instanceof UpstreamAuthRequiredError) return this.login(url, headers, error, msLeft);
       const message =
         error instanceof UpstreamError && error.failure === 'broken list'
           ? 'The server opens a session, but does not list its tools.'
@@ -197,7 +197,7 @@ export class ProbeService {
         return answer;
       const nearby = new URL(url);
       nearby.pathname = `${url.pathname.replace(/\/$/, '')}/mcp`;
-      const isEndpoint = await opens(channelTo(nearby), left);
+      const isEndpoint = await canOpen(channelTo(nearby), msLeft);
       return isEndpoint
         ? { ...answer, nextStep: `Use ${nearby.origin}${nearby.pathname} instead.`, didYouMean: nearby.href }
         : answer;
@@ -218,13 +218,13 @@ export class ProbeService {
     { href }: URL,
     headers: Record<string, string>,
     { challenges }: UpstreamAuthRequiredError,
-    left: () => number,
+    msLeft: () => number,
   ): Promise<ProbeDto> {
     const answer = outcome('url', 'unauthorized', 'The server wants a login or a key.');
     if (Object.keys(headers).length > 0) answer.message = 'The server does not accept these headers.';
     let login: ProbeLoginDto;
     try {
-      const { server } = await discoverTarget(createOAuthFetch(this.egress, AbortSignal.timeout(Math.ceil(left()))), {
+      const { server } = await discoverTarget(createOAuthFetch(this.egress, AbortSignal.timeout(Math.ceil(msLeft()))), {
         upstreamUrl: href,
         challenge: challenges,
         knownAmong: () => Promise.resolve(new Set()),
@@ -249,15 +249,15 @@ function redirectOf(error: unknown, from: URL): URL | null {
 }
 
 /** Opens a session, reads the first page of the tools and ends it. @throws UpstreamFailure */
-async function asked(channel: Channel, left: () => number): Promise<ProbeDto> {
+async function askServer(channel: Channel, msLeft: () => number): Promise<ProbeDto> {
   try {
-    const { capabilities, serverInfo, protocolVersion } = await channel.open(left());
+    const { capabilities, serverInfo, protocolVersion } = await channel.open(msLeft());
     const { name, title, version, icons } = toStoredServerInfo(serverInfo);
-    const found = { ...outcome('url', 'ok', 'The server answers.'), login: { kind: 'none' as const }, tools: [] };
+    const result = { ...outcome('url', 'ok', 'The server answers.'), login: { kind: 'none' as const }, tools: [] };
     const iconUrl = icons?.find(({ src }) => /^(?:https?:|data:image\/)/i.test(src))?.src ?? null;
-    const identity = { ...found, name, title: title ?? null, version, iconUrl, protocolVersion };
+    const identity = { ...result, name, title: title ?? null, version, iconUrl, protocolVersion };
     if (!isDeclared(capabilities.tools)) return identity;
-    for await (const { items, nextCursor } of listPages(channel, mcpLists.tools, left())) {
+    for await (const { items, nextCursor } of listPages(channel, mcpLists.tools, msLeft())) {
       const tools = items.slice(0, TOOLS_MAX).map((text) => toTool(JSON.parse(text)));
       const hasMoreTools = nextCursor !== undefined || items.length > TOOLS_MAX;
       return { ...identity, tools: tools.filter(({ name: tool }) => tool !== ''), hasMoreTools };
@@ -269,9 +269,9 @@ async function asked(channel: Channel, left: () => number): Promise<ProbeDto> {
 }
 
 /** True if an MCP server answers, also with the demand for a login. */
-async function opens(channel: Channel, left: () => number): Promise<boolean> {
+async function canOpen(channel: Channel, msLeft: () => number): Promise<boolean> {
   try {
-    await channel.open(left());
+    await channel.open(msLeft());
     return true;
   } catch (error) {
     return error instanceof UpstreamAuthRequiredError;
@@ -284,12 +284,12 @@ async function opens(channel: Channel, left: () => number): Promise<boolean> {
 function toTool(value: unknown): ProbeToolDto {
   const tool = isObject(value) ? value : {};
   const text = (member: string) => {
-    const given = tool[member];
-    return typeof given === 'string' ? { [member]: given.slice(0, TEXT_CHARS_MAX) } : {};
+    const content = tool[member];
+    return typeof content === 'string' ? { [member]: content.slice(0, TEXT_CHARS_MAX) } : {};
   };
-  const given = isObject(tool.annotations) ? Object.entries(tool.annotations) : [];
+  const hints = isObject(tool.annotations) ? Object.entries(tool.annotations) : [];
   const annotations = Object.fromEntries(
-    given.filter(([name, hint]) =>
+    hints.filter(([name, hint]) =>
       name === 'title' ? typeof hint === 'string' : /Hint$/.test(name) && typeof hint === 'boolean',
     ),
   );
@@ -298,7 +298,7 @@ function toTool(value: unknown): ProbeToolDto {
     ...text('name'),
     ...text('title'),
     ...text('description'),
-    ...(given.length > 0 && { annotations }),
+    ...(hints.length > 0 && { annotations }),
   };
 }
 

@@ -49,9 +49,9 @@ export class ConnectionCheck {
   }
 
   /** Opens a session of its own, ends it, and writes the outcome. Does nothing for a deleted connection. */
-  async runAside(one: CheckedConnection): Promise<void> {
-    const target = await this.connectionHandles.stored(one.id);
-    if (target) await this.checkAside(this.connectionTransports.channelTo(target), [one]);
+  async runAside(connection: CheckedConnection): Promise<void> {
+    const target = await this.connectionHandles.stored(connection.id);
+    if (target) await this.checkAside(this.connectionTransports.channelTo(target), [connection]);
   }
 
   /**

@@ -54,7 +54,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   }
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('releases.current', ({ serverId }: ReleaseCurrent) => void this.hasten(serverId));
+    await this.pubSub.subscribe('releases.current', ({ serverId }: ReleaseCurrent) => void this.hastenChecks(serverId));
   }
 
   onApplicationBootstrap(): void {
@@ -76,7 +76,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   }
 
   /** After a new release of a server. Every process receives the message; the first one changes the rows. */
-  private async hasten(serverId: string): Promise<void> {
+  private async hastenChecks(serverId: string): Promise<void> {
     try {
       await this.rechecksRepository.hastenBroken(serverId);
     } catch (error) {
@@ -85,8 +85,8 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   }
 
   private async check(group: ClaimedConnection[]): Promise<void> {
-    const [one] = group;
-    const { mcpUrl, isShared, accountId } = one;
+    const [first] = group;
+    const { mcpUrl, isShared, accountId } = first;
     // A check for several accounts counts against none of them.
     // eslint-disable-next-line no-restricted-syntax -- Names the account in a log line.
     const account = group.every((other) => other.accountId === accountId) ? [`account ${accountId}`] : [];
@@ -94,7 +94,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
       await this.slots.run([parseUrl(mcpUrl ?? '')?.host ?? 'registry', ...account], () =>
         isShared && mcpUrl !== null
           ? this.connectionCheck.runPublic(mcpUrl, group)
-          : this.connectionCheck.runAside(one),
+          : this.connectionCheck.runAside(first),
       );
       this.results.inc({ result: 'done' });
     } catch (error) {
@@ -103,7 +103,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
       if (error instanceof NoSlotError) return;
       this.logger.error({
         msg: 'a connection could not be checked',
-        ...(await this.rechecksRepository.namesOf(one)),
+        ...(await this.rechecksRepository.namesOf(first)),
         err: error,
       });
       // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
@@ -141,16 +141,16 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
     let due: DueToken[] = [];
     do {
       due = await this.rechecksRepository.dueTokens(due.at(-1) ?? null);
-      await Promise.all(due.map((one) => this.attempt(one)));
+      await Promise.all(due.map((token) => this.attempt(token)));
     } while (due.length === REFRESH_BATCH && !this.isEnding);
   }
 
-  private async attempt(one: DueToken): Promise<void> {
+  private async attempt(token: DueToken): Promise<void> {
     try {
-      await this.refresh(one);
+      await this.refresh(token);
     } catch (error) {
       const level = isDatabaseUnreachable(error) ? 'debug' : 'error';
-      const names = await this.rechecksRepository.namesOf(one);
+      const names = await this.rechecksRepository.namesOf(token);
       this.logger[level]({ msg: 'a token could not be refreshed before its end', ...names, err: error });
     }
   }

@@ -135,7 +135,7 @@ export class RechecksRepository {
     );
     const urls = due.flatMap(({ isShared, mcpUrl }) => (isShared ? [mcpUrl] : []));
     if (urls.length === 0) return due;
-    const [others] = await tx.query<[ClaimedConnection[]]>(
+    const [siblings] = await tx.query<[ClaimedConnection[]]>(
       `UPDATE connections SET next_check_at = $1
         WHERE id IN (SELECT id FROM connections
                       WHERE mcp_url = ANY($2) AND next_check_at IS NOT NULL AND NOT (id = ANY($3)) AND ${isShared}
@@ -143,6 +143,6 @@ export class RechecksRepository {
         RETURNING ${columns}`,
       [until, urls, due.map(({ id }) => id)],
     );
-    return [...due, ...others];
+    return [...due, ...siblings];
   }
 }

@@ -273,11 +273,11 @@ function targetAt(label: string, upstreamUrl: string | null, fields: RunFormFiel
 }
 
 /** What people call a connection, and what its MCP server reports of itself. An icon as `data:` URL needs no request. */
-function namesOf({ name: own, connectionId, serverInfo }: Connection): Omit<PageServer, 'label' | 'upstreamHost'> {
+function namesOf({ name: ownName, connectionId, serverInfo }: Connection): Omit<PageServer, 'label' | 'upstreamHost'> {
   const { title, name, description, icons = [] } = serverInfo ?? { name: '' };
   const icon = icons.find(({ src }) => src.startsWith('data:image/'));
   return {
-    name: own === connectionId ? undefined : own,
+    name: ownName === connectionId ? undefined : ownName,
     title: title || name || undefined,
     description,
     iconUrl: icon?.src,

@@ -30,7 +30,7 @@ const DIAGNOSTICS_MAX = 20;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 async function compile({ name, contents }: SourceCompileRequest): Promise<SourceCompileAnswer> {
-  const at = (message: string, location: Message['location']): SourceDiagnostic => {
+  const toDiagnostic = (message: string, location: Message['location']): SourceDiagnostic => {
     return { path: name, line: location?.line ?? 1, column: (location?.column ?? 0) + 1, message };
   };
   try {
@@ -39,10 +39,10 @@ async function compile({ name, contents }: SourceCompileRequest): Promise<Source
     const { form, stateful } = checkModule(await bundle({ name, contents }, true), PACKAGE);
     return { code, isStateful: form !== 'fetch' && stateful === true };
   } catch (error) {
-    if (error instanceof InvalidModuleError) return { diagnostics: [at(error.message, null)] };
+    if (error instanceof InvalidModuleError) return { diagnostics: [toDiagnostic(error.message, null)] };
     const { errors } = error as BuildFailure;
     if (!Array.isArray(errors)) throw error;
-    return { diagnostics: errors.slice(0, DIAGNOSTICS_MAX).map(({ text, location }) => at(text, location)) };
+    return { diagnostics: errors.slice(0, DIAGNOSTICS_MAX).map(({ text, location }) => toDiagnostic(text, location)) };
   }
 }
 
@@ -80,10 +80,10 @@ function moduleOnly({ name, contents }: SourceCompileRequest, isWithoutPackages:
         if (!PACKAGE.test(path)) return { errors: [{ text: refusal(path) }] };
         if (isWithoutPackages) return { path, external: true };
         const resolveDir = import.meta.dirname;
-        const found = await build.resolve(path, { kind, resolveDir, namespace: ENTRY, pluginData: moduleOnly });
-        if (found.errors.length > 0) return { errors: found.errors };
-        if (!PACKAGE_FILE.test(found.path)) return { errors: [{ text: refusal(path) }] };
-        return { ...found, pluginData: undefined };
+        const resolution = await build.resolve(path, { kind, resolveDir, namespace: ENTRY, pluginData: moduleOnly });
+        if (resolution.errors.length > 0) return { errors: resolution.errors };
+        if (!PACKAGE_FILE.test(resolution.path)) return { errors: [{ text: refusal(path) }] };
+        return { ...resolution, pluginData: undefined };
       });
       build.onResolve({ filter: new RegExp(`^${ENTRY}$`) }, ({ path, kind }) => {
         return kind === 'entry-point' ? { path, namespace: ENTRY } : undefined;

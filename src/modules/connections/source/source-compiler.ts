@@ -98,9 +98,9 @@ export class SourceCompiler {
         throw new InvalidSourceError(message, answer.diagnostics);
       }
       const { code, isStateful } = answer;
-      const made = join(work, 'out.mjs');
-      await writeFile(made, code, { mode: 0o600 });
-      await rename(made, this.fileOf(source));
+      const outFile = join(work, 'out.mjs');
+      await writeFile(outFile, code, { mode: 0o600 });
+      await rename(outFile, this.fileOf(source));
       await this.sweep();
       return { isStateful };
     } finally {

@@ -69,11 +69,11 @@ export class SourcePrograms implements ProgramOwner {
       this.connectionCallsService.record({ id, connectionId: ref.id, lines, exceptions });
     // Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
     // during them. Their end and their lines arrive in any order.
-    const known = this.unrecorded.get(id) ?? { end: null, hasLines: false };
-    const end = trace.request ? trace : known.end;
-    const hasLines = known.hasLines || lines.length + exceptions.length > 0;
+    const previous = this.unrecorded.get(id) ?? { end: null, hasLines: false };
+    const end = trace.request ? trace : previous.end;
+    const hasLines = previous.hasLines || lines.length + exceptions.length > 0;
     this.unrecorded.set(id, { end, hasLines });
-    if (end?.request && hasLines && !(known.end && known.hasLines))
+    if (end?.request && hasLines && !(previous.end && previous.hasLines))
       this.connectionCallsService.record(toCall(end, end.request));
   }
 }

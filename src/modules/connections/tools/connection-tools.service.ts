@@ -65,9 +65,9 @@ export class ConnectionToolsService {
   async get(namespace: OwnedNamespace, connectionId: string, path: string, granted: GrantedTools): Promise<string> {
     const handle = await this.connectionHandles.find(namespace, connectionId);
     const match = await withFullMessage(handle.catalog.find(path, this.tuning.upstreamCallTimeoutMs));
-    const found = match && withinGrant('tool' in match ? [match.tool] : match.category, granted);
-    if (!found || found.length === 0) throw unknownTool(handle, path, granted);
-    return 'tool' in match ? withInputSchema(match.tool) : toolsText(found);
+    const tools = match && withinGrant('tool' in match ? [match.tool] : match.category, granted);
+    if (!tools || tools.length === 0) throw unknownTool(handle, path, granted);
+    return 'tool' in match ? withInputSchema(match.tool) : toolsText(tools);
   }
 
   /**
@@ -123,9 +123,9 @@ export class ConnectionToolsService {
     if (!isObject(parseBody(args))) {
       throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
     }
-    const left = deadlineIn(this.tuning.upstreamCallTimeoutMs);
+    const msLeft = deadlineIn(this.tuning.upstreamCallTimeoutMs);
     // A name without separators needs no list. After a failure the list says if the tool exists.
-    const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left(), granted)) : path;
+    const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, msLeft(), granted)) : path;
     if (name !== path) record.received('tools/call', { name });
     if (granted && !granted.includes(name)) throw unknownTool(handle, path, granted);
     let reply: McpReply;
@@ -133,7 +133,7 @@ export class ConnectionToolsService {
       reply = await handle.request({
         method: 'tools/call',
         params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
-        timeoutMs: left(),
+        timeoutMs: msLeft(),
         cancellation,
         timing: record.timing,
         trace: record.trace,
@@ -151,7 +151,7 @@ export class ConnectionToolsService {
     record.answered(reply);
     completeOrRefuse(reply);
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
-    if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, left())))
+    if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, msLeft())))
       throw unknownTool(handle, path, granted);
     if (reply.error) {
       const { code, message, data } = reply.error;
@@ -171,12 +171,12 @@ export class ConnectionToolsService {
       order: { seq: 'DESC' },
       take: NAMESPACE_CONNECTIONS_MAX,
     });
-    const left = deadlineIn(this.tuning.upstreamCallTimeoutMs);
+    const msLeft = deadlineIn(this.tuning.upstreamCallTimeoutMs);
     const entries: string[] = [];
     const queue = rows.entries();
     const worker = async () => {
       for (const [i, row] of queue) {
-        const timeoutMs = Math.min(left(), NAMESPACE_WAIT_MS);
+        const timeoutMs = Math.min(msLeft(), NAMESPACE_WAIT_MS);
         entries[i] = `${JSON.stringify(row.connectionId)}:${await this.entry(namespace, row, timeoutMs)}`;
       }
     };

@@ -60,7 +60,7 @@ export class TriggersService {
   /** @throws ResourceNotFoundError, UpstreamFailure */
   async get(namespace: OwnedNamespace, connectionId: string, name: string): Promise<TriggerDto> {
     const triggers = await this.list(namespace, connectionId);
-    const trigger = triggers.find((one) => one.name === name);
+    const trigger = triggers.find((candidate) => candidate.name === name);
     if (!trigger) throw unknownTrigger(connectionId, name, triggers);
     return trigger;
   }
@@ -85,12 +85,12 @@ export class TriggersService {
     const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
     if (refusal) throw refusal;
     const handle = await this.connectionHandles.find(namespace, connectionId);
-    const left = deadlineIn(this.tuning.upstreamCallTimeoutMs);
-    const triggers = (await triggersOf(handle, left())) ?? [];
-    if (!triggers.some((one) => one.name === name)) throw unknownTrigger(connectionId, name, triggers);
+    const msLeft = deadlineIn(this.tuning.upstreamCallTimeoutMs);
+    const triggers = (await triggersOf(handle, msLeft())) ?? [];
+    if (!triggers.some((trigger) => trigger.name === name)) throw unknownTrigger(connectionId, name, triggers);
     const id = subscriptionId(namespace.name, connectionId, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url, secret } };
-    const reply = await send(handle, 'subscribe', request, left());
+    const reply = await send(handle, 'subscribe', request, msLeft());
     requireAccepted(reply, secret);
     const result = resultOf(reply);
     const sent = isObject(result) ? result.refreshBefore : undefined;
@@ -152,11 +152,11 @@ function toTrigger(text: string): TriggerDto[] {
 
 function send(
   handle: ConnectionHandle,
-  what: 'subscribe' | 'unsubscribe',
+  action: 'subscribe' | 'unsubscribe',
   params: object,
   timeoutMs: number,
 ): Promise<McpReply> {
-  return handle.request({ method: `${EVENTS}/${what}`, params: JSON.stringify(params), timeoutMs });
+  return handle.request({ method: `${EVENTS}/${action}`, params: JSON.stringify(params), timeoutMs });
 }
 
 /** @throws ResourceNotFoundError for an unknown method, InvalidInputError, UpstreamError */
@@ -196,6 +196,6 @@ function requireParams(params: Record<string, unknown>): void {
 }
 
 function unknownTrigger(connectionId: string, name: string, triggers: TriggerDto[]): ResourceNotFoundError {
-  const names = triggers.map((one) => one.name);
+  const names = triggers.map((trigger) => trigger.name);
   return ResourceNotFoundError.ofItem('trigger', connectionId, name, names);
 }

@@ -42,24 +42,24 @@ export class InternalUplinkController {
     const channel = this.uplinkTunnels.channelNamed(connection, tunnel);
     if (!channel) return answer.fail(new TunnelMovedError());
     const send: Send = (message) => answer.message(message);
-    const left = new DisconnectCancellation(response);
-    await answer.endAfter(this.run(channel, accepted.head, body, left, send).finally(() => left.end()));
+    const cancellation = new DisconnectCancellation(response);
+    await answer.endAfter(this.run(channel, accepted.head, body, cancellation, send).finally(() => cancellation.end()));
   }
 
   private async run(
     channel: Channel,
     head: UplinkRequest,
     body: string,
-    left: Cancellation,
+    cancellation: Cancellation,
     send: Send,
   ): Promise<void> {
     switch (head.kind) {
       case 'open':
         return send({ type: 'identity', identity: await channel.open(head.timeoutMs) });
       case 'request':
-        return this.request(channel, head, body, left, send);
+        return this.request(channel, head, body, cancellation, send);
       case 'listen':
-        return listen(channel, JSON.parse(body) as ListenFilter, head.timeoutMs, left, send);
+        return listen(channel, JSON.parse(body) as ListenFilter, head.timeoutMs, cancellation, send);
       case 'client-answer':
         this.clientRequests.get(head.id)?.(JSON.parse(body) as ClientAnswer);
     }
@@ -116,14 +116,14 @@ function listen(
   channel: Channel,
   filter: ListenFilter,
   timeoutMs: number,
-  left: Cancellation,
+  cancellation: Cancellation,
   send: Send,
 ): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const listener = { onNotification: notifying(send), onEnd: () => resolve() };
     channel.listen(filter, listener, { timeoutMs }).then((listening) => {
       send({ type: 'listening', honoured: listening.honoured });
-      left.notify(() => void listening.close().then(resolve));
+      cancellation.notify(() => void listening.close().then(resolve));
     }, reject);
   });
 }

@@ -202,7 +202,7 @@ class RemoteAnswer<T> {
     );
     this.stream = follow((message) => this.onMessage(message));
     this.ended = this.stream.ended.then(
-      () => this.fail(lost(head, true)),
+      () => this.fail(toLostError(head, true)),
       (error: Error) => this.fail(upstreamFailure(head, error)),
     );
   }
@@ -225,8 +225,8 @@ class RemoteAnswer<T> {
   private onMessage(message: UplinkMessage): void {
     if (!this.isSettled) this.timer.restart();
     try {
-      const found = this.read(message);
-      if (found !== undefined) this.settle(() => this.resolve(found));
+      const outcome = this.read(message);
+      if (outcome !== undefined) this.settle(() => this.resolve(outcome));
     } catch (error) {
       this.abort(error as Error);
     }
@@ -246,12 +246,12 @@ class RemoteAnswer<T> {
 
 function upstreamFailure(head: TimedRequest, error: Error): Error {
   if (error instanceof RequestRefusedError) return new TunnelMovedError();
-  if (error instanceof ProcessUnreachedError) return lost(head, false);
-  return error instanceof OutcomeUnknownError ? lost(head, true) : error;
+  if (error instanceof ProcessUnreachedError) return toLostError(head, false);
+  return error instanceof OutcomeUnknownError ? toLostError(head, true) : error;
 }
 
 /** A process that is not reached is dead; its tunnels count as closed when its lease ends. */
-function lost(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
+function toLostError(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
   const error = new UplinkDisconnectedError(isSent);
   return head.kind === 'request' && head.method === 'tools/call' ? error.ofCall() : error;
 }

@@ -33,10 +33,10 @@ export class TunnelSocket implements FramePort {
     this.channel = new UplinkChannel(this, connectTimeoutMs);
     socket.on('message', (data, isBinary) => this.onFrame(data as Buffer, isBinary));
     socket.on('ping', (data: Buffer) => this.onPing(data));
-    socket.on('pong', () => this.seen());
+    socket.on('pong', () => this.markAlive());
     // For an invalid frame (RFC 6455) ws closes the socket itself, with the right code.
     socket.on('error', ({ message }) => this.recordFault(message));
-    socket.once('close', () => this.end());
+    socket.once('close', () => this.endTunnel());
     // The published client loses messages that come a moment after its socket opens; its first pong comes after that.
     this.ping();
     this.ready = new Promise((resolve) => {
@@ -67,7 +67,7 @@ export class TunnelSocket implements FramePort {
 
   /** Ends the tunnel. Calls under way fail now, without waiting for the peer to close. */
   shut(code: CloseCode, reason: string): void {
-    this.end();
+    this.endTunnel();
     if (this.socket.readyState !== this.socket.OPEN) return;
     this.socket.close(code, reason);
     const timer = setTimeout(() => this.socket.terminate(), CLOSE_MS);
@@ -76,7 +76,7 @@ export class TunnelSocket implements FramePort {
 
   /** Ends the tunnel if its peer has asked to close it: ws reports that when the TCP connection has ended, too. */
   endIfClosing(): void {
-    if (this.socket.readyState !== this.socket.OPEN) this.end();
+    if (this.socket.readyState !== this.socket.OPEN) this.endTunnel();
   }
 
   /** Sends a ping. A peer that did not answer the last two is disconnected. */
@@ -91,7 +91,7 @@ export class TunnelSocket implements FramePort {
   }
 
   private onFrame(data: Buffer, isBinary: boolean): void {
-    this.seen();
+    this.markAlive();
     if (isBinary && !isUtf8(data)) return this.logger.debug('a binary frame that is not text was ignored');
     const exceeded = boundExceeded(data);
     if (exceeded !== null) return this.refuse(`a frame has ${exceeded}`);
@@ -106,12 +106,12 @@ export class TunnelSocket implements FramePort {
 
   /** Answers a ping instead of ws: the pongs for a peer that does not read would fill the memory. */
   private onPing(data: Buffer): void {
-    this.seen();
+    this.markAlive();
     if (this.bufferedBytes > UNREAD_BYTES_MAX) this.refuse('answers are not read');
     else this.socket.pong(data);
   }
 
-  private seen(): void {
+  private markAlive(): void {
     this.unansweredPings = 0;
     this.onReady();
   }
@@ -120,7 +120,7 @@ export class TunnelSocket implements FramePort {
     this.fault ??= `The tunnel was closed because of what came through it: ${reason}.`;
   }
 
-  private end(): void {
+  private endTunnel(): void {
     if (this.isEnded) return;
     this.isEnded = true;
     this.onReady();

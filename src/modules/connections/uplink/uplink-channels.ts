@@ -43,9 +43,9 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
   /** A channel of the connection, which survives its single tunnels. */
   channelTo({ id }: { id: string }): Channel {
     return {
-      open: (timeoutMs) => this.through(id, (channel) => channel.open(timeoutMs)),
-      request: (call) => this.through(id, (channel) => channel.request(call)),
-      listen: (...args) => this.through(id, (channel) => channel.listen(...args)),
+      open: (timeoutMs) => this.runOnTunnel(id, (channel) => channel.open(timeoutMs)),
+      request: (call) => this.runOnTunnel(id, (channel) => channel.request(call)),
+      listen: (...args) => this.runOnTunnel(id, (channel) => channel.listen(...args)),
       // All callers share the one session of the local server, which opened the tunnel.
       release: async () => undefined,
       close: async () => undefined,
@@ -57,7 +57,7 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
    *
    * @throws UplinkDisconnectedError when there is none, and what the work throws
    */
-  private async through<T>(id: string, work: (channel: Channel) => Promise<T>): Promise<T> {
+  private async runOnTunnel<T>(id: string, work: (channel: Channel) => Promise<T>): Promise<T> {
     for (let isRetry = false; ; isRetry = true) {
       try {
         return await work(await this.current(id));

@@ -86,7 +86,7 @@ const TAKEN = 'Another local server is paired with this connection: stop it, or 
 @Injectable()
 export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('uplink');
-  private readonly held = new Map<string, HeldTunnel>();
+  private readonly tunnels = new Map<string, HeldTunnel>();
   /** Tunnels that ended and are not released yet, with the status of their connections. */
   private readonly unreleased = new Map<TunnelName, ConnectionStatus>();
   private isStopping = false;
@@ -105,20 +105,20 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
 
   /** Tunnels that are open. */
   get size(): number {
-    return this.held.size;
+    return this.tunnels.size;
   }
 
   async onModuleInit(): Promise<void> {
     this.connectionEvents.on('changed', ({ id, revision }) => {
-      const tunnel = revision === null ? this.held.get(id) : undefined;
+      const tunnel = revision === null ? this.tunnels.get(id) : undefined;
       tunnel?.socket.shut(1001, 'deleted');
     });
     await this.pubSub.subscribe('uplinks.paired', ({ id, tunnel }) => {
-      const old = this.held.get(id);
+      const old = this.tunnels.get(id);
       if (old && BigInt(old.tunnel) < BigInt(tunnel)) old.socket.shut(1001, 'replaced');
     });
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
-      for (const { namespaceId, socket } of this.held.values()) if (namespaceId === id) socket.shut(1001, 'deleted');
+      for (const { namespaceId, socket } of this.tunnels.values()) if (namespaceId === id) socket.shut(1001, 'deleted');
     });
   }
 
@@ -130,16 +130,16 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   /** Releases all tunnels, then closes each after its calls with a reason that makes local servers reconnect, to any process. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
-    const all = [...this.held.values()];
+    const all = [...this.tunnels.values()];
     const moving = { from: this.processRegistry.id };
     // Before the release, so that calls wait for the next tunnel; after it, because owners may have been read in between.
     if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
     try {
-      await this.announced(this.uplinkTunnelsRepository.release(all, uplinkWaiting));
+      await this.announceAll(this.uplinkTunnelsRepository.release(all, uplinkWaiting));
     } catch (error) {
       this.logger.warn({ msg: 'the tunnels were not released; the lease of this process will end', err: error });
     }
-    this.held.clear();
+    this.tunnels.clear();
     await this.processRegistry.leave(this.holder);
     if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
     await Promise.all(all.map(({ socket }) => shutWhenIdle(socket)));
@@ -152,13 +152,13 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
 
   /** The channel of a connection's tunnel; null when this process holds none. */
   channelOf(connectionId: string): UplinkChannel | null {
-    return this.held.get(connectionId)?.socket.channel ?? null;
+    return this.tunnels.get(connectionId)?.socket.channel ?? null;
   }
 
   /** The channel of this tunnel, of no earlier or later one; null when this process does not hold it. */
   channelNamed(connectionId: string, tunnel: string): UplinkChannel | null {
-    const held = this.held.get(connectionId);
-    return held?.tunnel === tunnel ? held.socket.channel : null;
+    const heldTunnel = this.tunnels.get(connectionId);
+    return heldTunnel?.tunnel === tunnel ? heldTunnel.socket.channel : null;
   }
 
   /**
@@ -173,7 +173,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     try {
       if (this.isStopping) throw stopping();
       const tunnel = await this.claim(pairing);
-      const old = this.held.get(connectionId);
+      const old = this.tunnels.get(connectionId);
       // Of two concurrent pairings the one with the greater number stays, whichever is answered first.
       const isSuperseded = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
       if (!isSuperseded) old?.socket.shut(1001, 'replaced');
@@ -182,7 +182,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       const socket = this.isStopping ? null : accept();
       if (socket) {
         isHeld = true;
-        return this.hold({ ...pairing, tunnel }, socket);
+        return this.holdTunnel({ ...pairing, tunnel }, socket);
       }
       await this.release({ connectionId, tunnel }, uplinkWaiting);
       if (this.isStopping) throw stopping();
@@ -197,14 +197,14 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     const deadline = performance.now() + RELEASE_MS;
     let isRenewed = false;
     for (;;) {
-      this.held.get(connectionId)?.socket.endIfClosing();
+      this.tunnels.get(connectionId)?.socket.endIfClosing();
       const ended = [...this.unreleased.keys()].filter((name) => name.connectionId === connectionId);
       const { epoch } = this.processRegistry;
       const claim =
         epoch === null ? null : await this.uplinkTunnelsRepository.claim(connectionId, { id, epoch }, force, ended);
       if (claim?.isCurrent) {
         if (claim.tunnel !== null) return claim.tunnel;
-        if (this.held.has(connectionId) || performance.now() > deadline) throw new ConflictError(TAKEN);
+        if (this.tunnels.has(connectionId) || performance.now() > deadline) throw new ConflictError(TAKEN);
         await wait(RELEASE_POLL_MS);
       } else {
         if (isRenewed) break;
@@ -215,62 +215,62 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     throw new UnavailableError('The database did not answer this process in time: try again in a few seconds', 5);
   }
 
-  private hold(pairing: Omit<HeldTunnel, 'socket' | 'pings' | 'release'>, socket: WebSocket): void {
-    const held: HeldTunnel = {
+  private holdTunnel(pairing: Omit<HeldTunnel, 'socket' | 'pings' | 'release'>, socket: WebSocket): void {
+    const tunnel: HeldTunnel = {
       ...pairing,
-      socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
-      pings: repeat(this.tuning.uplinkPingMs, () => held.socket.ping()),
-      release: this.revocationRegistry.add(pairing.keyId, () => end()),
+      socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.onClosed(tunnel)),
+      pings: repeat(this.tuning.uplinkPingMs, () => tunnel.socket.ping()),
+      release: this.revocationRegistry.add(pairing.keyId, () => endTunnel()),
     };
-    const end = () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was revoked');
-    if (pairing.open) pairing.open.end = end;
-    this.held.set(pairing.connectionId, held);
-    void this.greet(held);
+    const endTunnel = () => tunnel.socket.shut(1008, 'the key was revoked or has expired, or the grant was revoked');
+    if (pairing.open) pairing.open.end = endTunnel;
+    this.tunnels.set(pairing.connectionId, tunnel);
+    void this.openSession(tunnel);
   }
 
   /** Opens the MCP session; with the identity of the local server the connection is connected. */
-  private async greet(held: HeldTunnel): Promise<void> {
+  private async openSession(heldTunnel: HeldTunnel): Promise<void> {
     try {
-      const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
-      const changed = await this.uplinkTunnelsRepository.opened(held, toStoredServerInfo(serverInfo));
+      const { serverInfo } = await heldTunnel.socket.channel.open(this.env.upstreamConnectTimeoutMs);
+      const changed = await this.uplinkTunnelsRepository.opened(heldTunnel, toStoredServerInfo(serverInfo));
       if (changed) this.connectionHandles.announce(changed);
     } catch (error) {
-      if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
+      if (error instanceof UpstreamFailure) heldTunnel.socket.fault ??= error.message;
       else
         this.logger.error({
           msg: 'a tunnel could not be opened',
-          ...(await this.uplinkTunnelsRepository.namesOf(held)),
+          ...(await this.uplinkTunnelsRepository.namesOf(heldTunnel)),
           err: error,
         });
-      held.socket.shut(1011, 'the local server did not open a session');
+      heldTunnel.socket.shut(1011, 'the local server did not open a session');
     }
   }
 
   /** Called when the socket is closed, from either side. */
-  private ended(held: HeldTunnel): void {
-    held.leave();
-    held.pings.stop();
-    held.release();
-    if (this.held.get(held.connectionId) !== held) return;
-    this.held.delete(held.connectionId);
-    const { fault } = held.socket;
+  private onClosed(heldTunnel: HeldTunnel): void {
+    heldTunnel.leave();
+    heldTunnel.pings.stop();
+    heldTunnel.release();
+    if (this.tunnels.get(heldTunnel.connectionId) !== heldTunnel) return;
+    this.tunnels.delete(heldTunnel.connectionId);
+    const { fault } = heldTunnel.socket;
     const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
     // This process and its lease live on, so no other process would release the tunnel.
-    this.unreleased.set(held, status);
-    this.release(held, status).then(
-      () => this.unreleased.delete(held),
+    this.unreleased.set(heldTunnel, status);
+    this.release(heldTunnel, status).then(
+      () => this.unreleased.delete(heldTunnel),
       async (error: unknown) => {
         const msg = 'a closed tunnel was not released; the next maintenance tries again';
-        this.logger.warn({ msg, ...(await this.uplinkTunnelsRepository.namesOf(held)), err: error });
+        this.logger.warn({ msg, ...(await this.uplinkTunnelsRepository.namesOf(heldTunnel)), err: error });
       },
     );
   }
 
-  private async release(held: TunnelName, status: ConnectionStatus): Promise<void> {
-    await this.announced(this.uplinkTunnelsRepository.release([held], status));
+  private async release(name: TunnelName, status: ConnectionStatus): Promise<void> {
+    await this.announceAll(this.uplinkTunnelsRepository.release([name], status));
   }
 
-  private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
+  private async announceAll(changes: Promise<ChangedConnection[]>): Promise<void> {
     for (const changed of await changes) this.connectionHandles.announce(changed);
   }
 
@@ -287,14 +287,14 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       this.unreleased.delete(ended);
     }
     if (this.processRegistry.epoch === null) return;
-    const before = [...this.held.values()];
-    const own = await this.uplinkTunnelsRepository.heldBy(this.processRegistry.id);
-    for (const held of before) {
-      if (own.has(held.tunnel)) continue;
+    const before = [...this.tunnels.values()];
+    const ownTunnels = await this.uplinkTunnelsRepository.heldBy(this.processRegistry.id);
+    for (const heldTunnel of before) {
+      if (ownTunnels.has(heldTunnel.tunnel)) continue;
       // The published client ends for good after "replaced" and "deleted"; after "lease lost" it is to reconnect.
-      held.socket.shut(1001, await this.lossOf(held));
+      heldTunnel.socket.shut(1001, await this.lossOf(heldTunnel));
     }
-    await this.announced(
+    await this.announceAll(
       this.uplinkTunnelsRepository.release(await this.uplinkTunnelsRepository.abandoned(), uplinkWaiting),
     );
   }

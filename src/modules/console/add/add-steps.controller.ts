@@ -112,10 +112,10 @@ export class AddStepsController {
     const { connectionId } = connection;
     // Who only manages the connection opens no later step.
     const isAdding = page.request.query.from !== 'settings' && !caller.grant;
-    const asked = { ask: true, capabilities: TRIAL_CAPABILITIES };
-    const known = await this.connectionToolsService.known(namespace, connectionId, null, asked);
-    const offered = known.tools?.map(({ text }) => JSON.parse(text) as Tool);
-    const tools = offered ? [...offered, ...known.withheld.map((name): Tool => ({ name }))] : null;
+    const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
+    const listing = await this.connectionToolsService.known(namespace, connectionId, null, options);
+    const offered = listing.tools?.map(({ text }) => JSON.parse(text) as Tool);
+    const tools = offered ? [...offered, ...listing.withheld.map((name): Tool => ({ name }))] : null;
     const ticked = form ? ticksAfter(form, tools ?? []) : new Set(offered?.map(({ name }) => name));
     let refusal: DomainError | null = null;
     if (form?.get('do') === 'save' && tools) {
@@ -154,7 +154,7 @@ export class AddStepsController {
     const ofOwner = memberships.find(({ organizationId }) => organizationId === owner);
     // An editor lets members in only, and the members of the organization call it anyway.
     const organizations = memberships.filter(
-      (one) => one !== ofOwner && one.role !== 'guest' && (!ofOwner || ofOwner.role === 'owner'),
+      (membership) => membership !== ofOwner && membership.role !== 'guest' && (!ofOwner || ofOwner.role === 'owner'),
     );
     const who = form?.get('who') ?? (ofOwner ? '' : 'own');
     const names = form?.get('names') ?? '';
@@ -162,7 +162,7 @@ export class AddStepsController {
     const faults: string[] = [];
     let refusal: DomainError | null = null;
     if (form) {
-      const chosen = who === 'people' ? namesIn(names) : [who].filter((one) => one !== 'own');
+      const chosen = who === 'people' ? namesIn(names) : [who].filter((id) => id !== 'own');
       const isKnown = ['own', 'people', ...organizations.map(({ organizationId }) => organizationId)].includes(who);
       if (!isKnown) refusal = new InvalidInputError('Choose who may call it.');
       else if (who === 'people' && chosen.length === 0) faults.push('Enter at least one name.');
@@ -183,8 +183,8 @@ export class AddStepsController {
         return redirectTo(page.response, `../../../c/${addressOf(namespace, connection)}?done=added#connect`);
       }
     }
-    const own = ofOwner ? `Only the members of ${ofOwner.organizationName}` : 'Only me';
-    const view = { who, names, own, organizations, letIn, faults, fault: refusal?.message ?? null };
+    const ownLabel = ofOwner ? `Only the members of ${ofOwner.organizationName}` : 'Only me';
+    const view = { who, names, own: ownLabel, organizations, letIn, faults, fault: refusal?.message ?? null };
     const error = refusal ?? (faults.length > 0 ? new InvalidInputError('') : null);
     this.send(page, (token) => accessStep(connection, { ...view, token }), error);
   }

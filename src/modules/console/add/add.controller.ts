@@ -52,7 +52,7 @@ export class AddController {
   ): Promise<void> {
     try {
       if (form.get('do') !== 'add') {
-        return await this.send(person, request, response, form, { found: await this.found(form, person) });
+        return await this.send(person, request, response, form, { found: await this.findServers(form, person) });
       }
       const { namespace, connection } = await this.add(form, person);
       const steps = `add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
@@ -60,16 +60,16 @@ export class AddController {
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       // The found server stays on the page.
-      const found = form.get('do') === 'add' ? await this.found(form, person).catch(() => null) : null;
+      const found = form.get('do') === 'add' ? await this.findServers(form, person).catch(() => null) : null;
       const { field } = error as { field?: FaultyField };
       await this.send(person, request, response, form, { fault: error.message, field, found }, statusOf[error.kind]);
     }
   }
 
-  private async found(form: URLSearchParams, person: SessionCaller): Promise<AddView['found']> {
-    const what = (form.get('what') ?? '').trim();
-    if (what.startsWith('{')) return { listed: listedIn(what) };
-    const target = /^[a-z]+:/i.test(what) ? { mcpUrl: what } : { server: what };
+  private async findServers(form: URLSearchParams, person: SessionCaller): Promise<AddView['found']> {
+    const text = (form.get('what') ?? '').trim();
+    if (text.startsWith('{')) return { listed: listedIn(text) };
+    const target = /^[a-z]+:/i.test(text) ? { mcpUrl: text } : { server: text };
     return { target, probed: await this.probeService.probe(person, await this.probeService.checked(target)) };
   }
 
@@ -78,16 +78,16 @@ export class AddController {
     person: SessionCaller,
   ): Promise<{ namespace: string; connection: Connection }> {
     const text = (name: string) => (form.get(name) ?? '').trim();
-    const given = (name: string) => (text(name) === '' ? {} : { [name]: text(name) });
+    const toMember = (name: string) => (text(name) === '' ? {} : { [name]: text(name) });
     const headers = {
-      ...(text('headers') === '' ? {} : parsed(text('headers'))),
+      ...(text('headers') === '' ? {} : parseObject(text('headers'))),
       ...(text('key') === '' ? {} : { [text('header')]: text('key') }),
     };
     const body = await this.connectionsService.checked({
-      ...given('mcpUrl'),
-      ...given('server'),
-      ...given('transport'),
-      ...given('name'),
+      ...toMember('mcpUrl'),
+      ...toMember('server'),
+      ...toMember('transport'),
+      ...toMember('name'),
       ...(Object.keys(headers).length > 0 && { headers }),
     });
     // A name that is free is claimed, and one of another account refused.
@@ -108,21 +108,21 @@ export class AddController {
     { found = null, fault = null, field }: Partial<Pick<AddView, 'found' | 'fault' | 'field'>> = {},
     status = 200,
   ): Promise<void> {
-    const [own, usable] = await Promise.all([
+    const [ownNames, usable] = await Promise.all([
       this.ownNamespacesService.namesOf(person),
       this.namespacesService.namesOf(this.accessService.accountsWith(person, 'manage')),
     ]);
     const probed = found && 'probed' in found ? found.probed : null;
     const name = probed?.title ?? probed?.name ?? (probed ? new URL(form.get('what')?.trim() ?? '').hostname : '');
-    const typed = (field: string, proposed: string) => form.get(field) ?? proposed;
+    const fieldValue = (field: string, proposed: string) => form.get(field) ?? proposed;
     const fields = {
-      name: typed('name', name.slice(0, 255)),
-      id: typed('id', idOf(name)),
-      namespace: typed('namespace', own.at(-1) ?? this.ownNamespacesService.proposalFor(person)),
-      header: typed('header', probed?.login?.header ?? ''),
+      name: fieldValue('name', name.slice(0, 255)),
+      id: fieldValue('id', idOf(name)),
+      namespace: fieldValue('namespace', ownNames.at(-1) ?? this.ownNamespacesService.proposalFor(person)),
+      header: fieldValue('header', probed?.login?.header ?? ''),
     };
-    const shown = { what: form.get('what') ?? '', at: form.get('at'), fault, field, found, fields };
-    const view = { ...shown, namespaces: usable, isFirst: own.length === 0 };
+    const base = { what: form.get('what') ?? '', at: form.get('at'), fault, field, found, fields };
+    const view = { ...base, namespaces: usable, isFirst: ownNames.length === 0 };
     sendFramed(this.env, request, response, person.accountName, (token) => addPage({ ...view, token }), status);
   }
 }
@@ -135,7 +135,7 @@ function refusedAt(field: FaultyField): (error: unknown) => never {
   };
 }
 
-function parsed(text: string): Record<string, unknown> {
+function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
@@ -147,12 +147,12 @@ function parsed(text: string): Record<string, unknown> {
 
 /** The servers of an mcp.json, in any of the forms that clients have. */
 function listedIn(text: string): ListedServer[] {
-  const file = parsed(text);
+  const file = parseObject(text);
   const servers = file.mcpServers ?? file.servers ?? file.context_servers ?? file;
   const listed = Object.entries(isObject(servers) ? servers : {}).flatMap(([name, entry]): ListedServer[] => {
     if (!isObject(entry)) return [];
     const { url, serverUrl, httpUrl, headers, command, args } = entry;
-    const mcpUrl = [url, serverUrl, httpUrl].find((one): one is string => typeof one === 'string');
+    const mcpUrl = [url, serverUrl, httpUrl].find((value): value is string => typeof value === 'string');
     const sent: AddTarget = isObject(headers) ? { headers: JSON.stringify(headers) } : {};
     if (mcpUrl !== undefined) return [{ name, target: { mcpUrl, ...sent } }];
     if (typeof command !== 'string') return [];

@@ -50,16 +50,16 @@ export interface AddView {
 const TOOLS_MAX = 200;
 
 export function addPage(view: AddView): Framed {
-  const { token, what, fault, found } = view;
+  const { token, what: text, fault, found: result } = view;
   return {
     title: 'Add a server',
-    body: html`${fault !== null && (view.field === undefined || !found) && html`<p role="alert" class="fault">${fault}</p>`}
+    body: html`${fault !== null && (view.field === undefined || !result) && html`<p role="alert" class="fault">${fault}</p>`}
 <form method="post" action="add">${token}<p><label for="what">Address of the MCP server, or a name in the catalogue, or paste an mcp.json</label>
-<textarea id="what" name="what" rows="${what.includes('\n') ? 8 : 2}" required maxlength="20000" spellcheck="false">\n${what}</textarea></p>
+<textarea id="what" name="what" rows="${text.includes('\n') ? 8 : 2}" required maxlength="20000" spellcheck="false">\n${text}</textarea></p>
 <p><button type="submit" name="do" value="find">Find</button></p></form>
-${fault !== null && /^[^{:]+$/.test(what) && html`<p><a href="catalogue?${new URLSearchParams({ q: what.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}
-${found && 'probed' in found && foundSection(view, found)}
-${found && 'listed' in found && found.listed.map((one, at) => listedSection(view, one, at))}`,
+${fault !== null && /^[^{:]+$/.test(text) && html`<p><a href="catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}
+${result && 'probed' in result && foundSection(view, result)}
+${result && 'listed' in result && result.listed.map((server, at) => listedSection(view, server, at))}`,
   };
 }
 
@@ -116,10 +116,10 @@ ${addForm(view, target, view.at === `${at}` ? view.fields : { ...view.fields, id
 
 /** The form that makes the connection. @param at the number of a listed server */
 function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Html | false | null, at?: number): Html {
-  const { token, what, namespaces } = view;
+  const { token, what: text, namespaces } = view;
   const suffix = at === undefined ? '' : `-${at}`;
   const isSent = at === undefined || view.at === `${at}`;
-  const hidden = Object.entries({ what, ...target, ...(at !== undefined && { at: `${at}` }) }).map(
+  const hidden = Object.entries({ what: text, ...target, ...(at !== undefined && { at: `${at}` }) }).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   );
   const faultOf = (name: string) => isSent && view.field === name && view.fault;

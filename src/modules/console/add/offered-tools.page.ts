@@ -34,24 +34,24 @@ export function offeredToolsForm(
     token,
     ticked,
     q,
-    page: asked,
+    page: requestedPage,
     save,
   }: { token: Html; ticked: ReadonlySet<string>; q: string; page: number; save: string },
 ): Html {
   const words = q.toLowerCase();
   const isFound = ({ name, title, description }: Tool) =>
     [name, title, description].some((text) => typeof text === 'string' && text.toLowerCase().includes(words));
-  const found = tools.filter(isFound);
-  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
-  const page = Math.min(pages, Math.max(1, Math.floor(asked) || 1));
-  const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
-  const isShown = new Set(shown);
+  const matching = tools.filter(isFound);
+  const pages = Math.max(1, Math.ceil(matching.length / PAGE_SIZE));
+  const page = Math.min(pages, Math.max(1, Math.floor(requestedPage) || 1));
+  const pageTools = matching.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  const isShown = new Set(pageTools);
   const hidden = tools
     .filter((tool) => ticked.has(tool.name) && !isShown.has(tool))
     .map(({ name }) => html`<input type="hidden" name="tool" value="${name}">`);
   const button = (value: string, label: string, kind: 'submit' | 'plain' = 'plain') =>
     html`<button type="submit" name="do" value="${value}"${kind === 'plain' && html` class="plain"`}>${label}</button> `;
-  const to = (other: number, label: string) =>
+  const pageButton = (other: number, label: string) =>
     other >= 1 &&
     other <= pages &&
     html`<button type="submit" name="page" value="${other}" class="plain">${label}</button> `;
@@ -59,13 +59,13 @@ export function offeredToolsForm(
 <p><label for="q">Find a tool</label><input id="q" type="search" name="q" value="${q}" maxlength="255"></p>
 <p class="row">${button('find', 'Find')}${button('all', 'Tick all')}${button('reads', 'Tick what reads only')}${button('none', 'Tick none')}</p>
 <fieldset><legend>Tools (${ticked.size} of ${tools.length} ticked)</legend>
-${found.length === 0 && html`<p>No tool has these words.</p>`}
-${shown.map(
+${matching.length === 0 && html`<p>No tool has these words.</p>`}
+${pageTools.map(
   (
     tool,
   ) => html`<p><label><input type="checkbox" name="tool" value="${tool.name}"${ticked.has(tool.name) && html` checked`}> <b>${tool.name}</b></label>
 ${typeof tool.description === 'string' && shortened(tool.description)} <span class="hint">${annotationsOf(tool).join(', ')}</span></p>`,
 )}</fieldset>
-${pages > 1 && html`<p class="row">${to(page - 1, 'Previous')}Page ${page} of ${pages} ${to(page + 1, 'Next')}</p>`}
+${pages > 1 && html`<p class="row">${pageButton(page - 1, 'Previous')}Page ${page} of ${pages} ${pageButton(page + 1, 'Next')}</p>`}
 <p>${button('save', save, 'submit')}</p></form>`;
 }

@@ -4,15 +4,15 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 /**
  * The body of a change of a connection.
  *
- * @param what the member that the form is for
+ * @param setting the member that the form is for
  * @throws InvalidInputError for an unknown form, and for text that cannot be read
  */
-export function changeIn(what: string, form: URLSearchParams): object {
-  const text = form.get(what)?.trim() ?? '';
-  switch (what) {
+export function changeIn(setting: string, form: URLSearchParams): object {
+  const text = form.get(setting)?.trim() ?? '';
+  switch (setting) {
     case 'name':
     case 'mcpUrl':
-      return { [what]: text };
+      return { [setting]: text };
     case 'metadata':
       return { metadata: jsonIn(text) };
     case 'headers':

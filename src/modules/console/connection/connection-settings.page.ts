@@ -3,7 +3,7 @@ import { html, type Html } from '../../../platform/pages/html.js';
 import { timeOf } from '../../../platform/pages/times.js';
 import { headerNamesIn } from './connection-forms.js';
 import type { ConnectionView } from './connection-view.js';
-import { grantEntry, start, typed } from '../forms.page.js';
+import { grantEntry, start, readTyped } from '../forms.page.js';
 import { jsonText } from './schema-form.js';
 
 /** Longest part of arguments and of a result that is shown. */
@@ -21,7 +21,7 @@ export function accessPart(view: ConnectionView): Html | null {
   ];
   const link = (page: number, label: string) =>
     page >= 1 && page <= totalPages && html` <a href="?grants=${page}#access">${label}</a>`;
-  const value = (field: string) => typed(view, 'grant', '', field);
+  const value = (field: string) => readTyped(view, 'grant', '', field);
   const levels = [
     ['call', 'call all its tools'],
     ['tools', 'call only the tools below'],
@@ -55,8 +55,8 @@ ${mock.scenario === undefined ? html`<p>No scenario: answers are made by the sch
   }
   if (!recording) return null;
   const { enabled, until, calls, bytes, tools } = recording;
-  const button = (what: string, label: string) =>
-    html`<form method="post">${start(view, what)}<button type="submit" class="plain">${label}</button></form>`;
+  const button = (action: string, label: string) =>
+    html`<form method="post">${start(view, action)}<button type="submit" class="plain">${label}</button></form>`;
   return html`<section aria-labelledby="recording"><h2 id="recording">Recording</h2>
 <p>${enabled && until !== undefined ? html`Tool calls are recorded until ${timeOf(until)}.` : 'Tool calls are not recorded.'}
 A mock with the scenario <code>replay:${connection.connectionId}</code> returns the recorded results.</p>
@@ -65,7 +65,7 @@ ${
   recorded.length > 0 &&
   html`<details><summary>The first ${recorded.length} recorded calls</summary><ul class="entries">${recorded.map(
     ({ at, tool, arguments: args, result }) =>
-      html`<li>${timeOf(at)} <code>${tool}</code><pre>${short(args)}</pre><pre>${short(result)}</pre></li>`,
+      html`<li>${timeOf(at)} <code>${tool}</code><pre>${shorten(args)}</pre><pre>${shorten(result)}</pre></li>`,
   )}</ul></details>
 <p><a href="./${encodeURIComponent(connection.connectionId)}/fixture" download>Download the recording as a fixture</a></p>`
 }
@@ -74,7 +74,7 @@ ${changes && (calls > 0 || enabled) && button('forget', 'Delete the recorded cal
 }
 
 /** A value as JSON, without its end where that is long. */
-function short(value: unknown): string {
+function shorten(value: unknown): string {
   const text = jsonText(value, 2);
   return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;
 }
@@ -84,16 +84,16 @@ export function settingsPart(view: ConnectionView): Html | null {
   const { connection, changes, fault } = view;
   if (!changes) return null;
   const { connectionId, name, metadata, callTimeoutMs, mcpUrl } = connection;
-  const value = (what: string, stored: string) => (fault?.do === what ? (fault.form.get(what) ?? '') : stored);
-  const field = (what: string, label: string, hint: string, input: (attributes: Html) => Html, button: string) =>
-    html`<form method="post">${start(view, what)}
-<p><label for="set-${what}">${label}</label><span id="hint-${what}" class="hint">${hint}</span>
-${input(html`id="set-${what}" name="${what}" aria-describedby="hint-${what}"`)}</p>
+  const value = (key: string, stored: string) => (fault?.do === key ? (fault.form.get(key) ?? '') : stored);
+  const field = (key: string, label: string, hint: string, input: (attributes: Html) => Html, button: string) =>
+    html`<form method="post">${start(view, key)}
+<p><label for="set-${key}">${label}</label><span id="hint-${key}" class="hint">${hint}</span>
+${input(html`id="set-${key}" name="${key}" aria-describedby="hint-${key}"`)}</p>
 <button type="submit" class="plain">${button}</button></form>`;
-  const text = (what: string, stored: string) => (attributes: Html) =>
-    html`<textarea ${attributes} rows="4" spellcheck="false" autocomplete="off">${what === 'headers' ? headerNamesIn(value(what, stored)) : value(what, stored)}</textarea>`;
-  const line = (what: string, stored: string) => (attributes: Html) =>
-    html`<input ${attributes} value="${value(what, stored)}">`;
+  const text = (key: string, stored: string) => (attributes: Html) =>
+    html`<textarea ${attributes} rows="4" spellcheck="false" autocomplete="off">${key === 'headers' ? headerNamesIn(value(key, stored)) : value(key, stored)}</textarea>`;
+  const line = (key: string, stored: string) => (attributes: Html) =>
+    html`<input ${attributes} value="${value(key, stored)}">`;
   const forms = ['name', 'metadata', 'headers', 'callTimeoutMs', 'mcpUrl', 'delete'];
   return html`<section aria-labelledby="settings"><h2 id="settings">Settings</h2>
 ${changes.canMove && field('mcpUrl', 'Address', 'The connection has never worked: another address is taken. Headers, login and recording of the old one end', line('mcpUrl', mcpUrl ?? ''), 'Take this address')}
@@ -107,7 +107,7 @@ ${
   changes.canDelete &&
   html`<h3>Delete</h3><form method="post">${start(view, 'delete')}
 <p><label for="delete-typed">Type the id <strong>${connectionId}</strong></label>
-<input id="delete-typed" name="typed" value="${typed(view, 'delete', '', 'typed')}" autocomplete="off" spellcheck="false" required></p>
+<input id="delete-typed" name="typed" value="${readTyped(view, 'delete', '', 'typed')}" autocomplete="off" spellcheck="false" required></p>
 <button type="submit" class="plain">Delete this connection</button></form>`
 }</details></section>`;
 }

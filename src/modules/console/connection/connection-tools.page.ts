@@ -38,14 +38,14 @@ export function toolsPart(
     ...tools.map(({ text }) => JSON.parse(text) as Row),
     ...withheld.map((name) => ({ name, isWithheld: true as const })),
   ];
-  const found = rows.filter((row) =>
+  const matching = rows.filter((row) =>
     [row.name, row.title, row.description].some(
       (text) => typeof text === 'string' && text.toLowerCase().includes(q.toLowerCase()),
     ),
   );
-  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
+  const pages = Math.max(1, Math.ceil(matching.length / PAGE_SIZE));
   const page = Math.min(pages, Math.max(1, Math.floor(Number(query.page)) || 1));
-  const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  const pageRows = matching.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   const link = (to: number, label: string) =>
     to >= 1 &&
     to <= pages &&
@@ -54,8 +54,8 @@ export function toolsPart(
   return html`<section aria-labelledby="tools"><h2 id="tools">Tools (${count})</h2>
 <form role="search" method="get"><p><label>Find a tool<input type="search" name="q" value="${q}" maxlength="255"></label></p><p><button type="submit">Find</button></p></form>
 ${rows.length === 0 && html`<p>The server lists no tool.</p>`}
-${rows.length > 0 && found.length === 0 && html`<p>No tool has these words.</p>`}
-<dl>${shown.map((row) => rowOf(row, connectionId))}</dl>
+${rows.length > 0 && matching.length === 0 && html`<p>No tool has these words.</p>`}
+<dl>${pageRows.map((row) => rowOf(row, connectionId))}</dl>
 ${pages > 1 && html`<p>${link(page - 1, 'Previous')}Page ${page} of ${pages} ${link(page + 1, 'Next')}</p>`}</section>`;
 }
 

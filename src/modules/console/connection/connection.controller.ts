@@ -103,21 +103,21 @@ export class ConnectionPageController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const what = form.get('do') ?? '';
-    const opened = await this.opened(person, address, RULE_OF.get(what) ?? RULES.change).catch(noneOf);
-    let shown: Shown = {};
+    const action = form.get('do') ?? '';
+    const opened = await this.opened(person, address, RULE_OF.get(action) ?? RULES.change).catch(noneOf);
+    let view: Shown = {};
     try {
-      const outcome = opened && (await this.apply(what, form, opened, address.connectionId));
+      const outcome = opened && (await this.apply(action, form, opened, address.connectionId));
       if (outcome === 'deleted') return redirectTo(response, `${rootFrom(request.path)}ui/?done=deleted`);
       if (typeof outcome === 'string') {
         return redirectTo(response, `./${encodeURIComponent(address.connectionId)}?done=${outcome}`);
       }
-      if (outcome) shown = { diagnosis: outcome };
+      if (outcome) view = { diagnosis: outcome };
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
-      shown = { fault: faultOf(form, error), status: statusOf[error.kind] };
+      view = { fault: faultOf(form, error), status: statusOf[error.kind] };
     }
-    await this.send(address, person, request, response, shown);
+    await this.send(address, person, request, response, view);
   }
 
   /** The recording as a fixture, to be stored. */
@@ -136,23 +136,23 @@ export class ConnectionPageController {
 
   /** Does what a form asks for. @returns the word of a sentence, or a diagnosis @throws DomainError */
   private async apply(
-    what: string,
+    action: string,
     form: URLSearchParams,
     { namespace, caller }: { namespace: OwnedNamespace; caller: Caller },
     connectionId: string,
   ): Promise<keyof typeof DONE | 'deleted' | NonNullable<ConnectionView['diagnosis']>> {
     // A form never makes a connection.
     await this.connectionsService.get(namespace, connectionId, caller);
-    switch (what) {
+    switch (action) {
       case 'check':
         return this.diagnosisService.diagnose(namespace, connectionId, caller);
       case 'record':
       case 'stop':
-        await this.recordingsService.set(namespace, connectionId, what === 'record');
-        return what;
+        await this.recordingsService.set(namespace, connectionId, action === 'record');
+        return action;
       case 'forget':
         await this.recordingsService.remove(namespace, connectionId);
-        return what;
+        return action;
       case 'delete':
         if (form.get('typed')?.trim() !== connectionId) {
           throw new InvalidInputError('The id that you typed is another one: nothing was deleted');
@@ -176,7 +176,7 @@ export class ConnectionPageController {
         return 'ended';
       }
     }
-    const body = await this.connectionsService.checked(changeIn(what, form));
+    const body = await this.connectionsService.checked(changeIn(action, form));
     await this.connectionsService.set(namespace, connectionId, body, caller);
     return 'changed';
   }
@@ -186,7 +186,7 @@ export class ConnectionPageController {
     person: SessionCaller,
     request: Request,
     response: Response,
-    { query = {}, status = 200, notice, ...shown }: Shown,
+    { query = {}, status = 200, notice, ...rest }: Shown,
   ): Promise<void> {
     const view = await this.viewOf(address, person, query).catch(noneOf);
     if (!view) {
@@ -194,10 +194,10 @@ export class ConnectionPageController {
       return sendFramed(this.env, request, response, person.accountName, missing, 404);
     }
     const { setupUrl } = view.connection.status;
-    const own = setupUrl?.startsWith(`${this.env.baseUrl}/`) && setupUrl.slice(this.env.baseUrl.length + 1);
-    const way = own ? { setupUrl: rootFrom(request.path) + own } : {};
+    const ownPath = setupUrl?.startsWith(`${this.env.baseUrl}/`) && setupUrl.slice(this.env.baseUrl.length + 1);
+    const way = ownPath ? { setupUrl: rootFrom(request.path) + ownPath } : {};
     const page = (token: ConnectionView['token']) => ({
-      ...connectionPage({ ...view, ...shown, ...way, token }),
+      ...connectionPage({ ...view, ...rest, ...way, token }),
       notice,
     });
     sendFramed(this.env, request, response, person.accountName, page, status);
@@ -210,7 +210,7 @@ export class ConnectionPageController {
   ): Promise<Omit<ConnectionView, 'token' | 'setupUrl'>> {
     const { connectionId } = address;
     const { namespace, caller } = await this.opened(person, address, RULES.see);
-    const may = async (rule: AccessRule) => {
+    const isAllowed = async (rule: AccessRule) => {
       const isRefused = (error: unknown) =>
         error instanceof DomainError && ['not_found', 'forbidden'].includes(error.kind);
       try {
@@ -222,10 +222,10 @@ export class ConnectionPageController {
     };
     const connection = await this.connectionsService.get(namespace, connectionId, caller);
     const ask = connection.status.state === 'connected' || query.ask !== undefined;
-    const known = await this.known(namespace, connectionId, caller, ask);
-    const withheld = caller.grant?.level === 'call' ? [] : known.withheld;
-    const mayRead = await may(RULES.read);
-    const mayAdminister = await may(RULES.administer);
+    const listing = await this.readTools(namespace, connectionId, caller, ask);
+    const withheld = caller.grant?.level === 'call' ? [] : listing.withheld;
+    const mayRead = await isAllowed(RULES.read);
+    const mayAdminister = await isAllowed(RULES.administer);
     // A log that cannot be read now is left out.
     const calls = await this.connectionLogService
       .list(namespace, connectionId, { limit: CALLS_MAX }, caller)
@@ -239,7 +239,7 @@ export class ConnectionPageController {
       connection,
       grant: caller.grant,
       connect: this.connectService.part({ kind: 'connection', namespace: namespace.name, connectionId }, query.client),
-      tools: toolsPart(connectionId, { tools: known.tools, withheld }, query),
+      tools: toolsPart(connectionId, { tools: listing.tools, withheld }, query),
       mayRead,
       calls,
       recording: mayRead && !connection.mock ? await this.recordingsService.get(namespace, connectionId) : null,
@@ -247,7 +247,7 @@ export class ConnectionPageController {
         mayAdminister && !connection.mock
           ? (await this.recordingsService.callsOf(namespace, connectionId, { limit: CALLS_MAX })).calls
           : [],
-      changes: (await may(RULES.change))
+      changes: (await isAllowed(RULES.change))
         ? {
             canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined,
             canDelete: mayAdminister,
@@ -283,7 +283,7 @@ export class ConnectionPageController {
     return { kind: 'connection', id } as const;
   }
 
-  private known(namespace: OwnedNamespace, connectionId: string, { grant }: Caller, ask: boolean) {
+  private readTools(namespace: OwnedNamespace, connectionId: string, { grant }: Caller, ask: boolean) {
     return this.connectionToolsService.known(namespace, connectionId, grant?.tools, {
       ask,
       capabilities: TRIAL_CAPABILITIES,

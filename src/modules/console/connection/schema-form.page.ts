@@ -10,32 +10,32 @@ export interface Typed {
 
 /** The inputs of the members of a value, and one for the whole value as JSON. */
 export function inputsOf(root: Field, typed: Typed): Html {
-  const whole = { ...root, control: 'json' as const, label: 'The whole value as JSON', hint: '', isRequired: false };
-  if (root.control === 'json') return inputOf(whole, typed);
+  const asJson = { ...root, control: 'json' as const, label: 'The whole value as JSON', hint: '', isRequired: false };
+  if (root.control === 'json') return inputOf(asJson, typed);
   const isOpen = typed.form.has(root.name) && typed.form.get(root.name) !== '';
   return html`${[...root.members.values()].map((field) => inputOf(field, typed))}
 ${typed.faults.has(root.name) && !isOpen && html`<p class="fault" role="alert">${typed.faults.get(root.name)}</p>`}
-<details${isOpen && html` open`}><summary>Enter JSON instead</summary>${inputOf(whole, { ...typed, faults: isOpen ? typed.faults : new Map<string, string>() })}</details>`;
+<details${isOpen && html` open`}><summary>Enter JSON instead</summary>${inputOf(asJson, { ...typed, faults: isOpen ? typed.faults : new Map<string, string>() })}</details>`;
 }
 
 function inputOf(field: Field, { form, faults }: Typed): Html {
   const { name, label, hint, control, isList, isRequired, members } = field;
   const fault = faults.get(name);
-  const texts = form.getAll(name);
+  const values = form.getAll(name);
   const about = html`${hint !== '' && html`<span class="hint">${hint}</span>`}${fault !== undefined && html`<span class="fault">${fault}</span>`}`;
   const head = html`${label}${isRequired && ' (required)'}`;
   if (control === 'object') {
-    const whole = { ...field, control: 'json' as const, label: 'As JSON', hint: '', isRequired: false };
+    const asJson = { ...field, control: 'json' as const, label: 'As JSON', hint: '', isRequired: false };
     return html`<fieldset><legend>${head}</legend>${about}
 ${[...members.values()].map((member) => inputOf(member, { form, faults }))}
-${texts.length > 0 && inputOf(whole, { form, faults: new Map() })}</fieldset>`;
+${values.length > 0 && inputOf(asJson, { form, faults: new Map() })}</fieldset>`;
   }
   const attributes = html`name="${name}"${isRequired && html` aria-required="true"`}${fault !== undefined && html` aria-invalid="true"`}`;
-  const [text = ''] = texts;
+  const [text = ''] = values;
   if (control === 'choice') {
-    const options = field.options.map(({ label: shown, value }) => {
+    const options = field.options.map(({ label: caption, value }) => {
       const sent = jsonText(value);
-      return html`<option value="${sent}"${texts.includes(sent) && html` selected`}>${shown}</option>`;
+      return html`<option value="${sent}"${values.includes(sent) && html` selected`}>${caption}</option>`;
     });
     return html`<p><label>${head}<select ${attributes}${isList && html` multiple`}>${!isList && html`<option value="">not set</option>`}${options}</select>${about}</label></p>`;
   }

@@ -69,8 +69,8 @@ const FREE: Partial<Field> = {};
 
 /** JSON text that a page shows as it is. */
 export function jsonText(value: unknown, indent?: number): string {
-  const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value, null, indent).replace(CHANGED, escaped);
+  const escapeChar = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, null, indent).replace(CHANGED, escapeChar);
 }
 
 /** Thrown for a schema that is too large for a form. */
@@ -98,8 +98,8 @@ function drawnForm(schema: unknown, prefix: string): Field {
   };
 
   /** The part that a schema refers to. Every use of it counts: many references to one large part make a large form. */
-  const partOf = (given: unknown): JsonObject => {
-    const part = resolved(given, schema);
+  const partOf = (declared: unknown): JsonObject => {
+    const part = resolved(declared, schema);
     add(PART_SIZE * (1 + Object.keys(part).length));
     return part;
   };
@@ -109,10 +109,10 @@ function drawnForm(schema: unknown, prefix: string): Field {
     return { control: 'choice', options };
   };
 
-  const draw = (given: unknown, name: string, label: string, isRequired: boolean, depth: number): Field => {
+  const draw = (declared: unknown, name: string, label: string, isRequired: boolean, depth: number): Field => {
     count += 1;
     if (count > FIELDS_MAX) throw new TooLargeForFormError();
-    const part = partOf(given);
+    const part = partOf(declared);
     const { title, description, default: fallback } = part;
     const shownLabel = typeof title === 'string' ? title.slice(0, DESCRIPTION_CHARS_MAX) : label;
     const hint = typeof description === 'string' ? description.slice(0, DESCRIPTION_CHARS_MAX) : '';
@@ -136,11 +136,11 @@ function drawnForm(schema: unknown, prefix: string): Field {
   const shapeOf = (part: JsonObject, name: string, depth: number, isOptional = false): Partial<Field> => {
     if (Object.keys(part).some((keyword) => !DRAWN.has(keyword) && !keyword.startsWith('x-'))) return FREE;
     const { anyOf, oneOf, type, enum: listed, enumNames, items, properties = {}, required = [], ...rest } = part;
-    const others = anyOf ?? oneOf;
-    if (others !== undefined) {
-      if (!Array.isArray(others) || (anyOf && oneOf) || [listed, items, part.properties].some((keyword) => keyword))
+    const choices = anyOf ?? oneOf;
+    if (choices !== undefined) {
+      if (!Array.isArray(choices) || (anyOf && oneOf) || [listed, items, part.properties].some((keyword) => keyword))
         return FREE;
-      const branches = others.map(partOf);
+      const branches = choices.map(partOf);
       if (
         branches.length > 0 &&
         branches.every(isConstant) &&
@@ -148,16 +148,16 @@ function drawnForm(schema: unknown, prefix: string): Field {
       ) {
         return choice(branches.map(({ const: value, title }) => ({ value, label: labelOf(value, title) })));
       }
-      const [kept, ...more] = branches.filter((branch) => branch.type !== 'null' || Object.keys(branch).length > 1);
+      const [only, ...more] = branches.filter((branch) => branch.type !== 'null' || Object.keys(branch).length > 1);
       // Twice optional is a schema that may refer to itself.
-      if (!kept || more.length > 0 || branches.length !== 2 || type !== undefined || isOptional) return FREE;
-      const shape = shapeOf(kept, name, depth, true);
+      if (!only || more.length > 0 || branches.length !== 2 || type !== undefined || isOptional) return FREE;
+      const shape = shapeOf(only, name, depth, true);
       return shape === FREE ? FREE : { ...shape, blank: null };
     }
     if (Array.isArray(type)) {
-      const [kept, ...more] = type.filter((one) => one !== 'null') as unknown[];
-      if (typeof kept !== 'string' || more.length > 0) return FREE;
-      const shape = shapeOf({ ...part, type: kept }, name, depth);
+      const [only, ...more] = type.filter((typeName) => typeName !== 'null') as unknown[];
+      if (typeof only !== 'string' || more.length > 0) return FREE;
+      const shape = shapeOf({ ...part, type: only }, name, depth);
       return shape === FREE ? FREE : { ...shape, ...(type.includes('null') && { blank: null }) };
     }
     if (rest.const !== undefined) return choice([{ value: rest.const, label: labelOf(rest.const) }]);
@@ -225,12 +225,12 @@ interface SentTexts {
 const readForms = new WeakMap<URLSearchParams, SentTexts>();
 
 function sentIn(form: URLSearchParams): SentTexts {
-  const known = readForms.get(form);
-  if (known) return known;
+  const cached = readForms.get(form);
+  if (cached) return cached;
   const sent: SentTexts = { texts: new Map(), filled: new Set() };
   for (const [name, text] of form) {
-    const texts = sent.texts.get(name);
-    if (texts) texts.push(text);
+    const values = sent.texts.get(name);
+    if (values) values.push(text);
     else sent.texts.set(name, [text]);
     if (text === '') continue;
     // No field is deeper.
@@ -248,11 +248,11 @@ function readField(field: Field, form: SentTexts, faults: Faults): unknown {
     if (blank !== undefined) return blank;
     if (control !== 'object') return refuse('Enter a value.');
   }
-  const texts = (form.texts.get(name) ?? []).map((text) => text.replaceAll('\r\n', '\n'));
-  const [whole = ''] = texts;
-  if (control === 'json' || (control === 'object' && whole.trim() !== '')) {
+  const values = (form.texts.get(name) ?? []).map((text) => text.replaceAll('\r\n', '\n'));
+  const [content = ''] = values;
+  if (control === 'json' || (control === 'object' && content.trim() !== '')) {
     try {
-      return JSON.parse(whole) as unknown;
+      return JSON.parse(content) as unknown;
     } catch (error) {
       return refuse(`This is not JSON: ${(error as Error).message}`);
     }
@@ -262,8 +262,8 @@ function readField(field: Field, form: SentTexts, faults: Faults): unknown {
     return Object.fromEntries(members.filter(([, value]) => value !== undefined));
   }
   const options = new Map(field.options.map(({ value }) => [jsonText(value), value]));
-  if (!isList) return scalar(whole);
-  const items = control === 'choice' ? texts : whole.split('\n');
+  if (!isList) return scalar(content);
+  const items = control === 'choice' ? values : content.split('\n');
   return items.filter((item) => item !== '').map(scalar);
 
   function scalar(text: string): unknown {
@@ -285,7 +285,7 @@ function readField(field: Field, form: SentTexts, faults: Faults): unknown {
 
 /** The inputs that send exactly this value of a field; null where its controls cannot. The whole value can always be sent as JSON. */
 export function entriesOf(field: Field, value: unknown): [string, string][] | null {
-  const entries = written(field, value);
+  const entries = toInputs(field, value);
   const faults: Faults = new Map();
   const isSame = isDeepStrictEqual(valueIn(field, new URLSearchParams(entries), faults), value) && faults.size === 0;
   if (isSame && !entries.some(([, text]) => text.includes('\r') || text.search(CHANGED) >= 0)) return entries;
@@ -306,13 +306,13 @@ export function inputAt(field: Field, [first, ...rest]: string[]): string {
   return inner ? inputAt(inner, rest) : field.name;
 }
 
-function written(field: Field, value: unknown): [string, string][] {
+function toInputs(field: Field, value: unknown): [string, string][] {
   const { name, control, isList, members } = field;
   if (value === undefined || (value === null && field.blank === null)) return [];
   if (control === 'json') return [[name, jsonText(value)]];
   if (control === 'object') {
     return isObject(value)
-      ? [...members].flatMap(([member, inner]) => (Object.hasOwn(value, member) ? written(inner, value[member]) : []))
+      ? [...members].flatMap(([member, inner]) => (Object.hasOwn(value, member) ? toInputs(inner, value[member]) : []))
       : [];
   }
   const textOf = (item: unknown) => (control === 'text' ? String(item) : jsonText(item));

@@ -97,7 +97,7 @@ export class ToolTryController {
     person: SessionCaller,
     request: Request,
     response: Response,
-    work: (found: {
+    work: (target: {
       tool: Tool;
       namespaceId: string;
     }) => Promise<Pick<Parameters<typeof toolPage>[2], 'typed' | 'trial' | 'waiting' | 'fault'> & { status?: number }>,
@@ -115,16 +115,16 @@ export class ToolTryController {
       const item = tools?.find((listed) => listed.name === name);
       if (!item) return void sendFramed(this.env, request, response, person.accountName, missing, 404);
       const tool = JSON.parse(item.text) as Tool;
-      const { status, ...made } = await work({ tool, namespaceId: namespace.id }).catch((error: unknown) => {
+      const { status, ...outcome } = await work({ tool, namespaceId: namespace.id }).catch((error: unknown) => {
         if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
-        const shown = error.forReader(caller);
+        const shownError = error.forReader(caller);
         const form = (request.body as URLSearchParams | undefined) ?? new URLSearchParams();
-        return { typed: { form, faults: new Map() }, fault: shown.message, status: statusOf[error.kind] };
+        return { typed: { form, faults: new Map() }, fault: shownError.message, status: statusOf[error.kind] };
       });
       const where = { namespace: owner, connectionId, name: connection.name };
       const isGuest = caller.grant?.level === 'call';
       const page = (token: Parameters<typeof toolPage>[2]['token']) =>
-        toolPage(where, tool, { ...made, token, isGuest });
+        toolPage(where, tool, { ...outcome, token, isGuest });
       sendFramed(this.env, request, response, person.accountName, page, status);
     } catch (error) {
       if (!(error instanceof DomainError) || error.kind !== 'not_found') throw error;
@@ -170,17 +170,17 @@ export class ToolTryController {
     namespaceId: string,
     { form, faults }: Sent,
   ): Promise<unknown> {
-    const own: Faults = new Map();
-    const value = valueIn(root, form, own);
-    if (own.size === 0) {
+    const ownFaults: Faults = new Map();
+    const value = valueIn(root, form, ownFaults);
+    if (ownFaults.size === 0) {
       const input = { schema: JSON.stringify(schema ?? {}), value };
-      const found = await tenantThread.run<typeof faultsJob>(namespaceId, FAULTS, input).catch((error: unknown) => {
+      const results = await tenantThread.run<typeof faultsJob>(namespaceId, FAULTS, input).catch((error: unknown) => {
         if (error instanceof ThreadJobEndedError) return [];
         throw error;
       });
-      for (const { path, message } of found) own.set(inputAt(root, path), `The value ${message}.`);
+      for (const { path, message } of results) ownFaults.set(inputAt(root, path), `The value ${message}.`);
     }
-    for (const [name, fault] of own) faults.set(name, fault);
+    for (const [name, fault] of ownFaults) faults.set(name, fault);
     return value;
   }
 }

@@ -45,9 +45,9 @@ const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 export function annotationsOf({ annotations }: Tool): string[] {
   const hints = isObject(annotations) ? annotations : {};
   if (hints.readOnlyHint === true) return ['reads only'];
-  const said = { true: 'destroys or overwrites', false: 'writes' }[String(hints.destructiveHint)];
+  const effect = { true: 'destroys or overwrites', false: 'writes' }[String(hints.destructiveHint)];
   return [
-    said ?? 'may write or destroy: it does not say',
+    effect ?? 'may write or destroy: it does not say',
     ...(hints.idempotentHint === true ? ['twice is like once'] : []),
   ];
 }
@@ -147,16 +147,16 @@ ${call && html`<p class="soft">In the log: ${outcome}, ${call.timing?.totalMs ??
 
 /** The parts of a result. Texts share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up to {@link HELD_BYTES_MAX}. */
 function partsOf(result: JsonObject): Html {
-  let left = SHOWN_CHARS_MAX;
+  let charsLeft = SHOWN_CHARS_MAX;
   let isCut = false;
   const pre = (text: string) => {
-    const shown = text.slice(0, left);
-    if (shown.length < text.length) isCut = true;
-    left -= shown.length;
-    return shown !== '' && html`<pre>${shown}</pre>`;
+    const head = text.slice(0, charsLeft);
+    if (head.length < text.length) isCut = true;
+    charsLeft -= head.length;
+    return head !== '' && html`<pre>${head}</pre>`;
   };
   const content = (Array.isArray(result.content) ? result.content : []).filter(isObject);
-  const shown = content.map((part, i) => {
+  const parts = content.map((part, i) => {
     const { type, data, mimeType, resource } = part;
     if (type === 'text') return pre(String(part.text));
     if (type === 'image' || type === 'audio') {
@@ -177,11 +177,11 @@ function partsOf(result: JsonObject): Html {
   const structured =
     result.structuredContent !== undefined &&
     html`<h3>Structured content</h3>${pre(jsonText(result.structuredContent, 2))}`;
-  const whole = Buffer.from(JSON.stringify(result));
-  const isHeld = whole.length <= HELD_BYTES_MAX;
-  return html`${shown.length === 0 && !structured && html`<p>The result is empty.</p>`}${shown}${structured}
+  const json = Buffer.from(JSON.stringify(result));
+  const isHeld = json.length <= HELD_BYTES_MAX;
+  return html`${parts.length === 0 && !structured && html`<p>The result is empty.</p>`}${parts}${structured}
 ${
   isCut &&
-  html`<p>The result is cut at 64 KB. ${isHeld ? html`<a download="result.json" href="data:application/json;base64,${whole.toString('base64')}">Download the whole result</a>` : 'It is too large for a page: call the tool over REST to have it whole.'}</p>`
+  html`<p>The result is cut at 64 KB. ${isHeld ? html`<a download="result.json" href="data:application/json;base64,${json.toString('base64')}">Download the whole result</a>` : 'It is too large for a page: call the tool over REST to have it whole.'}</p>`
 }`;
 }

@@ -83,7 +83,7 @@ export class UsableRepository {
     const values: unknown[] = [];
     const add = (value: unknown) => `$${values.push(value)}`;
     const account = `${add(filter.accountId)}::uuid`;
-    const mine = `n.account_id IN ${accountsOf(account)}`;
+    const isMine = `n.account_id IN ${accountsOf(account)}`;
     const granted = (table: string, column: string) =>
       `t.id IN (SELECT g.${column} FROM held g WHERE g.${column} IS NOT NULL
                 UNION ALL SELECT x.id FROM held g JOIN ${table} x ON x.namespace_id = g.namespace_id)`;
@@ -91,9 +91,9 @@ export class UsableRepository {
     const conditions = (table: 'connections' | 'servers', id: string, name: string) => {
       const isGranted = granted(table, table === 'servers' ? 'server_id' : 'connection_id');
       const all = {
-        mine: [mine],
-        granted: [isGranted, `NOT ${mine}`],
-        public: [`t.visibility = 'public' AND NOT t.unlisted`, `NOT ${mine}`, `NOT ${isGranted}`],
+        mine: [isMine],
+        granted: [isGranted, `NOT ${isMine}`],
+        public: [`t.visibility = 'public' AND NOT t.unlisted`, `NOT ${isMine}`, `NOT ${isGranted}`],
       }[section];
       if (section === 'public') {
         // By the trigrams of its names, which have letters and digits only.
@@ -104,8 +104,8 @@ export class UsableRepository {
         if (namespaces) all.push(`n.name = ANY(${add(namespaces)}::text[])`);
         if (owner !== undefined) all.push(`${add(owner)} IN (a.id::text, a.name)`);
         if (pattern) {
-          const found = [`n.name || '/' || ${id}`, name, 'a.name'].map((text) => `${text} ILIKE ${pattern}`);
-          all.push(`(${found.join(' OR ')})`);
+          const matches = [`n.name || '/' || ${id}`, name, 'a.name'].map((text) => `${text} ILIKE ${pattern}`);
+          all.push(`(${matches.join(' OR ')})`);
         }
       }
       if (table === 'servers') all.push('t.current_type IS NOT NULL');

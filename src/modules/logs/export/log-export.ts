@@ -114,8 +114,8 @@ function* recordsOf(
   // The part of the process that answered the request.
   if (!method) return;
   const level = outcome === 'ok' ? 'info' : 'warn';
-  const what = [rpcMethod, toolName].filter(Boolean).join(' ') || `${method} ${url ?? ''}`;
-  yield record(part.at ?? Date.now(), level, `${what}: ${outcome ?? 'unknown'}`, {
+  const subject = [rpcMethod, toolName].filter(Boolean).join(' ') || `${method} ${url ?? ''}`;
+  yield record(part.at ?? Date.now(), level, `${subject}: ${outcome ?? 'unknown'}`, {
     ...common,
     'http.request.method': method,
     'url.path': url ?? undefined,

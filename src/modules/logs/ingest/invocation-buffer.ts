@@ -55,20 +55,20 @@ export class InvocationBuffer {
 
   /** Removes and returns the oldest: at most `sizeMax`, and about `charsMax` characters unless the first is longer. */
   take(charsMax: number, sizeMax: number): PendingInvocation[] {
-    const taken: PendingInvocation[] = [];
+    const batch: PendingInvocation[] = [];
     let total = 0;
     for (const pending of this.waiting.values()) {
       const { key, owner, chars } = pending;
       total += chars;
-      if (taken.length === sizeMax || (taken.length > 0 && total > charsMax)) break;
-      taken.push(pending);
+      if (batch.length === sizeMax || (batch.length > 0 && total > charsMax)) break;
+      batch.push(pending);
       this.waiting.delete(key);
       this.chars -= chars;
-      const left = (this.charsOfOwners.get(owner) ?? 0) - chars;
-      if (left > 0) this.charsOfOwners.set(owner, left);
+      const charsLeft = (this.charsOfOwners.get(owner) ?? 0) - chars;
+      if (charsLeft > 0) this.charsOfOwners.set(owner, charsLeft);
       else this.charsOfOwners.delete(owner);
     }
-    return taken;
+    return batch;
   }
 }
 
@@ -87,6 +87,6 @@ export function charsOf(part: LogPart): number {
   return chars;
 }
 
-function lengthOf(texts: unknown[]): number {
-  return texts.reduce<number>((sum, text) => sum + (typeof text === 'string' ? text.length : 0), 0);
+function lengthOf(values: unknown[]): number {
+  return values.reduce<number>((sum, text) => sum + (typeof text === 'string' ? text.length : 0), 0);
 }

@@ -132,17 +132,17 @@ export class InvocationsService implements OnApplicationShutdown {
     const dropped = this.buffer.dropped - this.reported;
     this.reported = this.buffer.dropped;
     if (dropped > 0) this.logger.warn(`${dropped} rows of logs or parts of them were dropped`);
-    let left = this.buffer.size;
+    let rowsLeft = this.buffer.size;
     let isWritten = true;
     try {
-      while (this.unconfirmed || left > 0) {
+      while (this.unconfirmed || rowsLeft > 0) {
         await this.storageSpace.requireLogRoom();
         if (this.unconfirmed === null) {
-          const pending = this.buffer.take(BATCH_CHARS_MAX, left);
-          left -= pending.length;
+          const pending = this.buffer.take(BATCH_CHARS_MAX, rowsLeft);
+          rowsLeft -= pending.length;
           this.unconfirmed = await this.batchOf(pending);
         }
-        await this.keep(this.unconfirmed);
+        await this.keepBatch(this.unconfirmed);
         this.unconfirmed = null;
       }
     } catch (error) {
@@ -154,7 +154,7 @@ export class InvocationsService implements OnApplicationShutdown {
     return isWritten;
   }
 
-  private async keep(batch: Batch): Promise<void> {
+  private async keepBatch(batch: Batch): Promise<void> {
     const { job, invocations, calls } = batch;
     if (invocations.length > 0) {
       await this.invocationStore.keep(invocations, job);

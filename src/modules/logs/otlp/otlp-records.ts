@@ -86,7 +86,7 @@ const DEPTH_MAX = 20;
  * @throws InvalidInputError if it is not such a request
  */
 export function* recordsOf(request: unknown): Generator<OtlpRecord> {
-  if (!isMembers(request) || (own(request, 'resourceLogs') !== undefined && !Array.isArray(request.resourceLogs))) {
+  if (!isMembers(request) || (getOwn(request, 'resourceLogs') !== undefined && !Array.isArray(request.resourceLogs))) {
     throw new InvalidInputError('The body must be an ExportLogsServiceRequest: {"resourceLogs": […]}');
   }
   for (const resource of listOf(request, 'resourceLogs')) {
@@ -99,15 +99,15 @@ export function* recordsOf(request: unknown): Generator<OtlpRecord> {
 function toRecord(record: Members): OtlpRecord {
   const attributes = new Map<string, string>();
   for (const pair of listOf(record, 'attributes')) {
-    const value = plain(own(pair, 'value'));
-    if (value !== null && typeof value !== 'object') attributes.set(textOf(own(pair, 'key')), String(value));
+    const value = toPlain(getOwn(pair, 'value'));
+    if (value !== null && typeof value !== 'object') attributes.set(textOf(getOwn(pair, 'key')), String(value));
   }
-  const body = plain(own(record, 'body'));
-  const traceId = own(record, 'traceId');
+  const body = toPlain(getOwn(record, 'body'));
+  const traceId = getOwn(record, 'traceId');
   const hex = Buffer.isBuffer(traceId) ? traceId.toString('hex') : textOf(traceId).toLowerCase();
   return {
-    at: timeOf(own(record, 'timeUnixNano')) ?? timeOf(own(record, 'observedTimeUnixNano')),
-    level: levelOf(own(record, 'severityNumber'), own(record, 'severityText')),
+    at: timeOf(getOwn(record, 'timeUnixNano')) ?? timeOf(getOwn(record, 'observedTimeUnixNano')),
+    level: levelOf(getOwn(record, 'severityNumber'), getOwn(record, 'severityText')),
     message: body === null ? '' : typeof body === 'object' ? JSON.stringify(body) : String(body),
     traceId: /^(?!0{32})[0-9a-f]{32}$/.test(hex) ? hex : null,
     attributes,
@@ -115,10 +115,10 @@ function toRecord(record: Members): OtlpRecord {
 }
 
 /** The value of an AnyValue; null if it has none, or is nested too deep. */
-function plain(value: unknown, depth = 0): Plain {
+function toPlain(value: unknown, depth = 0): Plain {
   if (!isMembers(value) || depth > DEPTH_MAX) return null;
   for (const [kind, read] of readers) {
-    const member = own(value, kind);
+    const member = getOwn(value, kind);
     if (member !== undefined && member !== null) return read(member, depth + 1);
   }
   return null;
@@ -130,10 +130,10 @@ const readers = Object.entries<(value: unknown, depth: number) => Plain>({
   intValue: numberOf,
   doubleValue: numberOf,
   bytesValue: (value) => (Buffer.isBuffer(value) ? value.toString('base64') : textOf(value)),
-  arrayValue: (value, depth) => listOf(value, 'values').map((item) => plain(item, depth)),
+  arrayValue: (value, depth) => listOf(value, 'values').map((item) => toPlain(item, depth)),
   kvlistValue: (value, depth) =>
     Object.fromEntries(
-      listOf(value, 'values').map((pair) => [textOf(own(pair, 'key')), plain(own(pair, 'value'), depth)]),
+      listOf(value, 'values').map((pair) => [textOf(getOwn(pair, 'key')), toPlain(getOwn(pair, 'value'), depth)]),
     ),
 });
 
@@ -172,12 +172,12 @@ function isMembers(value: unknown): value is Members {
 }
 
 /** An own member: decoded messages inherit defaults for fields that were not sent. */
-function own(value: Members, name: string): unknown {
+function getOwn(value: Members, name: string): unknown {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 function listOf(value: unknown, name: string): Members[] {
-  const list = isMembers(value) ? own(value, name) : undefined;
+  const list = isMembers(value) ? getOwn(value, name) : undefined;
   return Array.isArray(list) ? (list as unknown[]).filter(isMembers) : [];
 }
 

@@ -42,10 +42,10 @@ export interface TimeRange {
 /** The range of times of ids in which matches can be, from the oldest partition to tomorrow. */
 export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
   const newest = Date.now() + DAY_MS;
-  const within = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
+  const clamp = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
   return {
-    from: within((from?.getTime() ?? oldest) - ID_SLACK_MS),
-    to: within(Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest)),
+    from: clamp((from?.getTime() ?? oldest) - ID_SLACK_MS),
+    to: clamp(Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest)),
   };
 }
 

@@ -150,15 +150,15 @@ export class InvocationSearchRepository {
    */
   async find(
     serverId: string,
-    asked: InvocationQuery,
+    request: InvocationQuery,
     limit: number,
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean; leftOut: number }> {
     const { oldest, indexed } = (await this.cache.get('all')) ?? { oldest: yesterday(), indexed: [] };
-    return this.bounded(serverId, async (tx) => {
-      const query = { ...asked, callerIds: await callerIds(tx, asked) };
+    return this.runBounded(serverId, async (tx) => {
+      const query = { ...request, callerIds: await callerIds(tx, request) };
       const { from: _from, to: _to, before: _before, ...filters } = query;
       const { total, ids, isExact } = Object.values(filters).every((value) => value === undefined)
-        ? await listed(tx, serverId, query, { limit, oldest })
+        ? await listByTime(tx, serverId, query, { limit, oldest })
         : await searched(tx, serverId, query, { limit, oldest, indexed });
       const { from, to } = rangeOf(query, oldest);
       const [{ leftOut }] = await tx.query<[{ leftOut: number }]>(
@@ -182,7 +182,7 @@ export class InvocationSearchRepository {
     { account, from, to, outcome, tool, search, caller }: ConnectionCallQuery,
     limit: number,
   ): Promise<{ calls: FoundCall[]; total: number; leftOut: number }> {
-    const rows = await this.bounded(account ?? connectionId, (tx) =>
+    const rows = await this.runBounded(account ?? connectionId, (tx) =>
       tx.query<CallRow[]>(CALLS, [
         connectionId,
         from?.getTime() ?? null,
@@ -205,7 +205,7 @@ export class InvocationSearchRepository {
 
   /** The newest matches since a time, newest first, with their versions. @throws as `find` */
   async versions(serverId: string, query: InvocationQuery, since: Date, limit: number): Promise<InvocationVersion[]> {
-    return this.bounded(serverId, async (tx) => {
+    return this.runBounded(serverId, async (tx) => {
       const { sql, values } = condition(serverId, { ...query, callerIds: await callerIds(tx, query) });
       const range = part({ from: since, to: new Date(Date.now() + DAY_MS) });
       return tx.query<InvocationVersion[]>(
@@ -225,7 +225,7 @@ export class InvocationSearchRepository {
    * Runs the statements of one search on one core and within 10 s, and few searches of one owner at a time. The rows of a
    * search lie close together: with the default cost of a page Postgres would scan the primary key, past all other rows.
    */
-  private bounded<T>(ownerId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
+  private runBounded<T>(ownerId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
     return this.slots.run(ownerId, async () => {
       try {
         return await this.database.transaction(async (tx) => {
@@ -257,25 +257,25 @@ type Found = Counted & { isExact: boolean };
  * All invocations of a range of time. Those of whole hours are counted while they are stored; what is left of the range, and
  * all of it on a later page, is counted along the index of the server. One statement sees both alike.
  */
-async function listed(
+async function listByTime(
   tx: EntityManager,
   serverId: string,
   query: InvocationQuery,
   { limit, oldest }: { limit: number; oldest: number },
 ): Promise<Found> {
-  const whole = rangeOf(query, oldest);
-  const { from, to } = wholeHoursOf(query, whole);
+  const range = rangeOf(query, oldest);
+  const { from, to } = wholeHoursOf(query, range);
   const { sql, values } = condition(serverId, query);
   const counted = [
     `SELECT invocations AS total FROM invocation_hours
       WHERE server_id = $1 AND hour >= ${from.getTime() / HOUR_MS} AND hour < ${to.getTime() / HOUR_MS}`,
-    ...[part({ from: whole.from, to: from }), part({ from: to, to: whole.to })].map(
+    ...[part({ from: range.from, to: from }), part({ from: to, to: range.to })].map(
       (edge) => `SELECT count(*) FROM invocations WHERE ${edge} AND ${sql}`,
     ),
   ];
   const [row] = await tx.query<Counted[]>(
     `SELECT (SELECT coalesce(sum(total), 0) FROM (${counted.join(' UNION ALL ')}) AS counted)::int AS total,
-            ARRAY(SELECT id FROM invocations WHERE ${part(whole)} AND ${sql} ORDER BY id DESC LIMIT ${limit})::text[] AS ids`,
+            ARRAY(SELECT id FROM invocations WHERE ${part(range)} AND ${sql} ORDER BY id DESC LIMIT ${limit})::text[] AS ids`,
     values,
   );
   return { ...row, isExact: true };
@@ -314,15 +314,15 @@ async function searched(
          ORDER BY id DESC LIMIT ${countMax})`,
   );
   if (branches.length === 0) return { ...near, isExact: true };
-  const [far] = await tx.query<Counted[]>(
+  const [older] = await tx.query<Counted[]>(
     `SELECT count(*)::int AS total, coalesce((array_agg(id ORDER BY id DESC))[1:${limit}], '{}')::text[] AS ids
        FROM (SELECT id FROM (${branches.join(' UNION ALL ')}) AS matching LIMIT ${countMax}) AS counted`,
     values,
   );
-  const total = near.total + far.total;
+  const total = near.total + older.total;
   return {
     total: Math.min(total, TOTAL_MAX),
-    ids: [...near.ids, ...far.ids].slice(0, limit),
+    ids: [...near.ids, ...older.ids].slice(0, limit),
     isExact: total <= TOTAL_MAX,
   };
 }

@@ -97,8 +97,8 @@ export class InvocationStore {
         : this.invocationsRepository.insert(rows, job);
     const rejected = await this.insertValid(valid, insert, tx);
     if (valid.length < storable.length) {
-      const kept = new Set(valid);
-      const leftOut = storable.filter((part) => part.method != null && !kept.has(part));
+      const validParts = new Set(valid);
+      const leftOut = storable.filter((part) => part.method != null && !validParts.has(part));
       await this.invocationsRepository.countLeftOut(leftOut, tx);
     }
     return { view: 'server', all: parts.length, storable: storable.length, valid, rejected };

@@ -59,7 +59,7 @@ const notIn = (stored: string, added: string): string => `
              WHERE copy > coalesce(copies, 0)), '[]')`;
 
 /** Both lists in the order of time, the earliest 1,000. */
-const merged = (stored: string, added: string, isRepeated: string): string => `
+const mergeLists = (stored: string, added: string, isRepeated: string): string => `
   CASE WHEN ${added} = '[]' THEN ${stored} WHEN ${stored} = '[]' THEN ${added}
        ELSE (SELECT jsonb_agg(entry ORDER BY at, place) FROM (
                SELECT entry, (entry ->> 'at')::bigint AS at, place
@@ -69,10 +69,10 @@ const merged = (stored: string, added: string, isRepeated: string): string => `
 
 const ANSWERED_ERRORS = answeredErrors.map((outcome) => `'${outcome}'`).join(', ');
 
-const mergedColumn = (name: string): string => merged(`stored.${name}`, `excluded.${name}`, IS_REPEATED);
+const mergedColumn = (name: string): string => mergeLists(`stored.${name}`, `excluded.${name}`, IS_REPEATED);
 
 const mergedMember = (name: string): string =>
-  merged(`(stored.call -> '${name}')`, `(excluded.call -> '${name}')`, 'true');
+  mergeLists(`(stored.call -> '${name}')`, `(excluded.call -> '${name}')`, 'true');
 
 const surplus = (column: string): string =>
   `greatest(0, jsonb_array_length(stored.${column}) + jsonb_array_length(excluded.${column}) - ${ENTRIES_MAX})`;
@@ -321,10 +321,10 @@ export class InvocationsRepository {
    * @returns the number of rows changed; call again until 0
    */
   async clear({ kind, id }: DeletedOwner, day: string): Promise<number> {
-    const { own, other, cleared } = sides[kind];
+    const { own: ownColumn, other, cleared } = sides[kind];
     const rowsWhere = (condition: string) =>
       `${condition} AND id = ANY (ARRAY(SELECT id FROM invocations WHERE ${condition} LIMIT ${CLEAR_MAX}))`;
-    const has = (state: string) => rowsWhere(`day = $1 AND ${own} = $2 AND ${other} ${state}`);
+    const has = (state: string) => rowsWhere(`day = $1 AND ${ownColumn} = $2 AND ${other} ${state}`);
     const [, updated] = await this.database.query<[unknown, number]>(
       `UPDATE invocations SET ${cleared} WHERE ${has('IS NOT NULL')}`,
       [day, id],

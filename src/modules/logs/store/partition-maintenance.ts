@@ -83,7 +83,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
       await this.partitionsRepository.make(dayOf(now + ahead * DAY_MS));
     const old = await deletionTime(this.database);
     if (old) await this.invocationsRepository.forgetCharges(old);
-    await this.alone(async (client) => {
+    await this.runAlone(async (client) => {
       await this.dropSurplus(now, client);
       await this.invocationsRepository.forgetHours((await this.partitionsRepository.oldestDay()) ?? dayOf(now));
       const indexes = await this.partitionsRepository.searchIndexes();
@@ -96,7 +96,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
   }
 
   /** Runs `work` on a connection of its own, without the time limits of the pool, unless another worker does. */
-  private async alone(work: (client: Client) => Promise<void>): Promise<void> {
+  private async runAlone(work: (client: Client) => Promise<void>): Promise<void> {
     const settings = { ...UNLIMITED, lock_timeout: LOCK_TIMEOUT_MS };
     try {
       this.client = await openClient(this.env.databaseUrl ?? '', 'slipway logs', settings);

@@ -155,10 +155,10 @@ ${controlOf(field, attributes)}</p>\n`;
 
 function controlOf(field: SetupField, base: Html): Html {
   const { allowed, isSecret, isStored, control, limits, fallback = '', entered } = field;
-  const shown = entered || (isStored ? '' : fallback);
+  const content = entered || (isStored ? '' : fallback);
   if (allowed !== null) {
     const options = ['', ...allowed].map(
-      (value) => html`<option value="${value}"${value === shown && html` selected`}>${value}</option>`,
+      (value) => html`<option value="${value}"${value === content && html` selected`}>${value}</option>`,
     );
     return html`<select ${base}>${options}</select>`;
   }
@@ -166,8 +166,8 @@ function controlOf(field: SetupField, base: Html): Html {
   const attributes = html`${base}${bounds} ${PLAIN}`;
   if (isSecret) return html`<input ${attributes} type="password">`;
   // The first line break of a text area is not part of its value.
-  if (control === 'lines') return html`<textarea ${attributes} rows="5">\n${shown}</textarea>`;
-  const value = shown !== '' && html` value="${shown}"`;
+  if (control === 'lines') return html`<textarea ${attributes} rows="5">\n${content}</textarea>`;
+  const value = content !== '' && html` value="${content}"`;
   if (control === 'line') return html`<input ${attributes} type="text"${value}>`;
   return html`<input ${attributes} type="number" step="${control === 'integer' ? 1 : 'any'}"${value}>`;
 }

@@ -89,7 +89,7 @@ const PLAIN = new Set([
 ]);
 
 /** Schemas as JSON text for the thread; null where no keyword needs the whole schema's validator. */
-const texts = new WeakMap<ConfigSchema, string | null>();
+const schemaJson = new WeakMap<ConfigSchema, string | null>();
 
 function isPlain(schema: Record<string, unknown>): boolean {
   const properties = isObject(schema.properties) ? Object.values(schema.properties) : [];
@@ -157,8 +157,8 @@ function typeOf({
   const: constant,
   default: fallback,
 }: Record<string, unknown>): ConfigField['type'] {
-  const named = Array.isArray(type) ? type.filter((typeName) => typeName !== 'null') : [type];
-  if (named.length === 1 && TYPES.has(named[0])) return named[0] as ConfigField['type'];
+  const typeNames = Array.isArray(type) ? type.filter((typeName) => typeName !== 'null') : [type];
+  if (typeNames.length === 1 && TYPES.has(typeNames[0])) return typeNames[0] as ConfigField['type'];
   if (type !== undefined) return 'json';
   const sample: unknown = Array.isArray(values) ? values[0] : (constant ?? fallback ?? '');
   return TYPES.has(typeof sample) ? (typeof sample as ConfigField['type']) : 'json';
@@ -212,8 +212,8 @@ export function mapConfig(
   const { missing, faults } = mapped;
   const root = fields[0]?.root;
   if (!root || missing.headers.length + missing.query.length + faults.length > 0) return mapped;
-  let schema = texts.get(root);
-  if (schema === undefined) texts.set(root, (schema = isPlain(root) ? null : JSON.stringify(root)));
+  let schema = schemaJson.get(root);
+  if (schema === undefined) schemaJson.set(root, (schema = isPlain(root) ? null : JSON.stringify(root)));
   if (schema === null) return mapped;
   return faultsTogether(schema, fields, values, namespaceId).then((together) => ({ ...mapped, faults: together }));
 }

@@ -146,16 +146,16 @@ function requireRequired({ required, properties }: ConfigSchema): void {
 }
 
 function requireDistinctTargets(fields: ConfigField[]): void {
-  const taken = new Map<string, string>();
+  const pathByTarget = new Map<string, string>();
   for (const { to, path } of fields) {
     const target = to.place === 'header' ? `header ${to.name.toLowerCase()}` : `query ${to.name}`;
-    const other = taken.get(target);
+    const other = pathByTarget.get(target);
     if (other !== undefined) {
       throw new InvalidInputError(
         `configSchema.properties ${quoted(other)} and ${quoted(path.join('.'))} both go to ${to.place} ${quoted(to.name)}: ` +
           'give one of them another x-to',
       );
     }
-    taken.set(target, path.join('.'));
+    pathByTarget.set(target, path.join('.'));
   }
 }

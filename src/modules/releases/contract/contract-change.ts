@@ -52,11 +52,11 @@ export function contractLines(changes: ContractChange[], { stage, since }: LineC
     .map(([count, level]) => `${count} ${level}`);
   const summary = `What the server offers changed ${since}: ${counts.join(', ')}`;
   const isBreaking = changes.some(({ level }) => level === 'breaking');
-  const shown = changes.slice(0, changes.length > LINES_MAX - 1 ? LINES_MAX - 2 : LINES_MAX - 1);
-  const more = changes.length - shown.length;
+  const first = changes.slice(0, changes.length > LINES_MAX - 1 ? LINES_MAX - 2 : LINES_MAX - 1);
+  const more = changes.length - first.length;
   return [
     { stage, level: isBreaking ? 'warning' : 'info', message: summary },
-    ...shown.map(({ level, tool, path, message }): LogLine => {
+    ...first.map(({ level, tool, path, message }): LogLine => {
       const where = [...(tool === null ? [] : [`tool ${quoted(tool)}`]), ...(path === null ? [] : [path])].join(', ');
       const lineLevel = level === 'breaking' ? 'warning' : 'info';
       return { stage, level: lineLevel, message: `${level}: ${where}: ${message}` };

@@ -55,11 +55,11 @@ export function contractChanges(before: Contract, after: Contract): ContractChan
     ...itemChanges('prompts', before.prompts, after.prompts),
   ];
   const rank = ({ level }: ContractChange) => -changeLevels.indexOf(level);
-  return changes.sort((one, other) => rank(one) - rank(other));
+  return changes.sort((change, other) => rank(change) - rank(other));
 }
 
 /** Added, removed and common names. */
-function compared(
+function compareNames(
   before: Items | null,
   after: Items | null,
 ): { removed: string[]; added: string[]; common: [string, JsonObject, JsonObject][] } {
@@ -75,17 +75,17 @@ function compared(
 }
 
 function toolChanges(before: Items | null, after: Items | null): ContractChange[] {
-  const { removed, added, common } = compared(before, after);
-  const whole = (kind: string, level: ChangeLevel, tool: string, message: string): ContractChange => {
+  const { removed, added, common } = compareNames(before, after);
+  const toChange = (kind: string, level: ChangeLevel, tool: string, message: string): ContractChange => {
     return { kind, level, tool, path: null, message };
   };
   return [
-    ...removed.map((tool) => whole('tool_removed', 'breaking', tool, 'The tool was removed.')),
-    ...added.map((tool) => whole('tool_added', 'compatible', tool, 'The tool was added.')),
+    ...removed.map((tool) => toChange('tool_removed', 'breaking', tool, 'The tool was removed.')),
+    ...added.map((tool) => toChange('tool_added', 'compatible', tool, 'The tool was added.')),
     ...common.flatMap(([tool, old, now]) => [
       ...textChanges(old, now).map((change) => ({ ...change, tool, path: null })),
       ...(isDifferent(old.annotations, now.annotations)
-        ? [whole('annotations_changed', 'risky', tool, 'Its annotations changed: what it may do is said otherwise.')]
+        ? [toChange('annotations_changed', 'risky', tool, 'Its annotations changed: what it may do is said otherwise.')]
         : []),
       ...schemaChanges(old.inputSchema ?? {}, now.inputSchema ?? {}, 'input', 'inputSchema').map((change) => ({
         ...change,
@@ -107,12 +107,12 @@ function outputChanges(old: unknown, now: unknown): Omit<ContractChange, 'tool'>
 
 /** Models follow these texts, so a change is risky. */
 function textChanges(old: JsonObject, now: JsonObject): Pick<ContractChange, 'kind' | 'level' | 'message'>[] {
-  const texts = [
+  const rules = [
     ['description', 'description_changed', 'Its description changed, which models read.'],
     ['title', 'title_changed', 'Its title changed.'],
     ['name', 'title_changed', 'Its name changed.'],
   ] as const;
-  return texts
+  return rules
     .filter(([member]) => isDifferent(old[member], now[member]))
     .map(([, kind, message]) => ({ kind, level: 'risky', message }));
 }
@@ -122,17 +122,17 @@ function itemChanges(
   before: Items | null,
   after: Items | null,
 ): ContractChange[] {
-  const { removed, added, common } = compared(before, after);
-  const at = (name: string, change: Pick<ContractChange, 'kind' | 'level' | 'message'>): ContractChange => {
+  const { removed, added, common } = compareNames(before, after);
+  const toChange = (name: string, change: Pick<ContractChange, 'kind' | 'level' | 'message'>): ContractChange => {
     return { ...change, tool: null, path: list + pathStep(name, quoted) };
   };
   return [
-    ...removed.map((name) => at(name, { kind: 'item_removed', level: 'breaking', message: 'It was removed.' })),
-    ...added.map((name) => at(name, { kind: 'item_added', level: 'compatible', message: 'It was added.' })),
+    ...removed.map((name) => toChange(name, { kind: 'item_removed', level: 'breaking', message: 'It was removed.' })),
+    ...added.map((name) => toChange(name, { kind: 'item_added', level: 'compatible', message: 'It was added.' })),
     ...common.flatMap(([name, old, now]) => [
-      ...textChanges(old, now).map((change) => at(name, change)),
+      ...textChanges(old, now).map((change) => toChange(name, change)),
       ...(isDifferent(old.mimeType, now.mimeType)
-        ? [at(name, { kind: 'mime_type_changed', level: 'risky', message: 'Its media type changed.' })]
+        ? [toChange(name, { kind: 'mime_type_changed', level: 'risky', message: 'Its media type changed.' })]
         : []),
       ...argumentChanges(list + pathStep(name, quoted), old.arguments, now.arguments),
     ]),
@@ -144,25 +144,25 @@ function argumentChanges(path: string, old: unknown, now: unknown): ContractChan
   const before = isObject(old) ? old : {};
   const after = isObject(now) ? now : {};
   const isRequired = (all: JsonObject, name: string) => (all[name] as JsonObject).required === true;
-  const at = (name: string, kind: string, level: ChangeLevel, message: string): ContractChange => {
+  const toChange = (name: string, kind: string, level: ChangeLevel, message: string): ContractChange => {
     return { kind, level, tool: null, path: path + pathStep(name, quoted), message };
   };
   const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   return [
-    ...removed.map((name) => at(name, 'argument_removed', 'risky', 'The argument was removed.')),
+    ...removed.map((name) => toChange(name, 'argument_removed', 'risky', 'The argument was removed.')),
     ...Object.keys(after).flatMap((name) => {
       const must = isRequired(after, name);
       if (!Object.hasOwn(before, name)) {
         return must
-          ? [at(name, 'required_argument_added', 'breaking', 'The required argument was added.')]
-          : [at(name, 'argument_added', 'compatible', 'The optional argument was added.')];
+          ? [toChange(name, 'required_argument_added', 'breaking', 'The required argument was added.')]
+          : [toChange(name, 'argument_added', 'compatible', 'The optional argument was added.')];
       }
       const text = textChanges(before[name] as JsonObject, after[name] as JsonObject);
-      const texts = text.map(({ kind, level, message }) => at(name, kind, level, message));
-      if (must === isRequired(before, name)) return texts;
+      const changes = text.map(({ kind, level, message }) => toChange(name, kind, level, message));
+      if (must === isRequired(before, name)) return changes;
       return must
-        ? [at(name, 'now_required', 'breaking', 'It is required now.'), ...texts]
-        : [at(name, 'now_optional', 'compatible', 'It is optional now.'), ...texts];
+        ? [toChange(name, 'now_required', 'breaking', 'It is required now.'), ...changes]
+        : [toChange(name, 'now_optional', 'compatible', 'It is optional now.'), ...changes];
     }),
   ];
 }

@@ -64,13 +64,13 @@ export function hashOf(contract: Contract): string {
 
 function itemsOf(items: JsonObject[] | null, key: string, members: string[]): Items | null {
   if (!items) return null;
-  const named = items.flatMap((item): [string, JsonObject][] => {
+  const entries = items.flatMap((item): [string, JsonObject][] => {
     const name = item[key];
     if (typeof name !== 'string') return [];
     const present = members.filter((member) => item[member] !== undefined && item[member] !== null);
     return [[name, Object.fromEntries(present.map((member) => [member, canonicalMember(member, item[member])]))]];
   });
-  return new Map(named.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
+  return new Map(entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
 }
 
 function canonicalMember(member: string, value: unknown): unknown {

@@ -65,8 +65,8 @@ export class ReleaseContracts {
       this.releaseContractRepository.find({ where, order: { seq: 'DESC' }, skip: page.offset, take: page.limit }),
     );
     const versions = rows.map(({ releaseId, previousReleaseId, foundBy, at, hash, summary, changeCount, changes }) => {
-      const shown = { releaseId, previousReleaseId, foundBy, hash, summary, changeCount, changes };
-      return { ...shown, at: at.toISOString() };
+      const fields = { releaseId, previousReleaseId, foundBy, hash, summary, changeCount, changes };
+      return { ...fields, at: at.toISOString() };
     });
     return { versions, pagination };
   }

@@ -90,7 +90,7 @@ class SchemaDiff {
   private places = 0;
   private count = 0;
   /** Canonical JSON of parts: schemas that refer to themselves repeat the same parts. */
-  private readonly texts = new WeakMap<object, string>();
+  private readonly jsonCache = new WeakMap<object, string>();
 
   constructor(
     private readonly before: unknown,
@@ -98,10 +98,10 @@ class SchemaDiff {
     private readonly direction: Direction,
   ) {}
 
-  at(one: unknown, other: unknown, path: string, depth: number): SchemaChange[] {
+  at(old: unknown, now: unknown, path: string, depth: number): SchemaChange[] {
     if (this.places >= PLACES_MAX || this.count >= CHANGES_MAX || depth > DEPTH_MAX) return [];
-    const before = resolved(one, this.before);
-    const after = resolved(other, this.after);
+    const before = resolved(old, this.before);
+    const after = resolved(now, this.after);
     this.places += 1 + Math.floor((entriesOf(before) + entriesOf(after)) / ENTRIES_OF_PLACE);
     const isDifferent = (keyword: string) => !this.isSame(before[keyword], after[keyword]);
     return [
@@ -117,7 +117,7 @@ class SchemaDiff {
       ...(before.items === undefined && after.items === undefined
         ? []
         : this.at(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1)),
-      ...this.others(before, after, path),
+      ...this.otherChanges(before, after, path),
     ];
   }
 
@@ -128,13 +128,13 @@ class SchemaDiff {
 
   private textOf(value: unknown): string {
     if (typeof value !== 'object' || value === null) return canonicalJson(value);
-    const text = this.texts.get(value) ?? canonicalJson(value);
-    this.texts.set(value, text);
+    const text = this.jsonCache.get(value) ?? canonicalJson(value);
+    this.jsonCache.set(value, text);
     return text;
   }
 
-  private isSame(one: unknown, other: unknown): boolean {
-    return one === other || this.textOf(one) === this.textOf(other);
+  private isSame(value: unknown, other: unknown): boolean {
+    return value === other || this.textOf(value) === this.textOf(other);
   }
 
   private types(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
@@ -151,8 +151,8 @@ class SchemaDiff {
     if (!old && !now) return [];
     if (!old) return [this.change('value_removed', path, 'Only certain values are allowed now.')];
     if (!now) return [this.change('value_added', path, 'Any value is allowed now.')];
-    const report = (kind: SchemaChangeKind, one: Set<string>, other: Set<string>, verb: string) =>
-      [...one]
+    const report = (kind: SchemaChangeKind, values: Set<string>, other: Set<string>, verb: string) =>
+      [...values]
         .filter((value) => !other.has(value))
         .map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
     return [...report('value_removed', old, now, 'removed'), ...report('value_added', now, old, 'added')];
@@ -163,8 +163,8 @@ class SchemaDiff {
       const [old, now] = [before[keyword], after[keyword]];
       if (this.isSame(old, now)) return [];
       const kind = kindOfBound(keyword, old, now);
-      const shown = (value: unknown) => (value === undefined ? 'none' : quoted(this.textOf(value), 80));
-      return [this.change(kind, path, `Its ${keyword} was ${shown(old)}, and is ${shown(now)}.`)];
+      const describe = (value: unknown) => (value === undefined ? 'none' : quoted(this.textOf(value), 80));
+      return [this.change(kind, path, `Its ${keyword} was ${describe(old)}, and is ${describe(now)}.`)];
     });
   }
 
@@ -203,7 +203,7 @@ class SchemaDiff {
     return [this.change('schema_changed', path, 'What other members may be changed.')];
   }
 
-  private others(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
+  private otherChanges(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const keywords = new Set([...Object.keys(before), ...Object.keys(after)]);
     const changed = [...keywords].filter(
       (keyword) => !UNDERSTOOD.has(keyword) && !this.isSame(before[keyword], after[keyword]),
@@ -237,15 +237,15 @@ function valuesOf(schema: JsonObject): Set<string> | null {
 
 /** Member schemas by name; `{}` for a member that is only required. */
 function membersOf({ properties, required }: JsonObject): Map<string, unknown> {
-  const named = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
-  return new Map([...named, ...(isObject(properties) ? Object.entries(properties) : [])]);
+  const requiredEntries = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
+  return new Map([...requiredEntries, ...(isObject(properties) ? Object.entries(properties) : [])]);
 }
 
 /** Number of entries to compare at one place. */
 function entriesOf(schema: JsonObject): number {
   const { enum: values, properties, required } = schema;
   return [schema, values, properties, required].reduce<number>(
-    (sum, one) => sum + (typeof one === 'object' && one !== null ? Object.keys(one).length : 0),
+    (sum, part) => sum + (typeof part === 'object' && part !== null ? Object.keys(part).length : 0),
     0,
   );
 }

@@ -24,9 +24,9 @@ export class ModuleChecks {
    * @throws InvalidModuleError also for a module beyond the limits; the signal's reason when it ends the check
    */
   async check(path: string, signal: AbortSignal, limits = LIMITS): Promise<ModuleFacts> {
-    const mine = this.last.then(() => read(path, signal, limits));
-    this.last = mine.catch(() => undefined);
-    return mine;
+    const reading = this.last.then(() => read(path, signal, limits));
+    this.last = reading.catch(() => undefined);
+    return reading;
   }
 }
 

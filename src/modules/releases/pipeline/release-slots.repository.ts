@@ -55,14 +55,14 @@ export class ReleaseSlotsRepository {
       const [names] = await tx.query<{ server: string; account: string }[]>(sql, [releaseId]);
       if (!names) return null;
       await lock(names.account, tx);
-      const [taken] = await tx.query<[unknown[]]>(
+      const [rows] = await tx.query<[unknown[]]>(
         `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.tuning.releaseLeaseMs)},
                 updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
           WHERE ${IS_FREE} AND ${freeSlots('$4')} > 0
           RETURNING id`,
         [releaseId, attempt, holder, names.account],
       );
-      if (taken.length > 0) return names;
+      if (rows.length > 0) return names;
       const wait = `UPDATE releases SET lease_holder = NULL, lease_until = ${WAITS} WHERE ${IS_FREE}`;
       await tx.query(wait, [releaseId, attempt]);
       return null;

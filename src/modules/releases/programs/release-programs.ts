@@ -38,7 +38,7 @@ const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
 export class ScanTraces {
   private readonly logger = new Logger('releases');
   /** The number of lines that are still accepted, and the messages so far, by release. */
-  private readonly left = growingLru<{ lines: number; seen: Set<string> }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
+  private readonly budgets = growingLru<{ lines: number; seen: Set<string> }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
   private writing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -51,17 +51,17 @@ export class ScanTraces {
    * scan sends several requests. The exceptions of a bundle are errors of its calls, which the scan reports.
    */
   take({ ref, lines, exceptions }: Trace): void {
-    const left = this.left.get(ref.id) ?? { lines: LINES_MAX, seen: new Set<string>() };
-    this.left.set(ref.id, left);
+    const budget = this.budgets.get(ref.id) ?? { lines: LINES_MAX, seen: new Set<string>() };
+    this.budgets.set(ref.id, budget);
     const written = [
       ...lines.map(({ level, message }): LogLine => ({ stage: 'scan', level: levels[level], message })),
       ...(ref.engine === 'bundle' ? [] : exceptions).map(({ name, message }): LogLine => {
         return { stage: 'scan', level: 'warning', message: `The module threw ${name}: ${message}` };
       }),
     ]
-      .filter(({ message }) => !left.seen.has(message) && left.seen.add(message))
-      .slice(0, left.lines);
-    left.lines -= written.length;
+      .filter(({ message }) => !budget.seen.has(message) && budget.seen.add(message))
+      .slice(0, budget.lines);
+    budget.lines -= written.length;
     if (written.length === 0) return;
     this.writing = this.writing.then(async () => {
       try {
@@ -157,12 +157,12 @@ export class ProgramChanges implements OnModuleInit {
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('releases.current', (current) => void this.replaced(current));
+    await this.pubSub.subscribe('releases.current', (current) => void this.onCurrentRelease(current));
     await this.pubSub.subscribe('servers.changed', ({ id }) => void this.hosting.renew(id));
     await this.pubSub.subscribe('servers.deleted', ({ id }) => void this.hosting.forget(id));
   }
 
-  private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
+  private async onCurrentRelease({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
     try {
       const release = await this.releaseRepository.findOneBy({ id: releaseId, serverId });
       if (!release || release.type === 'external_shttp') return;

@@ -72,8 +72,8 @@ export async function readPublishForm(
   const kind: Kind<PublishPayloadDto> = kinds[parsed.type];
   const missing = kind.required.find((part) => !Object.hasOwn(files, part));
   if (missing !== undefined) throw new InvalidInputError(`Missing required part: ${missing}`);
-  const taken: readonly string[] = [...kind.required, ...kind.optional];
-  const foreign = Object.keys(files).find((part) => !taken.includes(part));
+  const knownParts: readonly string[] = [...kind.required, ...kind.optional];
+  const foreign = Object.keys(files).find((part) => !knownParts.includes(part));
   if (foreign !== undefined) throw new InvalidInputError(`A release of type ${parsed.type} has no part "${foreign}"`);
   const payload = (await input.transform(parsed.value, {
     type: 'body',

@@ -52,7 +52,7 @@ export class BundleScan {
       sealedCredentials === null
         ? {}
         : (JSON.parse(this.vault.open(sealedCredentials, release.id)) as Record<string, string>);
-    const lacking = await this.lacking(release.serverId, claimed, credentials);
+    const lacking = await this.findLacking(release.serverId, claimed, credentials);
     const needs = `needs ${lacking.map((name) => quoted(name)).join(', ')}: send it as scanCredentials, store it as a secret, or give it a default.`;
     const reason = (await this.hosting.whyNot('bundle')) ?? (lacking.length > 0 ? needs : null);
     if (reason !== null) {
@@ -98,7 +98,7 @@ export class BundleScan {
   }
 
   /** Names of the required values that have no default, no credential and no secret. */
-  private async lacking(
+  private async findLacking(
     serverId: string,
     { configSchema = {} }: ServerFacts,
     credentials: Record<string, string>,

@@ -56,11 +56,11 @@ export class HostedScan {
         } catch (error) {
           if (!(error instanceof UpstreamFailure)) throw error;
           // A module that does not start fails at every path.
-          if (hostedFailureIn(error)) return await this.refused(release, error, config, lease);
+          if (hostedFailureIn(error)) return await this.handleRefusal(release, error, config, lease);
           failure ??= error;
         }
       }
-      return await this.refused(release, failure as UpstreamFailure, config, lease);
+      return await this.handleRefusal(release, failure as UpstreamFailure, config, lease);
     } finally {
       // In the background: nothing depends on it, and it never rejects. A session that ended later would place the program
       // anew.
@@ -69,7 +69,7 @@ export class HostedScan {
   }
 
   /** A module may refuse made-up values, so its published card is used if there were some. Otherwise the release fails. */
-  private async refused(
+  private async handleRefusal(
     release: Release,
     failure: UpstreamFailure,
     { invented }: ScanConfig,
@@ -100,9 +100,9 @@ function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
     const missing = listed.filter((name) => !served.includes(name));
     const extra = served.filter((name) => !listed.includes(name));
     if (missing.length === 0 && extra.length === 0) return [];
-    const named = (names: string[]) => names.map((name) => quoted(name)).join(', ');
-    const lacks = missing.length === 0 ? '' : ` The module does not have ${named(missing)}.`;
-    const adds = extra.length === 0 ? '' : ` It has ${named(extra)} besides.`;
+    const quoteNames = (names: string[]) => names.map((name) => quoted(name)).join(', ');
+    const lacks = missing.length === 0 ? '' : ` The module does not have ${quoteNames(missing)}.`;
+    const adds = extra.length === 0 ? '' : ` It has ${quoteNames(extra)} besides.`;
     const message = `The card it was published with lists other ${list} than the module: the module counts.${lacks}${adds}`;
     return [{ stage: 'scan', level: 'warning', message }];
   });

@@ -36,28 +36,28 @@ export function requireScanCredentials(
   kind: 'external' | 'hosted' = 'external',
 ): Record<string, string> {
   const fields = fieldsOf(configSchema, kind);
-  const texts: Record<string, string> = {};
+  const values: Record<string, string> = {};
   for (const [name, sent] of Object.entries(credentials)) {
-    const shown = HEADER_NAME.test(name) ? `scanCredentials.${name}` : `scanCredentials ${quoted(name)}`;
+    const label = HEADER_NAME.test(name) ? `scanCredentials.${name}` : `scanCredentials ${quoted(name)}`;
     const type = fields.find(({ path }) => path.join('.') === name)?.type ?? 'string';
     const value = typeof sent === 'string' ? sent : textOf(sent, type);
     if (value === undefined) {
       const types = type === 'string' ? 'a string' : `a string or of the type ${type} of its schema`;
-      throw new InvalidInputError(`${shown} must be ${types}`);
+      throw new InvalidInputError(`${label} must be ${types}`);
     }
-    texts[name] = value;
+    values[name] = value;
     const { place, name: target } = placeOf(name, fields);
     if (kind === 'hosted' || place === 'query') continue;
     if (!HEADER_NAME.test(target) || TRANSPORT.test(target)) {
       throw new InvalidInputError(
-        `${shown} must be named like a property of the configSchema, or like a header that is not the protocol's own`,
+        `${label} must be named like a property of the configSchema, or like a header that is not the protocol's own`,
       );
     }
     if (!HEADER_VALUE.test(value)) {
-      throw new InvalidInputError(`${shown} must be of visible ASCII characters: it is sent on in a header`);
+      throw new InvalidInputError(`${label} must be of visible ASCII characters: it is sent on in a header`);
     }
   }
-  return texts;
+  return values;
 }
 
 /**

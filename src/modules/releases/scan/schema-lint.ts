@@ -61,8 +61,8 @@ function dialectIssues(schema: AnySchemaObject): SchemaIssue[] {
   }
   const dialect = typeof $schema === 'string' ? dialects[$schema.replace(/^https?:|#$/g, '')] : undefined;
   if (dialect === undefined) {
-    const shown = typeof $schema === 'string' ? quoted($schema) : 'something that is not text';
-    return [invalid(`declares a dialect clients do not know, ${shown}: use JSON Schema 2020-12, 2019-09 or draft-07`)];
+    const label = typeof $schema === 'string' ? quoted($schema) : 'something that is not text';
+    return [invalid(`declares a dialect clients do not know, ${label}: use JSON Schema 2020-12, 2019-09 or draft-07`)];
   }
   const issue = metaSchemaIssue(schema, dialect);
   return issue === null ? [] : [issue];
@@ -82,7 +82,7 @@ function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue
 /** Visits every schema in a schema: below keywords that hold schemas, and where references lead. */
 class SchemaWalk {
   private readonly reported: SchemaIssue[] = [];
-  private readonly seen = new Set<object>();
+  private readonly visited = new Set<object>();
   private readonly ids = new Set<string>();
   private readonly anchors = new Set<string>();
   private readonly outside: SchemaIssue[] = [];
@@ -101,8 +101,8 @@ class SchemaWalk {
     const stack: [schema: JsonObject, resource: object, place: string][] = [[from, resource, at]];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const [schema, around, place] = next;
-      if (this.seen.has(schema)) continue;
-      this.seen.add(schema);
+      if (this.visited.has(schema)) continue;
+      this.visited.add(schema);
       const base = this.noteIds(schema, around, place);
       for (const [name, value] of Object.entries(schema)) {
         const inner = `${place}/${name}`;

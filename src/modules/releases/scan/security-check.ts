@@ -173,19 +173,19 @@ interface Checked {
 type Fault = Omit<Finding, 'where'>;
 
 function* partsOf(input: ServerText): Generator<Checked> {
-  const texts = (part: Part) => textFaults(part);
-  yield { where: 'server info', tool: null, value: input.serverInfo ?? {}, checks: [texts] };
-  yield { where: 'instructions', tool: null, value: { instructions: input.instructions ?? '' }, checks: [texts] };
+  const checkText = (part: Part) => textFaults(part);
+  yield { where: 'server info', tool: null, value: input.serverInfo ?? {}, checks: [checkText] };
+  yield { where: 'instructions', tool: null, value: { instructions: input.instructions ?? '' }, checks: [checkText] };
   const clash = clashFaults();
   const isLive = input.requireSchemas ?? false;
   const schemas = (part: Part) => toolSchemaFaults(part, isLive);
-  yield* listed('tool', input.tools, [nameFaults, clash, texts, schemas, ...(isLive ? [refusedFaults] : [])]);
-  yield* listed('prompt', input.prompts, [texts]);
-  yield* listed('resource', input.resources, [texts]);
-  yield* listed('resource template', input.resourceTemplates, [texts]);
+  yield* listChecked('tool', input.tools, [nameFaults, clash, checkText, schemas, ...(isLive ? [refusedFaults] : [])]);
+  yield* listChecked('prompt', input.prompts, [checkText]);
+  yield* listChecked('resource', input.resources, [checkText]);
+  yield* listChecked('resource template', input.resourceTemplates, [checkText]);
 }
 
-function* listed(kind: string, list: unknown, checks: Checked['checks']): Generator<Checked> {
+function* listChecked(kind: string, list: unknown, checks: Checked['checks']): Generator<Checked> {
   if (!Array.isArray(list)) return;
   for (const [at, value] of list.entries()) {
     const name = isObject(value) && typeof value.name === 'string' ? value.name : null;
@@ -281,8 +281,8 @@ function refusedFaults(tool: Part): Fault[] {
   return [...refused].flatMap(([path, { message, part }]): Fault[] => {
     if (part === 'name' || path === 'inputSchema' || path === 'inputSchema.type') return [];
     const isForAll = !['inputSchema', 'outputSchema', 'execution'].includes(String(part));
-    const who = isForAll ? 'official clients' : 'many clients';
-    const text = `Its ${shownPath(path.split('.'))} is not what MCP has there (${visible(message, 100)}), and ${who} refuse the whole list for it. Mend it or leave it out.`;
+    const clients = isForAll ? 'official clients' : 'many clients';
+    const text = `Its ${shownPath(path.split('.'))} is not what MCP has there (${visible(message, 100)}), and ${clients} refuse the whole list for it. Mend it or leave it out.`;
     return [{ rule: isForAll ? 'refused' : 'refused-by-some', message: text }];
   });
 }
@@ -371,10 +371,10 @@ function charsMaxOf({ parent, name, isMemberName }: FoundText): number {
 
 /** The beginning of a sentence about a text. */
 function subjectOf({ parent, name, isMemberName }: FoundText): string {
-  const shown = shownPath([...parent, name]);
-  if (isMemberName) return `The name ${shown}`;
-  if (parent.length > 0) return `The text at ${shown}`;
-  return shown === 'instructions' ? 'The text' : `Its ${shown}`;
+  const path = shownPath([...parent, name]);
+  if (isMemberName) return `The name ${path}`;
+  if (parent.length > 0) return `The text at ${path}`;
+  return path === 'instructions' ? 'The text' : `Its ${path}`;
 }
 
 function shownPath(path: string[]): string {

@@ -87,8 +87,8 @@ export async function findingsOf(
 ): Promise<ScanFinding[]> {
   const input = { ...facts, requireSchemas: source === 'server' };
   const isUsable = isRescan || (await toolWarnings(input, UNUSABLE)).length < (facts.tools?.length ?? 0);
-  const found = await checkServer(input, isUsable ? BROKEN : ['refused-by-some']);
-  return [...found, ...oversize(snapshot)];
+  const findings = await checkServer(input, isUsable ? BROKEN : ['refused-by-some']);
+  return [...findings, ...oversize(snapshot)];
 }
 
 function oversize(snapshot: ServerSnapshot): ScanFinding[] {

@@ -74,24 +74,24 @@ export async function fetchFirstIcon(
   icons: unknown,
   base: string | null,
 ): Promise<FoundIcon | 'too_large' | 'none' | null> {
-  const named = (Array.isArray(icons) ? icons : []).flatMap((icon: unknown) => {
+  const candidates = (Array.isArray(icons) ? icons : []).flatMap((icon: unknown) => {
     const { src, mimeType, sizes } = (icon ?? {}) as { src?: unknown; mimeType?: unknown; sizes?: unknown };
     if (typeof src !== 'string') return [];
     const isPng = mimeType === 'image/png' || /\.png(?:[?#]|$)|^data:image\/png/i.test(src);
     return [{ src, rank: Number(isPng) * 2 + Number(sizes !== undefined && sizes !== null) }];
   });
-  if (named.length === 0) return 'none';
+  if (candidates.length === 0) return 'none';
   const until = Date.now() + TRIED_MS_MAX;
   const timeLeft = () => until - Date.now();
-  let found: 'too_large' | null = null;
-  for (const { src } of named.sort((a, b) => b.rank - a.rank).slice(0, TRIED_MAX)) {
+  let failure: 'too_large' | null = null;
+  for (const { src } of candidates.sort((a, b) => b.rank - a.rank).slice(0, TRIED_MAX)) {
     const address = /^data:/i.test(src) ? src : parseUrl(src, base ?? undefined)?.href;
     if (address === undefined || timeLeft() <= 1) continue;
     const icon = await fetchIcon(egress, address, Math.min(FETCH_MS_MAX, timeLeft()));
     if (icon !== null && icon !== 'too_large') return icon;
-    found ??= icon;
+    failure ??= icon;
   }
-  return found;
+  return failure;
 }
 
 /** The largest PNG within an ICO, of its first entries that overlap no others; null for other bytes, and for an ICO of bitmaps. */

@@ -48,20 +48,20 @@ export async function scopeOf(
   { find, owns, remoteTypes }: Lookups,
 ): Promise<ServerScope | null> {
   const { namespace, qualifiedName, ownerId } = query;
-  const wanted =
+  const parsedName =
     qualifiedName === undefined ? null : parseQualifiedName(qualifiedName.replace(/^@/, '').replace(/\/$/, ''));
   if (query.smitheryManaged === true) return null;
-  if (wanted && namespace !== undefined && wanted.namespace !== namespace) return null;
-  const named = wanted?.namespace ?? namespace;
-  const found = named === undefined ? null : await find(named);
-  if (named !== undefined && !found) return null;
+  if (parsedName && namespace !== undefined && parsedName.namespace !== namespace) return null;
+  const namespaceName = parsedName?.namespace ?? namespace;
+  const owner = namespaceName === undefined ? null : await find(namespaceName);
+  if (namespaceName !== undefined && !owner) return null;
   // With both filters, both must name the caller.
-  const owners = [ownerId, found?.accountId].filter((id) => id !== undefined);
+  const owners = [ownerId, owner?.accountId].filter((id) => id !== undefined);
   const showsUnlisted = owners.length > 0 && owners.every(owns);
   return {
     query,
-    namespaceId: found?.id ?? null,
-    name: wanted?.name.toLowerCase() ?? null,
+    namespaceId: owner?.id ?? null,
+    name: parsedName?.name.toLowerCase() ?? null,
     showsUnlisted,
     caller,
     remoteTypes,

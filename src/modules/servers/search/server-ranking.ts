@@ -33,8 +33,8 @@ export interface Searched {
 
 /** Splits a search text into words. Without words nothing is found. */
 export function searchedFor(q: string): Searched {
-  const whole = q.trim().replace(/^@/, '').toLowerCase();
-  return { whole, words: (whole.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).slice(0, WORDS_MAX) };
+  const text = q.trim().replace(/^@/, '').toLowerCase();
+  return { whole: text, words: (text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).slice(0, WORDS_MAX) };
 }
 
 /**
@@ -42,15 +42,15 @@ export function searchedFor(q: string): Searched {
  * already
  */
 export function rankingOf(
-  { whole, words }: Searched,
+  { whole: text, words }: Searched,
   mode: 'all words' | 'some words',
   conditions: string,
   values: SqlValues,
   limit: number,
 ): string {
   const quoted = words.map((word) => `'${word}'`);
-  const typed = values.add(whole);
-  const { namespace, name } = parseQualifiedName(whole);
+  const typed = values.add(text);
+  const { namespace, name } = parseQualifiedName(text);
   const inNamespace = `s.namespace_id = (SELECT id FROM namespaces WHERE name = ${values.add(namespace)})`;
   // The search text is the name, the display name or the qualified name of a server.
   const exact = [

@@ -84,8 +84,8 @@ export class ServerSearchService {
       pivot = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
     }
     const ids = await this.serverSearchRepository.findPage(filter, pivot, offset, pageSize);
-    const seen = offset + ids.length;
-    if (ids.length < pageSize && (ids.length > 0 || page === 1)) return { ids, total: seen };
+    const reached = offset + ids.length;
+    if (ids.length < pageSize && (ids.length > 0 || page === 1)) return { ids, total: reached };
     const key = JSON.stringify([filter.conditions, filter.values]);
     let counting = this.totals.get(key);
     if (!counting) {
@@ -94,7 +94,7 @@ export class ServerSearchService {
       counting.catch(() => this.totals.delete(key));
     }
     const total = await counting;
-    return { ids, total: ids.length > 0 ? Math.max(total, seen) : Math.min(total, offset) };
+    return { ids, total: ids.length > 0 ? Math.max(total, reached) : Math.min(total, offset) };
   }
 
   /** A page of the best servers for the words, best first. */
@@ -103,8 +103,8 @@ export class ServerSearchService {
     let hits = await this.serverSearchRepository.search(scope, searched, topK);
     if (hits.length < FEW_HITS) hits = await this.serverSearchRepository.searchSimilar(scope, searched, topK);
     const offset = (page - 1) * pageSize;
-    const shown = hits.slice(offset, offset + pageSize);
-    const scores = new Map(shown.map(({ id, score }) => [id, score]));
-    return { ids: shown.map(({ id }) => id), total: hits.length, scores };
+    const pageHits = hits.slice(offset, offset + pageSize);
+    const scores = new Map(pageHits.map(({ id, score }) => [id, score]));
+    return { ids: pageHits.map(({ id }) => id), total: hits.length, scores };
   }
 }

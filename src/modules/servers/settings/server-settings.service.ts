@@ -135,10 +135,10 @@ export class ServerSettingsService {
       throw new OpenedByOwnersError();
     }
     const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
-    const taken = `The server "${qualifiedName}" exists: choose another targetSlug or delete that one first`;
+    const message = `The server "${qualifiedName}" exists: choose another targetSlug or delete that one first`;
     const { affected } = await this.serverRepository
       .update({ id: server.id, namespaceId: server.namespaceId }, { namespaceId: target.id, name: targetSlug })
-      .catch(onViolation({ unique: () => new ConflictError(taken), foreignKey: () => new NamespaceNotFoundError() }));
+      .catch(onViolation({ unique: () => new ConflictError(message), foreignKey: () => new NamespaceNotFoundError() }));
     if (!affected) throw new ServerNotFoundError();
     this.serversService.announceChange(server);
     return { success: true, namespace, server: targetSlug, qualifiedName };
@@ -158,16 +158,16 @@ export class ServerSettingsService {
   async rename(server: ServerRef, caller: Caller, domainId: string, subdomain: string): Promise<ServerDomainDto> {
     if (domainId !== MANAGED) throw new NotFoundError('Domain not found');
     if (server.slug === subdomain) return this.domain(server.id);
-    const taken = () => new ConflictError(`The subdomain "${subdomain}" is taken: choose another one`);
+    const toConflict = () => new ConflictError(`The subdomain "${subdomain}" is taken: choose another one`);
     // A subdomain is not `acme` and does not begin with `acme--` for a namespace `acme` of another account.
     const parts = subdomain.split('--');
     const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
     const owners = await Promise.all(prefixes.map((namespace) => this.namespacesService.find(namespace)));
     if (owners.some((owner) => owner !== null && !this.accessService.owns(caller, 'administer', owner.accountId)))
-      throw taken();
+      throw toConflict();
     await this.serverRepository
       .update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() })
-      .catch(onViolation({ unique: taken }));
+      .catch(onViolation({ unique: toConflict }));
     this.serversService.announceChange(server);
     this.serversService.announceChange({ id: server.id, slug: subdomain });
     return this.domain(server.id);

@@ -7,9 +7,9 @@ import {
   structuredResult,
   textResult,
   type ToolResult,
-  counted,
+  countUse,
   fallback,
-  marked,
+  markResult,
   simulatorMark,
   type Answerer,
   type SimulatedCall,
@@ -51,15 +51,15 @@ export class FixtureSimulator implements Simulator {
     const bySchema = await this.schema.accepted(call);
     const unmatched = fallback(bySchema, 'No rule of the fixture matches this call.');
     return (uses) => {
-      const found = rules.find(({ rule, key }) => (uses[key] ?? 0) < rule.times);
-      if (!found) return unmatched(uses);
-      const { result, delayMs, times } = found.rule;
-      const sent = marked(result ?? bySchema(uses).result, { [simulatorMark.by]: result ? 'fixture' : 'schema' });
+      const match = rules.find(({ rule, key }) => (uses[key] ?? 0) < rule.times);
+      if (!match) return unmatched(uses);
+      const { result, delayMs, times } = match.rule;
+      const sent = markResult(result ?? bySchema(uses).result, { [simulatorMark.by]: result ? 'fixture' : 'schema' });
       // Only limited rules are counted.
       return {
         result: sent,
         ...(delayMs > 0 && { delayMs }),
-        ...(times < Infinity && { uses: counted(uses, found.key) }),
+        ...(times < Infinity && { uses: countUse(uses, match.key) }),
       };
     };
   }
@@ -88,7 +88,7 @@ const TIMES_MAX = 1_000_000;
  * @throws InvalidInputError with the JSON path of what is wrong
  */
 export function parseFixture(scenario: string): Fixture | null {
-  const value = parsed(scenario);
+  const value = parseScenario(scenario);
   if (!isObject(value) || !Object.hasOwn(value, 'tools')) return null;
   if (!isWithinDepth(value, DEPTH_MAX)) fail('$', `must not be nested deeper than ${DEPTH_MAX} levels`);
   requireMembers(value, ['tools'], '$');
@@ -111,7 +111,7 @@ export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): vo
 }
 
 /** Text that was meant as a fixture and is not JSON is an error: as prose it would silently do nothing. */
-function parsed(scenario: string): unknown {
+function parseScenario(scenario: string): unknown {
   try {
     return parseBounded(scenario);
   } catch (error) {
@@ -123,10 +123,10 @@ function parsed(scenario: string): unknown {
 function readRule(rule: unknown, path: string): FixtureRule {
   if (!isObject(rule)) return fail(path, 'must be an object');
   requireMembers(rule, ['arguments', 'result', 'error', 'delayMs', 'times'], path);
-  const { arguments: wanted = {}, delayMs = 0, times } = rule;
-  if (!isObject(wanted)) fail(`${path}.arguments`, 'must be an object');
+  const { arguments: expected = {}, delayMs = 0, times } = rule;
+  if (!isObject(expected)) fail(`${path}.arguments`, 'must be an object');
   return {
-    arguments: wanted,
+    arguments: expected,
     result: readResult(rule, path),
     delayMs: readCount(delayMs, 0, DELAY_MS_MAX, `${path}.delayMs`),
     times: times === undefined ? Infinity : readCount(times, 1, TIMES_MAX, `${path}.times`),
@@ -185,13 +185,13 @@ function matches(expected: unknown, value: unknown): boolean {
     return (
       Array.isArray(value) &&
       value.length === expected.length &&
-      expected.every((one, at) => matches(one, (value as unknown[])[at]))
+      expected.every((item, at) => matches(item, (value as unknown[])[at]))
     );
   }
   if (!isObject(expected)) return expected === value;
   return (
     isObject(value) &&
-    Object.entries(expected).every(([name, one]) => Object.hasOwn(value, name) && matches(one, value[name]))
+    Object.entries(expected).every(([name, member]) => Object.hasOwn(value, name) && matches(member, value[name]))
   );
 }
 

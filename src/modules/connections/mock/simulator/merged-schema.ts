@@ -8,48 +8,48 @@ const PARTS_MAX = 100;
 export function mergedSchema(schema: unknown, root: unknown, budget = { left: PARTS_MAX }): JsonObject {
   budget.left -= 1;
   if (!isObject(schema) || budget.left < 0) return {};
-  const { $ref, allOf, ...own } = schema;
+  const { $ref, allOf, ...rest } = schema;
   const parts = [
     ...(typeof $ref === 'string' ? [mergedSchema(referenced($ref, root), root, budget)] : []),
     ...(Array.isArray(allOf) ? allOf.map((part: unknown) => mergedSchema(part, root, budget)) : []),
   ];
-  return [own, ...parts].reduce(both, {});
+  return [rest, ...parts].reduce(mergeSchemas, {});
 }
 
 /** The intersection of two schemas, keyword by keyword. */
-function both(one: JsonObject, other: JsonObject): JsonObject {
-  const merged: JsonObject = { ...one };
+function mergeSchemas(base: JsonObject, other: JsonObject): JsonObject {
+  const merged: JsonObject = { ...base };
   for (const [keyword, value] of Object.entries(other)) {
-    merged[keyword] = keyword in one ? together(keyword, one[keyword], value) : value;
+    merged[keyword] = keyword in base ? mergeKeyword(keyword, base[keyword], value) : value;
   }
   return merged;
 }
 
-function together(keyword: string, one: unknown, other: unknown): unknown {
-  if (keyword === 'properties' && isObject(one) && isObject(other)) return properties(one, other);
-  if (keyword === 'required' && Array.isArray(one) && Array.isArray(other))
-    return [...new Set<unknown>([...(one as unknown[]), ...(other as unknown[])])];
-  if (keyword === 'enum' && Array.isArray(one) && Array.isArray(other)) {
-    return one.filter((choice) => other.some((same) => JSON.stringify(same) === JSON.stringify(choice)));
+function mergeKeyword(keyword: string, base: unknown, other: unknown): unknown {
+  if (keyword === 'properties' && isObject(base) && isObject(other)) return properties(base, other);
+  if (keyword === 'required' && Array.isArray(base) && Array.isArray(other))
+    return [...new Set<unknown>([...(base as unknown[]), ...(other as unknown[])])];
+  if (keyword === 'enum' && Array.isArray(base) && Array.isArray(other)) {
+    return base.filter((choice) => other.some((same) => JSON.stringify(same) === JSON.stringify(choice)));
   }
   if (keyword === 'type') {
-    const [first, second] = [one, other].map((value) => (Array.isArray(value) ? (value as unknown[]) : [value]));
+    const [first, second] = [base, other].map((value) => (Array.isArray(value) ? (value as unknown[]) : [value]));
     const shared = (first ?? []).filter(
       (type) => second?.includes(type) || (type === 'integer' && second?.includes('number')),
     );
     return shared.length === 0 && second?.includes('integer') && first?.includes('number') ? 'integer' : shared;
   }
-  if (keyword === 'additionalProperties') return one === false || other === false ? false : other;
-  if (typeof one === 'number' && typeof other === 'number') {
-    return /^(max|exclusiveMax)/.test(keyword) ? Math.min(one, other) : Math.max(one, other);
+  if (keyword === 'additionalProperties') return base === false || other === false ? false : other;
+  if (typeof base === 'number' && typeof other === 'number') {
+    return /^(max|exclusiveMax)/.test(keyword) ? Math.min(base, other) : Math.max(base, other);
   }
-  return one;
+  return base;
 }
 
-function properties(one: JsonObject, other: JsonObject): JsonObject {
-  const merged: JsonObject = { ...one };
+function properties(base: JsonObject, other: JsonObject): JsonObject {
+  const merged: JsonObject = { ...base };
   for (const [name, schema] of Object.entries(other)) {
-    merged[name] = name in one ? { allOf: [one[name], schema] } : schema;
+    merged[name] = name in base ? { allOf: [base[name], schema] } : schema;
   }
   return merged;
 }

@@ -3,7 +3,7 @@ import type { SchemaSimulator, ToolModel } from './schema-simulator.js';
 import {
   errorResult,
   fallback,
-  marked,
+  markResult,
   simulatorMark,
   structuredResult,
   textResult,
@@ -84,8 +84,8 @@ export class ModelClient {
   private async post(body: string, signal: AbortSignal): Promise<unknown> {
     const { url, headers } = this.dialect;
     try {
-      const own = { 'content-type': 'application/json', accept: 'application/json', ...headers };
-      const answer = await this.egress.request(this.egress.check(url), { method: 'POST', headers: own, body, signal });
+      const sent = { 'content-type': 'application/json', accept: 'application/json', ...headers };
+      const answer = await this.egress.request(this.egress.check(url), { method: 'POST', headers: sent, body, signal });
       if (answer.statusCode !== 200) {
         discard(answer.body);
         throw new ModelFailure(`The language model answered with status ${answer.statusCode}.`);
@@ -124,7 +124,7 @@ export class ModelSimulator implements Simulator {
     const refusal = await this.schema.refusal(call);
     if (refusal) return refusal;
     try {
-      const result = marked(await this.answer(call), { [simulatorMark.by]: 'model' });
+      const result = markResult(await this.answerCall(call), { [simulatorMark.by]: 'model' });
       return () => ({ result });
     } catch (error) {
       if (!(error instanceof ModelFailure)) throw error;
@@ -132,7 +132,7 @@ export class ModelSimulator implements Simulator {
     }
   }
 
-  private async answer(call: SimulatedCall): Promise<ToolResult> {
+  private async answerCall(call: SimulatedCall): Promise<ToolResult> {
     const tool = this.schema.tool(call.tool);
     const { timeoutMs, client, spend } = this.options;
     const ms = Math.min(timeoutMs, call.timeoutMs - RESERVE_MS);
@@ -157,7 +157,7 @@ export class ModelSimulator implements Simulator {
     if (schema.length > PART_CHARS_MAX) throw new ModelFailure('The output schema is too long for the language model.');
     const described = JSON.stringify({ name, description, inputSchema }).slice(0, PART_CHARS_MAX);
     const history = recent.map(({ tool: past, arguments: sent, answer }) => {
-      return `${past} ${short(sent)}\n  -> ${short(answer)}`;
+      return `${past} ${shorten(sent)}\n  -> ${shorten(answer)}`;
     });
     return [
       `Scenario: ${this.options.scenario ?? 'none'}`,
@@ -183,7 +183,7 @@ export class ModelSimulator implements Simulator {
   }
 }
 
-function short(text: string | null): string {
+function shorten(text: string | null): string {
   return text === null ? '(long)' : text.slice(0, HISTORY_CHARS_MAX);
 }
 
@@ -209,8 +209,8 @@ function anthropic(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
       }),
     text: (answer) => {
       const blocks = isObject(answer) && Array.isArray(answer.content) ? (answer.content as unknown[]) : [];
-      const texts = blocks.flatMap((block) => (isObject(block) && typeof block.text === 'string' ? [block.text] : []));
-      return texts.length === 0 ? null : texts.join('');
+      const parts = blocks.flatMap((block) => (isObject(block) && typeof block.text === 'string' ? [block.text] : []));
+      return parts.length === 0 ? null : parts.join('');
     },
   };
 }
@@ -240,7 +240,7 @@ function openAi(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
 /** The URL with its last path segments, which are added when missing. */
 function ending(url: URL, end: RegExp, added: string): URL {
   if (end.test(url.pathname)) return url;
-  const whole = new URL(url);
-  whole.pathname = url.pathname.replace(/\/$/, '') + added;
-  return whole;
+  const fullUrl = new URL(url);
+  fullUrl.pathname = url.pathname.replace(/\/$/, '') + added;
+  return fullUrl;
 }

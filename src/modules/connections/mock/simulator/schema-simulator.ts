@@ -50,10 +50,10 @@ export class SchemaSimulator implements Simulator {
   /** The answer to arguments that the input schema forbids, as SDK servers write it; null for allowed ones. */
   async refusal({ tool, arguments: args }: ToolCall): Promise<Answerer | null> {
     const { inputSchema } = this.tool(tool);
-    const refused = (why: string) => always(errorResult(`MCP error -32602: Input validation error: ${why}`));
+    const refuse = (reason: string) => toAnswerer(errorResult(`MCP error -32602: Input validation error: ${reason}`));
     const fault = await this.check(inputSchema, args);
-    if (fault === TOO_SLOW) return refused(`The arguments for tool ${tool} ${TOO_SLOW}`);
-    return fault ? refused(`Invalid arguments for tool ${tool}: ${fault}`) : null;
+    if (fault === TOO_SLOW) return refuse(`The arguments for tool ${tool} ${TOO_SLOW}`);
+    return fault ? refuse(`Invalid arguments for tool ${tool}: ${fault}`) : null;
   }
 
   /** The fault of a structured result; null for an allowed one. */
@@ -69,7 +69,7 @@ export class SchemaSimulator implements Simulator {
   }
 
   private modelOf(name: string): ToolModel {
-    const tool = this.server.tools?.find((one) => one.name === name);
+    const tool = this.server.tools?.find((candidate) => candidate.name === name);
     if (!tool) throw new Error(`The simulated server has no tool ${name}`);
     const inferred = this.server.inferred?.[name];
     // Structured results are objects.
@@ -88,12 +88,12 @@ export class SchemaSimulator implements Simulator {
    */
   async accepted({ tool: name, arguments: args }: ToolCall): Promise<Answerer> {
     const { outputSchema } = this.tool(name);
-    if (outputSchema === null) return always(textResult(textOf(name, args)));
+    if (outputSchema === null) return toAnswerer(textResult(textOf(name, args)));
     const input = { schema: outputSchema, known: args };
-    const made = await orWhenEnded(tenantThread.run<typeof valueJob>(this.namespaceId, VALUE, input), null);
-    if (made) return always(structuredResult(made.value));
-    const why = 'the simulator cannot create a value of its output schema.';
-    return always(errorResult(`The simulated tool ${name} has no result: ${why}`));
+    const sample = await orWhenEnded(tenantThread.run<typeof valueJob>(this.namespaceId, VALUE, input), null);
+    if (sample) return toAnswerer(structuredResult(sample.value));
+    const reason = 'the simulator cannot create a value of its output schema.';
+    return toAnswerer(errorResult(`The simulated tool ${name} has no result: ${reason}`));
   }
 
   /** The fault of a value; undefined when the schema cannot be used. */
@@ -110,7 +110,7 @@ function orWhenEnded<T, Other>(work: Promise<T>, other: Other): Promise<T | Othe
   });
 }
 
-function always(result: ToolResult): Answerer {
+function toAnswerer(result: ToolResult): Answerer {
   return () => ({ result });
 }
 
@@ -120,6 +120,6 @@ function textOf(tool: string, args: JsonObject): string {
   if (only === undefined) return `${tool}: done.`;
   const isEcho = /echo|say|print/i.test(tool) && /^(message|text|input|value)$/.test(plainName(only[0]));
   if (isEcho && entries.length === 1) return String(only[1]);
-  const texts = entries.map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  return `${tool} (${texts.join(', ')})`;
+  const pairs = entries.map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  return `${tool} (${pairs.join(', ')})`;
 }

@@ -22,9 +22,9 @@ const VALUES_MAX = 20_000;
 /** A schema that no value satisfies, or that needs a value larger than an answer may be. */
 export class UnsatisfiableError extends Error {}
 
-/** A value for a schema, which may break it. @param known values such as a call's arguments @throws UnsatisfiableError */
-export function valueFor(schema: unknown, known?: unknown): unknown {
-  return new ValueMaker(schema).value(schema, [], known, 0);
+/** A value for a schema, which may break it. @param hint values such as a call's arguments @throws UnsatisfiableError */
+export function valueFor(schema: unknown, hint?: unknown): unknown {
+  return new ValueMaker(schema).value(schema, [], hint, 0);
 }
 
 /**
@@ -32,10 +32,10 @@ export function valueFor(schema: unknown, known?: unknown): unknown {
  *
  * @throws UnsatisfiableError when none is found
  */
-export function satisfyingValue(schema: unknown, check: SchemaCheck | null, wanted: unknown): unknown {
-  for (const known of wanted === undefined ? [undefined] : [wanted, undefined]) {
+export function satisfyingValue(schema: unknown, check: SchemaCheck | null, preferred: unknown): unknown {
+  for (const hint of preferred === undefined ? [undefined] : [preferred, undefined]) {
     try {
-      const value = valueFor(schema, known);
+      const value = valueFor(schema, hint);
       if (check === null || check(value) === null) return value;
     } catch (error) {
       if (!(error instanceof UnsatisfiableError)) throw error;
@@ -45,30 +45,30 @@ export function satisfyingValue(schema: unknown, check: SchemaCheck | null, want
 }
 
 class ValueMaker {
-  private made = 0;
+  private valueCount = 0;
 
   constructor(private readonly root: unknown) {}
 
   /** @param place number of the item in its list, which makes values differ @throws UnsatisfiableError */
-  value(declared: unknown, path: string[], known: unknown, place: number): unknown {
-    this.made += 1;
-    if (declared === false || path.length > DEPTH_MAX || this.made > VALUES_MAX) throw new UnsatisfiableError();
-    const schema = this.variant(mergedSchema(declared, this.root), path, known);
+  value(declared: unknown, path: string[], hint: unknown, place: number): unknown {
+    this.valueCount += 1;
+    if (declared === false || path.length > DEPTH_MAX || this.valueCount > VALUES_MAX) throw new UnsatisfiableError();
+    const schema = this.variant(mergedSchema(declared, this.root), path, hint);
     if ('const' in schema) return schema.const;
     const { examples, default: usual } = schema;
     const example = Array.isArray(examples) && examples.length > 0 ? (examples[0] as unknown) : usual;
     if (Array.isArray(schema.enum)) {
       const choices = schema.enum as unknown[];
       if (choices.length === 0) throw new UnsatisfiableError();
-      const preferred = known ?? (place === 0 ? example : undefined);
+      const preferred = hint ?? (place === 0 ? example : undefined);
       const same = choices.find((choice) => preferred !== undefined && plainText(choice) === plainText(preferred));
       return same === undefined ? choices[place % choices.length] : same;
     }
-    const type = typeOf(schema, known);
-    if (type === 'object') return this.object(schema, path, known, place);
-    if (type === 'array') return this.array(schema, path, known);
-    const given = [known, place === 0 ? example : undefined];
-    const allowed = given.find((value) => value !== undefined && schemaCheck({ ...schema, type })?.(value) === null);
+    const type = typeOf(schema, hint);
+    if (type === 'object') return this.object(schema, path, hint, place);
+    if (type === 'array') return this.array(schema, path, hint);
+    const samples = [hint, place === 0 ? example : undefined];
+    const allowed = samples.find((value) => value !== undefined && schemaCheck({ ...schema, type })?.(value) === null);
     if (allowed !== undefined) return allowed;
     if (type === 'null') return null;
     if (type === 'boolean') return place % 2 === 1;
@@ -77,21 +77,21 @@ class ValueMaker {
   }
 
   /** The alternative that has the type of the known value, else the first one that is not null, or not nested deeper. */
-  private variant(schema: JsonObject, path: string[], known: unknown): JsonObject {
+  private variant(schema: JsonObject, path: string[], hint: unknown): JsonObject {
     const variants = variantsOf(schema, this.root);
     const suits = (variant: JsonObject) =>
-      known !== undefined &&
-      typesOf(variant).includes(jsonType(known)) &&
-      (!isObject(known) || !Array.isArray(variant.required) || variant.required.every((name) => String(name) in known));
+      hint !== undefined &&
+      typesOf(variant).includes(jsonType(hint)) &&
+      (!isObject(hint) || !Array.isArray(variant.required) || variant.required.every((name) => String(name) in hint));
     const isWanted = ({ type }: JsonObject) =>
       path.length > GENEROUS_DEPTH ? type !== 'object' && type !== 'array' : type !== 'null';
     return variants.find(suits) ?? variants.find(isWanted) ?? variants[0] ?? schema;
   }
 
-  private object(schema: JsonObject, path: string[], known: unknown, place: number): JsonObject {
+  private object(schema: JsonObject, path: string[], hint: unknown, place: number): JsonObject {
     const properties = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : [];
-    const source = isObject(known) ? known : {};
+    const source = isObject(hint) ? hint : {};
     const byPlainName = new Map(Object.keys(source).map((name) => [plainName(name), name]));
     const other = isObject(schema.patternProperties) ? Object.values(schema.patternProperties)[0] : undefined;
     const ofOthers = isObject(schema.additionalProperties) ? schema.additionalProperties : (other ?? true);
@@ -123,15 +123,15 @@ class ValueMaker {
     return value;
   }
 
-  private array(schema: JsonObject, path: string[], known: unknown): unknown[] {
+  private array(schema: JsonObject, path: string[], hint: unknown): unknown[] {
     const prefix = [schema.prefixItems, schema.items].find((items): items is unknown[] => Array.isArray(items)) ?? [];
     const rest = Array.isArray(schema.items) ? (schema.additionalItems ?? true) : (schema.items ?? true);
-    const source: unknown[] = Array.isArray(known) ? known : [];
+    const source: unknown[] = Array.isArray(hint) ? hint : [];
     const usual = path.length < GENEROUS_DEPTH ? Math.max(prefix.length, 1) : 0;
     const min = countOf(schema.minItems) ?? 0;
     const max = rest === false ? prefix.length : (countOf(schema.maxItems) ?? Infinity);
     if (min > VALUES_MAX || min > max) throw new UnsatisfiableError();
-    const length = Math.min(Math.max(Array.isArray(known) ? source.length : usual, min), max);
+    const length = Math.min(Math.max(Array.isArray(hint) ? source.length : usual, min), max);
     return Array.from({ length }, (_none, at) => {
       const place = schema.uniqueItems === true ? at : 0;
       return this.value(prefix[at] ?? rest, [...path, String(at)], source[at], place);
@@ -162,11 +162,11 @@ function typesOf(schema: JsonObject): string[] {
 }
 
 /** The type to make: that of the known value if allowed, else the first one that is not null. */
-function typeOf(schema: JsonObject, known: unknown): string {
+function typeOf(schema: JsonObject, hint: unknown): string {
   const types = typesOf(schema).filter((type) => type !== undefined);
   // Where a number is allowed, the bounds need not contain a whole one.
-  const isNumber = typeof known === 'number' && types.includes('number');
-  const ofKnown = known === undefined ? undefined : isNumber ? 'number' : jsonType(known);
+  const isNumber = typeof hint === 'number' && types.includes('number');
+  const ofKnown = hint === undefined ? undefined : isNumber ? 'number' : jsonType(hint);
   if (ofKnown !== undefined && (types.length === 0 || types.includes(ofKnown))) return ofKnown;
   return types.find((type) => type !== 'null') ?? types[0] ?? 'string';
 }
@@ -185,7 +185,7 @@ function countOf(value: unknown): number | null {
 
 /** The allowed number nearest to 0, and `place` steps further. Draft-04 wrote exclusive bounds as booleans. */
 function numberFor(schema: JsonObject, type: string, place: number): number {
-  const bound = (value: unknown, none: number) => (typeof value === 'number' ? value : none);
+  const bound = (value: unknown, fallback: number) => (typeof value === 'number' ? value : fallback);
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
   const low = Math.max(bound(minimum, -Infinity), bound(exclusiveMinimum, -Infinity));
   const high = Math.min(bound(maximum, Infinity), bound(exclusiveMaximum, Infinity));

@@ -63,7 +63,7 @@ export class SimulatedChannel implements Channel {
   }
 
   async request(call: McpCall): Promise<McpReply> {
-    const work = this.answer(call).then(
+    const work = this.answerCall(call).then(
       (result): ClientAnswer => ({ result: JSON.stringify(result) }),
       (error: unknown) => {
         if (error instanceof RefusedError) return { error: error.rpc };
@@ -85,7 +85,7 @@ export class SimulatedChannel implements Channel {
 
   async close(): Promise<void> {}
 
-  private async answer(call: McpCall): Promise<object> {
+  private async answerCall(call: McpCall): Promise<object> {
     const simulated = await this.load();
     const { server } = simulated;
     const sent: unknown = call.params === undefined ? {} : JSON.parse(call.params);
@@ -95,13 +95,13 @@ export class SimulatedChannel implements Channel {
       case 'logging/setLevel':
         return {};
       case 'tools/list':
-        return { tools: required(server.tools, call.method) };
+        return { tools: requireList(server.tools, call.method) };
       case 'resources/list':
-        return { resources: server.resources ?? required(server.resourceTemplates && [], call.method) };
+        return { resources: server.resources ?? requireList(server.resourceTemplates && [], call.method) };
       case 'resources/templates/list':
-        return { resourceTemplates: server.resourceTemplates ?? required(server.resources && [], call.method) };
+        return { resourceTemplates: server.resourceTemplates ?? requireList(server.resources && [], call.method) };
       case 'prompts/list':
-        return { prompts: required(server.prompts, call.method) };
+        return { prompts: requireList(server.prompts, call.method) };
       case 'resources/read':
         return resourceResult(server, params) ?? refuse(`Resource ${String(params.uri)} not found`);
       case 'prompts/get': {
@@ -133,7 +133,7 @@ const TIMEOUT_MESSAGE = 'The simulated server did not answer in time.';
 
 async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonObject): Promise<ToolResult> {
   const { server, simulator, history } = simulated;
-  const left = deadlineIn(call.timeoutMs);
+  const msLeft = deadlineIn(call.timeoutMs);
   const tool = String(params.name);
   if (!server.tools?.some(({ name }) => name === tool)) return refuse(`Tool ${tool} not found`);
   const args = params.arguments ?? {};
@@ -142,7 +142,7 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   if (!isWithinDepth(args, DEPTH_MAX)) return refuse(`arguments must not be nested deeper than ${DEPTH_MAX} levels`);
   const toolCall = { tool, arguments: args };
   const recent = (limit: number) => history.recent(limit);
-  const answerer = await simulator.prepare({ ...toolCall, recent, timeoutMs: left() });
+  const answerer = await simulator.prepare({ ...toolCall, recent, timeoutMs: msLeft() });
   // A cancelled call is not recorded.
   if (call.cancellation?.isCancelled) return refuse('The call was cancelled');
   const { result, delayMs } = await history.append(toolCall, answerer);
@@ -152,7 +152,7 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
 }
 
 /** The list, unless the server offers none of its kind. */
-function required<T>(list: T | null, method: string): T {
+function requireList<T>(list: T | null, method: string): T {
   if (list === null) throw unknownMethod(method);
   return list;
 }
@@ -168,18 +168,18 @@ function refuse(message: string): never {
 /** The result of `resources/read`: sample content of the media type, equal each time. Null for an unknown resource. */
 function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }: JsonObject): object | null {
   if (typeof uri !== 'string') return null;
-  const found =
-    resources?.find((one) => one.uri === uri) ??
+  const resource =
+    resources?.find((candidate) => candidate.uri === uri) ??
     resourceTemplates?.find(({ uriTemplate }) => typeof uriTemplate === 'string' && isFrom(uriTemplate, uri));
-  if (!found) return null;
-  const mimeType = typeof found.mimeType === 'string' ? found.mimeType : 'text/plain';
-  const text = `${String(found.name)}: simulated.`;
-  const own = { uri, mimeType };
-  if (/json/.test(mimeType)) return { contents: [{ ...own, text: JSON.stringify({ uri, simulated: true }) }] };
+  if (!resource) return null;
+  const mimeType = typeof resource.mimeType === 'string' ? resource.mimeType : 'text/plain';
+  const text = `${String(resource.name)}: simulated.`;
+  const head = { uri, mimeType };
+  if (/json/.test(mimeType)) return { contents: [{ ...head, text: JSON.stringify({ uri, simulated: true }) }] };
   if (/^(image|audio|video)\/|octet-stream|pdf|zip/.test(mimeType)) {
-    return { contents: [{ ...own, blob: Buffer.from(text).toString('base64') }] };
+    return { contents: [{ ...head, blob: Buffer.from(text).toString('base64') }] };
   }
-  return { contents: [{ ...own, text }] };
+  return { contents: [{ ...head, text }] };
 }
 
 /** True when a URI may come from a template (RFC 6570); each expression matches any text. Linear in both. */
@@ -189,9 +189,9 @@ function isFrom(template: string, uri: string): boolean {
   let at = first.length;
   for (const [place, literal] of rest.entries()) {
     const isLast = place === rest.length - 1;
-    const found = isLast && literal !== '' ? uri.lastIndexOf(literal) : uri.indexOf(literal, at);
-    if (found < at || (isLast && literal !== '' && found + literal.length !== uri.length)) return false;
-    at = isLast && literal === '' ? uri.length : found + literal.length;
+    const index = isLast && literal !== '' ? uri.lastIndexOf(literal) : uri.indexOf(literal, at);
+    if (index < at || (isLast && literal !== '' && index + literal.length !== uri.length)) return false;
+    at = isLast && literal === '' ? uri.length : index + literal.length;
   }
   return at === uri.length;
 }

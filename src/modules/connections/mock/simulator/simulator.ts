@@ -90,7 +90,7 @@ export const simulatorMark = {
 } as const;
 
 /** The result with more members in its `_meta`. */
-export function marked(result: ToolResult, mark: JsonObject): ToolResult {
+export function markResult(result: ToolResult, mark: JsonObject): ToolResult {
   return { ...result, _meta: { ...result._meta, ...mark } };
 }
 
@@ -99,12 +99,12 @@ export function fallback(answerer: Answerer, reason: string): Answerer {
   const mark = { [simulatorMark.by]: 'schema', [simulatorMark.reason]: reason };
   return (uses) => {
     const answer = answerer(uses);
-    return { ...answer, result: marked(answer.result, mark) };
+    return { ...answer, result: markResult(answer.result, mark) };
   };
 }
 
 /** The counts with one more use of `key`. */
-export function counted(uses: UseCounts, key: string): UseCounts {
+export function countUse(uses: UseCounts, key: string): UseCounts {
   return { ...uses, [key]: (uses[key] ?? 0) + 1 };
 }
 
