@@ -49,7 +49,7 @@ function nothingHere(): PlainPageError {
   );
 }
 
-/** What a client asks for, read anew for each request of a browser. */
+/** What a client asks for, read again for each request of a browser. */
 type Asked = Awaited<ReturnType<ConsentController['readPending']>>;
 
 /** Shows what a client asks for, and takes the decision. */

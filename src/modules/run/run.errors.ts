@@ -56,8 +56,9 @@ export class ServerGoneError extends UpstreamFailure {
   readonly outcomeUnknown = false;
 
   constructor(name: string) {
+    // As the trigger of the table `servers` writes it.
     super(
-      `The server ${name} was deleted. One that is registered again under this name is another server: connect to it.`,
+      `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
     );
   }
 }

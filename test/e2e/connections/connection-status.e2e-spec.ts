@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import { beforeAll, describe, expect } from '@jest/globals';
+import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import {
@@ -230,6 +231,8 @@ describe('a server that works', () => {
       };
       const put = async (path: string, given: object) =>
         (await app.as(owner).put(path, given).expect(200)).body as object;
+      // The outcome of the call is written after its response.
+      await app.get(StatusRecorder).settle();
       const before = await row();
       const reordered = { ...whole, headers: { 'x-key': 'k' }, metadata: { at: { a: [2], b: 1 }, user: 'u1' } };
       for (const given of [{}, whole, reordered, { mcpUrl: body.mcpUrl }]) expect(await put(path, given)).toEqual(body);

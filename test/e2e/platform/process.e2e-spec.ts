@@ -283,8 +283,6 @@ describe('a start that cannot succeed', () => {
       EGRESS_ALLOW: '10.0.0.7/8',
       BOOTSTRAP_API_KEY: 'slipway_canary-key',
       UPSTREAM_CONNECT_TIMEOUT_MS: '60000',
-      STALE_READ_MS: '0',
-      RELEASE_KEEP: '5',
     };
     const lines = await reasons(settings);
     expect(lines).toEqual([
@@ -293,7 +291,6 @@ describe('a start that cannot succeed', () => {
       'BOOTSTRAP_API_KEY must be "slipway_" and 32 random bytes in base64url (43 characters).',
       'UPSTREAM_CONNECT_TIMEOUT_MS must be a whole number from 100 to 54000.',
       'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal.',
-      'RELEASE_KEEP, STALE_READ_MS must be removed: the service uses fixed values instead.',
       'ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.',
       expect.stringMatching(/^EGRESS_ALLOW: "10\.0\.0\.7\/8" has bits set after the prefix; .*\.$/),
     ]);
