@@ -90,13 +90,13 @@ export function serveDocs(
     isOwnHost(request, env) ? sessions.current(request).catch(() => null) : null;
   const isServed = (path: string) => path in DOCUMENTS || files.some((file) => path === `/${file.path}`);
   for (const { path, isGuide } of files) {
-    let kept: Guide | undefined;
+    let rendered: Guide | undefined;
     express.get(`/${path}`, async (request, response) => {
       const file = join(PACKAGE_FOLDER, path);
       if (path.endsWith('.png')) return response.sendFile(file);
       response.vary('Accept');
       if (!wantsPage(request)) return response.type('text/plain').sendFile(file);
-      const { title, body } = (kept ??= renderGuide(readFileSync(file, 'utf8'), `/${path}`, isServed));
+      const { title, body } = (rendered ??= renderGuide(readFileSync(file, 'utf8'), `/${path}`, isServed));
       const root = isGuide ? '../' : './';
       const at = guides.findIndex((guide) => guide.path === path);
       const beside = isGuide ? [guides[at - 1], guides[at + 1]] : [];
@@ -215,8 +215,8 @@ function keepKeyForTab(): void {
     sessionStorage: { getItem: (name: string) => string | null; setItem: (name: string, value: string) => void };
   };
   const { ui, sessionStorage } = page;
-  const kept = sessionStorage.getItem('slipway-authorized');
-  if (kept !== null) ui.authActions.authorize(JSON.parse(kept) as object);
+  const storedAuth = sessionStorage.getItem('slipway-authorized');
+  if (storedAuth !== null) ui.authActions.authorize(JSON.parse(storedAuth) as object);
   ui.getStore().subscribe(() => {
     sessionStorage.setItem('slipway-authorized', JSON.stringify(ui.authSelectors.authorized().toJS()));
   });

@@ -122,10 +122,10 @@ async function prepareDatabase(
     if (!(await pendingMigrations(url, external))) return;
     throw new SchemaVersionError('The database is older than this version: run `npm run migrate` first.');
   }
-  const once = async (source: DataSource) => {
+  const prepare = async (source: DataSource) => {
     await migrateQueue(url);
     const key = await new ApiKeysRepository(source).ensureOperator(bootstrapApiKey);
     if (key !== null) onFirstKey(key);
   };
-  await migrate(url, once, external);
+  await migrate(url, prepare, external);
 }

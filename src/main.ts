@@ -51,7 +51,7 @@ async function requireFreePort({ host, port }: Env): Promise<FreePort> {
  * Says where the service is and, at the first start, its key: past the log, which would blank the key. Where only this machine
  * reaches the pages, a link by which the operator signs in stands beside the key.
  */
-async function greet(env: Env, firstKey: string | null): Promise<void> {
+async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
   const hasLink = firstKey !== null && env.isLocalOnly && env.roles.includes('api');
   const signInUrl = hasLink ? await operatorLink(env) : undefined;
   if (env.logFormat === 'json') {
@@ -75,14 +75,14 @@ async function greet(env: Env, firstKey: string | null): Promise<void> {
 
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its port. */
 async function start(): Promise<void> {
-  const asked = loadEnv(undefined, egressChecks);
+  const base = loadEnv(undefined, egressChecks);
   const worker = workerPlace(process.argv);
-  const isSupervisor = worker === null && asked.workers > 1;
-  const given = worker && worker.number > 1 ? asked.with({ worker, roles: ['api'] }) : asked.with({ worker });
-  if (worker) useWorkers(given.workers);
+  const isSupervisor = worker === null && base.workers > 1;
+  const ownEnv = worker && worker.number > 1 ? base.with({ worker, roles: ['api'] }) : base.with({ worker });
+  if (worker) useWorkers(ownEnv.workers);
   const orders = worker && new Orders();
   const tuning = tuningOf(process.argv);
-  const pino = createPino(given);
+  const pino = createPino(ownEnv);
   if (process.argv.includes('--tuning')) pino.warn('started with --tuning, which is for tests: remove it');
   const logger = new PinoLoggerService(pino);
   // A bug that nothing caught must be seen, in the log's form and without credentials, before the process ends.
@@ -97,8 +97,8 @@ async function start(): Promise<void> {
   // The supervisor of a worker looked at these.
   const { port, release } = worker
     ? { port: worker.port, release: () => Promise.resolve() }
-    : await requireFreePort(given);
-  const settings = given.with({ port });
+    : await requireFreePort(ownEnv);
+  const settings = ownEnv.with({ port });
   if (!worker) for (const warning of await requireSurroundings(settings)) pino.warn(warning);
   // Before the hooks that external modules are resolved by, which every later import passes through.
   if (settings.modules) await import('./app.setup.js');
@@ -125,7 +125,7 @@ async function start(): Promise<void> {
       if (!process.stdout.isTTY) process.on('SIGHUP', () => supervisor.reload());
       await release();
       if (await supervisor.start()) {
-        await greet(env, firstKey);
+        await printWelcome(env, firstKey);
         collectWhenIdle();
       } else if (!supervisor.isStopping) {
         // The worker that did not start has said why.
@@ -173,7 +173,7 @@ async function start(): Promise<void> {
     if (fault !== null) pino.warn(fault);
     pino.info(`new servers are ${env.defaultVisibility} unless their creator says otherwise (DEFAULT_VISIBILITY)`);
     if (worker) process.send?.('ready');
-    else await greet(env, firstKey);
+    else await printWelcome(env, firstKey);
     collectWhenIdle();
   } catch (error) {
     await stop();

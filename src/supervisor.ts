@@ -84,10 +84,10 @@ export class Supervisor {
    * @returns false when the first one did not start, or the service is to stop
    */
   async start(): Promise<boolean> {
-    const [first, ...others] = this.slots;
+    const [first, ...rest] = this.slots;
     if (!(await this.begin(first)) || this.isStopping) return false;
     const beginOrRepeat = async (slot: Slot) => (await this.begin(slot)) || void this.restart(slot, 1);
-    await Promise.all(others.map(beginOrRepeat));
+    await Promise.all(rest.map(beginOrRepeat));
     return true;
   }
 
@@ -145,7 +145,7 @@ export class Supervisor {
     worker.on('error', () => undefined);
     // A connection is handed over when the worker confirms it. Of one that was killed before, Node would keep it open.
     let handed: { close?(): void } | undefined;
-    const send = worker.process.send.bind(worker.process) as (...given: unknown[]) => boolean;
+    const send = worker.process.send.bind(worker.process) as (...args: unknown[]) => boolean;
     worker.process.send = (message: unknown, handle?: unknown, ...rest: unknown[]) => {
       if (handle) handed = handle;
       return send(message, handle, ...rest);

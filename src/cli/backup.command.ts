@@ -31,7 +31,7 @@ export async function run(args: string[]): Promise<number> {
   const [folder] = positionals;
   if (folder === undefined || positionals.length > 1) throw new UsageError('name one folder, which it makes');
   const backup = await NewBackup.make(folder);
-  const made = withDatabase({ migrate: 'off' }, async ({ env }) => {
+  const completion = withDatabase({ migrate: 'off' }, async ({ env }) => {
     const { dataDir, databaseUrl, encryptionKeys } = env;
     const snapshot = await DatabaseSnapshot.open(databaseUrl ?? '');
     try {
@@ -66,7 +66,7 @@ export async function run(args: string[]): Promise<number> {
       await snapshot.close();
     }
   });
-  return made.catch(async (error: unknown) => {
+  return completion.catch(async (error: unknown) => {
     await backup.empty();
     if (!isStorageFull(error) && !(error instanceof StorageFullError)) throw error;
     throw new Error(

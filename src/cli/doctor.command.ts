@@ -81,8 +81,8 @@ async function check<T>(
 /** Prints what the start would say of these parts. @returns false when it would not go on */
 async function surroundings(env: Env, parts: Part[]): Promise<boolean> {
   const before = failures;
-  for (const { part, found, faults } of await examine(env, parts)) {
-    if (faults.length === 0) line('ok', part, found);
+  for (const { part, found: summary, faults } of await examine(env, parts)) {
+    if (faults.length === 0) line('ok', part, summary);
     for (const { text, isFatal } of faults) line(isFatal ? 'failed' : 'warning', part, text);
     failures += faults.filter(({ isFatal }) => isFatal).length;
   }
@@ -184,8 +184,8 @@ async function checkService(env: Env): Promise<void> {
   await checkLogin(env, await withSnapshot(env, runningBaseUrl));
   const workers = await withSnapshot(env, runningWorkers);
   if (workers.length > 0) {
-    const named = workers.map(({ machine, numbers }) => `${numbers.join(', ')} on ${machine}`);
-    await check('workers', () => named.join('; '));
+    const machines = workers.map(({ machine, numbers }) => `${numbers.join(', ')} on ${machine}`);
+    await check('workers', () => machines.join('; '));
   }
   await check('API keys', () => withSnapshot(env, apiKeysOf));
   await check('secrets', () => withSnapshot(env, secretsOf));
@@ -208,10 +208,10 @@ async function checkService(env: Env): Promise<void> {
 /** @throws Warning that names keys which never expire, or were not used for 90 days */
 async function apiKeysOf(snapshot: DatabaseSnapshot): Promise<string> {
   const { lasting, unused } = await keyFaults(snapshot);
-  const named = (keys: string[]) => keys.slice(0, KEYS_NAMED).join(', ') + (keys.length > KEYS_NAMED ? ', …' : '');
+  const listKeys = (keys: string[]) => keys.slice(0, KEYS_NAMED).join(', ') + (keys.length > KEYS_NAMED ? ', …' : '');
   const faults = [
-    ...(lasting.length > 0 ? [`${lasting.length} never expire: ${named(lasting)}.`] : []),
-    ...(unused.length > 0 ? [`${unused.length} were not used for 90 days: ${named(unused)}. Revoke them.`] : []),
+    ...(lasting.length > 0 ? [`${lasting.length} never expire: ${listKeys(lasting)}.`] : []),
+    ...(unused.length > 0 ? [`${unused.length} were not used for 90 days: ${listKeys(unused)}. Revoke them.`] : []),
   ];
   if (faults.length > 0) throw new Warning(faults.join('\n'));
   return 'each expires and is used';

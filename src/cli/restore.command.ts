@@ -20,8 +20,8 @@ import { keysFromFile, Vault } from '../platform/vault/vault.js';
  *
  * @throws Error when the backup is damaged or newer, a key is missing, or the database or the data folder has content
  */
-export async function run([folder, ...others]: string[]): Promise<number> {
-  if (folder === undefined || others.length > 0) throw new UsageError('name the folder of a backup');
+export async function run([folder, ...extraArgs]: string[]): Promise<number> {
+  if (folder === undefined || extraArgs.length > 0) throw new UsageError('name the folder of a backup');
   const settings = loadEnv();
   const { dataDir } = settings;
   const backup = await Backup.open(folder);

@@ -530,10 +530,10 @@ export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: 
   const faults: string[] = [];
   for (const [property, { name, parse, fallback, isSecret }] of Object.entries(readers)) {
     try {
-      const given = (isSecret ? secretText(source, name) : source[name]?.trim()) || fallback;
+      const value = (isSecret ? secretText(source, name) : source[name]?.trim()) || fallback;
       // Shells remove quotes, files of `--env-file` and containers keep them.
-      if (/^(["']).*\1$/s.test(given ?? '')) throw new Error('must not be in quotes');
-      Object.assign(env, { [property]: given === null ? null : parse(given) });
+      if (/^(["']).*\1$/s.test(value ?? '')) throw new Error('must not be in quotes');
+      Object.assign(env, { [property]: value === null ? null : parse(value) });
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}.`);
     }

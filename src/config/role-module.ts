@@ -49,8 +49,8 @@ export async function loadLazyParts(roles: readonly Role[]): Promise<void> {
 export function roleModule(describe: (env: Env) => RoleModule): (env: Env) => DynamicModule {
   const modules = new WeakMap<Env, DynamicModule>();
   return (env) => {
-    const known = modules.get(env);
-    if (known) return known;
+    const cachedModule = modules.get(env);
+    if (cachedModule) return cachedModule;
     const { module, ...parts } = describe(env);
     const isLoaded = (key: string) =>
       key === 'always' || key.split(' or ').some((role) => env.roles.includes(role as Role));

@@ -11,7 +11,7 @@
  */
 import { getLineInfo } from 'acorn';
 import { isBuiltin } from 'node:module';
-import { quoted, visible } from '../platform/text/quoted.js';
+import { quote, visible } from '../platform/text/quoted.js';
 import { InvalidModuleError } from './hosting.errors.js';
 import { readModule, type ModuleOutline, type Shape } from './module-outline.js';
 
@@ -45,10 +45,10 @@ export function checkModule(source: string, provided?: RegExp): ModuleFacts {
   const isThere = (name: string) => isBuiltin(name) || RUNTIME_IMPORT.test(name) || provided?.test(name);
   const foreign = [...outline.imports].filter(([name]) => !isThere(name));
   if (foreign.length > 0) {
-    const shown = foreign.slice(0, SHOWN_IMPORTS_MAX).map(([name, at]) => `${quoted(name)} (${placeOf(text, at)})`);
+    const examples = foreign.slice(0, SHOWN_IMPORTS_MAX).map(([name, at]) => `${quote(name)} (${placeOf(text, at)})`);
     const more = foreign.length > SHOWN_IMPORTS_MAX ? ` and ${foreign.length - SHOWN_IMPORTS_MAX} more` : '';
     throw new InvalidModuleError(
-      `The module imports ${shown.join(', ')}${more}, and only Node built-ins are there when it runs: ` +
+      `The module imports ${examples.join(', ')}${more}, and only Node built-ins are there when it runs: ` +
         'bundle your dependencies into it, as `esbuild --bundle --format=esm --platform=node` does.',
     );
   }
@@ -67,14 +67,14 @@ function parse(text: string): ModuleOutline {
     return readModule(text);
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
-    const why = error.message.replace(/ \(\d+:\d+\)$/, '');
-    if (error instanceof RangeError || why === STACK_FAULT) {
+    const reason = error.message.replace(/ \(\d+:\d+\)$/, '');
+    if (error instanceof RangeError || reason === STACK_FAULT) {
       throw new InvalidModuleError(
         'The module nests its code too deeply to be read: some generated expression is chained thousands of times.',
       );
     }
     const { pos = 0 } = error as SyntaxError & { pos?: number };
-    throw new InvalidModuleError(`The module has a syntax error at ${placeOf(text, pos)}: ${visible(why, 200)}.`);
+    throw new InvalidModuleError(`The module has a syntax error at ${placeOf(text, pos)}: ${visible(reason, 200)}.`);
   }
 }
 

@@ -37,8 +37,8 @@ export class BundleEngine extends Engine {
   }
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
-    const why = await this.whyNot();
-    if (why !== null) throw new HostingUnavailableError(why);
+    const reason = await this.whyNot();
+    if (reason !== null) throw new HostingUnavailableError(reason);
     const { env, tuning, sandbox, openProxy } = this;
     const workspace = await BundleWorkspace.create({ env, tuning, sandbox, openProxy }, program, context);
     const report = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
@@ -119,17 +119,17 @@ class BundleInstance implements Instance {
     } finally {
       clearTimeout(late);
     }
-    await this.over();
+    await this.cleanUp();
   }
 
   kill(): void {
     void this.server
       .close(true)
-      .then(() => this.over())
+      .then(() => this.cleanUp())
       .catch((error: unknown) => this.log('error', { msg: 'a bundle could not be stopped', err: error }));
   }
 
-  private async over(): Promise<void> {
+  private async cleanUp(): Promise<void> {
     try {
       await this.dispatcher.destroy();
       await this.workspace.close();

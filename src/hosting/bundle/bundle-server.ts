@@ -103,12 +103,12 @@ export class BundleServer {
 
   /** @throws ProgramBusyError; HostedFailure of the command; errors of `spawn` for impossible arguments, such as zero bytes */
   private async open(request: IncomingMessage): Promise<BundleSession> {
-    if (this.isClosed) throw replaced();
+    if (this.isClosed) throw replacedError();
     const query = new URL(request.url ?? '/', 'http://bundle').searchParams;
     const leave = this.options.place();
     try {
       const launch = await this.options.command(query);
-      if (this.isClosed) throw replaced();
+      if (this.isClosed) throw replacedError();
       const session: BundleSession = new BundleSession(launch, this.options.limits, {
         ...this.options.handlers,
         onEnd: () => {
@@ -133,7 +133,7 @@ export class BundleServer {
   }
 }
 
-function replaced(): ProgramBusyError {
+function replacedError(): ProgramBusyError {
   return new ProgramBusyError('The server is being replaced by a newer version: try again.');
 }
 

@@ -90,7 +90,7 @@ export class BundleSession {
   private readonly pending = new Map<RequestId, PendingCall>();
   private readonly watch: Repeat;
   private lastWords = '';
-  private why: { outcome: RuntimeOutcome; message: string } | null = null;
+  private cause: { outcome: RuntimeOutcome; message: string } | null = null;
   private isEnding = false;
 
   constructor(
@@ -171,7 +171,7 @@ export class BundleSession {
     child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => stderr.push(chunk));
     return new Promise((resolve) => {
       let isOver = false;
-      const over = (how: string) => {
+      const finish = (how: string) => {
         if (isOver) return;
         isOver = true;
         stderr.end();
@@ -180,13 +180,13 @@ export class BundleSession {
       };
       // Child processes may hold the pipes open, which would then never close.
       child.once('exit', () => this.kill());
-      child.on('error', (error) => over(`It could not be started: ${error.message}.`));
-      child.once('close', (code, signal) => over(`Its process ended with ${signal ?? `exit code ${code}`}.`));
+      child.on('error', (error) => finish(`It could not be started: ${error.message}.`));
+      child.once('close', (code, signal) => finish(`Its process ended with ${signal ?? `exit code ${code}`}.`));
     });
   }
 
   private killFor(outcome: RuntimeOutcome, message: string): void {
-    this.why ??= { outcome, message };
+    this.cause ??= { outcome, message };
     this.kill();
   }
 
@@ -276,11 +276,11 @@ export class BundleSession {
     this.watch.stop();
     this.isEnding = true;
     const words = this.lastWords.replace(/\s+/g, ' ').trim();
-    const { outcome, message } = this.why ?? {
+    const { outcome, message } = this.cause ?? {
       outcome: 'exception' as const,
       message: `The server ended before it answered. ${how}`,
     };
-    const forOwner = this.why || words === '' ? message : `${message} Its last words: ${words}`;
+    const forOwner = this.cause || words === '' ? message : `${message} Its last words: ${words}`;
     const waiting = [...this.pending];
     this.pending.clear();
     const answers = waiting.map(async ([id, { invocationId, isScan }]) => {

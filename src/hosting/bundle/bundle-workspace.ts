@@ -166,8 +166,8 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
     const { port, socket } = await new Promise<Pick<BundleNetwork, 'port' | 'socket'>>((resolve, reject) => {
       const failed = () => reject(new Error(`a network could not be made: ${words}`));
       child.on('error', reject).once('close', failed);
-      child.once('message', (said, handle) => {
-        if (handle instanceof Server) resolve({ port: (said as { port: number }).port, socket: handle });
+      child.once('message', (message, handle) => {
+        if (handle instanceof Server) resolve({ port: (message as { port: number }).port, socket: handle });
         else failed();
       });
     });

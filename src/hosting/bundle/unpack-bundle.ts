@@ -155,9 +155,9 @@ function valuesOf(
       // A list is sent as one JSON text like every structured value.
       .flatMap((value) => (value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value]))
       .filter((value) => value !== '');
-    const texts =
+    const strings =
       sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback).map(inPlace);
-    if (texts.length > 0) values.set(name, texts);
+    if (strings.length > 0) values.set(name, strings);
     else if (required === true) missing.push(name);
   }
   if (missing.length === 0) return values;

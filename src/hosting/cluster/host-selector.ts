@@ -66,17 +66,17 @@ export class HostSelector {
     const placement = await this.placementOf(ref.ownerId);
     const hostId = placement?.hostId;
     if (hostId) {
-      if (choosing.excluded.has(hostId)) throw this.away();
+      if (choosing.excluded.has(hostId)) throw this.awayError();
       if (hostId === this.processRegistry.id) return null;
       const host = await this.hostOf(hostId);
-      if (!host) throw this.away();
+      if (!host) throw this.awayError();
       if (host.url === null) throw unreachable();
       return host;
     }
     const hosts = await this.offering(ref, choosing);
-    const near = hosts.filter(({ dataId }) => dataId === placement?.dataId);
-    const far = hosts.filter(({ dataId }) => dataId !== placement?.dataId);
-    const [first] = [...this.inOrder(ref, near, choosing), ...this.inOrder(ref, far, choosing)];
+    const local = hosts.filter(({ dataId }) => dataId === placement?.dataId);
+    const remote = hosts.filter(({ dataId }) => dataId !== placement?.dataId);
+    const [first] = [...this.inOrder(ref, local, choosing), ...this.inOrder(ref, remote, choosing)];
     if (!first) throw await this.noHost(ref, hosts, choosing);
     return first.id === this.processRegistry.id ? null : first;
   }
@@ -111,11 +111,11 @@ export class HostSelector {
   }
 
   private async noHost({ engine }: ProgramRef, hosts: LiveHost[], { excluded }: Choosing): Promise<HostedFailure> {
-    if (hosts.length > 0 || excluded.size > 0) return this.away();
+    if (hosts.length > 0 || excluded.size > 0) return this.awayError();
     return new HostingUnavailableError((await this.whyNot(engine)) ?? NO_HOST);
   }
 
-  private away(): HostAwayError {
+  private awayError(): HostAwayError {
     const seconds = Math.ceil(this.tuning.runtimeLeaseMs / 1000);
     return new HostAwayError(
       `The process that runs this program does not answer; another one takes over within ${seconds} s: try again then.`,

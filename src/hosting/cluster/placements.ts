@@ -29,19 +29,19 @@ declare module '../../platform/queue/pub-sub.js' {
 /** The id of the data folder of this process. */
 @Injectable()
 export class DataFolder {
-  private known: string | null = null;
+  private cachedId: string | null = null;
 
   constructor(private readonly env: Env) {}
 
   /** The folder's id, created on first use. @throws the file system's error, and Error when the file holds something else */
   async id(): Promise<string> {
-    if (this.known !== null) return this.known;
+    if (this.cachedId !== null) return this.cachedId;
     const folder = path.join(this.env.dataDir, 'hosting');
     const file = path.join(folder, 'folder-id');
     await makeFolder(folder);
     const id = ((await readIfThere(file)) ?? (await createOnce(file, `${randomUUID()}\n`))).trim();
     if (!isUUID(id)) throw new Error(`${file} does not hold an id: remove it`);
-    this.known = id;
+    this.cachedId = id;
     return id;
   }
 }
@@ -50,9 +50,9 @@ export class DataFolder {
 @Injectable()
 export class Placements implements OnModuleInit {
   /** A claim is also published, and a host that has not got the program says so. */
-  private readonly known = new RowCache<Placement>((ownerId) => this.placementsRepository.find(ownerId));
+  private readonly cache = new RowCache<Placement>((ownerId) => this.placementsRepository.find(ownerId));
   /** Programs of this host, with the epoch of the claim. */
-  private readonly own = new Map<string, string>();
+  private readonly ownEpochs = new Map<string, string>();
   private readonly claiming = new Map<string, Promise<boolean>>();
 
   constructor(
@@ -68,17 +68,17 @@ export class Placements implements OnModuleInit {
 
   /** The placement; null when the program never ran. @throws the database's error */
   find(ownerId: string): Promise<Placement | null> {
-    return this.known.get(ownerId);
+    return this.cache.get(ownerId);
   }
 
   forgetCached(ownerId: string): void {
-    this.known.drop(ownerId);
+    this.cache.drop(ownerId);
   }
 
   /** True while the program may run in this process. */
   isMine(ownerId: string): boolean {
     const { epoch } = this.processRegistry;
-    return epoch !== null && this.own.get(ownerId) === epoch;
+    return epoch !== null && this.ownEpochs.get(ownerId) === epoch;
   }
 
   /**
@@ -105,13 +105,13 @@ export class Placements implements OnModuleInit {
 
   /** The program does not run here any more. */
   released(ownerId: string): void {
-    this.own.delete(ownerId);
+    this.ownEpochs.delete(ownerId);
     this.forgetCached(ownerId);
   }
 
   /** The lease of this host is lost, and all its programs with it. */
   releasedAll(): void {
-    this.own.clear();
+    this.ownEpochs.clear();
   }
 
   /** Releases all programs of this host, which have ended, for other hosts. @throws the database's error */
@@ -123,7 +123,7 @@ export class Placements implements OnModuleInit {
   /** Programs of this host without a placement: their owner was deleted, and the message about it was lost. */
   async takenAway(): Promise<string[]> {
     const { epoch } = this.processRegistry;
-    const before = [...this.own.keys()];
+    const before = [...this.ownEpochs.keys()];
     if (before.length === 0 || epoch === null) return [];
     const placed = new Set(await this.placementsRepository.ownersAt(this.processRegistry.id, epoch));
     return before.filter((ownerId) => !placed.has(ownerId));
@@ -143,7 +143,7 @@ export class Placements implements OnModuleInit {
     if (dataBefore !== undefined && dataBefore !== dataId) await clear();
     // An answer that arrives after the fence does not count.
     if (dataBefore === undefined || this.processRegistry.epoch !== epoch) return false;
-    this.own.set(ownerId, epoch);
+    this.ownEpochs.set(ownerId, epoch);
     this.forgetCached(ownerId);
     this.pubSub.publish('hosting.placed', { ownerId });
     return true;

@@ -57,8 +57,8 @@ export function internalRoutes(env: OwnServices & Pick<Env, 'hostingEgressAllow'
 function closedPortsOf(env: OwnServices): ClosedPorts {
   const closed = new Map<number, (address: string) => boolean>();
   const close = (port: number, isClosed: (address: string) => boolean) => {
-    const others = closed.get(port);
-    closed.set(port, others ? (address) => others(address) || isClosed(address) : isClosed);
+    const previous = closed.get(port);
+    closed.set(port, previous ? (address) => previous(address) || isClosed(address) : isClosed);
   };
   const { databaseUrl, redisUrl, blobUrl, otelEndpoint, otelTracesEndpoint, otelLogsEndpoint } = env;
   for (const text of [databaseUrl, redisUrl, blobUrl, otelEndpoint, otelTracesEndpoint, otelLogsEndpoint]) {

@@ -39,13 +39,13 @@ export async function sendOut(
   if (res.destroyed) return;
   const ended = new EventEmitter();
   let late: OutboundError | null = null;
-  const end = (error: OutboundError | null): void => {
+  const abort = (error: OutboundError | null): void => {
     late ??= error;
     ended.emit('abort');
   };
-  const timer = setTimeout(() => end(tooLate(url, totalMs)), totalMs);
-  res.setTimeout(idleMs, () => end(tooLate(url, idleMs)));
-  res.once('close', () => end(null));
+  const timer = setTimeout(() => abort(tooLate(url, totalMs)), totalMs);
+  res.setTimeout(idleMs, () => abort(tooLate(url, idleMs)));
+  res.once('close', () => abort(null));
   try {
     const answer = await egress.request(url, {
       ...outgoing(req),
@@ -121,9 +121,9 @@ function outgoing(req: IncomingMessage): Pick<Dispatcher.RequestOptions, 'body'>
 
 function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: ProxyLimits): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const leave = (): void => void far.destroy();
-    if (near.destroyed) leave();
-    near.once('close', leave);
+    const closeFar = (): void => void far.destroy();
+    if (near.destroyed) closeFar();
+    near.once('close', closeFar);
     far.setTimeout(idleMs, () => far.destroy(new OutboundError(504, `The host "${url.hostname}" does not answer.`)));
     const sent = request({
       method: 'GET',
@@ -143,7 +143,7 @@ function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: Pr
     sent.once('close', () => reject(new OutboundError(502, `The host "${url.hostname}" hung up.`)));
     sent.once('response', resolve);
     sent.once('upgrade', (answer, _far, head: Buffer) => {
-      near.off('close', leave);
+      near.off('close', closeFar);
       if (head.length > 0) far.unshift(head);
       resolve(answer);
     });

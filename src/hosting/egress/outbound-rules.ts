@@ -40,14 +40,14 @@ export class OutboundRules {
     if (port === MAIL_PORT) {
       throw new OutboundError(403, 'Port 25 is closed to hosted code: send mail through the API of a mail service.');
     }
-    const named = this.patterns?.filter((pattern) => namesHost(pattern.host, url.hostname)) ?? null;
-    if (named?.some((pattern) => pattern.port === port)) return;
+    const matches = this.patterns?.filter((pattern) => namesHost(pattern.host, url.hostname)) ?? null;
+    if (matches?.some((pattern) => pattern.port === port)) return;
     const { hostname } = url;
-    if (named && named.every((pattern) => pattern.port !== null)) {
-      const why = hostname === DNS_HOST ? ' node:dns asks this host for addresses.' : '';
+    if (matches && matches.every((pattern) => pattern.port !== null)) {
+      const hint = hostname === DNS_HOST ? ' node:dns asks this host for addresses.' : '';
       throw new OutboundError(
         403,
-        `The host "${hostname}:${port}" is not among those this server may reach.${why} Its owner can add "${hostname}" or ` +
+        `The host "${hostname}:${port}" is not among those this server may reach.${hint} Its owner can add "${hostname}" or ` +
           `"${hostname}:${port}" to egressAllow with PATCH /servers/{qualifiedName}/runtime.`,
       );
     }

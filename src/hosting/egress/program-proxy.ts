@@ -141,20 +141,20 @@ export class ProgramProxy {
       keepAliveTimeout: KEEP_MS,
     });
     server.maxConnections = socketsMax;
-    server.on('connection', (socket) => this.keep(socket));
+    server.on('connection', (socket) => this.track(socket));
     server.on('drop', () => this.lines.add(`this program has ${socketsMax} connections open, as many as may be.`));
     server.on('clientError', (error, socket) => this.refuseBytes(error, socket));
-    server.on('request', (req, res) => this.alone(req.socket, () => this.request(req, res)));
+    server.on('request', (req, res) => this.serveAlone(req.socket, () => this.request(req, res)));
     server.on('upgrade', (req: IncomingMessage, near: Socket, head: Buffer) =>
-      this.alone(near, () => this.upgrade(req, near, head)),
+      this.serveAlone(near, () => this.upgrade(req, near, head)),
     );
     server.on('connect', (req: IncomingMessage, near: Socket, head: Buffer) =>
-      this.alone(near, () => this.connect(req, near, head)),
+      this.serveAlone(near, () => this.connect(req, near, head)),
     );
     return server;
   }
 
-  private keep<T extends Duplex>(socket: T): T {
+  private track<T extends Duplex>(socket: T): T {
     this.sockets.add(socket);
     if (this.isClosed) socket.destroy();
     return socket.on('error', () => undefined).once('close', () => this.sockets.delete(socket));
@@ -164,7 +164,7 @@ export class ProgramProxy {
    * Processes one request per socket at a time. workerd does not pipeline; a pipeline would be unbounded, and an
    * upgrade would meet a socket that is being written to.
    */
-  private alone(socket: Socket, work: () => Promise<void>): void {
+  private serveAlone(socket: Socket, work: () => Promise<void>): void {
     if (socket.destroyed || this.answers.get(socket)?.writableEnded === false) socket.destroy();
     else work().catch(() => socket.destroy());
   }
@@ -173,19 +173,19 @@ export class ProgramProxy {
     res.on('error', () => undefined);
     req.on('error', () => undefined);
     this.answers.set(req.socket, res);
-    await this.answer(req, res, async () => {
+    await this.respond(req, res, async () => {
       const { url, egress } = this.target(req, 'http');
       await this.inSlot(() => sendOut(url, req, res, egress, this.limits), url.hostname);
     });
   }
 
   private async upgrade(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
-    const res = await this.detached(req, near);
-    await this.answer(req, res, async () => {
+    const res = await this.detach(req, near);
+    await this.respond(req, res, async () => {
       const { url, egress } = this.target(req, 'http');
       requireWebSocket(req);
       await this.inSlot(async () => {
-        const far = this.keep(await egress.open(url));
+        const far = this.track(await egress.open(url));
         const isAgreed = await upgradeOut({ url, req, res, near, far }, this.limits);
         if (isAgreed) await this.join(res, near, far, head);
       }, url.hostname);
@@ -193,11 +193,11 @@ export class ProgramProxy {
   }
 
   private async connect(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
-    const res = await this.detached(req, near);
-    await this.answer(req, res, async () => {
+    const res = await this.detach(req, near);
+    await this.respond(req, res, async () => {
       const { url, egress } = this.target(req, 'tcp');
       await this.inSlot(async () => {
-        const far = this.keep(await egress.open(url));
+        const far = this.track(await egress.open(url));
         near.write('HTTP/1.1 200 Connection Established\r\n\r\n');
         await this.join(res, near, far, head);
       }, url.hostname);
@@ -205,10 +205,10 @@ export class ProgramProxy {
   }
 
   /** Waits for the end of the last answer, which the client may have read before it is noticed here. */
-  private async detached(req: IncomingMessage, near: Socket): Promise<ServerResponse> {
+  private async detach(req: IncomingMessage, near: Socket): Promise<ServerResponse> {
     const last = this.answers.get(near);
     if (last && !last.closed) await new Promise((resolve) => last.once('close', resolve));
-    return detached(req, near);
+    return createResponse(req, near);
   }
 
   private join(res: ServerResponse, near: Socket, far: Socket, head: Buffer): Promise<void> {
@@ -251,7 +251,7 @@ export class ProgramProxy {
   }
 
   /** Answers with the error that `work` throws, or ends an answer that has begun. Never rejects. */
-  private async answer(req: IncomingMessage, res: ServerResponse, work: () => Promise<void>): Promise<void> {
+  private async respond(req: IncomingMessage, res: ServerResponse, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -284,7 +284,7 @@ function hostOf(url: string): string {
 }
 
 /** A response object for a socket that the server has detached; the socket closes after it. */
-function detached(req: IncomingMessage, socket: Socket): ServerResponse {
+function createResponse(req: IncomingMessage, socket: Socket): ServerResponse {
   const res = new ServerResponse(req);
   res.shouldKeepAlive = false;
   res.on('error', () => undefined);
@@ -299,13 +299,13 @@ function detached(req: IncomingMessage, socket: Socket): ServerResponse {
  * rejects.
  */
 async function tunnel(near: Socket, far: Socket, limits: { idleMs: number; totalMs: number }): Promise<void> {
-  const cut = (): void => {
+  const destroyBoth = (): void => {
     near.destroy();
     far.destroy();
   };
-  if (near.destroyed || far.destroyed) cut();
-  const timer = setTimeout(cut, limits.totalMs);
-  for (const side of [near, far]) side.on('error', cut).setTimeout(limits.idleMs, cut);
+  if (near.destroyed || far.destroyed) destroyBoth();
+  const timer = setTimeout(destroyBoth, limits.totalMs);
+  for (const side of [near, far]) side.on('error', destroyBoth).setTimeout(limits.idleMs, destroyBoth);
   near.once('close', () => far.destroySoon()).pipe(far);
   far.once('close', () => near.destroySoon()).pipe(near);
   await Promise.all([closing(near), closing(far)]);

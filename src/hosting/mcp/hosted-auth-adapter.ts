@@ -32,7 +32,7 @@ export class HostedAuthAdapter implements AuthAdapter {
   ) {}
 
   async authorizationUrl(ask: Parameters<AuthAdapter['authorizationUrl']>[0]): Promise<string> {
-    const { authorizationUrl } = await this.ask('getAuthorizationUrl', ask);
+    const { authorizationUrl } = await this.callAdapter('getAuthorizationUrl', ask);
     const url = typeof authorizationUrl === 'string' ? parseUrl(authorizationUrl) : null;
     const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname));
     if (url && isSafe) return url.href;
@@ -40,11 +40,11 @@ export class HostedAuthAdapter implements AuthAdapter {
   }
 
   async exchangeCode(grant: Parameters<AuthAdapter['exchangeCode']>[0]): Promise<TokenSet> {
-    return this.tokens(await this.ask('exchangeCode', grant));
+    return this.tokens(await this.callAdapter('exchangeCode', grant));
   }
 
   async refreshToken(refreshToken: string): Promise<TokenSet> {
-    return this.tokens({ refreshToken, ...(await this.ask('refreshToken', { refreshToken })) });
+    return this.tokens({ refreshToken, ...(await this.callAdapter('refreshToken', { refreshToken })) });
   }
 
   private tokens({ accessToken, refreshToken, expiresIn }: Record<string, unknown>): TokenSet {
@@ -53,7 +53,7 @@ export class HostedAuthAdapter implements AuthAdapter {
     throw new UnclearRefusalError(`The auth adapter of ${this.name} gave no bearer token of up to 32 KB.`);
   }
 
-  private async ask(action: string, payload: object): Promise<Record<string, unknown>> {
+  private async callAdapter(action: string, payload: object): Promise<Record<string, unknown>> {
     const headers = { 'content-type': 'application/json', accept: 'application/json' };
     const body = JSON.stringify({ action, payload });
     try {

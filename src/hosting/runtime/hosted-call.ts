@@ -102,23 +102,23 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
       const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
       dispatcher.dispatch({ origin: 'http://program', method, path, headers, body, ...timeouts }, this);
     } catch (error) {
-      this.broke(error as Error);
+      this.handleBreak(error as Error);
     }
   }
 
   /** Ends the call with an error for the caller. An answer in progress is cut off. */
   fail(error: HostedFailure): void {
     if (!this.isEnded && !error.mayHaveRun) this.host.refused(error);
-    this.end({ error, outcome: error.outcome });
+    this.finish({ error, outcome: error.outcome });
   }
 
   /** Ends an event stream because its program is stopped. */
   close(): void {
-    if (this.status !== 0) this.end({ error: null });
+    if (this.status !== 0) this.finish({ error: null });
   }
 
   protected onAbort(reason: Error): void {
-    this.end({ error: reason, outcome: 'canceled' });
+    this.finish({ error: reason, outcome: 'canceled' });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
@@ -151,24 +151,24 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
-    this.end({ error: null }, trailers);
+    this.finish({ error: null }, trailers);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    this.broke(error);
+    this.handleBreak(error);
   }
 
   /** Handles a broken connection, caused by the exit of the program, which is reported shortly after, or by itself. */
-  private broke(error: Error): void {
+  private handleBreak(error: Error): void {
     if (this.isEnded) return;
     this.inner = null;
     this.newsTimer = setTimeout(() => {
-      if (this.status !== 0) this.end({ error, outcome: 'responseStreamDisconnected' });
+      if (this.status !== 0) this.finish({ error, outcome: 'responseStreamDisconnected' });
       else this.fail(noAnswer());
     }, EXIT_NEWS_MS);
   }
 
-  private end(ending: Ending, trailers: IncomingHttpHeaders = {}): void {
+  private finish(ending: Ending, trailers: IncomingHttpHeaders = {}): void {
     if (this.isEnded) return;
     this.isEnded = true;
     clearTimeout(this.timer);
@@ -176,8 +176,8 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     const { error, outcome } = ending;
     const cpuMs = this.host.left(this, error === null);
     const { method, path, headers } = this.request;
-    const named = headers[RPC_METHOD_HEADER];
-    const rpcMethod = typeof named === 'string' ? named : null;
+    const rpcHeader = headers[RPC_METHOD_HEADER];
+    const rpcMethod = typeof rpcHeader === 'string' ? rpcHeader : null;
     const failure = error instanceof HostedFailure ? error : null;
     const status = this.status || (failure ? statusOf[failure.kind] : 0);
     this.host.ended({

@@ -204,8 +204,8 @@ export class LiveProgram {
     const verdict = limitError(reason, this.limits, this.stallMs);
     this.backoff.crashed(performance.now());
     this.attribute(this.calls.likelyCause(guilty), verdict);
-    const others = reason === 'memory' ? overMemory(this.limits.memoryMb) : collateralError();
-    this.calls.fail((call) => (call === guilty ? verdict : others));
+    const otherError = reason === 'memory' ? overMemory(this.limits.memoryMb) : collateralError();
+    this.calls.fail((call) => (call === guilty ? verdict : otherError));
   }
 
   /** Assigns further output to this request, and corrects the outcome of its record. */
@@ -268,7 +268,7 @@ export class LiveProgram {
       this.tellOwner(failure.name, messageForOwner(failure));
     }
     this.traces.started();
-    await this.leave(failure);
+    await this.finish(failure);
   }
 
   private async exited(exit: InstanceExit): Promise<void> {
@@ -278,7 +278,7 @@ export class LiveProgram {
       this.attribute(this.calls.likelyCause(), failure);
       if (exit.reason === 'crashed') this.tellOwner(failure.name, exit.detail);
     }
-    await this.leave(failure);
+    await this.finish(failure);
   }
 
   private noteCrash(): void {
@@ -294,11 +294,11 @@ export class LiveProgram {
 
   private readonly log: ProgramLog = (level, entry) => this.services.owners.log(this.ref, level, entry);
 
-  private report(what: string, error: unknown): void {
-    this.log('error', { msg: `a program ${what}`, err: error });
+  private report(event: string, error: unknown): void {
+    this.log('error', { msg: `a program ${event}`, err: error });
   }
 
-  private async leave(failure: HostedFailure): Promise<void> {
+  private async finish(failure: HostedFailure): Promise<void> {
     this.state = 'gone';
     this.figures?.close();
     this.services.counts.dropped += this.traces.dropped;

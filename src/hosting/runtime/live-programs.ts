@@ -59,11 +59,11 @@ export class LivePrograms {
     // eslint-disable-next-line no-restricted-syntax -- A limit of an account.
     const counted = this.accepting.filter((other) => other.accountId === quota.accountId);
     // eslint-disable-next-line no-restricted-syntax -- The owner is a release or a connection.
-    const others = counted.filter((other) => other.ref.ownerId !== ref.ownerId);
-    const victim = idleLongest(others);
-    if (others.length >= quota.max && !victim) throw overQuota(quota.max);
+    const otherPrograms = counted.filter((other) => other.ref.ownerId !== ref.ownerId);
+    const victim = idleLongest(otherPrograms);
+    if (otherPrograms.length >= quota.max && !victim) throw overQuota(quota.max);
     program.accountId = quota.accountId;
-    if (others.length >= quota.max) await victim?.stop();
+    if (otherPrograms.length >= quota.max) await victim?.stop();
   }
 
   /** Number of programs that run here, by account. */

@@ -1,6 +1,6 @@
 import type { HostedFailure } from '../hosting.errors.js';
 import type { CpuAccount, CpuMeter } from './process-metrics.js';
-import { busy, tooManyStreams } from './termination-errors.js';
+import { busyError, tooManyStreams } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
 
 /** Limit of open event streams of one program; each holds two sockets. */
@@ -45,7 +45,7 @@ export class ProgramCalls {
     const { isStream } = call.request;
     const isFull = isStream ? this.streams.size >= STREAMS_MAX : this.calls.size >= this.concurrency;
     if (isFull) {
-      call.fail(isStream ? tooManyStreams(STREAMS_MAX) : busy(this.concurrency));
+      call.fail(isStream ? tooManyStreams(STREAMS_MAX) : busyError(this.concurrency));
       return false;
     }
     if (isStream) this.streams.add(call);
@@ -89,8 +89,8 @@ export class ProgramCalls {
   }
 
   /** Fails all requests in flight, including streams. */
-  fail(why: (call: HostedCall) => HostedFailure): void {
-    for (const call of [...this.calls.keys(), ...this.streams]) call.fail(why(call));
+  fail(errorFor: (call: HostedCall) => HostedFailure): void {
+    for (const call of [...this.calls.keys(), ...this.streams]) call.fail(errorFor(call));
   }
 
   /** Sends all requests that waited for the start. */

@@ -10,7 +10,7 @@ import { LiveProgram, STARTS_WAIT_MS_MAX, type ProgramServices } from './live-pr
 import { idleLongest, type LivePrograms } from './live-programs.js';
 import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './restart-coalescer.js';
-import { noFreePlace, noMemory, resting, stopping } from './termination-errors.js';
+import { noFreePlace, noMemory, restingError, stopping } from './termination-errors.js';
 import { removeUnusedState } from './unused-state.js';
 import type { Watchdog } from './watchdog.js';
 
@@ -54,10 +54,10 @@ export class ProgramPool {
    *
    * @throws HostedFailure during a back-off, without a free place, or while the service stops
    */
-  programFor(asked: ProgramRef): LiveProgram {
-    let owner = this.owners.get(asked.ownerId);
-    if (!owner) this.owners.set(asked.ownerId, (owner = new OwnerVersions(asked)));
-    const ref = owner.versionFor(asked);
+  programFor(requestedRef: ProgramRef): LiveProgram {
+    let owner = this.owners.get(requestedRef.ownerId);
+    if (!owner) this.owners.set(requestedRef.ownerId, (owner = new OwnerVersions(requestedRef)));
+    const ref = owner.versionFor(requestedRef);
     return owner.acceptingOf(ref) ?? this.launch(owner, ref);
   }
 
@@ -128,7 +128,7 @@ export class ProgramPool {
     if (this.isClosing) throw stopping();
     const { backoff } = owner;
     const restMs = backoff.restMs(performance.now());
-    if (restMs > 0) throw resting(backoff.crashes, restMs);
+    if (restMs > 0) throw restingError(backoff.crashes, restMs);
     const program = new LiveProgram(ref, this.services, backoff, this.freePlace(owner, ref));
     this.services.population.add(program);
     owner.programs.add(program);
@@ -159,8 +159,8 @@ export class ProgramPool {
     const { env, limits, population } = this.services;
     const hasPlace = owner.accepting.length > 0;
     const drainMs = Math.min(limits.wallMs, STARTS_WAIT_MS_MAX);
-    const others = [...owner.programs].slice(0, isStateful ? undefined : -1);
-    const awaited = others.map((program) => program.drain(drainMs));
+    const oldPrograms = [...owner.programs].slice(0, isStateful ? undefined : -1);
+    const awaited = oldPrograms.map((program) => program.drain(drainMs));
     const { accepting } = population;
     const isFull = accepting.length >= env.runtimeLiveMax;
     if (hasPlace || (!isFull && !population.isMemoryShort(STARTED_MB))) return Promise.all(awaited);

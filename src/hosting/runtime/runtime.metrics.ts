@@ -12,12 +12,12 @@ export class RuntimeMetrics {
     metrics.gauge(
       'slipway_hosting_isolation',
       'Isolation level of hosted code; the value is 1.',
-      async () => each('level', { [(await sandbox.describeIsolation()).level]: 1 }),
+      async () => toSamples('level', { [(await sandbox.describeIsolation()).level]: 1 }),
       'first',
     );
     metrics.gauge('slipway_hosting_programs', 'Hosted programs of this process, by state.', () => {
       const { live, starting } = runtime.stats();
-      return each('state', { live, starting });
+      return toSamples('state', { live, starting });
     });
     metrics.gauge(
       'slipway_hosting_requests_in_flight',
@@ -47,12 +47,12 @@ export class RuntimeMetrics {
       () => runtime.stats().crashes,
     );
     metrics.counter('slipway_hosting_kills_total', 'Hosted programs that were killed, by exceeded limit.', () =>
-      each('reason', runtime.stats().kills),
+      toSamples('reason', runtime.stats().kills),
     );
     metrics.counter(
       'slipway_hosting_refused_total',
       'Requests that were refused before a hosted program received them, by reason.',
-      () => each('reason', runtime.stats().refused),
+      () => toSamples('reason', runtime.stats().refused),
     );
     metrics.counter(
       'slipway_hosting_lines_dropped_total',
@@ -62,6 +62,6 @@ export class RuntimeMetrics {
   }
 }
 
-function each(label: string, values: Record<string, number>): Sample[] {
+function toSamples(label: string, values: Record<string, number>): Sample[] {
   return Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }));
 }

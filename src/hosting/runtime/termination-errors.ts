@@ -85,7 +85,7 @@ export function noAnswer(): ProgramCrashedError {
   );
 }
 
-export function resting(crashes: number, restMs: number): ProgramRestingError {
+export function restingError(crashes: number, restMs: number): ProgramRestingError {
   const seconds = Math.ceil(restMs / 1_000);
   return new ProgramRestingError(
     `The program crashed ${crashes} times in a row and is started again in ${seconds} s. ${IN_LOG}`,
@@ -93,7 +93,7 @@ export function resting(crashes: number, restMs: number): ProgramRestingError {
   );
 }
 
-export function busy(concurrency: number): ProgramBusyError {
+export function busyError(concurrency: number): ProgramBusyError {
   return new ProgramBusyError(
     `The program has ${concurrency} requests in progress, which is its limit: try again in a moment.`,
   );

@@ -90,21 +90,21 @@ class Watch {
     const over = calls.over(limits.cpuMs);
     if (over || calls.meter.besideMs > limits.cpuMs) program.kill('cpu', over);
     else if ((figures?.anonMb() ?? 0) > limits.memoryMb + MEMORY_BASE_MB) program.kill('memory', null);
-    else if (!this.isAsking) void this.ask(instance);
+    else if (!this.isAsking) void this.pingProgram(instance);
     return true;
   }
 
-  private async ask(instance: Instance): Promise<void> {
+  private async pingProgram(instance: Instance): Promise<void> {
     this.isAsking = true;
     const { program } = this;
-    const asked: Silence = { since: performance.now(), cpu: program.figures?.cpu() ?? null };
+    const attempt: Silence = { since: performance.now(), cpu: program.figures?.cpu() ?? null };
     try {
       await instance.ping(program.stallMs);
       this.silence = null;
-      this.lastSign = asked.since;
+      this.lastSign = attempt.since;
     } catch {
-      this.silence ??= asked;
-      if (!program.isAtWork || !this.isStalled(this.silence, asked.since)) return;
+      this.silence ??= attempt;
+      if (!program.isAtWork || !this.isStalled(this.silence, attempt.since)) return;
       // Most likely the request that blocks the event loop: the first after the last sign of life, because later ones have
       // not begun; otherwise the newest.
       const { all, lastAnswerAt } = program.calls;

@@ -70,7 +70,7 @@ export async function probeIsolation(run: Run = runTool, uid = process.getuid?.(
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
   const asUser = (user: number) => tried('setpriv', dropTo(user));
-  const [many, nobody, own, network, memory, dies, processes, files, nice, loopback] = await Promise.all([
+  const [many, nobody, userSpace, network, memory, dies, processes, files, nice, loopback] = await Promise.all([
     isRoot ? asUser(FIRST_USER) : 'not root',
     isRoot ? asUser(NOBODY) : 'not root',
     tried('unshare', USER_SPACE),
@@ -83,7 +83,7 @@ export async function probeIsolation(run: Run = runTool, uid = process.getuid?.(
     isRoot ? tried('unshare', ['--net', 'sh', '-c', `${LOOPBACK_UP} && "$@"`, 'sh']) : 'the service is not root',
   ]);
   const missing: Isolation['missing'] = {
-    'own-user': isRoot ? nobody && many : own,
+    'own-user': isRoot ? nobody && many : userSpace,
     'own-network': network,
     'memory-limit': memory,
     'dies-with-service': dies,
@@ -177,8 +177,8 @@ function runTool(file: string, args: string[]): Promise<void> {
     execFile(file, args, options, (error, _out, stderr) => {
       if (!error) return resolve();
       if (error.code === 'ENOENT') return reject(new Error(`there is no ${file} on this host`));
-      const said = stderr.trim().split('\n')[0].slice(0, 200);
-      reject(new Error(said === '' ? `${file} failed` : said));
+      const firstLine = stderr.trim().split('\n')[0].slice(0, 200);
+      reject(new Error(firstLine === '' ? `${file} failed` : firstLine));
     });
   });
 }

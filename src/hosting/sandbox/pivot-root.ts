@@ -124,11 +124,11 @@ async function link(dir: string, tree: string): Promise<void> {
 }
 
 function mount(source: string, target: string, options: string, type = 'none'): string {
-  return `${escaped(source)} ${escaped(target)} ${type} ${options} 0 0`;
+  return `${escapeField(source)} ${escapeField(target)} ${type} ${options} 0 0`;
 }
 
 /** Octal escapes of white space for fstab(5). */
-function escaped(name: string): string {
+function escapeField(name: string): string {
   return name.replace(/[\s\\#]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }
 

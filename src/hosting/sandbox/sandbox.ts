@@ -106,7 +106,7 @@ export class Sandbox {
 
   /** Null when modules may run here; otherwise a sentence with the missing measures, the reasons, and a remedy. */
   async whyNot(): Promise<string | null> {
-    const lacking = await this.lacking(REQUIRED[this.env.hostingIsolation]);
+    const lacking = await this.describeMissing(REQUIRED[this.env.hostingIsolation]);
     if (lacking === null) return null;
     return (
       `Hosted code would not be isolated on this host: it cannot build ${lacking}. ` +
@@ -116,7 +116,7 @@ export class Sandbox {
 
   /** Null when bundles may run here; otherwise a sentence with the missing measures and the reasons. */
   async whyNoBundles(): Promise<string | null> {
-    const lacking = await this.lacking(ISOLATION_MEASURES);
+    const lacking = await this.describeMissing(ISOLATION_MEASURES);
     return lacking && `Bundles run with complete isolation only, and this host cannot build ${lacking}.`;
   }
 
@@ -165,7 +165,7 @@ export class Sandbox {
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
-  private async lacking(needed: readonly IsolationMeasure[]): Promise<string | null> {
+  private async describeMissing(needed: readonly IsolationMeasure[]): Promise<string | null> {
     const { missing } = await this.isolation();
     const lacking = needed.filter((measure) => missing[measure] !== null);
     return lacking.map((measure) => `${measure} (${missing[measure]})`).join(', ') || null;
@@ -174,8 +174,8 @@ export class Sandbox {
   private isolation(): Promise<Isolation> {
     return (this.measured ??= this.probe().then((isolation) => {
       if (this.env.hostingIsolation !== 'container') return isolation;
-      const why = 'HOSTING_ISOLATION is container';
-      const off = { 'own-user': why, 'own-network': why, 'own-processes': why, 'own-files': why };
+      const reason = 'HOSTING_ISOLATION is container';
+      const off = { 'own-user': reason, 'own-network': reason, 'own-processes': reason, 'own-files': reason };
       return { ...isolation, missing: { ...isolation.missing, ...off } };
     }));
   }

@@ -42,8 +42,8 @@ export class InFlight {
   }
 
   end(id: string): void {
-    const others = (this.open.get(id) ?? 1) - 1;
-    if (others > 0) return void this.open.set(id, others);
+    const remaining = (this.open.get(id) ?? 1) - 1;
+    if (remaining > 0) return void this.open.set(id, remaining);
     this.open.delete(id);
     this.ended.set(id, true);
   }
@@ -55,19 +55,19 @@ export class InFlight {
       if (id === null) return dispatch(options, handler);
       this.begin(id);
       let isOver = false;
-      const over = () => {
+      const finish = () => {
         if (!isOver) this.end(id);
         isOver = true;
       };
       return dispatch(options, {
         ...passingTo(handler),
         onResponseEnd: (controller, trailers) => {
-          over();
+          finish();
           handler.onResponseEnd?.(controller, trailers);
         },
         onResponseError: (controller, error) => {
           if (!isOver) this.break(id);
-          over();
+          finish();
           handler.onResponseError?.(controller, error);
         },
       });

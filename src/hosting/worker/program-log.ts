@@ -127,7 +127,7 @@ export class ProgramLog {
   report(items: TailItem[]): void {
     for (const item of items) {
       const lines = item.lines.map(([at, level, message]): TraceLine => ({ at, level: levelOf(level), message }));
-      for (const line of lines) this.take(line);
+      for (const line of lines) this.settleLine(line);
       const exceptions = item.exceptions.map(({ at, name, message, stack }) => ({
         at,
         name: String(name),
@@ -135,7 +135,7 @@ export class ProgramLog {
         ...(typeof stack === 'string' ? { stack: withoutOurs(stack) } : {}),
       }));
       const id = this.inFlight.knows(item.id) ? item.id : '';
-      this.emit(id, lines, once(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
+      this.emit(id, lines, dedupe(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
     }
   }
 
@@ -152,7 +152,7 @@ export class ProgramLog {
   }
 
   /** Removes a line from the waiting ones, or records that it need not wait. */
-  private take(line: TraceLine): void {
+  private settleLine(line: TraceLine): void {
     if (this.printed.take(line)) return;
     const key = keyOf(line);
     this.reported.set(key, (this.reported.get(key) ?? 0) + 1);
@@ -164,14 +164,14 @@ export class ProgramLog {
     exceptions: TraceException[],
     { hasThrown = false, isTruncated = false } = {},
   ): void {
-    const kept = this.withinBytes(invocationId, lines, exceptions);
+    const fitting = this.withinBytes(invocationId, lines, exceptions);
     this.onTrace({
       ref: this.ref,
       invocationId,
-      lines: kept.lines,
-      exceptions: kept.exceptions,
+      lines: fitting.lines,
+      exceptions: fitting.exceptions,
       ...(hasThrown ? { outcome: 'exception' } : {}),
-      ...(isTruncated || kept.isTruncated ? { isTruncated: true } : {}),
+      ...(isTruncated || fitting.isTruncated ? { isTruncated: true } : {}),
     });
   }
 
@@ -184,22 +184,22 @@ export class ProgramLog {
       return used <= this.logBytes;
     };
     const thrown = exceptions.filter(({ message, stack }) => fits(message + (stack ?? '')));
-    const kept = lines.filter(({ message }) => fits(message));
-    const isTruncated = kept.length < lines.length || thrown.length < exceptions.length;
+    const fittingLines = lines.filter(({ message }) => fits(message));
+    const isTruncated = fittingLines.length < lines.length || thrown.length < exceptions.length;
     if (isTruncated && before <= this.logBytes) {
-      kept.push({ at: lines.at(-1)?.at ?? Date.now(), level: 'warn', message: cutLine(this.logBytes) });
+      fittingLines.push({ at: lines.at(-1)?.at ?? Date.now(), level: 'warn', message: cutLine(this.logBytes) });
     }
     this.bytes.set(id, used);
-    return { lines: kept, exceptions: thrown, isTruncated };
+    return { lines: fittingLines, exceptions: thrown, isTruncated };
   }
 }
 
 /** Removes duplicates: an exception that is both thrown and reported occurs twice with one time. */
-function once(exceptions: TraceException[]): TraceException[] {
-  const seen = new Set<string>();
+function dedupe(exceptions: TraceException[]): TraceException[] {
+  const keys = new Set<string>();
   return exceptions.filter(({ at, name, message }) => {
     const key = `${at} ${name} ${message}`;
-    return !seen.has(key) && seen.add(key);
+    return !keys.has(key) && keys.add(key);
   });
 }
 

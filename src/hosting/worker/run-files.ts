@@ -16,7 +16,7 @@ type WorkerCode = Record<(typeof ENTRIES)[number], string>;
 /** Tests use the sources; esbuild reads both. */
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
 
-let made: Promise<WorkerCode> | undefined;
+let loadedCode: Promise<WorkerCode> | undefined;
 
 /** Creates the folder of sessions within an owner's state, and returns it. */
 export async function makeSessionsDir(stateDir: string): Promise<string> {
@@ -36,11 +36,11 @@ export async function writeRunFiles(
   state: string | null,
 ): Promise<void> {
   // Bundled once per process, at the first start of a program.
-  made ??= bundle().catch((error: unknown) => {
-    made = undefined;
+  loadedCode ??= bundle().catch((error: unknown) => {
+    loadedCode = undefined;
     throw error;
   });
-  const code = await made;
+  const code = await loadedCode;
   const secrets = Object.entries(program.secrets);
   const write = (name: string, text: string) => writeFile(path.join(runDir, name), text, PRIVATE);
   await Promise.all([
@@ -62,8 +62,8 @@ export async function writeRunFiles(
 
 /** Removes the files after workerd has read them: secrets, code and configuration. */
 export async function removeRunFiles(program: Program, runDir: string): Promise<void> {
-  const { secret, ...others } = FILES;
-  const names = [...Object.values(others), ...Object.keys(program.secrets).map((_, index) => secret(index))];
+  const { secret, ...fixed } = FILES;
+  const names = [...Object.values(fixed), ...Object.keys(program.secrets).map((_, index) => secret(index))];
   await Promise.all(names.map((name) => rm(path.join(runDir, name), { force: true })));
 }
 

@@ -59,7 +59,7 @@ export async function trimSessions(folder: string, limits = DISK_LIMITS): Promis
     sessions.set(name, session);
   }
   let remaining = { bytes: limits.bytes * TRIMMED_TO, files: limits.files * TRIMMED_TO };
-  for (const { files, bytes } of [...sessions.values()].sort((one, other) => other.usedAt - one.usedAt)) {
+  for (const { files, bytes } of [...sessions.values()].sort((a, b) => b.usedAt - a.usedAt)) {
     remaining = { bytes: remaining.bytes - bytes, files: remaining.files - files.length };
     if (remaining.bytes < 0 || remaining.files < 0) for (const file of files) await rm(file, { force: true });
   }

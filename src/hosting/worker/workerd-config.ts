@@ -49,16 +49,16 @@ const COLLECTS_ITSELF = '"--single-threaded-gc"';
 /** workerd's configuration as Cap'n Proto text. Contains no user input except escaped names of secrets. */
 export function workerdConfig(plan: WorkerdPlan): string {
   const secrets = plan.secretNames.map(
-    (name, index) => `(name = ${quoted(name)}, text = embed "${FILES.secret(index)}")`,
+    (name, index) => `(name = ${quoteCapnp(name)}, text = embed "${FILES.secret(index)}")`,
   );
   const session = plan.sessions ? ['(name = "MCP_SESSION", durableObjectNamespace = "McpSession")'] : [];
-  const at = (socket: string) => quoted(`unix:${socket}`);
+  const unixAddress = (socket: string) => quoteCapnp(`unix:${socket}`);
   const sessions = plan.sessions
-    ? `durableObjectNamespaces = [(className = "McpSession", uniqueKey = ${quoted(plan.sessions.uniqueKey)}, preventEviction = true, enableSql = true)],
+    ? `durableObjectNamespaces = [(className = "McpSession", uniqueKey = ${quoteCapnp(plan.sessions.uniqueKey)}, preventEviction = true, enableSql = true)],
       durableObjectStorage = (localDisk = "state"),`
     : '';
   const disk = plan.sessions
-    ? `,\n    (name = "state", disk = (path = ${quoted(plan.sessions.stateDir)}, writable = true))`
+    ? `,\n    (name = "state", disk = (path = ${quoteCapnp(plan.sessions.stateDir)}, writable = true))`
     : '';
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
@@ -82,12 +82,12 @@ const config :Workerd.Config = (
       bindings = [(name = "SINK", service = "sink")], ${ALONE})),
     (name = "health", worker = (
       modules = [(name = "health.mjs", esModule = "export default { fetch() { return new Response() } }")], ${ALONE})),
-    (name = "sink", external = (address = ${at(SOCKETS.sink)}, http = ())),
-    (name = "egress", external = (address = ${at(SOCKETS.egress)}, http = (style = proxy))),
+    (name = "sink", external = (address = ${unixAddress(SOCKETS.sink)}, http = ())),
+    (name = "egress", external = (address = ${unixAddress(SOCKETS.egress)}, http = (style = proxy))),
     (name = "nowhere", network = (allow = []))${disk}],
   sockets = [
-    (name = "requests", address = ${at(SOCKETS.requests)}, http = (), service = "program"),
-    (name = "health", address = ${at(SOCKETS.health)}, http = (), service = "health")]);
+    (name = "requests", address = ${unixAddress(SOCKETS.requests)}, http = (), service = "program"),
+    (name = "health", address = ${unixAddress(SOCKETS.health)}, http = (), service = "health")]);
 `;
 }
 
@@ -102,7 +102,7 @@ export const McpSession = opened.McpSession;
 `;
 
 /** A Cap'n Proto string with all characters except plain letters as bytes, since the language has no \\u. */
-export function quoted(text: string): string {
+export function quoteCapnp(text: string): string {
   const bytes = [...Buffer.from(text)].map((byte) => {
     const character = String.fromCharCode(byte);
     return /[A-Za-z0-9 _./:-]/.test(character) ? character : `\\x${byte.toString(16).padStart(2, '0')}`;

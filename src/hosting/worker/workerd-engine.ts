@@ -52,7 +52,7 @@ class WorkerdInstance implements Instance {
   private readonly requests: Pool;
   private readonly health: Pool;
   private isAsked = false;
-  private why: string | null = null;
+  private killReason: string | null = null;
 
   /** @param cleanUp called after the exit; must not reject */
   constructor(
@@ -65,7 +65,7 @@ class WorkerdInstance implements Instance {
     this.requests = pool(path.join(runDir, SOCKETS.requests));
     this.health = pool(path.join(runDir, SOCKETS.health));
     this.dispatcher = inFlight.watch(this.requests);
-    this.exited = this.over(cleanUp);
+    this.exited = this.awaitExit(cleanUp);
   }
 
   async ping(timeoutMs: number): Promise<void> {
@@ -88,15 +88,15 @@ class WorkerdInstance implements Instance {
 
   /** Kills it, with a reason for its author. */
   end(reason: string): void {
-    this.why ??= reason;
+    this.killReason ??= reason;
     this.process.signal('SIGKILL');
   }
 
-  private async over(cleanUp: () => Promise<void>): Promise<InstanceExit> {
+  private async awaitExit(cleanUp: () => Promise<void>): Promise<InstanceExit> {
     const { by, hasRunOutOfMemory, lastWords } = await this.process.ended;
     await Promise.all([this.requests.destroy(), this.health.destroy()]);
     await cleanUp();
-    if (this.why !== null) return { reason: 'crashed', detail: this.why };
+    if (this.killReason !== null) return { reason: 'crashed', detail: this.killReason };
     if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It exceeded its memory limit.' };
     if (this.isAsked) return { reason: 'stopped', detail: '' };
     return { reason: 'crashed', detail: [...lastWords, `The process ended with ${by}.`].join('\n') };
@@ -212,12 +212,12 @@ async function listening(spawn: () => WorkerdProcess, isLast = false): Promise<W
   const { by, hasRunOutOfMemory, lastWords, detail } = await process.ended;
   const isKilled = by === 'SIGKILL' && !isLate && !hasRunOutOfMemory;
   if (isKilled && !isLast) return listening(spawn, true);
-  let why = `The module could not be started (${by}).`;
-  if (isKilled) why = KILLED;
-  if (hasRunOutOfMemory) why = 'The module exceeded its memory limit while it was loaded.';
-  if (isLate) why = `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
+  let message = `The module could not be started (${by}).`;
+  if (isKilled) message = KILLED;
+  if (hasRunOutOfMemory) message = 'The module exceeded its memory limit while it was loaded.';
+  if (isLate) message = `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
   throw new ProgramStartError(
-    why,
+    message,
     detail,
     isKilled || hasRunOutOfMemory || isLate ? '' : lastWords.join('\n').slice(0, OUTPUT_CHARS_MAX),
   );

@@ -48,7 +48,7 @@ export class WorkerdProcess {
   private onListening: () => void = () => undefined;
 
   /**
-   * @param held descriptors to pass from 4 on
+   * @param heldFiles descriptors to pass from 4 on
    *
    * @param sockets sockets whose opening makes it ready
    *
@@ -56,13 +56,13 @@ export class WorkerdProcess {
    */
   constructor(
     { file, args, options }: Launch,
-    held: HeldFiles,
+    heldFiles: HeldFiles,
     sockets: string[],
     private readonly redact: (text: string) => string,
     private readonly onConsole: (line: TraceLine) => void,
   ) {
     this.listening = new Set(sockets);
-    this.child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...held.fds] });
+    this.child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...heldFiles.fds] });
     // Without a free descriptor Node creates no pipes, contrary to the type, and emits the error a tick later.
     const [, out, err, control] = (this.child.stdio ?? []) as unknown as (Readable | undefined)[];
     if (out) read(out, (line) => this.onOutput(line));
@@ -161,9 +161,9 @@ function saysOutOfMemory(message: string): boolean {
  * this host. Null for a line unrelated to the code.
  */
 function forAuthor(message: string): string | null {
-  const found =
+  const error =
     /^service program: (?:Uncaught )?([^]+)$/.exec(message)?.[1] ?? /remote\.jsg\.([^]+)$/.exec(message)?.[1];
-  return found === undefined ? null : withoutOurs(found.replace(/\n {2}(at|imported from) /g, '\n    $1 ')).trim();
+  return error === undefined ? null : withoutOurs(error.replace(/\n {2}(at|imported from) /g, '\n    $1 ')).trim();
 }
 
 /** A stack without the frames of the wrapper. */

@@ -13,7 +13,7 @@
  * server could not know it, since it would run as a new one.
  */
 import { withMember, withoutMeta } from '../protocol/json-edit.js';
-import { quoted } from '../../platform/text/quoted.js';
+import { quote } from '../../platform/text/quoted.js';
 import type {
   CallerProfile,
   Channel,
@@ -106,11 +106,11 @@ export class AggregateChannel implements Channel {
             : null) ?? this.callTool(call, params)
         );
       case 'prompts/get':
-        return this.named(call, 'prompt', parsedParams.name, (name) =>
+        return this.callName(call, 'prompt', parsedParams.name, (name) =>
           withMember(params ?? '{}', 'name', JSON.stringify(name)),
         );
       case 'resources/read':
-        return this.located(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
+        return this.callUri(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
       case 'completion/complete': {
         const ref = membersOf(params ?? '{}').get('ref');
         const inRef = (member: string) => (value: string) =>
@@ -118,20 +118,20 @@ export class AggregateChannel implements Channel {
             ? splice(params, ref, withMember(slice(params, ref), member, JSON.stringify(value)))
             : (params ?? '{}');
         return typeof parsedParams.ref?.uri === 'string'
-          ? this.located(call, parsedParams.ref.uri, inRef('uri'))
-          : this.named(call, 'prompt', parsedParams.ref?.name, inRef('name'));
+          ? this.callUri(call, parsedParams.ref.uri, inRef('uri'))
+          : this.callName(call, 'prompt', parsedParams.ref?.name, inRef('name'));
       }
       // Skills extension (SEP-2640).
       case 'skills/get':
       case 'resources/directory/read':
-        return this.located(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
+        return this.callUri(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
       // Tasks extension: a task is named by its connection too.
       case 'tasks/get':
       case 'tasks/update':
       case 'tasks/cancel':
         return this.ofTask(call, parsedParams.taskId);
       default:
-        return this.anywhere(call);
+        return this.tryMembers(call);
     }
   }
 
@@ -150,11 +150,11 @@ export class AggregateChannel implements Channel {
     const memberEvents = new MemberEvents(this.source, notify, { profile, era });
     const key = profile?.key ?? '';
     if (profile && !profile.isShared) this.streams.set(key, memberEvents);
-    const named = byConnection(resourceSubscriptions).map(([connectionId, uris]) =>
+    const subscribed = byConnection(resourceSubscriptions).map(([connectionId, uris]) =>
       memberEvents.follow(connectionId, uris),
     );
     const used = [...(this.profiles.get(key)?.values() ?? [])].map((connectionId) => memberEvents.follow(connectionId));
-    const uris = (await Promise.all([...named, ...used])).flat();
+    const uris = (await Promise.all([...subscribed, ...used])).flat();
     const stop = this.events.add(lists, listener);
     return {
       honoured: { ...lists, ...(uris.length > 0 && { resourceSubscriptions: uris }) },
@@ -185,29 +185,29 @@ export class AggregateChannel implements Channel {
   /** In search mode, errors of the arguments are tool results, which reach the model. */
   private callTool(call: McpCall, params: string | undefined): Promise<McpReply> {
     const { name } = JSON.parse(params ?? '{}') as { name?: unknown };
-    return this.named(call, 'tool', name, (toolName) => withMember(params ?? '{}', 'name', JSON.stringify(toolName)));
+    return this.callName(call, 'tool', name, (tool) => withMember(params ?? '{}', 'name', JSON.stringify(tool)));
   }
 
-  private async named(
+  private async callName(
     call: McpCall,
-    what: 'tool' | 'prompt',
+    noun: 'tool' | 'prompt',
     name: unknown,
     paramsFor: (name: string) => string,
   ): Promise<McpReply> {
-    const kind = what === 'tool' ? mcpLists.tools : mcpLists.prompts;
+    const kind = noun === 'tool' ? mcpLists.tools : mcpLists.prompts;
     const item = typeof name === 'string' ? await this.lists.find(kind, name, call) : null;
     if (!item) {
-      const text = `Unknown ${what}: ${quoted(String(name))}. Names begin with a connection of ${this.source.name}.`;
-      return this.form.isSearched && what === 'tool' ? toolFailureReply(text) : errorReply(rpcCode.invalidParams, text);
+      const text = `Unknown ${noun}: ${quote(String(name))}. Names begin with a connection of ${this.source.name}.`;
+      return this.form.isSearched && noun === 'tool' ? toolFailureReply(text) : errorReply(rpcCode.invalidParams, text);
     }
     const { connectionId, name: ownName } = item;
-    return this.forward(connectionId, call, what === 'tool' ? ownName : null, paramsFor(ownName));
+    return this.forward(connectionId, call, noun === 'tool' ? ownName : null, paramsFor(ownName));
   }
 
-  private async located(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
+  private async callUri(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
     const item = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
     if (!item) {
-      const text = `Unknown resource: ${quoted(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
+      const text = `Unknown resource: ${quote(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
       return errorReply(rpcCode.invalidParams, text);
     }
     const { connectionId, name: ownUri } = item;
@@ -222,7 +222,7 @@ export class AggregateChannel implements Channel {
     const [, connectionId, ownId] = typeof taskId === 'string' ? (/^([^/]+)\/([^]+)$/.exec(taskId) ?? []) : [];
     const { members } = await this.source.members();
     if (connectionId === undefined || !members.some((member) => member.connectionId === connectionId)) {
-      return errorReply(rpcCode.invalidParams, `Unknown task: ${quoted(String(taskId))}`);
+      return errorReply(rpcCode.invalidParams, `Unknown task: ${quote(String(taskId))}`);
     }
     const params = withMember(call.params ?? '{}', 'taskId', JSON.stringify(ownId));
     return this.forward(connectionId, call, null, params);
@@ -232,7 +232,7 @@ export class AggregateChannel implements Channel {
    * Sends a method that names no connection to one connection after another, newest first, until one answers otherwise than
    * that it does not know the method or the params, which both mean that nothing ran.
    */
-  private async anywhere(call: McpCall): Promise<McpReply> {
+  private async tryMembers(call: McpCall): Promise<McpReply> {
     const timeLeft = deadlineIn(call.timeoutMs);
     let refusal: McpReply | null = null;
     const { members } = await this.source.members();
@@ -247,7 +247,7 @@ export class AggregateChannel implements Channel {
         if (error instanceof UpstreamFailure && error.outcomeUnknown) throw error;
       }
     }
-    const text = `The connections of a namespace have no ${quoted(call.method)} together`;
+    const text = `The connections of a namespace have no ${quote(call.method)} together`;
     return refusal ?? errorReply(rpcCode.methodNotFound, text);
   }
 

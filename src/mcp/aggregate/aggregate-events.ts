@@ -256,5 +256,5 @@ export function withQualifiedUpdate(text: string, method: string, connectionId: 
 /** Groups URIs of an aggregate by connection. */
 export function byConnection(uris: string[]): [connectionId: string, uris: string[]][] {
   const read = uris.flatMap((uri) => readUri(uri) ?? []);
-  return [...groupBy(read, ({ connectionId }) => connectionId)].map(([id, own]) => [id, own.map(({ rest }) => rest)]);
+  return [...groupBy(read, ({ connectionId }) => connectionId)].map(([id, refs]) => [id, refs.map(({ rest }) => rest)]);
 }

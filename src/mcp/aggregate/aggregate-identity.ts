@@ -20,7 +20,7 @@ const ALL_INSTRUCTIONS_BYTES_MAX = 16 * 1024;
 
 /** Identity of an aggregate: its own, with the instructions and the optional capabilities of its connections. */
 export class AggregateIdentity {
-  private readonly known = new Map<Era, { of: string; until: number; identity: Promise<UpstreamIdentity> }>();
+  private readonly byEra = new Map<Era, { of: string; until: number; identity: Promise<UpstreamIdentity> }>();
 
   /** @param instructions those of the aggregate itself */
   constructor(
@@ -36,11 +36,11 @@ export class AggregateIdentity {
   async read(era: Era = 'modern'): Promise<UpstreamIdentity> {
     const { members } = await this.source.members();
     const of = members.map(({ seq, state }) => `${seq} ${state}`).join();
-    const cached = this.known.get(era);
+    const cached = this.byEra.get(era);
     if (cached?.of === of && cached.until >= Date.now()) return cached.identity;
     const identity = this.compose(members, era);
-    identity.catch(() => this.known.delete(era));
-    this.known.set(era, { of, until: Date.now() + FRESH_MS, identity });
+    identity.catch(() => this.byEra.delete(era));
+    this.byEra.set(era, { of, until: Date.now() + FRESH_MS, identity });
     return identity;
   }
 
@@ -69,7 +69,7 @@ export class AggregateIdentity {
     for (const { connectionId, identity } of identities) {
       const text = identity.instructions?.trim();
       if (!text) continue;
-      const part = `\n\n## ${connectionId}\n${cut(text, INSTRUCTIONS_BYTES_MAX)}`;
+      const part = `\n\n## ${connectionId}\n${truncate(text, INSTRUCTIONS_BYTES_MAX)}`;
       if (Buffer.byteLength(instructions + part) > ALL_INSTRUCTIONS_BYTES_MAX) break;
       instructions += part;
     }
@@ -93,7 +93,7 @@ export class AggregateIdentity {
 }
 
 /** The beginning of a text of at most this many bytes, with `…` for the rest. */
-function cut(text: string, bytesMax: number): string {
+function truncate(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length <= bytesMax) return text;
   return `${new TextDecoder().decode(bytes.subarray(0, bytesMax - 3), { stream: true })}…`;

@@ -34,7 +34,7 @@ const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: 
 
 /** Paginated lists of an aggregate. */
 export class AggregateLists {
-  private readonly known = new WeakMap<AggregateMembers, MemberNames>();
+  private readonly memberNames = new WeakMap<AggregateMembers, MemberNames>();
 
   constructor(
     private readonly source: AggregateSource,
@@ -93,11 +93,11 @@ export class AggregateLists {
     const { members, isCut } = await this.source.members();
     const qualified = readUri(uri);
     const read = qualified ?? readAppUri(uri);
-    const named = read && members.find(({ connectionId }) => connectionId === read.connectionId);
-    if (read && named) return { connectionId: read.connectionId, name: read.rest };
-    const [alone, ...others] = members;
+    const target = read && members.find(({ connectionId }) => connectionId === read.connectionId);
+    if (read && target) return { connectionId: read.connectionId, name: read.rest };
+    const [alone, ...more] = members;
     if (qualified || !alone) return null;
-    if (others.length === 0 && !isCut) return { connectionId: alone.connectionId, name: uri };
+    if (more.length === 0 && !isCut) return { connectionId: alone.connectionId, name: uri };
     const usable = members.filter(({ fault }) => fault === null);
     const ownersIn = (gathered: GatheredItems[]) =>
       gathered.filter((list) => 'items' in list && appUrisOf(list.items).has(uri)).map(({ member }) => member);
@@ -136,8 +136,8 @@ export class AggregateLists {
       throw error;
     }
     const rest = after === null ? all.members : all.members.filter(({ seq }) => BigInt(seq) < after);
-    const asked = rest.slice(0, MEMBERS_MAX);
-    const lists = await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, ...call });
+    const batch = rest.slice(0, MEMBERS_MAX);
+    const lists = await this.gathering.gather(batch, kind, { itemsMax: ITEMS_OF_PAGE, ...call });
     // Lists beyond the size of a page go to the next one.
     let chars = 0;
     const end = lists.findIndex((list, at) => {
@@ -197,8 +197,8 @@ export class AggregateLists {
   }
 
   private namesOf(all: AggregateMembers): MemberNames {
-    const names = this.known.get(all) ?? new MemberNames(all.members, this.separator);
-    this.known.set(all, names);
+    const names = this.memberNames.get(all) ?? new MemberNames(all.members, this.separator);
+    this.memberNames.set(all, names);
     return names;
   }
 }

@@ -51,7 +51,7 @@ interface Repaired {
 }
 
 /** Items by the list they come from: a list is repaired once while it is cached. */
-const known = new WeakMap<readonly ListItem[], Promise<Repaired>>();
+const repairCache = new WeakMap<readonly ListItem[], Promise<Repaired>>();
 
 /** The last list of each connection, kind and choice of names. */
 const last = new LRUCache<string, { hash: string; until: number; size: number; repaired: Promise<Repaired> }>({
@@ -66,8 +66,8 @@ const last = new LRUCache<string, { hash: string; until: number; size: number; r
  * @param connection its number, which is unique over all namespaces
  */
 export function repairedItems(kind: ListKind, from: readonly ListItem[], connection: string): Promise<Repaired> {
-  const cached = known.get(from) ?? repairedList(kind, from, connection);
-  known.set(from, cached);
+  const cached = repairCache.get(from) ?? repairedList(kind, from, connection);
+  repairCache.set(from, cached);
   return cached;
 }
 
@@ -119,7 +119,7 @@ export function repairedItem(kind: ListKind, item: ListItem): ListItem | LeftOut
   if (!isWithinDepth(JSON.parse(text), ITEM_DEPTH_MAX)) {
     return { name, reason: `it is nested deeper than ${ITEM_DEPTH_MAX} levels` };
   }
-  const usable = repaired(kind, text);
+  const usable = repairItem(kind, text);
   if (usable === null) return { name, reason: 'MCP clients refuse it: it does not match the schema of MCP' };
   return usable === text ? item : { name, text: usable };
 }
@@ -131,7 +131,7 @@ function hasMoreValues(text: string): boolean {
 }
 
 /** The item as clients accept it; null if it has too many faults, or if dropping members does not help. */
-function repaired({ member }: ListKind, text: string): string | null {
+function repairItem({ member }: ListKind, text: string): string | null {
   const dropped = new Set<string>();
   let item = text;
   const schema = schemas[member as keyof typeof schemas]?.();
@@ -151,7 +151,7 @@ function repaired({ member }: ListKind, text: string): string | null {
     while (dropped.has(path.join('.'))) path = path.slice(0, -1);
     if (path.length === 0) return null;
     dropped.add(path.join('.'));
-    item = without(item, path);
+    item = removePath(item, path);
   }
   return null;
 }
@@ -163,15 +163,15 @@ function objectSchema(schema: string | undefined): string {
 }
 
 /** JSON text without the value at `path`; a property schema `true` becomes `{}`. */
-function without(text: string, [name, ...rest]: PropertyKey[], parent?: PropertyKey): string {
+function removePath(text: string, [name, ...rest]: PropertyKey[], parent?: PropertyKey): string {
   const next = (value: string) => {
     if (rest.length === 0) return value === 'true' && parent === 'properties' ? '{}' : null;
-    return /^[{[]/.test(value) ? without(value, rest, name) : null;
+    return /^[{[]/.test(value) ? removePath(value, rest, name) : null;
   };
   if (text.startsWith('{')) return rewriteMembers(text, (member, value) => (member === name ? next(value) : value));
-  const kept = elements(text).flatMap((span, at) => {
+  const items = elements(text).flatMap((span, at) => {
     const value = slice(text, span);
     return at === name ? (next(value) ?? []) : value;
   });
-  return `[${kept.join(',')}]`;
+  return `[${items.join(',')}]`;
 }

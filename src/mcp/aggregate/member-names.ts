@@ -48,7 +48,7 @@ export class MemberNames {
    */
   private readonly longestId: number;
   /** Names of the items of one server, cached for the lifetime of its list. */
-  private readonly known = new WeakMap<readonly { name: string }[], ReadonlyMap<string, string>>();
+  private readonly namesByItems = new WeakMap<readonly { name: string }[], ReadonlyMap<string, string>>();
 
   constructor(
     members: AggregateMember[],
@@ -58,7 +58,7 @@ export class MemberNames {
     const alike = collisions(ids);
     for (const id of ids) {
       const form = sanitized(id);
-      this.forms.set(id, form.length > ID_CHARS_MAX || alike.has(id) ? hashed(form, ID_CHARS_MAX, id) : form);
+      this.forms.set(id, form.length > ID_CHARS_MAX || alike.has(id) ? shorten(form, ID_CHARS_MAX, id) : form);
       this.ids.set(id, id);
     }
     for (const [id, form] of this.forms) if (!this.ids.has(form)) this.ids.set(form, id);
@@ -67,7 +67,7 @@ export class MemberNames {
 
   /** Aggregate names of all items of a connection by own name, without shadowed ones. */
   namesOf(connectionId: string, items: readonly { name: string }[]): ReadonlyMap<string, string> {
-    const cached = this.known.get(items);
+    const cached = this.namesByItems.get(items);
     if (cached) return cached;
     const ownNames = new Set(items.map(({ name }) => name));
     const alike = this.separator === '.' ? null : collisions(ownNames);
@@ -82,9 +82,9 @@ export class MemberNames {
       const qualified = `${this.forms.get(connectionId)}__${sanitized(name)}`;
       const isOther = this.readings(qualified, '__')[0]?.connectionId !== connectionId;
       const isPlain = qualified.length <= NAME_CHARS_MAX && !alike.has(name) && !isOther;
-      names.set(name, isPlain ? qualified : hashed(qualified, NAME_CHARS_MAX, `${connectionId} ${name}`));
+      names.set(name, isPlain ? qualified : shorten(qualified, NAME_CHARS_MAX, `${connectionId} ${name}`));
     }
-    this.known.set(items, names);
+    this.namesByItems.set(items, names);
     return names;
   }
 
@@ -122,14 +122,14 @@ function sanitized(text: string): string {
 }
 
 /** The texts that become equal to another one when {@link sanitized}, except the one that is already sanitized. */
-function collisions(texts: Iterable<string>): Set<string> {
-  const byForm = groupBy(texts, sanitized);
+function collisions(strings: Iterable<string>): Set<string> {
+  const byForm = groupBy(strings, sanitized);
   return new Set(
     [...byForm].flatMap(([form, alike]) => (alike.length > 1 ? alike.filter((text) => text !== form) : [])),
   );
 }
 
-function hashed(form: string, charsMax: number, of: string): string {
+function shorten(form: string, charsMax: number, of: string): string {
   const hash = createHash('sha256').update(of).digest('base64url').slice(0, HASH_CHARS);
   return `${form.slice(0, charsMax - HASH_CHARS - 1)}_${hash}`;
 }

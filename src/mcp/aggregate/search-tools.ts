@@ -1,5 +1,5 @@
 import { isObject } from '../../platform/text/json.js';
-import { quoted } from '../../platform/text/quoted.js';
+import { quote } from '../../platform/text/quoted.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members as membersOf, slice } from '../protocol/json-text.js';
 import { LIST_ITEMS_MAX, mcpLists, type ListItem } from '../protocol/list-pages.js';
@@ -111,7 +111,7 @@ export class SearchTools {
     if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > FOUND_MAX) {
       return toolFailureReply(`limit must be a whole number from 1 to ${FOUND_MAX}.`);
     }
-    const { tools, failed, notes } = await this.all(call);
+    const { tools, failed, notes } = await this.listAll(call);
     await readTools(tools);
     const ranked = rankTools(tools, query);
     const answer = {
@@ -145,7 +145,7 @@ export class SearchTools {
   }
 
   /** All tools, of connected connections first, within the limits. */
-  private async all(call: MemberCall): Promise<{
+  private async listAll(call: MemberCall): Promise<{
     tools: { name: string; connectionId: string; tool: ListItem }[];
     failed: MemberFault[];
     notes: string[];
@@ -179,5 +179,5 @@ export class SearchTools {
 }
 
 function unknownTool(name: unknown): McpReply {
-  return toolFailureReply(`There is no tool ${quoted(String(name))}: search_tools finds the names there are.`);
+  return toolFailureReply(`There is no tool ${quote(String(name))}: search_tools finds the names there are.`);
 }

@@ -53,12 +53,12 @@ export async function readTools(tools: RankedTool[]): Promise<void> {
  * name. A query without words returns all tools by name.
  */
 export function rankTools<T extends RankedTool>(tools: T[], query: string): T[] {
-  const asked = [...new Set(wordsOf(query))].slice(0, QUERY_WORDS_MAX);
-  if (asked.length === 0) return [...tools].sort(byName);
+  const queryWords = [...new Set(wordsOf(query))].slice(0, QUERY_WORDS_MAX);
+  if (queryWords.length === 0) return [...tools].sort(byName);
   const indexed = tools.map((tool) => ({ tool, bag: bagOf(tool) }));
   const meanSize = indexed.reduce((sum, { bag }) => sum + bag.size, 0) / Math.max(1, indexed.length);
   const scores = new Float64Array(indexed.length);
-  for (const word of asked) {
+  for (const word of queryWords) {
     const counts = indexed.map(({ bag }) => countIn(bag, word));
     const holders = counts.reduce((sum, count) => sum + (count > 0 ? 1 : 0), 0);
     const rarity = Math.log(1 + (indexed.length - holders + 0.5) / (holders + 0.5));

@@ -56,7 +56,7 @@ export async function findEra(wire: HttpWire): Promise<ProbedEra> {
     let hasStream = false;
     const onStream = () => void (hasStream = true);
     try {
-      const opened = await plain((profile, handlers) => openSse(wire, profile, handlers, endpointMs, onStream));
+      const opened = await openPlain((profile, handlers) => openSse(wire, profile, handlers, endpointMs, onStream));
       return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
     } catch (refused) {
       // The attempt that came furthest has the reason.
@@ -119,7 +119,7 @@ async function ofError(wire: HttpWire, reply: McpReply): Promise<ProbedEra> {
 }
 
 async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): Promise<ProbedEra> {
-  const opened = await plain((profile, handlers) => openStreamable(wire, profile, handlers));
+  const opened = await openPlain((profile, handlers) => openStreamable(wire, profile, handlers));
   return { verdict: verdictOf('streamable', reason, isUnsure), opened };
 }
 
@@ -131,7 +131,7 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
  */
 export async function findSession(wire: HttpWire): Promise<OpenedSession | null> {
   try {
-    const opened = await plain((profile, handlers) => openStreamable(wire, profile, handlers));
+    const opened = await openPlain((profile, handlers) => openStreamable(wire, profile, handlers));
     return opened.session.isStateful ? opened : null;
   } catch (error) {
     if (error instanceof HandshakeRefusedError || isOutOfPlace(error)) return null;
@@ -139,7 +139,7 @@ export async function findSession(wire: HttpWire): Promise<OpenedSession | null>
   }
 }
 
-async function plain(open: OpenSession): Promise<OpenedSession> {
+async function openPlain(open: OpenSession): Promise<OpenedSession> {
   const handlers: SessionHandlers = {
     onNotification: () => undefined,
     onRequest: (method) => Promise.resolve(unansweredRequest(method)),

@@ -68,7 +68,7 @@ export class HandlePool<H extends UpstreamHandle> {
 
   /** Removes a handle, which closes after its running calls; `forGood` when its connection or release was deleted. */
   drop(key: string, forGood = false): void {
-    void this.take(key)?.retire(forGood);
+    void this.remove(key)?.retire(forGood);
   }
 
   /** {@link drop} for every handle that matches. */
@@ -85,7 +85,7 @@ export class HandlePool<H extends UpstreamHandle> {
    * Removes a handle and closes it at once, aborting its calls; `forGood` when its connection or release was deleted.
    */
   async end(key: string, forGood = false): Promise<void> {
-    await this.take(key)?.close(forGood);
+    await this.remove(key)?.close(forGood);
   }
 
   /** {@link end} for every handle that matches. Never throws. */
@@ -110,7 +110,7 @@ export class HandlePool<H extends UpstreamHandle> {
     return keys.add(key);
   }
 
-  private take(key: string): H | undefined {
+  private remove(key: string): H | undefined {
     const entry = this.handles.peek(key);
     if (!entry) return undefined;
     this.handles.delete(key);

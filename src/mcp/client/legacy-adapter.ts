@@ -358,14 +358,14 @@ async function subscribe(
   timeoutMs: number,
 ): Promise<void> {
   if (subscribed.size === 0 && !declares(session.identity.capabilities, 'resources', 'subscribe')) return;
-  const ask = (verb: string, uri: string) =>
+  const rpc = (verb: string, uri: string) =>
     session.request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false);
-  const gone = [...subscribed].filter((uri) => !requested.includes(uri));
-  for (const uri of gone) subscribed.delete(uri);
+  const obsolete = [...subscribed].filter((uri) => !requested.includes(uri));
+  for (const uri of obsolete) subscribed.delete(uri);
   const fresh = requested.filter((uri) => !subscribed.has(uri));
-  await someAtOnce(PARALLEL, fresh.values(), async (uri) => (await ask('subscribe', uri)).error ?? subscribed.add(uri));
-  await someAtOnce(PARALLEL, gone.values(), (uri) =>
-    ask('unsubscribe', uri).catch((error: unknown) => {
+  await someAtOnce(PARALLEL, fresh.values(), async (uri) => (await rpc('subscribe', uri)).error ?? subscribed.add(uri));
+  await someAtOnce(PARALLEL, obsolete.values(), (uri) =>
+    rpc('unsubscribe', uri).catch((error: unknown) => {
       // A failed unsubscribe only causes notifications without a listener.
       if (!(error instanceof UpstreamFailure || error instanceof SessionLostError)) throw error;
     }),
@@ -390,7 +390,7 @@ function honoured(
   };
 }
 
-function declares(capabilities: Record<string, unknown>, of: string, what: string): boolean {
-  const capability = capabilities[of];
-  return isObject(capability) && capability[what] === true;
+function declares(capabilities: Record<string, unknown>, name: string, flag: string): boolean {
+  const capability = capabilities[name];
+  return isObject(capability) && capability[flag] === true;
 }

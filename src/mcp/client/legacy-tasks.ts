@@ -48,12 +48,12 @@ export class LegacyTasks {
 
   /** Sends a request to a server that {@link offersTasks}. @throws UpstreamFailure */
   async send(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
-    if (call.method === 'tools/list') return this.learn(await send(call, timeoutMs));
+    if (call.method === 'tools/list') return this.recordSupport(await send(call, timeoutMs));
     return call.method === 'tools/call' ? this.call(call, timeoutMs, send) : send(call, timeoutMs);
   }
 
   /** Records the `taskSupport` of a `tools/list` reply; a required one becomes optional. */
-  private learn(reply: McpReply): McpReply {
+  private recordSupport(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
       const tools = items.map((item) => this.learnOne(item));
       return tools.some(({ isRequired }) => isRequired) ? tools.map(({ tool }) => tool) : null;
@@ -69,10 +69,10 @@ export class LegacyTasks {
     if (!name?.startsWith('"') || !(await this.isRequired(JSON.parse(name) as string, timeLeft, send))) {
       return send(call, timeLeft());
     }
-    const made = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, timeLeft());
-    const result = made.text.includes('"taskId"') ? resultOf(made) : undefined;
+    const reply = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, timeLeft());
+    const result = reply.text.includes('"taskId"') ? resultOf(reply) : undefined;
     const task = isObject(result) ? result.task : undefined;
-    if (!isObject(task) || typeof task.taskId !== 'string') return made;
+    if (!isObject(task) || typeof task.taskId !== 'string') return reply;
     const about = JSON.stringify({ taskId: task.taskId });
     const ttlMs = typeof task.ttl === 'number' ? Math.min(task.ttl, TASK_TTL_MS) : TASK_TTL_MS;
     // A caller that waits for as long as messages come waits for as long as the task lives, which may be silent.
@@ -92,7 +92,7 @@ export class LegacyTasks {
   private async isRequired(name: string, timeLeft: () => number, send: Send): Promise<boolean> {
     if (!this.required.has(name) && (this.reading || Date.now() - this.readAt > READ_EVERY_MS)) {
       this.readAt = Date.now();
-      const request = async (call: McpCall) => this.learn(await send(call, call.timeoutMs));
+      const request = async (call: McpCall) => this.recordSupport(await send(call, call.timeoutMs));
       this.reading ??= readList({ request }, mcpLists.tools, Math.min(timeLeft(), TOOLS_TIMEOUT_MS))
         .then(() => undefined)
         // Ignored: the call itself reports the error.

@@ -91,17 +91,17 @@ export class Listeners {
     if (this.isClosed) throw new UpstreamError('The connection was changed or deleted meanwhile.');
     const member = { filter, listener };
     this.members.add(member);
-    const leave = async () => {
+    const remove = async () => {
       if (this.members.delete(member)) await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS)).catch(() => undefined);
     };
     try {
       const adjusted = this.enqueue(() => this.adjust(timeoutMs));
       await withinDeadline(adjusted, timeoutMs, 'The MCP server did not let anybody listen in time.');
     } catch (error) {
-      void leave();
+      void remove();
       throw error;
     }
-    return { honoured: common(member.filter, this.stream?.current.honoured ?? {}), close: leave };
+    return { honoured: common(member.filter, this.stream?.current.honoured ?? {}), close: remove };
   }
 
   /**
@@ -141,9 +141,9 @@ export class Listeners {
     const filter = union([...this.members].map((member) => member.filter));
     const { stream } = this;
     const uris = new Set(stream?.filter.resourceSubscriptions);
-    const asked = filter.resourceSubscriptions ?? [];
+    const requested = filter.resourceSubscriptions ?? [];
     const isSame = [...listChanges.values(), 'messages' as const].every((key) => stream?.filter[key] === filter[key]);
-    if (stream && isSame && uris.size === asked.length && asked.every((uri) => uris.has(uri))) return;
+    if (stream && isSame && uris.size === requested.length && requested.every((uri) => uris.has(uri))) return;
     if (!stream?.current.change) return this.replace(filter, timeoutMs);
     stream.next = filter;
     try {
@@ -169,7 +169,7 @@ export class Listeners {
       },
       lost: (retryMs) => {
         lost = { retryMs };
-        this.lost(id, retryMs);
+        this.handleLoss(id, retryMs);
       },
     };
     const current = await this.openStream(filter, handlers, timeoutMs);
@@ -181,7 +181,7 @@ export class Listeners {
     early = null;
     await before?.current.close();
     const { retryMs } = (lost as { retryMs: number | null } | null) ?? { retryMs: undefined };
-    if (retryMs !== undefined) this.lost(id, retryMs);
+    if (retryMs !== undefined) this.handleLoss(id, retryMs);
   }
 
   private async shut(): Promise<void> {
@@ -191,7 +191,7 @@ export class Listeners {
     await stream?.current.close();
   }
 
-  private lost(id: object, retryMs: number | null): void {
+  private handleLoss(id: object, retryMs: number | null): void {
     const { stream } = this;
     if (stream?.id !== id) return;
     this.stream = null;
@@ -227,9 +227,10 @@ export class Listeners {
   private notify(text: string, method: string, stream?: SharedStream): void {
     this.onChange(method);
     const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;
-    if (stream && ![stream.current.honoured, stream.next ?? {}].some((sent) => wants(sent, method, uri))) return;
+    if (stream && ![stream.current.honoured, stream.next ?? {}].some((sent) => matchesFilter(sent, method, uri)))
+      return;
     for (const { filter, listener } of this.members)
-      if (wants(filter, method, uri)) listener.onNotification(text, method);
+      if (matchesFilter(filter, method, uri)) listener.onNotification(text, method);
   }
 
   private endAll(reason: Error | null): void {
@@ -265,7 +266,7 @@ function hasAny(filter: ListenFilter): boolean {
  * True if the filter matches a notification of this method. @param uri resource URI of
  * `notifications/resources/updated`, if it has one
  */
-export function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
+export function matchesFilter(filter: ListenFilter, method: string, uri: unknown): boolean {
   if (isOfSession(method)) return filter.messages === true;
   const list = listChanges.get(method);
   if (list) return filter[list] === true;

@@ -145,9 +145,9 @@ export class ModernAdapter implements ProtocolAdapter {
 
   /** Headers that repeat the method, the name or URI, and marked arguments of a modern request. */
   private headersOf({ method, params }: McpCall): Record<string, string> {
-    const named = namedBy.get(method);
-    const parsed = named && params ? (JSON.parse(params) as Record<string, unknown>) : undefined;
-    const name = named && parsed?.[named];
+    const nameKey = namedBy.get(method);
+    const parsed = nameKey && params ? (JSON.parse(params) as Record<string, unknown>) : undefined;
+    const name = nameKey && parsed?.[nameKey];
     const headers: Record<string, string> = { ...this.headers, 'mcp-method': headerValue(method) };
     if (typeof name !== 'string') return headers;
     headers['mcp-name'] = headerValue(name);
@@ -229,7 +229,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     });
     acknowledged.catch(() => undefined);
     let isEnded = false;
-    const end = (_error: Error | null, retryMs: number | null) => {
+    const finish = (_error: Error | null, retryMs: number | null) => {
       isEnded = true;
       fail(new UpstreamError(`${wire.target.url.host} closed the stream of its change notifications.`));
       handlers.lost(retryMs);
@@ -247,17 +247,17 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
           if (head?.error) acknowledge({});
         } else if (head.method === 'notifications/subscriptions/acknowledged') {
           const { notifications } = (head.params ?? {}) as { notifications?: unknown };
-          const named = isObject(notifications) ? notifications : {};
-          const { resourceSubscriptions: uris } = named;
+          const accepted = isObject(notifications) ? notifications : {};
+          const { resourceSubscriptions: uris } = accepted;
           acknowledge(
             common(filter, {
-              ...listFilter((flag) => named[flag] === true),
+              ...listFilter((flag) => accepted[flag] === true),
               resourceSubscriptions: Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : [],
             }),
           );
         } else handlers.onNotification(withoutSubscriptionId(data), head.method);
       },
-      onEnd: end,
+      onEnd: finish,
     });
     if (stream.status >= 500 || stream.status === 429) throw wire.statusError(stream);
     if (stream.text !== null) return { honoured: {}, close: async () => undefined };

@@ -155,9 +155,9 @@ export class PipeSession implements LegacySession {
     const { method } = head;
     if (typeof method !== 'string') {
       const id = numericId(head.id) as number;
-      const [only, ...others] = this.running.keys();
+      const [only, ...more] = this.running.keys();
       // Late answers have ids of ours; another one can only be meant for the call that runs.
-      const isStray = !(id > 0) && others.length === 0 && ('result' in head || 'error' in head);
+      const isStray = !(id > 0) && more.length === 0 && ('result' in head || 'error' in head);
       const callId = isStray && only !== undefined ? only : id;
       const call = this.running.get(callId);
       const reply = call && replyTo(callId, text, head, 'legacy');
@@ -201,7 +201,7 @@ export class PipeSession implements LegacySession {
         ),
       );
     const ask: McpCall['onRequest'] =
-      this.capabilities && onRequest && ((asked, params) => onRequest(asked, params, undefined));
+      this.capabilities && onRequest && ((rpcMethod, params) => onRequest(rpcMethod, params, undefined));
     new UpstreamRequestResponder(this.answer, able.length > 0 ? refuse : ask).take(text, method);
   }
 }

@@ -1,6 +1,6 @@
 import { DEPTH_MAX } from '../../platform/database/storable.js';
 import { isObject, isWithinDepth } from '../../platform/text/json.js';
-import { quoted } from '../../platform/text/quoted.js';
+import { quote } from '../../platform/text/quoted.js';
 import type { Channel } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { isDeclared, listPages, mcpLists, type ListKind } from '../protocol/list-pages.js';
@@ -39,22 +39,22 @@ export async function scanServer(channel: Channel, options: ScanOptions): Promis
 
 class Scan {
   /** Rest of the timeout for each request, at least 1 ms, which then ends the scan. */
-  private readonly left: () => number;
+  private readonly timeLeft: () => number;
   private readonly tell: (message: string) => void;
 
   constructor(
     private readonly channel: Channel,
     options: ScanOptions,
   ) {
-    this.left = deadlineIn(options.timeoutMs);
+    this.timeLeft = deadlineIn(options.timeoutMs);
     this.tell = (message) => options.onProgress?.(message);
   }
 
   async run(): Promise<ServerScan> {
-    const identity = await this.channel.open(this.left());
+    const identity = await this.channel.open(this.timeLeft());
     const { capabilities, serverInfo, protocolVersion, era } = identity;
     this.tell(
-      `Connected to ${quoted(serverInfo.name)} ${quoted(serverInfo.version)} with MCP ${protocolVersion} (${era}).`,
+      `Connected to ${quote(serverInfo.name)} ${quote(serverInfo.version)} with MCP ${protocolVersion} (${era}).`,
     );
     const list = (kind: ListKind) =>
       isDeclared(capabilities[kind.capability]) ? this.list(kind) : Promise.resolve(null);
@@ -78,7 +78,7 @@ class Scan {
     const items: Record<string, unknown>[] = [];
     const names = new Set<string>();
     let [pages, read] = [0, 0];
-    for await (const page of listPages(this.channel, kind, this.left())) {
+    for await (const page of listPages(this.channel, kind, this.timeLeft())) {
       if (page.isUnknown) {
         this.tell(`The server declares ${noun} but does not know ${method}: it counts as having none.`);
         return [];
@@ -90,7 +90,7 @@ class Scan {
       items.push(...this.usable(kind, page.items, read - page.items.length, names));
       if (page.repeatedCursor !== undefined) {
         this.tell(
-          `Warning: the server lists its ${noun} in a circle: the cursor ${quoted(page.repeatedCursor)} came twice. The list ` +
+          `Warning: the server lists its ${noun} in a circle: the cursor ${quote(page.repeatedCursor)} came twice. The list ` +
             'ends there. Leave out nextCursor on the last page.',
         );
       }
@@ -104,9 +104,9 @@ class Scan {
     return items;
   }
 
-  private usable({ id, noun }: ListKind, texts: string[], from: number, names: Set<string>): Record<string, unknown>[] {
+  private usable({ id, noun }: ListKind, items: string[], from: number, names: Set<string>): Record<string, unknown>[] {
     const singular = noun.slice(0, -1);
-    return texts.flatMap((text, at) => {
+    return items.flatMap((text, at) => {
       const item = JSON.parse(text) as Record<string, unknown>;
       const lacking = isObject(item)
         ? ['name', id].find((member) => typeof item[member] !== 'string' || item[member] === '')
@@ -120,13 +120,13 @@ class Scan {
         names.add(name);
         return [item];
       }
-      const why =
+      const problem =
         lacking === null
           ? 'is not an object'
           : lacking === undefined
-            ? `has the ${id} ${quoted(name)} of an earlier one`
+            ? `has the ${id} ${quote(name)} of an earlier one`
             : `has no ${lacking}`;
-      this.tell(`Left out ${singular} number ${from + at + 1}: it ${why}.`);
+      this.tell(`Left out ${singular} number ${from + at + 1}: it ${problem}.`);
       return [];
     });
   }

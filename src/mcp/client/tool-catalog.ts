@@ -36,35 +36,35 @@ interface Listed {
 
 /** Tools of one upstream, cached. */
 export class ToolCatalog {
-  private known: Listed | null = null;
+  private cached: Listed | null = null;
   private listing: Promise<Listed> | null = null;
 
   constructor(private readonly channel: Pick<Channel, 'request'>) {}
 
   /** All tools, cached for at most the server's `ttlMs`, by default 30 s. */
   async list(timeoutMs = LIST_TIMEOUT_MS): Promise<ListItem[]> {
-    if (this.known && isFresh(this.known, this.known.ttlMs ?? FRESH_MS)) return this.known.tools;
+    if (this.cached && isFresh(this.cached, this.cached.ttlMs ?? FRESH_MS)) return this.cached.tools;
     return this.refresh(timeoutMs);
   }
 
   /** Names of the tools that were listed last; empty before the first list. */
   get names(): string[] {
-    return this.known?.tools.map(({ name }) => name) ?? [];
+    return this.cached?.tools.map(({ name }) => name) ?? [];
   }
 
   /** The tools that were listed last, however old; null before the first list. */
   get last(): ListItem[] | null {
-    return this.known?.tools ?? null;
+    return this.cached?.tools ?? null;
   }
 
   /** Items that the server listed last and that are no tools of the list. */
   get leftOut(): LeftOutItem[] {
-    return this.known?.leftOut ?? [];
+    return this.cached?.leftOut ?? [];
   }
 
   /** Invalidates the list after `notifications/tools/list_changed`. */
   forget(): void {
-    this.known = null;
+    this.cached = null;
     this.listing = null;
   }
 
@@ -74,9 +74,9 @@ export class ToolCatalog {
    */
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
     // Resolving accepts an older list than `ttlMs` allows: a name it lacks causes a refresh.
-    const isKnown = this.known && isFresh(this.known, Math.max(this.known.ttlMs ?? 0, FRESH_MS));
-    const match = matchTool(isKnown && this.known ? this.known.tools : await this.list(timeoutMs), path);
-    if (match || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return match;
+    const isKnown = this.cached && isFresh(this.cached, Math.max(this.cached.ttlMs ?? 0, FRESH_MS));
+    const match = matchTool(isKnown && this.cached ? this.cached.tools : await this.list(timeoutMs), path);
+    if (match || (this.cached && Date.now() - this.cached.at < REFRESH_MS_MIN)) return match;
     return matchTool(await this.refresh(timeoutMs), path);
   }
 
@@ -91,7 +91,7 @@ export class ToolCatalog {
     const reading: Promise<Listed> = readList(this.channel, mcpLists.tools, LIST_TIMEOUT_MS)
       .then(({ items: tools, leftOut, ttlMs }) => {
         const listed = { tools, leftOut, at: Date.now(), ttlMs };
-        if (isWanted()) this.known = listed;
+        if (isWanted()) this.cached = listed;
         return listed;
       })
       .finally(() => {

@@ -9,7 +9,7 @@
  * {@link grantedTools} does the same for one caller, to whom some tools were granted and nothing else: every other request is
  * one of an unknown method (-32601).
  */
-import { quoted } from '../../platform/text/quoted.js';
+import { quote } from '../../platform/text/quoted.js';
 import type { Channel, Listening, ListenFilter, McpCall, McpReply } from '../protocol/channel.js';
 import { uniqueMembers } from '../protocol/json-text.js';
 import { memberText } from '../protocol/json-edit.js';
@@ -42,7 +42,7 @@ export class ChosenToolsChannel implements Channel {
     if (call.method === 'tools/call') {
       const name = calledTool(call.params);
       if (name === null || !this.isOffered(name)) {
-        return errorReply(rpcCode.invalidParams, `Unknown tool: ${quoted(name ?? '')}`);
+        return errorReply(rpcCode.invalidParams, `Unknown tool: ${quote(name ?? '')}`);
       }
     }
     const reply = await this.channel.request(call);
@@ -92,10 +92,7 @@ export class GrantedToolsChannel extends ChosenToolsChannel {
 
   override async request(call: McpCall): Promise<McpReply> {
     if (METHODS_OF_TOOLS.has(call.method)) return super.request(call);
-    return errorReply(
-      rpcCode.methodNotFound,
-      `Unknown method: ${quoted(call.method)}. Only tools were granted to you.`,
-    );
+    return errorReply(rpcCode.methodNotFound, `Unknown method: ${quote(call.method)}. Only tools were granted to you.`);
   }
 
   override listen(
@@ -125,7 +122,7 @@ function calledTool(params: string | undefined): string | null {
   const text = params ?? '{}';
   const parts = uniqueMembers(text);
   if (typeof parts === 'string') return null;
-  const named = [...parts.keys()].filter((member) => member.toLowerCase() === 'name');
+  const nameKeys = [...parts.keys()].filter((member) => member.toLowerCase() === 'name');
   const { name } = JSON.parse(text) as { name?: unknown };
-  return typeof name === 'string' && named.length === 1 ? name : null;
+  return typeof name === 'string' && nameKeys.length === 1 ? name : null;
 }

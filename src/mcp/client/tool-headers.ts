@@ -57,17 +57,17 @@ function visit(schema: unknown, path: string[], isReachable: boolean, params: Pa
   if (!isObject(schema)) return true;
   if (depth > SCHEMA_DEPTH_MAX) return false;
   if (MARK in schema && !(isReachable && path.length > 0 && mark(schema, path, params))) return false;
-  const below = (child: unknown, at: string[], reachable: boolean) => visit(child, at, reachable, params, depth + 1);
+  const check = (child: unknown, at: string[], reachable: boolean) => visit(child, at, reachable, params, depth + 1);
   if (isObject(schema.properties)) {
     for (const [name, child] of Object.entries(schema.properties)) {
-      if (!below(child, [...path, name], isReachable)) return false;
+      if (!check(child, [...path, name], isReachable)) return false;
     }
   }
   const aside = [
     ...ASIDE_SCHEMAS.flatMap((keyword) => schema[keyword] ?? []),
     ...ASIDE_MAPS.flatMap((keyword) => (isObject(schema[keyword]) ? Object.values(schema[keyword]) : [])),
   ];
-  return aside.every((child) => below(child, path, false));
+  return aside.every((child) => check(child, path, false));
 }
 
 function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], params: Params): boolean {

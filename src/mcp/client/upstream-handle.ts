@@ -67,7 +67,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
   ) {}
 
   open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
-    return this.watched('initialize', this.channel.open(timeoutMs, era));
+    return this.track('initialize', this.channel.open(timeoutMs, era));
   }
 
   request(call: McpCall): Promise<McpReply> {
@@ -102,13 +102,13 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
       this.channel.request(observed).then(
         (reply) => {
           leave();
-          this.end();
+          this.finish();
           this.owner.succeeded?.(call, reply);
           resolve(reply);
         },
         (error: Error) => {
           leave();
-          this.end();
+          this.finish();
           reject(this.owner.failed(call.method, error, this.isGone));
         },
       );
@@ -136,7 +136,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
 
   async listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening> {
     let isListening = true;
-    const leave = () => {
+    const release = () => {
       if (isListening) this.listeners -= 1;
       isListening = false;
     };
@@ -144,21 +144,21 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     const watched: UpstreamListener = {
       onNotification: this.withListChanges((text, method) => listener.onNotification(text, method)),
       onEnd: (reason) => {
-        leave();
+        release();
         listener.onEnd(reason);
       },
     };
     try {
-      const listening = await this.watched('subscriptions/listen', this.channel.listen(filter, watched, options));
+      const listening = await this.track('subscriptions/listen', this.channel.listen(filter, watched, options));
       return {
         honoured: listening.honoured,
         close: () => {
-          leave();
+          release();
           return listening.close();
         },
       };
     } catch (error) {
-      leave();
+      release();
       throw error;
     }
   }
@@ -213,7 +213,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     for (const catalog of this.catalogs.values()) catalog.forget();
   }
 
-  private async watched<T>(method: string, work: Promise<T>): Promise<T> {
+  private async track<T>(method: string, work: Promise<T>): Promise<T> {
     this.begin();
     try {
       const value = await work;
@@ -222,7 +222,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     } catch (error) {
       throw this.owner.failed(method, error as Error, this.isGone);
     } finally {
-      this.end();
+      this.finish();
     }
   }
 
@@ -231,7 +231,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     this.lastUsedAt = Date.now();
   }
 
-  private end(): void {
+  private finish(): void {
     this.running -= 1;
     if (this.running === 0) this.onIdle?.();
   }

@@ -6,7 +6,7 @@ import { ErasRepository, type EraVerdict } from './era.repository.js';
 /** Era per URL, probed once for all callers, processes and credentials, since it is a property of the server. */
 @Injectable()
 export class EraMemory {
-  private readonly known = growingLru<EraVerdict>();
+  private readonly verdicts = growingLru<EraVerdict>();
   private readonly running = new Map<string, Promise<EraVerdict | null>>();
   /** Pending deletions, during which the stored verdict must not be read again. */
   private readonly forgetting = new Map<string, Promise<unknown>>();
@@ -24,12 +24,12 @@ export class EraMemory {
    */
   async settle(url: URL, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
     const key = keyOf(url);
-    const cached = this.known.get(key);
+    const cached = this.verdicts.get(key);
     if (cached && cached.expiresAt > Date.now()) return cached;
     const running = this.running.get(key);
-    if (running) return (await running) ?? this.keep(key, await probe());
+    if (running) return (await running) ?? this.store(key, await probe());
     let failure: unknown;
-    const work = this.learn(key, probe).catch((error: unknown) => {
+    const work = this.loadOrProbe(key, probe).catch((error: unknown) => {
       failure = error;
       return null;
     });
@@ -43,28 +43,28 @@ export class EraMemory {
   /** Discards a contradicted verdict, so that the next caller probes again. */
   async forget(url: URL, verdict: EraVerdict): Promise<void> {
     const key = keyOf(url);
-    if (this.known.get(key)?.learnedAt === verdict.learnedAt) this.known.delete(key);
+    if (this.verdicts.get(key)?.learnedAt === verdict.learnedAt) this.verdicts.delete(key);
     const work = this.withStore(() => this.erasRepository.forget(key, verdict));
     this.forgetting.set(key, work);
     await work;
     if (this.forgetting.get(key) === work) this.forgetting.delete(key);
   }
 
-  private async learn(key: string, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
+  private async loadOrProbe(key: string, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
     await this.forgetting.get(key);
     const stored = await this.withStore(() => this.erasRepository.read(key));
-    if (!stored) return this.keep(key, await probe());
-    this.known.set(key, stored);
+    if (!stored) return this.store(key, await probe());
+    this.verdicts.set(key, stored);
     return stored;
   }
 
   /** Replaces the verdict of an endpoint by one that says more. */
   async refine(url: URL, verdict: EraVerdict): Promise<void> {
-    await this.keep(keyOf(url), verdict);
+    await this.store(keyOf(url), verdict);
   }
 
-  private async keep(key: string, verdict: EraVerdict): Promise<EraVerdict> {
-    this.known.set(key, verdict);
+  private async store(key: string, verdict: EraVerdict): Promise<EraVerdict> {
+    this.verdicts.set(key, verdict);
     await this.withStore(() => this.erasRepository.write(key, verdict));
     return verdict;
   }

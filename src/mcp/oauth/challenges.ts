@@ -57,10 +57,10 @@ export function bearerChallenge(headers: readonly string[]): BearerChallenge | n
 
 /** The header as a list, limited in size because the upstream controls it. */
 export function challengeHeaders(header: string | string[] | undefined): string[] {
-  let left = CHALLENGE_CHARS_MAX;
+  let charsLeft = CHALLENGE_CHARS_MAX;
   return ([] as string[]).concat(header ?? []).flatMap((value) => {
-    const part = value.slice(0, left);
-    left -= part.length;
+    const part = value.slice(0, charsLeft);
+    charsLeft -= part.length;
     return part === '' ? [] : [part];
   });
 }
@@ -72,8 +72,8 @@ function challengesIn(header: string): Challenge[] {
     const param = PARAM.exec(header);
     const part = param ?? SCHEME.exec(header);
     if (!part) return challenges;
-    const [whole, name = '', quoted, single, loose = ''] = part;
-    at += whole.length;
+    const [match, name = '', quoted, single, loose = ''] = part;
+    at += match.length;
     if (!param) challenges.push({ scheme: name.toLowerCase(), params: [] });
     else if (challenges.length === 0) return challenges;
     else challenges.at(-1)?.params.push([name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? single ?? loose]);

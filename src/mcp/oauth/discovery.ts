@@ -17,7 +17,7 @@ import type {
   OAuthProtectedResourceMetadata,
 } from '@modelcontextprotocol/client';
 import { toStorableText } from '../../platform/database/storable.js';
-import { quoted } from '../../platform/text/quoted.js';
+import { quote } from '../../platform/text/quoted.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { bearerChallenge, type BearerChallenge } from './challenges.js';
 import { blockedBy, NoAuthorizationServerError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
@@ -112,7 +112,7 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
       if (server) break;
       const isAnnounced = issuers.length > 0 || resourceMetadata !== null || faults.length > 0;
       throw new (isAnnounced ? OAuthSetupError : NoAuthorizationServerError)(
-        `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
+        `No authorization server was found for ${upstream.host}: there is no metadata at ${quote(issuer, 200)}. ` +
           (faults[0] ??
             'The MCP server must publish protected resource metadata that names one, and that one its own metadata.'),
       );
@@ -122,12 +122,12 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
     }
   }
   if (!server) throw firstError as OAuthSetupError;
-  const asked = request.chosen?.scopes?.join(' ') ?? null;
+  const requested = request.chosen?.scopes?.join(' ') ?? null;
   const scopes =
-    asked ?? scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
+    requested ?? scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
   // Where the server supports it, it is required for a refresh token (OpenID Connect Core section 11).
   const isOfflineMissing =
-    asked === null &&
+    requested === null &&
     scopes !== null &&
     metadata?.scopes_supported?.includes('offline_access') &&
     !scopes.split(' ').includes('offline_access');
@@ -154,12 +154,12 @@ async function findResource(
   faults: string[],
 ): Promise<OAuthProtectedResourceMetadata | null> {
   const documents = onlyDocuments(fetch, 'resource', faults);
-  const named = (challenge?.resourceMetadata ?? []).flatMap((text) => {
+  const advertised = (challenge?.resourceMetadata ?? []).flatMap((text) => {
     const url = parseUrl(text) ?? parseUrl(text, upstream);
     return url && (url.origin === upstream.origin || parseUrl(text)) ? [url.href] : [];
   });
   let fault: OAuthSetupError | null = null;
-  for (const url of [...[...new Set(named)].slice(0, TRIED_MAX), undefined]) {
+  for (const url of [...[...new Set(advertised)].slice(0, TRIED_MAX), undefined]) {
     try {
       const attempt = { resourceMetadataUrl: url };
       const metadata = await sdk().discoverOAuthProtectedResourceMetadata(upstream, attempt, documents);
@@ -188,13 +188,13 @@ async function findServer(
   isChosen: boolean,
   isRespelled = false,
 ): Promise<AuthorizationServerMetadata | null> {
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   let first: AuthorizationServerMetadata | null = null;
   for (;;) {
     let served: string | null = null;
     const documents = onlyDocuments(fetch, 'server', faults);
     const fetchFn: FetchLike = async (url, init) => {
-      if (seen.has(String(url))) return new Response(null, { status: 404 });
+      if (visited.has(String(url))) return new Response(null, { status: 404 });
       const response = await documents(url, init);
       if (response.ok) served = String(url);
       return response;
@@ -204,14 +204,14 @@ async function findServer(
       metadata = await sdk().discoverAuthorizationServerMetadata(issuer, { fetchFn, skipIssuerValidation: isChosen });
     } catch (error) {
       if (first) return first;
-      const name = quoted(issuer, 200);
+      const name = quote(issuer, 200);
       if (error instanceof sdk().IssuerMismatchError) {
         const { received } = error;
         if (received && !isRespelled && isSameButSlash(received, issuer)) {
           return findServer(fetch, received, faults, false, true);
         }
         throw new OAuthSetupError(
-          `The metadata of the authorization server ${name} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
+          `The metadata of the authorization server ${name} name another issuer, ${quote(error.received ?? 'none', 200)}: ` +
             'the two must be spelled alike, to the slash at the end, unless the owner of the connection sets "oauth": {"issuer": …}.',
         );
       }
@@ -221,7 +221,7 @@ async function findServer(
     if (!metadata || served === null) return first;
     if (metadata.code_challenge_methods_supported) return metadata;
     first ??= metadata;
-    seen.add(served);
+    visited.add(served);
   }
 }
 
@@ -259,12 +259,12 @@ function checkedServer(
   const methods = metadata.code_challenge_methods_supported;
   if (methods ? !methods.includes('S256') : !isPkceKnown(issuer, pkceUnannounced)) {
     throw new OAuthSetupError(
-      `The authorization server ${quoted(issuer, 200)} does not announce PKCE with S256, which MCP requires. ` +
+      `The authorization server ${quote(issuer, 200)} does not announce PKCE with S256, which MCP requires. ` +
         'If it supports it all the same, an operator can list it in OAUTH_PKCE_UNANNOUNCED.',
     );
   }
   if (!metadata.response_types_supported.includes('code')) {
-    throw new OAuthSetupError(`The authorization server ${quoted(issuer, 200)} does not give authorization codes.`);
+    throw new OAuthSetupError(`The authorization server ${quote(issuer, 200)} does not give authorization codes.`);
   }
   return {
     issuer: checkedText(issuer, 'issuer'),
@@ -285,13 +285,13 @@ function checkedEndpoint(endpoint: string, issuer: string): string {
     sdk().assertSecureTokenEndpoint(endpoint);
   } catch {
     throw new OAuthSetupError(
-      `The authorization server ${quoted(issuer, 200)} names the endpoint ${quoted(endpoint, 200)}, which is not https.`,
+      `The authorization server ${quote(issuer, 200)} names the endpoint ${quote(endpoint, 200)}, which is not https.`,
     );
   }
   const { username, password } = new URL(endpoint);
   if (username !== '' || password !== '') {
     throw new OAuthSetupError(
-      `The authorization server ${quoted(issuer, 200)} names the endpoint ${quoted(endpoint, 200)}, which carries a user name or password.`,
+      `The authorization server ${quote(issuer, 200)} names the endpoint ${quote(endpoint, 200)}, which carries a user name or password.`,
     );
   }
   return checkedText(endpoint, 'endpoint');
@@ -312,14 +312,14 @@ function checkedResource(resource: string, upstream: URL): string {
   // Servers that are mounted below a path name it with a slash at its end.
   if (isAllowed || isSameButSlash(resource, canonicalUrl(upstream))) return checkedText(resource, 'resource');
   throw new OAuthSetupError(
-    `${upstream.host} announces the resource ${quoted(resource, 200)}, which is not ${quoted(canonicalUrl(upstream), 200)} or a path above it: ` +
+    `${upstream.host} announces the resource ${quote(resource, 200)}, which is not ${quote(canonicalUrl(upstream), 200)} or a path above it: ` +
       'a token for it would be a token for another server.',
   );
 }
 
 /** True for two URLs of which one has a slash more at its end. */
-function isSameButSlash(one: string, other: string): boolean {
-  return one === `${other}/` || other === `${one}/`;
+function isSameButSlash(url: string, other: string): boolean {
+  return url === `${other}/` || other === `${url}/`;
 }
 
 /** Canonical resource URI of RFC 8707: no fragment and no added trailing slash. */
@@ -377,10 +377,10 @@ function onlyDocuments(fetch: FetchLike, kind: keyof typeof required, faults: st
   };
 }
 
-function checkedText(text: string, what: string): string {
+function checkedText(text: string, field: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   if (text.length > 2_000 || /[\u0000-\u0020\u007f]/.test(text)) {
-    throw new OAuthSetupError(`The ${what} of the authorization server is not a valid URL: ${quoted(text, 200)}.`);
+    throw new OAuthSetupError(`The ${field} of the authorization server is not a valid URL: ${quote(text, 200)}.`);
   }
   return text;
 }

@@ -92,8 +92,8 @@ function inForm(value: unknown, form: MemberForm): unknown {
     case 'text':
       return isText(value) ? value : typeof value === 'number' && Number.isFinite(value) ? String(value) : undefined;
     case 'texts': {
-      const texts = [value].flat().filter(isText);
-      return texts.length > 0 ? texts : undefined;
+      const strings = [value].flat().filter(isText);
+      return strings.length > 0 ? strings : undefined;
     }
     case 'words':
       return [value].flat().filter(isText).join(' ') || undefined;

@@ -1,6 +1,6 @@
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { DomainError } from '../../platform/errors/domain-error.js';
-import { decoded, uncoded, UnknownCodingError } from '../../platform/egress/content-coding.js';
+import { decodeBody, uncoded, UnknownCodingError } from '../../platform/egress/content-coding.js';
 import type { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { boundExceeded } from '../../platform/text/json-bounds.js';
@@ -35,7 +35,7 @@ export function createOAuthFetch(egress: Egress, signal?: AbortSignal): FetchLik
         redirectsMax: isGet(init) ? REDIRECTS_MAX : 0,
       });
       const { statusCode: status, headers, body } = answer;
-      const bytes = await readWithin(decoded(body, headers['content-encoding']), DOCUMENT_BYTES_MAX);
+      const bytes = await readWithin(decodeBody(body, headers['content-encoding']), DOCUMENT_BYTES_MAX);
       if (bytes === null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
       const exceeded = boundExceeded(bytes);
       if (exceeded !== null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with ${exceeded}.`);

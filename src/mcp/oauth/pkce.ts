@@ -14,12 +14,12 @@ const KNOWN_ISSUERS = [
 export function isPkceKnown(issuer: string, patterns: readonly string[] | null): boolean {
   return (patterns ?? KNOWN_ISSUERS).some((pattern) => {
     const [, origin = '', path = ''] = /^(https?:\/\/[^/]*)(.*)$/.exec(pattern) ?? [];
-    const host = origin.split('*').map(escaped).join('[A-Za-z0-9-]+');
-    const rest = path.split('*').map(escaped).join('[^?#\\\\@]*');
+    const host = origin.split('*').map(escapeRegExp).join('[A-Za-z0-9-]+');
+    const rest = path.split('*').map(escapeRegExp).join('[^?#\\\\@]*');
     return new RegExp(`^${host}${rest.replace(/\/$/, '')}/?$`).test(issuer);
   });
 }
 
-function escaped(text: string): string {
+function escapeRegExp(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

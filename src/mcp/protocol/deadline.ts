@@ -25,15 +25,15 @@ export function withinDeadline<T>(
   cancellation?: Cancellation,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const leave = () => settle(() => reject(new CallerLeftError()));
+    const cancel = () => settle(() => reject(new CallerLeftError()));
     const expire = () => settle(() => reject(new UpstreamTimeoutError(late, false)));
     const timer = setTimeout(expire, timeoutMs);
     const settle = (outcome: () => void) => {
       clearTimeout(timer);
-      cancellation?.forget(leave);
+      cancellation?.forget(cancel);
       outcome();
     };
-    cancellation?.notify(leave);
+    cancellation?.notify(cancel);
     work.then(
       (value) => settle(() => resolve(value)),
       (error: Error) => settle(() => reject(error)),

@@ -11,7 +11,7 @@ import { members, slice, splice, type Span, elements } from './json-text.js';
  */
 export function rewriteMembers(object: string, rewrite: (name: string, value: string) => string | null): string {
   const spans = [...members(object)].sort(([, a], [, b]) => a[0] - b[0]);
-  const kept: string[] = [];
+  const parts: string[] = [];
   let isSame = true;
   let at = object.indexOf('{') + 1;
   let behind = at;
@@ -22,12 +22,12 @@ export function rewriteMembers(object: string, rewrite: (name: string, value: st
     // A value is followed by white space, and a comma unless it is the last.
     const comma = object.indexOf(',', end);
     const rest = span === spans.at(-1)?.[1] ? '' : object.slice(end, comma);
-    if (next !== null) kept.push(object.slice(at, start) + next + rest);
+    if (next !== null) parts.push(object.slice(at, start) + next + rest);
     isSame &&= next === value;
     behind = end;
     at = comma + 1;
   }
-  return isSame ? object : `{${kept.join(',')}${object.slice(behind)}`;
+  return isSame ? object : `{${parts.join(',')}${object.slice(behind)}`;
 }
 
 /** Removes members by name. */
@@ -73,9 +73,9 @@ export function rewriteItems(result: string, member: string, rewrite: (item: str
 export function rewriteList(list: string, rewrite: (item: string) => string | null): string {
   if (!list.startsWith('[')) return list;
   const items = elements(list).map((span) => slice(list, span));
-  const kept = items.map(rewrite).filter((item) => item !== null);
-  const isSame = kept.length === items.length && kept.every((item, i) => item === items[i]);
-  return isSame ? list : `[${kept.join(',')}]`;
+  const rewritten = items.map(rewrite).filter((item) => item !== null);
+  const isSame = rewritten.length === items.length && rewritten.every((item, i) => item === items[i]);
+  return isSame ? list : `[${rewritten.join(',')}]`;
 }
 
 /** Params without these members of their `_meta`, which is removed when it becomes empty. */

@@ -1,7 +1,7 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { isObject } from '../../platform/text/json.js';
-import { quoted, visible } from '../../platform/text/quoted.js';
+import { quote, visible } from '../../platform/text/quoted.js';
 import { CallFailure, type FailureName, failures } from './failures.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
@@ -300,10 +300,10 @@ export function fromHttpStatus(
   words = '',
   retryAfter?: string,
 ): UpstreamError {
-  const said = words === '' ? '' : ` The server said: ${quoted(words.replace(/\.$/, ''), 200)}.`;
+  const detail = words === '' ? '' : ` The server said: ${quote(words.replace(/\.$/, ''), 200)}.`;
   const where = `${url.origin}${url.pathname}`;
   const failed = (text: string, failure?: FailureName, outcomeUnknown?: boolean) =>
-    new UpstreamError(`${where} ${text}${said}`, location, outcomeUnknown, failure, status);
+    new UpstreamError(`${where} ${text}${detail}`, location, outcomeUnknown, failure, status);
   if (status >= 300 && status < 400) {
     return location === undefined
       ? failed(`answered ${status}, a redirect to nowhere.`, 'wrong path')
@@ -322,8 +322,8 @@ export function fromHttpStatus(
     );
     if (Number.isSafeInteger(seconds)) {
       const wait = Math.max(seconds, 1);
-      const why = status === 429 ? 'it receives too many requests' : 'it is down or overloaded';
-      const text = `${where} answered ${status}: ${why}. Try again in ${wait} s.${said}`;
+      const cause = status === 429 ? 'it receives too many requests' : 'it is down or overloaded';
+      const text = `${where} answered ${status}: ${cause}. Try again in ${wait} s.${detail}`;
       return new UpstreamError(text, undefined, false, status === 429 ? 'told to wait' : 'away for now', status, wait);
     }
   }
@@ -342,8 +342,8 @@ function redirected(status: number, { origin }: URL, location: string): string {
 
 /** Error for a notification that the endpoint refuses. @param words as for {@link fromHttpStatus} */
 export function notificationRefused(status: number, url: URL, method: string, words: string): UpstreamError {
-  const said = words === '' ? '' : ` The server said: ${quoted(words.replace(/\.$/, ''), 200)}.`;
-  const text = `${url.origin}${url.pathname} answered ${status} to the notification ${method}: an MCP server must take it, with 202.${said}`;
+  const detail = words === '' ? '' : ` The server said: ${quote(words.replace(/\.$/, ''), 200)}.`;
+  const text = `${url.origin}${url.pathname} answered ${status} to the notification ${method}: an MCP server must take it, with 202.${detail}`;
   return new UpstreamError(text, undefined, false, undefined, status);
 }
 
@@ -387,8 +387,8 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
  */
 export function strayAnswer(where: string, id: number, head: object | null): UpstreamError | null {
   if (head === null || 'method' in head || !('result' in head || 'error' in head)) return null;
-  const given = 'id' in head ? `with the id ${JSON.stringify(head.id).slice(0, 40)}` : 'without an id';
-  return unreadable(`${where} answered request ${id} ${given}: a server must repeat the id of the request.`);
+  const idText = 'id' in head ? `with the id ${JSON.stringify(head.id).slice(0, 40)}` : 'without an id';
+  return unreadable(`${where} answered request ${id} ${idText}: a server must repeat the id of the request.`);
 }
 
 /** Error for a malformed answer: the request may have run, and repeating it would hardly help. */

@@ -37,8 +37,8 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
  * out, and so are all together above 1 KB of JSON text.
  */
 export function extrasOf({ extensions, experimental }: Record<string, unknown>): Record<string, unknown> {
-  const { [TASKS_EXTENSION]: _tasks, ...own } = record(extensions);
-  const all = Object.entries({ extensions: own, experimental: record(experimental) });
+  const { [TASKS_EXTENSION]: _tasks, ...passed } = record(extensions);
+  const all = Object.entries({ extensions: passed, experimental: record(experimental) });
   const extras = Object.fromEntries(all.filter(([, value]) => Object.keys(value).length > 0));
   return Buffer.byteLength(JSON.stringify(extras)) > EXTRAS_BYTES_MAX ? {} : extras;
 }
@@ -54,11 +54,11 @@ export function canBeAsked(capabilities: Record<string, unknown>): boolean {
  * are none.
  */
 export function sharedProfile(era: Era, capabilities: Record<string, unknown>): CallerProfile | undefined {
-  const of = (value: object) => Object.fromEntries(MODES.filter((mode) => mode in value).map((mode) => [mode, {}]));
-  const asked = ASKED.flatMap((name) =>
-    isObject(capabilities[name]) ? [[name, of(capabilities[name])] as const] : [],
+  const pick = (value: object) => Object.fromEntries(MODES.filter((mode) => mode in value).map((mode) => [mode, {}]));
+  const entries = ASKED.flatMap((name) =>
+    isObject(capabilities[name]) ? [[name, pick(capabilities[name])] as const] : [],
   );
-  const declared = era === 'modern' ? capabilities : { ...Object.fromEntries(asked), ...extrasOf(capabilities) };
+  const declared = era === 'modern' ? capabilities : { ...Object.fromEntries(entries), ...extrasOf(capabilities) };
   if (Object.keys(declared).length === 0) return undefined;
   const key = `shared ${createHash('sha256').update(JSON.stringify(declared)).digest('base64url')}`;
   return { key, capabilities: declared, mayShare: true, isShared: true };

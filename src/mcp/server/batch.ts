@@ -49,10 +49,10 @@ export async function serveBatch(
   sink: McpResponseSink,
   serve: (request: McpRequestContext, sink: McpResponseSink) => Promise<void>,
 ): Promise<void> {
-  const texts = elements(request.text).map((span) => slice(request.text, span));
-  const answers = new Array<string | null>(texts.length).fill(null);
+  const messages = elements(request.text).map((span) => slice(request.text, span));
+  const answers = new Array<string | null>(messages.length).fill(null);
   let chars = 0;
-  await someAtOnce(PARALLEL, texts.entries(), async ([i, text]) => {
+  await someAtOnce(PARALLEL, messages.entries(), async ([i, text]) => {
     const reply = (_status: number, answer: string | null) => void (answers[i] = answer);
     // A JSON array carries only answers: no server requests, no progress.
     await serve({ ...request, text, acceptsStream: false }, { ...silentSink, reply });

@@ -67,7 +67,7 @@ export function classify(message: RpcHead, headers: McpRequestHeaders): Classifi
   if (namesModern && isRequest) {
     const missing = [envelope.version, envelope.capabilities].filter((key) => meta?.[key] === undefined);
     const needed = `whose requests need ${missing.join(' and ')} in params._meta`;
-    return refused(rpcCode.invalidParams, `MCP-Protocol-Version names ${version.slice(0, 40)}, ${needed}`);
+    return reject(rpcCode.invalidParams, `MCP-Protocol-Version names ${version.slice(0, 40)}, ${needed}`);
   }
   if (namesModern) return methodMismatch(headers, method) ?? { era: 'modern', envelope: null };
   if (version !== undefined && method !== 'initialize' && !SERVED_VERSIONS.includes(version))
@@ -111,16 +111,15 @@ export function decodeHeader(value: string): string | null {
 }
 
 /** Fault of a header that contradicts the body. */
-export function headerMismatch(what: string): Fault {
-  const message = `The request's headers and body disagree: ${what}`;
+export function headerMismatch(problem: string): Fault {
+  const message = `The request's headers and body disagree: ${problem}`;
   return { status: 400, code: rpcCode.headerMismatch, message };
 }
 
 function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
   const method = message.method as string;
   const problem = envelopeProblem(meta);
-  if (problem)
-    return refused(rpcCode.invalidParams, `params._meta is not an envelope of ${MODERN_VERSION}: ${problem}`);
+  if (problem) return reject(rpcCode.invalidParams, `params._meta is not an envelope of ${MODERN_VERSION}: ${problem}`);
   const claimed = meta[envelope.version] as string;
   const differs = versionMismatch(headers, claimed) ?? methodMismatch(headers, method);
   if (differs) return differs;
@@ -149,7 +148,7 @@ function declaredIn(capabilities: Record<string, unknown>): Record<string, unkno
 function modernNotification(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
   const claimed = meta[envelope.version];
   if (typeof claimed !== 'string') {
-    return refused(rpcCode.invalidParams, `params._meta["${envelope.version}"] must be a string`);
+    return reject(rpcCode.invalidParams, `params._meta["${envelope.version}"] must be a string`);
   }
   const differs = versionMismatch(headers, claimed);
   if (differs) return differs;
@@ -183,8 +182,8 @@ function envelopeProblem(meta: Record<string, unknown>): string | null {
   if (meta[capabilities] === undefined) return `${capabilities} is missing`;
   const declared = meta[capabilities];
   if (!isObject(declared)) return `${capabilities} must be an object`;
-  const odd = Object.entries(declared).find(([, value]) => value !== null && !isObject(value));
-  if (odd) return `${capabilities}: "${odd[0].slice(0, 40)}" must be an object`;
+  const invalid = Object.entries(declared).find(([, value]) => value !== null && !isObject(value));
+  if (invalid) return `${capabilities}: "${invalid[0].slice(0, 40)}" must be an object`;
   const info = meta[clientInfo];
   if (
     info !== undefined &&
@@ -220,12 +219,12 @@ export function isLoud(level: unknown, least: string): boolean {
   return at < 0 || at >= (LOG_LEVELS as readonly string[]).indexOf(least);
 }
 
-function refused(code: number, message: string): Classified {
+function reject(code: number, message: string): Classified {
   return { era: null, fault: { status: 400, code, message } };
 }
 
-function mismatch(what: string): Classified {
-  return { era: null, fault: headerMismatch(what) };
+function mismatch(problem: string): Classified {
+  return { era: null, fault: headerMismatch(problem) };
 }
 
 function unsupported(requested: string): Classified {

@@ -38,8 +38,8 @@ export function passedCapabilities(declared: unknown, version: string): Record<s
   const names = capabilityNames(declared, version);
   // Upstream sessions are of the newest revision, in which a flag of an older client would have a meaning.
   const flagsOf = (name: string) => (version < MODES_SINCE && name !== 'roots' ? {} : declared[name]);
-  const asked = names.filter((name) => !name.includes('.')).map((name) => [name, flagsOf(name)] as const);
-  const passed = { ...Object.fromEntries(asked), ...extrasOf(declared) };
+  const requested = names.filter((name) => !name.includes('.')).map((name) => [name, flagsOf(name)] as const);
+  const passed = { ...Object.fromEntries(requested), ...extrasOf(declared) };
   return Buffer.byteLength(JSON.stringify(passed)) > EXTRAS_BYTES_MAX ? (capabilitiesOf(names) ?? {}) : passed;
 }
 

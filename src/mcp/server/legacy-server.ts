@@ -110,7 +110,7 @@ export class LegacyServer {
   private async setLevel(incoming: McpRequest): Promise<void> {
     const { params, id, sink, request } = incoming;
     const level = isObject(params) ? params.level : undefined;
-    const can = await this.can(incoming, ({ logging }) => logging !== undefined);
+    const can = await this.allows(incoming, ({ logging }) => logging !== undefined);
     if (!request.session || !can) return this.refuse(incoming);
     if (!isLogLevel(level)) return replyError(incoming, rpcCode.invalidParams, 'level must be a log level');
     await this.liveSessions.setLevel(request.session, request.principal, level);
@@ -121,7 +121,7 @@ export class LegacyServer {
     const { method, params, id, sink, request } = incoming;
     const { session, principal } = request;
     const uri = isObject(params) ? params.uri : undefined;
-    const can = await this.can(incoming, ({ resources }) => isObject(resources) && resources.subscribe === true);
+    const can = await this.allows(incoming, ({ resources }) => isObject(resources) && resources.subscribe === true);
     if (!session || !can) return this.refuse(incoming);
     if (typeof uri !== 'string') return replyError(incoming, rpcCode.invalidParams, 'uri must be a string');
     const { liveSessions: sessions } = this;
@@ -133,7 +133,7 @@ export class LegacyServer {
   }
 
   /** True if the upstream supports a feature. False without a session, since nothing needs to be opened. */
-  private async can(
+  private async allows(
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
   ): Promise<boolean> {
@@ -144,8 +144,8 @@ export class LegacyServer {
 
   private refuse(incoming: McpRequest): void {
     const { method, request } = incoming;
-    const why = request.session ? 'The MCP server has no' : 'Without a session of this endpoint there is no';
-    replyError(incoming, rpcCode.methodNotFound, `${why} ${method}`);
+    const prefix = request.session ? 'The MCP server has no' : 'Without a session of this endpoint there is no';
+    replyError(incoming, rpcCode.methodNotFound, `${prefix} ${method}`);
   }
 
   private async call(incoming: McpRequest): Promise<void> {

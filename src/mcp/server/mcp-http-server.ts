@@ -146,11 +146,11 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
     // Also where its client may come back for the answer.
-    const end = () => {
+    const disconnect = () => {
       cancellation.cancel();
       response.destroy();
     };
-    this.openRequests.endBy(request, end, () => toolIn(text));
+    this.openRequests.endBy(request, disconnect, () => toolIn(text));
     let release: () => void = () => undefined;
     // A call without an answer yet may have had effects: it is answered.
     sink.opened = () => {
@@ -305,16 +305,16 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
-    let end: () => void = () => sink.end();
-    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => end());
+    let endStream: () => void = () => sink.end();
+    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => endStream());
     if (!leave) throw tooManyOpen('streams');
-    this.openRequests.endBy(response.req, () => end());
+    this.openRequests.endBy(response.req, () => endStream());
     const stop = this.listen(session, principal, find, sink);
     if (!stop) {
       leave();
       throw new ConflictError('The session has its stream already: close it first');
     }
-    end = () => {
+    endStream = () => {
       stop();
       sink.end();
     };

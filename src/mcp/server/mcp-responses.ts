@@ -54,8 +54,8 @@ export function toolFailureText(id: string, message: string, era: Era): string {
 }
 
 /** The upstream's message with the client's id, otherwise byte for byte. An error without an id receives one. */
-export function withId({ text, id: theirs, error }: McpReply, id: string): string {
-  if (theirs) return splice(text, theirs, id);
+export function withId({ text, id: replyId, error }: McpReply, id: string): string {
+  if (replyId) return splice(text, replyId, id);
   return error ? rpcErrorText(id, error) : text;
 }
 
@@ -142,8 +142,8 @@ export function initializeResult(identity: UpstreamIdentity, protocolVersion: st
   const cancel = isObject(capabilities.tasks) && capabilities.tasks.cancel !== undefined ? { cancel: {} } : {};
   // Tasks that a client can start and follow: the list is our own.
   const tasks = { list: {}, ...cancel, requests: { tools: { call: {} } } };
-  const kept = { ...legacyCapabilities(identity), ...(relayed && { tasks }) };
-  return JSON.stringify({ protocolVersion, capabilities: kept, serverInfo, instructions });
+  const offered = { ...legacyCapabilities(identity), ...(relayed && { tasks }) };
+  return JSON.stringify({ protocolVersion, capabilities: offered, serverInfo, instructions });
 }
 
 /**
@@ -151,13 +151,13 @@ export function initializeResult(identity: UpstreamIdentity, protocolVersion: st
  * legacy upstream applies to its whole session, which callers share, so logging is not offered.
  */
 export function discoverResult({ era, capabilities, serverInfo, instructions }: UpstreamIdentity): string {
-  const { tasks: _tasks, logging, ...kept } = capabilities;
+  const { tasks: _tasks, logging, ...passed } = capabilities;
   const result = JSON.stringify({
     resultType: 'complete',
     ttlMs: 0,
     cacheScope: 'private',
     supportedVersions: SERVED_VERSIONS,
-    capabilities: { ...kept, ...(era === 'modern' && logging !== undefined ? { logging } : {}) },
+    capabilities: { ...passed, ...(era === 'modern' && logging !== undefined ? { logging } : {}) },
     instructions,
   });
   return `${result.slice(0, -1)},"_meta":${serverMeta(serverInfo)}}`;
@@ -169,13 +169,13 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
  */
 function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Record<string, unknown> {
   const { tasks: _tasks, extensions, ...offered } = capabilities;
-  const sent = (value: unknown) => {
+  const strip = (value: unknown) => {
     if (!hasNoStream || !isObject(value)) return value;
     const { listChanged: _changes, subscribe: _updates, ...rest } = value;
     return rest;
   };
-  const kept = Object.entries(offered).map(([name, value]) => [name, name === 'experimental' ? value : sent(value)]);
-  if (!isObject(extensions)) return Object.fromEntries(kept) as Record<string, unknown>;
-  const { [TASKS_EXTENSION]: _extension, ...others } = extensions;
-  return { ...(Object.fromEntries(kept) as Record<string, unknown>), extensions: others };
+  const pairs = Object.entries(offered).map(([name, value]) => [name, name === 'experimental' ? value : strip(value)]);
+  if (!isObject(extensions)) return Object.fromEntries(pairs) as Record<string, unknown>;
+  const { [TASKS_EXTENSION]: _extension, ...passed } = extensions;
+  return { ...(Object.fromEntries(pairs) as Record<string, unknown>), extensions: passed };
 }

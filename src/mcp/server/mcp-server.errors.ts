@@ -43,6 +43,6 @@ export class McpSessionLostError extends McpSessionNotFoundError {
 }
 
 /** The account has reached its limit of concurrent requests or streams. */
-export function tooManyOpen(what: 'requests' | 'streams'): TooManyError {
-  return new TooManyError(`Too many ${what} of this account are open: wait until some have ended`, 1);
+export function tooManyOpen(noun: 'requests' | 'streams'): TooManyError {
+  return new TooManyError(`Too many ${noun} of this account are open: wait until some have ended`, 1);
 }

@@ -128,10 +128,10 @@ export class McpServer {
       request.observer?.failed(error as Error);
       const { era } = classified;
       const { account: accountId, principal: keyId, grant, scopes } = request;
-      const shown = error instanceof DomainError ? error.forReader({ accountId, keyId, grant, scopes }) : error;
+      const reported = error instanceof DomainError ? error.forReader({ accountId, keyId, grant, scopes }) : error;
       const text = opensPages(classified, request, message)
-        ? await elicitingFailureText(id, method, shown, era)
-        : failureText(id, method, shown, era);
+        ? await elicitingFailureText(id, method, reported, era)
+        : failureText(id, method, reported, era);
       if (era === 'legacy' && error instanceof CallerLeftError) return sink.cancelled(text);
       sink.reply(error instanceof McpRefusal ? statusOf[error.kind] : 200, text);
     }

@@ -179,7 +179,7 @@ export class ModernServer {
         elicitations,
       });
     if (error.code === rpcCode.missingCapability && reply.era === 'modern') {
-      if (isObject(required) && lacks(capabilities, required)) return incapable(required);
+      if (isObject(required) && isLacking(capabilities, required)) return incapable(required);
     }
     if (reply.era === 'legacy') {
       const input = mayRequireInput.has(method) ? inputOfUrlError(error) : null;
@@ -193,9 +193,9 @@ export class ModernServer {
 }
 
 /** True if capabilities lack required ones. */
-function lacks(declared: Record<string, unknown>, required: Record<string, unknown>): boolean {
+function isLacking(declared: Record<string, unknown>, required: Record<string, unknown>): boolean {
   return Object.entries(required).some(([name, demanded]) => {
     const has = declared[name];
-    return has === undefined || (isObject(has) && isObject(demanded) && lacks(has, demanded));
+    return has === undefined || (isObject(has) && isObject(demanded) && isLacking(has, demanded));
   });
 }

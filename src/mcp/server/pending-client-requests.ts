@@ -128,19 +128,19 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {
         clearTimeout(timer);
-        cancellation.forget(leave);
+        cancellation.forget(disconnect);
         this.pending.delete(id);
         release();
         resolve(answer);
       };
-      const leave = () => settle(errorAnswer('The client has disconnected'));
+      const disconnect = () => settle(errorAnswer('The client has disconnected'));
       let timer = setTimeout(() => settle(late), timeoutMs);
-      const sent = () => {
+      const restartTimer = () => {
         clearTimeout(timer);
         timer = setTimeout(() => settle(errorAnswer('The client did not answer in time')), INPUT_MS_MAX);
       };
-      this.pending.set(id, { session: session.key, sent, settle });
-      cancellation.notify(leave);
+      this.pending.set(id, { session: session.key, sent: restartTimer, settle });
+      cancellation.notify(disconnect);
       const paramsMember = params === undefined ? '' : `,"params":${params}`;
       deliver(id, `{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)}${paramsMember}}`);
     });
@@ -230,8 +230,8 @@ export class ClientInput {
   unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
-    const can = (input: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, input);
-    const open = requests.filter((input) => !can(input)).map(subjectOf);
+    const canAsk = (input: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, input);
+    const open = requests.filter((input) => !canAsk(input)).map(subjectOf);
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 

@@ -58,7 +58,7 @@ export class UpstreamCalls {
   ): Promise<McpReply> {
     const { acceptsStream, cancellation, observer } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
-    const ours = `"slipway-${(this.lastToken += 1)}"`;
+    const ownToken = `"slipway-${(this.lastToken += 1)}"`;
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
       if (!acceptsStream) return;
@@ -68,15 +68,15 @@ export class UpstreamCalls {
       }
       // Progress of other tokens is dropped.
       const about = members(text).get('params');
-      const theirs = about && text[about[0]] === '{' ? members(text, about[0]).get('progressToken') : undefined;
-      if (target.token !== null && theirs && slice(text, theirs) === ours)
-        target.sink.event(splice(text, theirs, target.token));
+      const tokenSpan = about && text[about[0]] === '{' ? members(text, about[0]).get('progressToken') : undefined;
+      if (target.token !== null && tokenSpan && slice(text, tokenSpan) === ownToken)
+        target.sink.event(splice(text, tokenSpan, target.token));
     };
     const end = this.running.add({ caller: inFlightKey(request), id, cancellation });
     try {
       const call: McpCall = {
         method,
-        params: params && token ? splice(params, token, ours) : params,
+        params: params && token ? splice(params, token, ownToken) : params,
         timeoutMs: timeoutMs ?? this.env.mcpCallTimeoutMs,
         cancellation,
         timing: observer?.timing,
@@ -103,8 +103,8 @@ export class UpstreamCalls {
   /** Cancels the client's call with this id, JSON text. */
   cancel(request: McpRequestContext, id: string): void {
     const caller = inFlightKey(request);
-    const [only, ...others] = this.running.filter((call) => call.id === id && call.caller === caller);
-    if (only && others.length === 0) only.cancellation.cancel();
+    const [only, ...more] = this.running.filter((call) => call.id === id && call.caller === caller);
+    if (only && more.length === 0) only.cancellation.cancel();
   }
 }
 

@@ -2,7 +2,7 @@ import { ValidateBy } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
 import { parseHostPattern } from '../../platform/egress/address-policy.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { checked } from '../../platform/http/input-values.js';
+import { checkWith } from '../../platform/http/input-values.js';
 import { SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 
 /** With percent-encoding, as a repository's owner and name are stored and indexed. */
@@ -25,7 +25,7 @@ function webUrlFault(value: unknown): string | null {
 }
 
 /** A web address that pages may link to: http or https, without credentials, 2,048 percent-encoded characters at most. */
-export const IsWebUrl = checked('isWebUrl', webUrlFault);
+export const IsWebUrl = checkWith('isWebUrl', webUrlFault);
 
 /** A list of hosts that code may reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
 export function IsHostPattern(): PropertyDecorator {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { InvalidArchiveError, openZip, type ZipLimits } from '../../platform/zip/zip-archive.js';
-import { quoted } from '../../platform/text/quoted.js';
+import { quote } from '../../platform/text/quoted.js';
 import { parseSkillMd, type SkillMd } from './skill-md.js';
 import { TooLargeError } from '../../platform/errors/domain-error.js';
 import { SkillPublishError } from './skills.errors.js';
@@ -92,14 +92,14 @@ function requireDistinctNames(paths: string[]): void {
   for (const path of paths) {
     if (HIDDEN.test(path)) {
       throw new InvalidArchiveError(
-        `The name ${quoted(path)} has a control character, or one that turns the direction of text`,
+        `The name ${quote(path)} has a control character, or one that turns the direction of text`,
       );
     }
     const folded = path.normalize('NFC').toLowerCase();
     const other = pathByName.get(folded);
     if (other !== undefined) {
       throw new InvalidArchiveError(
-        `${quoted(other)} and ${quoted(path)} are one file on systems that ignore case or Unicode forms: rename one`,
+        `${quote(other)} and ${quote(path)} are one file on systems that ignore case or Unicode forms: rename one`,
       );
     }
     pathByName.set(folded, path);

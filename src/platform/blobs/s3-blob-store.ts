@@ -77,8 +77,8 @@ export class S3BlobStore extends BlobStore {
 
   async open(hash: string): Promise<Readable | null> {
     const { GetObjectCommand } = sdk();
-    const found = await this.client.send(new GetObjectCommand(this.object(hash))).catch(nullIfMissing);
-    return found && (found.Body as Readable);
+    const response = await this.client.send(new GetObjectCommand(this.object(hash))).catch(nullIfMissing);
+    return response && (response.Body as Readable);
   }
 
   async has(hash: string): Promise<boolean> {

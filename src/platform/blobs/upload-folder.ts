@@ -56,8 +56,8 @@ export class UploadFolder {
   async sweep(before: Date): Promise<void> {
     for (const name of await namesIn(this.folder)) {
       const file = path.join(this.folder, name);
-      const found = await stat(file).catch(() => null);
-      if (found && found.mtime < before) await rm(file, { force: true });
+      const stats = await stat(file).catch(() => null);
+      if (stats && stats.mtime < before) await rm(file, { force: true });
     }
   }
 }

@@ -30,9 +30,9 @@ export interface Fault {
 /** Faults that the rows find in these facts. */
 export function faultsOf<Facts>(checks: Check<Facts>[], facts: Facts): Fault[] {
   return checks.flatMap(({ find, fault, remedy, isFatal }) => {
-    const found = find(facts);
-    if (!found) return [];
-    const text = `${fault}: ${remedy}.`.replace(/\{(\w+)\}/g, (_, name: string) => String(found[name]));
+    const details = find(facts);
+    if (!details) return [];
+    const text = `${fault}: ${remedy}.`.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name]));
     return [{ text, isFatal }];
   });
 }

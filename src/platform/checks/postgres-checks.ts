@@ -53,7 +53,7 @@ export interface PostgresFacts {
 
 const OLDEST_MAJOR = 14;
 
-const named = (names: string[]) => (names.length > 0 ? { names: names.slice(0, 5).join(', ') } : null);
+const toNames = (names: string[]) => (names.length > 0 ? { names: names.slice(0, 5).join(', ') } : null);
 
 /** Without a version that is supported, nothing else is asked. */
 const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
@@ -83,7 +83,7 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
   {
     asks: 'writes',
     isFatal: true,
-    find: ({ isReadOnly, isStandby, ...facts }) => (isReadOnly && !isStandby ? { ...whose(facts) } : null),
+    find: ({ isReadOnly, isStandby, ...facts }) => (isReadOnly && !isStandby ? { ...roleOf(facts) } : null),
     fault: 'Transactions of the role "{role}" are read-only',
     remedy: '`ALTER DATABASE "{database}" RESET default_transaction_read_only`, or the same for the role',
   },
@@ -106,7 +106,7 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
     asks: 'no tables of another program',
     isFatal: true,
     find: ({ foreign, schema, database }) =>
-      foreign.length > 0 ? { ...named(foreign), schema: schema ?? '', database } : null,
+      foreign.length > 0 ? { ...toNames(foreign), schema: schema ?? '', database } : null,
     fault: 'The schema "{schema}" of the database "{database}" has tables of another program ({names})',
     remedy: 'use a database of its own: `CREATE DATABASE slipway`',
   },
@@ -121,7 +121,7 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
   {
     asks: 'the right to make the schema of the queue',
     isFatal: true,
-    find: ({ mayMakeSchemas, hasQueue, ...facts }) => (mayMakeSchemas || hasQueue ? null : whose(facts)),
+    find: ({ mayMakeSchemas, hasQueue, ...facts }) => (mayMakeSchemas || hasQueue ? null : roleOf(facts)),
     fault: 'The role "{role}" cannot create the schema "bullmq" of the queue',
     remedy: '`GRANT CREATE ON DATABASE "{database}" TO "{role}"`',
   },
@@ -136,28 +136,28 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
     asks: 'rights on the tables',
     isFatal: true,
     find: ({ refused, schema, role }) =>
-      refused.length > 0 ? { ...named(refused), schema: schema ?? '', role } : null,
+      refused.length > 0 ? { ...toNames(refused), schema: schema ?? '', role } : null,
     fault: 'The role "{role}" cannot read and write all tables of the service ({names})',
     remedy: '`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO "{role}"`',
   },
   {
     asks: 'ownership of the tables',
     isFatal: true,
-    find: ({ notOwned, isWorker, role }) => (notOwned.length > 0 && isWorker ? { ...named(notOwned), role } : null),
+    find: ({ notOwned, isWorker, role }) => (notOwned.length > 0 && isWorker ? { ...toNames(notOwned), role } : null),
     fault: 'Tables of the service do not belong to the role "{role}", which must alter them ({names})',
     remedy: '`REASSIGN OWNED BY … TO "{role}"`, or name their owner in DATABASE_URL',
   },
   {
     asks: 'the extensions on the machine of Postgres',
     isFatal: true,
-    find: ({ missing }) => named(missing),
+    find: ({ missing }) => toNames(missing),
     fault: 'Postgres has no extension {names}',
     remedy: 'install the package of its additional modules (Debian: `postgresql-contrib`)',
   },
   {
     asks: 'the right to the extensions',
     isFatal: true,
-    find: ({ notAllowed, ...facts }) => (notAllowed.length > 0 ? { ...named(notAllowed), ...whose(facts) } : null),
+    find: ({ notAllowed, ...facts }) => (notAllowed.length > 0 ? { ...toNames(notAllowed), ...roleOf(facts) } : null),
     fault: 'The role "{role}" cannot add the extensions {names} to the database',
     remedy:
       '`GRANT CREATE ON DATABASE "{database}" TO "{role}"`, or as a superuser in that database: ' +
@@ -174,7 +174,7 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
   },
 ];
 
-function whose({ role, database }: Pick<PostgresFacts, 'role' | 'database'>) {
+function roleOf({ role, database }: Pick<PostgresFacts, 'role' | 'database'>) {
   return { role, database };
 }
 
@@ -237,7 +237,7 @@ export async function examinePostgres(env: Env): Promise<{ found: string; faults
     if (old.length > 0) return { found: version, faults: old };
     const keepsSessions = await probeSessions(first, await open());
     const facts = (await first.query<PostgresFacts>(FACTS)).rows[0];
-    const processes = facts.isOurs && facts.refused.length === 0 ? (await registered(first)) + 1 : 1;
+    const processes = facts.isOurs && facts.refused.length === 0 ? (await countProcesses(first)) + 1 : 1;
     const wanted =
       Math.max(processes, env.workers) * (env.databasePoolMax + (env.redisUrl === null ? POSTGRES_CONNECTIONS_MAX : 0));
     const isWorker = env.roles.includes('worker');
@@ -254,7 +254,7 @@ export async function examinePostgres(env: Env): Promise<{ found: string; faults
   }
 }
 
-async function registered(client: Client): Promise<number> {
+async function countProcesses(client: Client): Promise<number> {
   const { rows } = await client.query<{ count: number }>(
     `SELECT count(*)::int AS count FROM processes WHERE lease_until > now()`,
   );

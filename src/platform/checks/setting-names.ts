@@ -17,11 +17,11 @@ export const settingNameChecks: Check<{ given: string; meant: string }>[] = [
 // eslint-disable-next-line no-restricted-properties -- Looks for names that Env does not know, and reads no value.
 export function examineSettingNames(_env: Env, source = process.env): Promise<{ found: string; faults: Fault[] }> {
   const names = settingDocs().flatMap(({ name, isSecret }) => (isSecret ? [name, `${name}_FILE`] : [name]));
-  const faults = Object.keys(source).flatMap((given) => {
-    if (names.includes(given) || !source[given]?.trim()) return [];
+  const faults = Object.keys(source).flatMap((setting) => {
+    if (names.includes(setting) || !source[setting]?.trim()) return [];
     // HOME and PATH, which are always set, differ from HOST and OAUTH in two letters.
-    const meant = nearestName(given, names, given.length < 8 ? 1 : 2);
-    return meant === null ? [] : faultsOf(settingNameChecks, { given, meant });
+    const meant = nearestName(setting, names, setting.length < 8 ? 1 : 2);
+    return meant === null ? [] : faultsOf(settingNameChecks, { given: setting, meant });
   });
   return Promise.resolve({ found: 'each is one', faults });
 }

@@ -48,14 +48,14 @@ export async function runInChildProcess<T>(
     env: {},
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
-  const end = () => child.kill('SIGKILL');
-  signal.addEventListener('abort', end);
+  const killChild = () => child.kill('SIGKILL');
+  signal.addEventListener('abort', killChild);
   try {
     return await answerOf<T>(child, timeoutMs, (answer) => child.once('message', (message) => answer(message as T)));
   } catch (error) {
     throw signal.aborted ? signal.reason : error;
   } finally {
-    signal.removeEventListener('abort', end);
+    signal.removeEventListener('abort', killChild);
   }
 }
 
@@ -101,10 +101,10 @@ async function answerOf<T>(
       listen(resolve);
       child.once('error', reject);
       child.once('close', (code, killedBy) => {
-        const why = killedBy ?? code ?? 0;
+        const cause = killedBy ?? code ?? 0;
         if (isLate) reject(new ChildProcessKilledError('time'));
-        else if (OUT_OF_MEMORY.includes(why)) reject(new ChildProcessKilledError('memory'));
-        else reject(new Error(`${child.spawnargs.at(-1)} ended with ${why} and did not answer`));
+        else if (OUT_OF_MEMORY.includes(cause)) reject(new ChildProcessKilledError('memory'));
+        else reject(new Error(`${child.spawnargs.at(-1)} ended with ${cause} and did not answer`));
       });
     });
   } finally {

@@ -42,10 +42,10 @@ export function asReleased(names: string[]): string[] {
  * Refuses a database that this version would misread: one from before {@link LAST_BEFORE}, and one that a newer version, or a
  * newer version of a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
  *
- * @param known ours, and those of loaded modules
+ * @param knownNames ours, and those of loaded modules
  * @throws SchemaVersionError
  */
-function requireKnown(applied: string[], known: string[]): void {
+function requireKnown(applied: string[], knownNames: string[]): void {
   if (applied.length > 0 && applied[0] !== BASELINE) {
     throw new SchemaVersionError(
       'This database was made by a commit before version 0.1.0. Start commit ' +
@@ -53,8 +53,8 @@ function requireKnown(applied: string[], known: string[]): void {
     );
   }
   const moduleOf = (name: string) => name.split(':').slice(0, -1).join();
-  const loaded = new Set(['', ...known.map(moduleOf)]);
-  const newer = applied.filter((name) => !known.includes(name) && loaded.has(moduleOf(name)));
+  const loaded = new Set(['', ...knownNames.map(moduleOf)]);
+  const newer = applied.filter((name) => !knownNames.includes(name) && loaded.has(moduleOf(name)));
   if (newer.length === 0) return;
   throw new SchemaVersionError(
     `The database is newer than this version, which does not know its migrations ${newer.join(', ')}: ` +
@@ -88,9 +88,9 @@ export async function pendingMigrations(databaseUrl: string, modules: ExternalMo
   const sources = await migrationSources(dataSourceOptions(databaseUrl, 1), modules);
   try {
     const applied = await appliedMigrations(sources[0]);
-    const known = sources.flatMap(namesOf);
-    requireKnown(asReleased(applied), known);
-    return known.some((name) => !applied.includes(name));
+    const knownNames = sources.flatMap(namesOf);
+    requireKnown(asReleased(applied), knownNames);
+    return knownNames.some((name) => !applied.includes(name));
   } finally {
     await Promise.all(sources.map((source) => source.destroy()));
   }
@@ -114,9 +114,9 @@ export async function migrate(
   const lock = source.createQueryRunner();
   try {
     await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    const known = sources.flatMap(namesOf);
+    const knownNames = sources.flatMap(namesOf);
     const applied = await appliedMigrations(source);
-    requireKnown(asReleased(applied), known);
+    requireKnown(asReleased(applied), knownNames);
     if (applied.includes(LAST_BEFORE)) {
       const timestamp = BASELINE.replace(/\D+/, '');
       // One statement, so that no other start finds half of the rows.
@@ -125,7 +125,7 @@ export async function migrate(
         [timestamp, BASELINE],
       );
     }
-    const unknown = (only ?? []).filter((name) => !known.includes(name));
+    const unknown = (only ?? []).filter((name) => !knownNames.includes(name));
     if (unknown.length > 0) {
       throw new SchemaVersionError(`This version, with its SLIPWAY_MODULES, has no migration ${unknown.join(', ')}.`);
     }

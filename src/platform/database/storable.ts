@@ -35,5 +35,5 @@ function storableForm(value: unknown): unknown {
   if (typeof value === 'number') return Number.isFinite(value) ? value : null;
   if (Array.isArray(value)) return value.map(storableForm);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [toStorableText(name), storableForm(one)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [toStorableText(name), storableForm(item)]));
 }

@@ -49,7 +49,7 @@ export class UnknownCodingError extends Error {
  *
  * @throws UnknownCodingError, whose message completes "sent a response"
  */
-export function decoded(body: Readable, encoding: string | string[] | undefined): Readable {
+export function decodeBody(body: Readable, encoding: string | string[] | undefined): Readable {
   const value = String(encoding ?? '');
   const names = value
     .toLowerCase()

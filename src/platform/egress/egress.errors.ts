@@ -63,14 +63,14 @@ export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
 
   /** The proxy answered with another status than 2xx. @param authority `host:port` */
   static refused(status: number, authority: string): EgressProxyError {
-    const answered = `The HTTP proxy of this service (EGRESS_PROXY) answered ${status}`;
+    const summary = `The HTTP proxy of this service (EGRESS_PROXY) answered ${status}`;
     if (status === 407) {
-      return new EgressProxyError(`${answered}: the operator must correct the user name and password in EGRESS_PROXY.`);
+      return new EgressProxyError(`${summary}: the operator must correct the user name and password in EGRESS_PROXY.`);
     }
     return new EgressProxyError(
       status >= 500
-        ? `${answered} for ${authority}: it does not reach this host. Is its name right, and does the server run?`
-        : `${answered} for ${authority}: its rules must allow CONNECT to this host and port.`,
+        ? `${summary} for ${authority}: it does not reach this host. Is its name right, and does the server run?`
+        : `${summary} for ${authority}: its rules must allow CONNECT to this host and port.`,
     );
   }
 }

@@ -259,9 +259,9 @@ export class Egress {
   async dial(url: URL): Promise<DialledSocket> {
     const socket = await this.open(url);
     const tls = socket instanceof TLSSocket ? socket : null;
-    const seen = { tlsVersion: tls && tls.getProtocol(), certificateUntil: tls && tls.getPeerCertificate().valid_to };
+    const facts = { tlsVersion: tls && tls.getProtocol(), certificateUntil: tls && tls.getPeerCertificate().valid_to };
     socket.destroy();
-    return seen;
+    return facts;
   }
 
   /**
@@ -392,8 +392,8 @@ export class Egress {
           if (closed === undefined) {
             return callback(Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' }), []);
           }
-          const texts = refused.map(({ address }) => address);
-          return callback(EgressRefusedError.ofName(hostname, addressKind(closed.address), texts), []);
+          const ips = refused.map(({ address }) => address);
+          return callback(EgressRefusedError.ofName(hostname, addressKind(closed.address), ips), []);
         }
         if (options.all) callback(null, direct);
         else callback(null, first.address, first.family);

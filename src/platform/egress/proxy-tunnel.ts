@@ -14,7 +14,7 @@ const PROXY_MS = 10_000;
 export function openTunnel(proxy: URL, authority: string): Promise<Socket> {
   const { hostname, port, username, password } = proxy;
   return new Promise((resolve, reject) => {
-    const asked = request({
+    const outgoing = request({
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port,
       method: 'CONNECT',
@@ -23,7 +23,7 @@ export function openTunnel(proxy: URL, authority: string): Promise<Socket> {
       agent: false,
       timeout: PROXY_MS,
     });
-    asked.once('connect', ({ statusCode = 0 }, socket: Socket, head) => {
+    outgoing.once('connect', ({ statusCode = 0 }, socket: Socket, head) => {
       if (statusCode < 200 || statusCode > 299) {
         socket.destroy();
         return reject(EgressProxyError.refused(statusCode, authority));
@@ -31,9 +31,9 @@ export function openTunnel(proxy: URL, authority: string): Promise<Socket> {
       if (head.length > 0) socket.unshift(head);
       resolve(socket.setTimeout(0));
     });
-    asked.once('timeout', () => asked.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })));
-    asked.once('error', (error) => reject(EgressProxyError.away(error)));
-    asked.end();
+    outgoing.once('timeout', () => outgoing.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })));
+    outgoing.once('error', (error) => reject(EgressProxyError.away(error)));
+    outgoing.end();
   });
 }
 

@@ -139,7 +139,7 @@ async function startIn(
     );
   };
   const server = await start();
-  const kept = keepRunning(server, start, warn);
+  const keeper = keepRunning(server, start, warn);
   log(
     `${server.isShared ? 'Sharing the running' : 'Started the'} embedded Postgres ${installation.major} ` +
       `on 127.0.0.1:${server.port}, data in ${dataDirectory}`,
@@ -150,7 +150,7 @@ async function startIn(
     folder: dataDirectory,
     firstStart: created,
     stop: async () => {
-      const wasOurs = await kept.stop();
+      const wasOurs = await keeper.stop();
       if (!throwaway || !wasOurs) return;
       await removeDataDirectory(dataDir, dataDirectory);
       await rmdir(dataDir).catch(() => undefined); // stays when something else lies in it

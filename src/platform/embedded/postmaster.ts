@@ -91,10 +91,10 @@ export async function startServer(
   const died = new Promise<string>((resolve) => (die = resolve));
   return new Promise((resolve, reject) => {
     let isReady = false;
-    let said = '';
+    let output = '';
     createInterface({ input: child.stderr }).on('line', (line) => {
       if (isReady && !isStopping) log(`Postgres: ${line}`);
-      if (!isReady) said += `${line}\n`;
+      if (!isReady) output += `${line}\n`;
       if (isReady || !line.includes('database system is ready to accept connections')) return;
       isReady = true;
       // A running server alone does not keep our process alive; when we end, the server ends.
@@ -107,8 +107,8 @@ export async function startServer(
     child.once('close', (code) => {
       if (isReady) {
         if (!isStopping) die(`The embedded Postgres ended by itself (exit code ${code})`);
-      } else if (tryAgain.test(said)) resolve(undefined);
-      else reject(explainFailure('The embedded Postgres did not start', said));
+      } else if (tryAgain.test(output)) resolve(undefined);
+      else reject(explainFailure('The embedded Postgres did not start', output));
     });
   });
 }

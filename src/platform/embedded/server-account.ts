@@ -106,9 +106,9 @@ export function cannotRun(program: string, cause: NodeJS.ErrnoException): StartE
 
 /**
  * Turns what a Postgres program wrote before it failed into an error: one sentence for the causes we know, else its
- * last lines. `what` names the step, for example "Postgres did not start".
+ * last lines. `step` names the step, for example "Postgres did not start".
  */
-export function explainFailure(what: string, stderr: string): StartError {
+export function explainFailure(step: string, stderr: string): StartError {
   const nameless = /could not look up effective user ID (\d+)/.exec(stderr);
   if (nameless) {
     return new StartError(
@@ -118,5 +118,5 @@ export function explainFailure(what: string, stderr: string): StartError {
   }
   if (/GLIBC_\d|: not found$/m.test(stderr)) return new StartError(needsGlibc);
   const lastLines = stderr.trim().split('\n').slice(-8).join(' | ');
-  return new StartError(`${what}; repair that or set DATABASE_URL. It said: ${lastLines || 'nothing'}`);
+  return new StartError(`${step}; repair that or set DATABASE_URL. It said: ${lastLines || 'nothing'}`);
 }

@@ -126,7 +126,7 @@ export class MethodNotAllowedError extends errorOf('method_not_allowed') {
   override readonly headers: { Allow: string };
 
   constructor(method: string, allowed: readonly string[]) {
-    const served = allowed.filter((one) => one !== 'HEAD' && one !== 'OPTIONS');
+    const served = allowed.filter((verb) => verb !== 'HEAD' && verb !== 'OPTIONS');
     super(`${method} is not allowed: this path takes ${served.join(', ')}.`);
     this.headers = { Allow: allowed.join(', ') };
   }

@@ -52,13 +52,13 @@ export function domainErrorOf(error: unknown): DomainError | null {
  */
 export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorReader): ErrorAnswer {
   const all = domainErrorOf(error);
-  const known = reader ? all?.forReader(reader) : all;
-  const kind = known?.kind ?? 'internal';
-  const code = known?.code ?? 'internal_error';
-  const message = known?.message ?? 'Internal server error';
-  const headers: Record<string, string> = { ...known?.headers };
+  const domainError = reader ? all?.forReader(reader) : all;
+  const kind = domainError?.kind ?? 'internal';
+  const code = domainError?.code ?? 'internal_error';
+  const message = domainError?.message ?? 'Internal server error';
+  const headers: Record<string, string> = { ...domainError?.headers };
   if (kind === 'unauthenticated') {
-    const further = known?.challenge === undefined ? '' : `, ${known.challenge}`;
+    const further = domainError?.challenge === undefined ? '' : `, ${domainError.challenge}`;
     const description = message.replace(/["\\]/g, "'");
     headers['www-authenticate'] = `Bearer realm="slipway", error_description="${description}"${further}`;
   }
@@ -66,13 +66,13 @@ export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorR
   // and others' requests run in between: their p95 was 31 to 40 ms beside 24 such callers, and 14 to 20 with this
   // (`node bench/hostile.mjs --only w4`).
   if (kind === 'rate_limited') headers['connection'] = 'close';
-  if (known?.retryAfterSeconds !== undefined) headers['retry-after'] = String(known.retryAfterSeconds);
-  if (known?.noRetry || (known?.retryAfterSeconds === undefined && notRepeatable.has(kind))) {
+  if (domainError?.retryAfterSeconds !== undefined) headers['retry-after'] = String(domainError.retryAfterSeconds);
+  if (domainError?.noRetry || (domainError?.retryAfterSeconds === undefined && notRepeatable.has(kind))) {
     headers['x-should-retry'] = 'false';
   }
   const status = statusOf[kind];
-  const text = known?.registryText ?? message;
-  const hint = known?.advice ?? (text === message || family === 'connections' ? undefined : message);
+  const text = domainError?.registryText ?? message;
+  const hint = domainError?.advice ?? (text === message || family === 'connections' ? undefined : message);
   if (hint !== undefined && family !== 'json-rpc') {
     // `%`, line ends and what is not ASCII are percent-encoded UTF-8.
     let value = '';
@@ -92,14 +92,14 @@ export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorR
           jsonrpc: '2.0',
           id: null,
           error: {
-            code: known?.rpcCode ?? rpcCodeOf(status),
+            code: domainError?.rpcCode ?? rpcCodeOf(status),
             message,
-            ...(known?.advice !== undefined && { data: { hint: known.advice } }),
+            ...(domainError?.advice !== undefined && { data: { hint: domainError.advice } }),
           },
         },
       };
     case 'connections':
-      return { status, headers, body: known?.ownBody ?? { error: code, message } };
+      return { status, headers, body: domainError?.ownBody ?? { error: code, message } };
     case 'publishing':
       return { status, headers, body: { error: text, code: code.toUpperCase() } };
     case 'registry':

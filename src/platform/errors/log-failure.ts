@@ -11,24 +11,24 @@ import { domainErrorOf } from './error-body.js';
  * warning that names no route, so that the logger writes the warnings of an outage once a minute, with their number.
  */
 export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
-  const what = `${request.method} ${request.url?.split('?')[0]}`;
+  const route = `${request.method} ${request.url?.split('?')[0]}`;
   const requestId = request.headers['x-request-id'];
-  const known = domainErrorOf(error);
-  if (!known) {
-    logger.error({ msg: `${what} failed`, requestId, err: error });
+  const failure = domainErrorOf(error);
+  if (!failure) {
+    logger.error({ msg: `${route} failed`, requestId, err: error });
     return;
   }
   // Not logged in full: a message about an input may quote a secret in it.
-  const { detail } = known;
-  const reason = known.kind === 'invalid' || known.kind === 'unprocessable' ? known.code : known.message;
-  if (known instanceof DatabaseUnreachableError) {
+  const { detail } = failure;
+  const reason = failure.kind === 'invalid' || failure.kind === 'unprocessable' ? failure.code : failure.message;
+  if (failure instanceof DatabaseUnreachableError) {
     logger.warn({
       msg: 'requests are rejected with 503, since the database does not respond',
       requestId,
       detail: brief(detail),
     });
   }
-  logger.debug({ msg: `${what} answered ${statusOf[known.kind]}`, requestId, reason, detail: brief(detail) });
+  logger.debug({ msg: `${route} answered ${statusOf[failure.kind]}`, requestId, reason, detail: brief(detail) });
 }
 
 /** An error in a word and a sentence: its other fields may hold what an upstream or the database said, secrets too. */

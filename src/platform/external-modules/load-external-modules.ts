@@ -76,16 +76,16 @@ async function load(folders: string[]): Promise<ExternalModule[]> {
   return modules;
 }
 
-function readPackage(named: string): { folder: string; entry: string } {
-  const file = path.join(named, 'package.json');
-  if (!existsSync(file)) throw new StartError(`${named}: there is no package.json.`);
-  const folder = realpathSync(named);
+function readPackage(location: string): { folder: string; entry: string } {
+  const file = path.join(location, 'package.json');
+  if (!existsSync(file)) throw new StartError(`${location}: there is no package.json.`);
+  const folder = realpathSync(location);
   const manifest = JSON.parse(readFileSync(file, 'utf8')) as Manifest;
   for (const name of new Set([...SHARED_PACKAGES, ...Object.keys(manifest.peerDependencies ?? {})])) {
-    const [theirs, ours] = [findPackage(folder, name), findPackage(import.meta.dirname, name)];
-    if (theirs === null || theirs === ours) continue;
+    const [peerCopy, ownCopy] = [findPackage(folder, name), findPackage(import.meta.dirname, name)];
+    if (peerCopy === null || peerCopy === ownCopy) continue;
     throw new StartError(
-      `${folder}: it would load its own copy of ${name}, from ${theirs}. ` +
+      `${folder}: it would load its own copy of ${name}, from ${peerCopy}. ` +
         'Declare it in peerDependencies and install the module with `npm install --omit=dev --omit=peer`.',
     );
   }
@@ -98,8 +98,8 @@ function readPackage(named: string): { folder: string; entry: string } {
 
 /** The folder of a package as Node finds it from `folder`, without symbolic links; null if there is none. */
 function findPackage(folder: string, name: string): string | null {
-  const own = path.join(folder, 'package.json');
-  if (existsSync(own) && (JSON.parse(readFileSync(own, 'utf8')) as { name?: string }).name === name) {
+  const file = path.join(folder, 'package.json');
+  if (existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as { name?: string }).name === name) {
     return realpathSync(folder);
   }
   const installed = path.join(folder, 'node_modules', name);

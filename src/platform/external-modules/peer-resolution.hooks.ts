@@ -6,10 +6,10 @@ export interface PeerResolution {
   ours: string;
 }
 
-let given: PeerResolution = { folders: [], ours: '' };
+let resolution: PeerResolution = { folders: [], ours: '' };
 
 export const initialize: InitializeHook<PeerResolution> = (data) => {
-  given = data;
+  resolution = data;
 };
 
 /**
@@ -21,9 +21,9 @@ export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
     return await nextResolve(specifier, context);
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND';
-    if (!isMissing || !given.folders.some((folder) => context.parentURL?.startsWith(folder))) throw error;
+    if (!isMissing || !resolution.folders.some((folder) => context.parentURL?.startsWith(folder))) throw error;
     // Without a copy of ours either, the error names the module's file.
-    return Promise.resolve(nextResolve(specifier, { ...context, parentURL: given.ours })).catch(() => {
+    return Promise.resolve(nextResolve(specifier, { ...context, parentURL: resolution.ours })).catch(() => {
       throw error;
     });
   }

@@ -25,7 +25,7 @@ const DUPLICATION_MS_MAX = 5_000;
 interface Handle {
   onconnection: unknown;
   listen(backlog: number): number;
-  close(...given: unknown[]): void;
+  close(...args: unknown[]): void;
   [owner: symbol]: unknown;
 }
 
@@ -35,38 +35,38 @@ const CHILD = `process.on('message', (_, handle) => process.send(0, handle))`;
 /** Raises the backlog of a server that listens, and adds handles to it. */
 export async function acceptMore(server: Server): Promise<void> {
   if (cluster.isWorker) return;
-  const { _handle: own } = server as Server & { _handle?: Handle | null };
-  const owner = own && Object.getOwnPropertySymbols(own).find(({ description }) => description === 'owner_symbol');
+  const { _handle: main } = server as Server & { _handle?: Handle | null };
+  const owner = main && Object.getOwnPropertySymbols(main).find(({ description }) => description === 'owner_symbol');
   if (!owner || process.platform === 'win32') return;
-  own.listen(BACKLOG);
-  const handles = await duplicates(own);
+  main.listen(BACKLOG);
+  const handles = await duplicates(main);
   if (!server.listening) return handles.forEach((handle) => handle.close());
   for (const handle of handles) {
     handle[owner] = server;
-    handle.onconnection = own.onconnection;
+    handle.onconnection = main.onconnection;
     handle.listen(BACKLOG);
   }
-  const close = own.close.bind(own);
-  own.close = (...given) => {
+  const close = main.close.bind(main);
+  main.close = (...args) => {
     for (const handle of handles) handle.close();
-    close(...given);
+    close(...args);
   };
 }
 
 function duplicates(handle: Handle): Promise<Handle[]> {
   return new Promise((resolve) => {
-    const made: Handle[] = [];
+    const copies: Handle[] = [];
     const child = spawn(process.execPath, ['-e', CHILD], { env: {}, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
-    const end = () => {
+    const finish = () => {
       clearTimeout(timer);
       child.kill();
-      resolve(made);
+      resolve(copies);
     };
-    const timer = setTimeout(end, DUPLICATION_MS_MAX);
-    child.on('error', end).on('exit', end);
+    const timer = setTimeout(finish, DUPLICATION_MS_MAX);
+    child.on('error', finish).on('exit', finish);
     child.on('message', (_, duplicate) => {
-      made.push(duplicate as unknown as Handle);
-      if (made.length === MORE_HANDLES) end();
+      copies.push(duplicate as unknown as Handle);
+      if (copies.length === MORE_HANDLES) finish();
     });
     for (let n = 0; n < MORE_HANDLES; n += 1) child.send(0, handle as never, () => undefined);
   });

@@ -130,9 +130,9 @@ export class SlipwayAdapter extends ExpressAdapter {
       const { isDraining, log, meter } = this.parts;
       if (isDraining?.()) response.shouldKeepAlive = false;
       backlog.address(request);
-      const asked = request.url ?? '/';
-      request.url = canonicalPath(asked);
-      if (request.url !== asked) askedUrls.set(request, asked);
+      const rawUrl = request.url ?? '/';
+      request.url = canonicalPath(rawUrl);
+      if (request.url !== rawUrl) askedUrls.set(request, rawUrl);
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
       response.setHeader('content-security-policy', NO_PAGE);
@@ -284,8 +284,8 @@ export function askedUrl(request: IncomingMessage): string {
 
 /** Gives the request an id, unless its client did. @returns the id */
 function identify({ headers }: IncomingMessage): string {
-  const asked = headers['x-request-id'];
-  return (headers['x-request-id'] = typeof asked === 'string' && REQUEST_ID.test(asked) ? asked : randomUUID());
+  const sentId = headers['x-request-id'];
+  return (headers['x-request-id'] = typeof sentId === 'string' && REQUEST_ID.test(sentId) ? sentId : randomUUID());
 }
 
 /** Answers a request that Node could not read or did not get in time, as Node itself does but with a body. */

@@ -16,7 +16,7 @@ const PREFLIGHT_SECONDS = '7200';
  */
 export function isTrustedOrigin(origin: string, { baseUrl, corsOrigins, isLocalOnly }: Env): boolean {
   const url = parseUrl(origin);
-  if (corsOrigins?.some((one) => one === '*' || one === url?.origin)) return true;
+  if (corsOrigins?.some((entry) => entry === '*' || entry === url?.origin)) return true;
   if (!url) return false;
   return url.origin === new URL(baseUrl).origin || (isLocalOnly && LOOPBACK_HOST.test(url.hostname));
 }

@@ -8,7 +8,7 @@ function digest(...parts: string[]): Buffer {
   return createHash('sha256').update(JSON.stringify(parts)).digest();
 }
 
-function masked(bytes: Buffer, checksum: Buffer, scope: string): Buffer {
+function xorMask(bytes: Buffer, checksum: Buffer, scope: string): Buffer {
   const mask = digest('slipway cursor mask', scope, checksum.toString('hex'));
   return Buffer.from(bytes.map((byte, i) => byte ^ mask[i % mask.length]));
 }
@@ -21,7 +21,7 @@ function masked(bytes: Buffer, checksum: Buffer, scope: string): Buffer {
  */
 export function encodeCursor(seq: string, scope = ''): string {
   const checksum = digest('slipway cursor', scope, seq).subarray(0, CHECKSUM_BYTES);
-  return Buffer.concat([checksum, masked(Buffer.from(seq, 'latin1'), checksum, scope)]).toString('base64url');
+  return Buffer.concat([checksum, xorMask(Buffer.from(seq, 'latin1'), checksum, scope)]).toString('base64url');
 }
 
 /**
@@ -31,7 +31,7 @@ export function encodeCursor(seq: string, scope = ''): string {
  */
 export function decodeCursor(cursor: string, scope = ''): string {
   const bytes = Buffer.from(cursor, 'base64url');
-  const text = masked(bytes.subarray(CHECKSUM_BYTES), bytes.subarray(0, CHECKSUM_BYTES), scope).toString('latin1');
+  const text = xorMask(bytes.subarray(CHECKSUM_BYTES), bytes.subarray(0, CHECKSUM_BYTES), scope).toString('latin1');
   const seq = /^([1-9]\d{0,18})$/.exec(text)?.[1];
   if (seq === undefined || BigInt(seq) > 0x7fff_ffff_ffff_ffffn || encodeCursor(seq, scope) !== cursor) {
     throw new InvalidInputError('cursor must be the nextCursor of an earlier answer');

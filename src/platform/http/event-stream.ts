@@ -116,7 +116,7 @@ export class EventStreams<Stream extends EventStream> {
   constructor(
     eachMax: number,
     allMax: number,
-    private readonly held: RevocationRegistry,
+    private readonly revocationRegistry: RevocationRegistry,
   ) {
     this.limiter = new KeyedLimiter(eachMax, allMax);
   }
@@ -151,7 +151,7 @@ export class EventStreams<Stream extends EventStream> {
     }
     // Added before its first query, so that it misses no message.
     this.open.add(stream);
-    const release = this.held.add(keyId, () => stream.close());
+    const release = this.revocationRegistry.add(keyId, () => stream.close());
     stream
       .run()
       .finally(() => {

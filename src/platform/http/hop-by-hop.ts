@@ -20,10 +20,10 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 export function hopByHopOf(connection: string | string[] | undefined): (name: string) => boolean {
   // Most messages name nothing there; then no set is made.
   if (connection === undefined) return (name) => HOP_BY_HOP.has(name);
-  const named = new Set(
+  const listed = new Set(
     String(connection)
       .split(',')
       .map((name) => name.trim().toLowerCase()),
   );
-  return (name) => HOP_BY_HOP.has(name) || named.has(name);
+  return (name) => HOP_BY_HOP.has(name) || listed.has(name);
 }

@@ -80,8 +80,8 @@ export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
 export function IsCommaList(countMax: number): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => {
-      const texts = (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(','));
-      return texts.map((text) => text.trim()).filter((text) => text !== '');
+      const items = (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(','));
+      return items.map((text) => text.trim()).filter((text) => text !== '');
     }),
     ArrayMaxSize(countMax, { message: `$property must hold at most ${countMax} values` }),
     ApiProperty({ type: String, required: false }),
@@ -89,7 +89,7 @@ export function IsCommaList(countMax: number): PropertyDecorator {
 }
 
 /** A property decorator whose message is `<property> <fault>`. */
-export function checked(name: string, faultOf: (value: unknown) => string | null): () => PropertyDecorator {
+export function checkWith(name: string, faultOf: (value: unknown) => string | null): () => PropertyDecorator {
   const validate = (value: unknown) => faultOf(value) === null;
   const defaultMessage = (args?: ValidationArguments) => `${args?.property} ${faultOf(args?.value)}`;
   return () => ValidateBy({ name, validator: { validate, defaultMessage } });

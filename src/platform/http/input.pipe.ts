@@ -10,7 +10,7 @@ import { ApiAdditionalProperties } from './api-docs.decorators.js';
 import { isUUID } from 'class-validator';
 import { isObject } from '../text/json.js';
 import { nearestName } from '../text/nearest.js';
-import { quoted } from '../text/quoted.js';
+import { quote } from '../text/quoted.js';
 import { UNREAD_BODY } from './body/request-body.js';
 import { propertiesOf } from './known-query.guard.js';
 
@@ -51,24 +51,24 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
 ];
 
 function inOurWords(text: string): string {
-  const [words, ours] = WORDS.find(([words]) => words.test(text)) ?? [];
-  return words === undefined ? text : text.replace(words, ours ?? '');
+  const [words, replacement] = WORDS.find(([words]) => words.test(text)) ?? [];
+  return words === undefined ? text : text.replace(words, replacement ?? '');
 }
 
 /** One sentence for each rule that a member breaks; for a wrong type that one only. */
-function sentences(errors: ValidationError[], path = ''): string[] {
+function describeErrors(errors: ValidationError[], path = ''): string[] {
   return errors.flatMap(({ property, value, target, constraints = {}, children }) => {
     const name = path ? `${path}.${property}` : property;
     if ('whitelistValidation' in constraints) {
-      const taken = propertiesOf(target?.constructor as Type).join(', ');
-      return [`There is no member ${quoted(name)}: ${path === '' ? 'this body' : path} takes ${taken}`];
+      const accepted = propertiesOf(target?.constructor as Type).join(', ');
+      return [`There is no member ${quote(name)}: ${path === '' ? 'this body' : path} takes ${accepted}`];
     }
     const type = TYPE_CHECKS.find((check) => check in constraints);
     // A missing field breaks every rule of it; one sentence is enough.
     if (value === undefined && type !== undefined) return [`${name} is required`];
     const broken = type === undefined ? Object.values(constraints) : [constraints[type]];
-    const texts = [...new Set(broken.map(inOurWords))].map((text) => (path ? `${path}.${text}` : text));
-    return [...texts, ...sentences(children ?? [], name)];
+    const problems = [...new Set(broken.map(inOurWords))].map((text) => (path ? `${path}.${text}` : text));
+    return [...problems, ...describeErrors(children ?? [], name)];
   });
 }
 
@@ -91,7 +91,7 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
     forbidNonWhitelisted,
     // Names the members that an object takes.
     validationError: { target: true },
-    exceptionFactory: (errors) => new InvalidInputError(sentences(errors).join('; ')),
+    exceptionFactory: (errors) => new InvalidInputError(describeErrors(errors).join('; ')),
   });
 }
 
@@ -115,7 +115,7 @@ export class InputPipe extends ValidationPipe {
       for (const key of Object.keys(body)) {
         const near = names.includes(key) ? null : nearestName(key, names);
         if (near === null) continue;
-        throw new InvalidInputError(`There is no member ${quoted(key)}: did you mean ${quoted(near)}?`);
+        throw new InvalidInputError(`There is no member ${quote(key)}: did you mean ${quote(near)}?`);
       }
     }
     return chosen.transform(body, metadata);

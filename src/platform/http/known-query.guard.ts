@@ -4,7 +4,7 @@ import { getMetadataStorage } from 'class-validator';
 import type { Request } from 'express';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { nearestName } from '../text/nearest.js';
-import { quoted } from '../text/quoted.js';
+import { quote } from '../text/quoted.js';
 import { ACCESS } from './public.decorator.js';
 
 /** Metadata key of `@ApiExcludeController()` and `@ApiExcludeEndpoint()`. */
@@ -41,9 +41,9 @@ export class KnownQueryGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean {
     const handler = context.getHandler();
-    let known = this.routes.get(handler);
-    if (known === undefined) this.routes.set(handler, (known = knownQuery(context.getClass(), handler)));
-    if (known !== 'any') requireKnown(context.switchToHttp().getRequest<Request>().query, known);
+    let accepted = this.routes.get(handler);
+    if (accepted === undefined) this.routes.set(handler, (accepted = knownQuery(context.getClass(), handler)));
+    if (accepted !== 'any') requireKnown(context.switchToHttp().getRequest<Request>().query, accepted);
     return true;
   }
 }
@@ -65,7 +65,7 @@ export function knownQuery(controller: Type, handler: object): KnownQuery | 'any
     string,
     { index: number; data?: unknown }
   >;
-  const own = Object.entries(parameters).flatMap(([key, { index, data }]) => {
+  const params = Object.entries(parameters).flatMap(([key, { index, data }]) => {
     if (!key.startsWith(QUERY_ARGUMENT)) return [];
     return typeof data === 'string' ? [data] : propertiesOf(types[index]);
   });
@@ -76,7 +76,7 @@ export function knownQuery(controller: Type, handler: object): KnownQuery | 'any
   const signed = (access as { signed?: true }).signed ? SIGNED : [];
   const plain = documented.filter((parameter) => !isOpen(parameter)).map((parameter) => String(parameter.name));
   return {
-    names: [...new Set([...own, ...plain, ...signed])],
+    names: [...new Set([...params, ...plain, ...signed])],
     prefixes: documented.filter(isOpen).map((parameter) => `${parameter.name}.`),
   };
 }
@@ -88,18 +88,18 @@ export function propertiesOf(type: Type | undefined): string[] {
   return [...new Set(rules.map(({ propertyName }) => propertyName))];
 }
 
-function requireKnown(query: object, known: KnownQuery): void {
+function requireKnown(query: object, accepted: KnownQuery): void {
   for (const name of Object.keys(query)) {
-    if (known.names.includes(name) || known.prefixes.some((prefix) => name.startsWith(prefix))) continue;
-    const near = nearest(name, known);
-    const [prefix] = known.prefixes;
-    const all = [...known.names, ...known.prefixes.map((each) => `${each}{key}`)];
+    if (accepted.names.includes(name) || accepted.prefixes.some((prefix) => name.startsWith(prefix))) continue;
+    const near = nearest(name, accepted);
+    const [prefix] = accepted.prefixes;
+    const all = [...accepted.names, ...accepted.prefixes.map((each) => `${each}{key}`)];
     const list = all.length > 0 ? `his route takes ${all.join(', ')}.` : 'his route takes none.';
     let advice = `t${list}`;
-    if (near !== null) advice = `did you mean ${quoted(near)}?`;
+    if (near !== null) advice = `did you mean ${quote(near)}?`;
     // Nothing is near: a member of what the prefix filters, or a filter that does not exist.
-    else if (prefix && /^[\w.-]{1,64}$/.test(name)) advice = `did you mean ${quoted(`${prefix}${name}`)}? T${list}`;
-    throw new InvalidInputError(`There is no query parameter ${quoted(name)}: ${advice}`);
+    else if (prefix && /^[\w.-]{1,64}$/.test(name)) advice = `did you mean ${quote(`${prefix}${name}`)}? T${list}`;
+    throw new InvalidInputError(`There is no query parameter ${quote(name)}: ${advice}`);
   }
 }
 

@@ -66,13 +66,13 @@ const usual: Record<number, [code: string, text?: string]> = {
 function exampleBody(
   family: ErrorFamily,
   status: number,
-  given: { code?: string; rpcCode?: number; message?: string },
+  example: { code?: string; rpcCode?: number; message?: string },
 ): object {
   const [usualCode = 'internal_error', text = 'What happened, and what to do.'] = usual[status] ?? [];
-  const code = given.code ?? usualCode;
-  const message = given.message ?? (status === 404 ? 'Resource not found' : text);
+  const code = example.code ?? usualCode;
+  const message = example.message ?? (status === 404 ? 'Resource not found' : text);
   if (family === 'json-rpc') {
-    return { jsonrpc: '2.0', id: null, error: { code: given.rpcCode ?? rpcCodeOf(status), message } };
+    return { jsonrpc: '2.0', id: null, error: { code: example.rpcCode ?? rpcCodeOf(status), message } };
   }
   if (family === 'connections') return { error: code, message };
   const error = status === 401 ? 'Unauthorized' : message;
@@ -153,14 +153,14 @@ function addErrors(path: string, method: string, operation: Operation): void {
     ...(needsKey ? [401, ...(isLimited ? [] : [429])] : []),
     ...(operation.requestBody ? [413] : []),
   ]) {
-    const { status, text, ...given } =
+    const { status, text, ...details } =
       typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
     operation.responses[status] = {
       description: text ?? usual[status]?.[1] ?? `Status ${status}.`,
       content: {
         'application/json': {
           schema: { $ref: `#/components/schemas/${schemaOf[family]}` },
-          example: exampleBody(family, status, given),
+          example: exampleBody(family, status, details),
         },
       },
     };
@@ -213,8 +213,8 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
       for (const name of ['allOf', 'type', 'nullable'] as const) delete property[name];
     }
   }
-  const others = [...used].filter((name) => !tags.some(([known]) => known === name)).sort();
-  document.tags = [...(document.tags ?? []), ...others.map((name) => ({ name }))];
+  const untagged = [...used].filter((name) => !tags.some(([tagName]) => tagName === name)).sort();
+  document.tags = [...(document.tags ?? []), ...untagged.map((name) => ({ name }))];
   // Swagger UI keeps this order in a group: what creates and lists comes before what belongs to one thing.
   const depth = (path: string) => path.split('/').length;
   document.paths = Object.fromEntries(Object.entries(document.paths).sort(([a], [b]) => depth(a) - depth(b)));

@@ -40,9 +40,9 @@ export class ResponseBacklog {
 
   /** Counts what is written to a connection from now on. */
   watch(socket: Socket): void {
-    const write: (...given: never[]) => boolean = socket.write.bind(socket);
-    socket.write = (...given: never[]) => {
-      const isTaken = write(...given);
+    const write: (...args: never[]) => boolean = socket.write.bind(socket);
+    socket.write = (...args: never[]) => {
+      const isTaken = write(...args);
       if (socket.writableLength >= COUNTED_BYTES_MIN) this.bound(socket);
       return isTaken;
     };
@@ -64,7 +64,7 @@ export class ResponseBacklog {
     // Only an answer that is held back has no socket yet.
     if (response.socket) return true;
     if (this.full.has(socket)) return false;
-    const heldBack = (this.heldBack.get(socket) ?? []).filter((held) => !held.socket && !held.writableFinished);
+    const heldBack = (this.heldBack.get(socket) ?? []).filter((other) => !other.socket && !other.writableFinished);
     const last = heldBack[UNANSWERED_MAX - 2];
     if (!last) {
       this.heldBack.set(socket, [...heldBack, response]);
@@ -100,16 +100,16 @@ export class ResponseBacklog {
     }
     if (this.behind.size === 1) return;
     const peer = this.behind.get(socket);
-    this.cut([...this.behind.keys()], bytesMax);
+    this.dropSlowest([...this.behind.keys()], bytesMax);
     if (peer)
-      this.cut(
-        [...this.behind.keys()].filter((one) => this.behind.get(one) === peer),
+      this.dropSlowest(
+        [...this.behind.keys()].filter((socket) => this.behind.get(socket) === peer),
         bytesMax / 4,
       );
   }
 
   /** Cuts connections, longest behind first, until the others hold at most `bytesMax`. The last one may hold more. */
-  private cut(sockets: Socket[], bytesMax: number): void {
+  private dropSlowest(sockets: Socket[], bytesMax: number): void {
     let bytes = sockets.reduce((sum, socket) => sum + socket.writableLength, 0);
     for (const socket of sockets.slice(0, -1)) {
       if (bytes <= bytesMax) return;

@@ -32,7 +32,7 @@ export class RevocationRegistry {
    * @returns function to call when it has closed
    */
   add(keyId: string, end: () => void): () => void {
-    return enter(this.byKey, keyId, end);
+    return addTo(this.byKey, keyId, end);
   }
 
   /**
@@ -40,7 +40,7 @@ export class RevocationRegistry {
    * @returns function to call when the call has ended
    */
   addCall(response: ServerResponse, ids: readonly (string | undefined)[]): () => void {
-    const forgets = ids.map((id) => id !== undefined && enter(this.calls, id, response));
+    const forgets = ids.map((id) => id !== undefined && addTo(this.calls, id, response));
     return () => {
       for (const forget of forgets) if (forget) forget();
     };
@@ -57,10 +57,10 @@ export class RevocationRegistry {
   }
 }
 
-function enter<T>(holders: Map<string, Set<T>>, name: string, thing: T): () => void {
-  const things = holders.get(name) ?? new Set();
-  holders.set(name, things.add(thing));
+function addTo<T>(holders: Map<string, Set<T>>, name: string, entry: T): () => void {
+  const entries = holders.get(name) ?? new Set();
+  holders.set(name, entries.add(entry));
   return () => {
-    if (things.delete(thing) && things.size === 0) holders.delete(name);
+    if (entries.delete(entry) && entries.size === 0) holders.delete(name);
   };
 }

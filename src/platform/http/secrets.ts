@@ -28,6 +28,6 @@ export function keysFor({ encryptionKeys }: Pick<Env, 'encryptionKeys'>, purpose
 
 /** True if two signatures are equal, compared in constant time. */
 export function isSameSignature(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
+  const [first, second] = [Buffer.from(a), Buffer.from(b)];
+  return first.length === second.length && timingSafeEqual(first, second);
 }

@@ -52,7 +52,7 @@ export function serializeError(error: Error): SerializedError {
   const fields = classes.get(name)?.fields ?? [];
   return {
     class: name,
-    message: cut(error.message),
+    message: truncate(error.message),
     fields: Object.fromEntries(fields.map((field) => [field, (error as unknown as Record<string, unknown>)[field]])),
   };
 }
@@ -60,11 +60,11 @@ export function serializeError(error: Error): SerializedError {
 /** Inverse of {@link serializeError}. A class without {@link Serializable} is read as {@link OutcomeUnknownError}. */
 export function deserializeError(serialized: SerializedError): Error {
   const { message, fields } = serialized;
-  const known = classes.get(serialized.class);
-  if (!known) return new OutcomeUnknownError(message || undefined);
-  return Object.assign(new known.errorClass(), { message }, fields);
+  const entry = classes.get(serialized.class);
+  if (!entry) return new OutcomeUnknownError(message || undefined);
+  return Object.assign(new entry.errorClass(), { message }, fields);
 }
 
-function cut(message: string): string {
+function truncate(message: string): string {
   return message.length > MESSAGE_CHARS_MAX ? `${message.slice(0, MESSAGE_CHARS_MAX)}…` : message;
 }

@@ -88,8 +88,8 @@ export class InternalClient implements OnApplicationShutdown {
 
   /** Sends a request and streams its answer to the handler. */
   send({ url, path, head, body, answerTimeoutMs = 0 }: InternalCall, handler: InternalAnswerHandler): void {
-    const known = body === undefined || body instanceof Readable ? null : Buffer.from(body);
-    const sha256 = known && hash('sha256', known, 'base64url');
+    const buffered = body === undefined || body instanceof Readable ? null : Buffer.from(body);
+    const sha256 = buffered && hash('sha256', buffered, 'base64url');
     const signed: SignedHead = { head, body: body === undefined ? null : { sha256 } };
     const text = JSON.stringify(signed);
     const frame = textFrame('head', text);
@@ -106,8 +106,8 @@ export class InternalClient implements OnApplicationShutdown {
         body:
           body instanceof Readable
             ? Readable.from(following(frame, body), { objectMode: false })
-            : known
-              ? Buffer.concat([frame, known])
+            : buffered
+              ? Buffer.concat([frame, buffered])
               : frame,
         headersTimeout: answerTimeoutMs,
       },
@@ -205,7 +205,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
 /** True when the other process was not reached, refused the request, or ended before its answer. */
 export function isProcessGone(error: unknown): boolean {
-  return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((gone) => error instanceof gone);
+  return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((type) => error instanceof type);
 }
 
 /** The body is not read before the head is being sent, so that it can go to another process when this one is not reached. */

@@ -74,12 +74,12 @@ export class InternalAnswer {
     private readonly response: ServerResponse,
     onLeft: () => void = () => undefined,
   ) {
-    const leave = () => {
+    const handleClose = () => {
       if (this.isOver) return;
       this.isOver = true;
       onLeft();
     };
-    response.on('error', leave).on('close', leave);
+    response.on('error', handleClose).on('close', handleClose);
   }
 
   get isBegun(): boolean {

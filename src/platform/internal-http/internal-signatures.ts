@@ -26,7 +26,7 @@ const REMEMBERED_MAX = 100_000;
 @Injectable()
 export class InternalSignatures {
   private readonly secrets: Buffer[];
-  private readonly seen = growingLru<true>(REMEMBERED_MAX, { ttl: 2 * AGE_MS_MAX });
+  private readonly usedClaims = growingLru<true>(REMEMBERED_MAX, { ttl: 2 * AGE_MS_MAX });
 
   constructor(private readonly env: Env) {
     this.secrets = keysFor(env, 'slipway internal calls');
@@ -52,8 +52,8 @@ export class InternalSignatures {
     const target = `${this.env.internalUrl}${path}`;
     if (!this.secrets.some((secret) => isSameSignature(signature, signatureOf(secret, target, claim)))) return null;
     const [at, , digest = ''] = claim.split('.');
-    if (Math.abs(Date.now() - Number(at)) > AGE_MS_MAX || this.seen.has(claim)) return null;
-    this.seen.set(claim, true);
+    if (Math.abs(Date.now() - Number(at)) > AGE_MS_MAX || this.usedClaims.has(claim)) return null;
+    this.usedClaims.set(claim, true);
     return (head) => isSameSignature(digest, digestOf(head));
   }
 }

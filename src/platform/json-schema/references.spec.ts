@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { referenced, resolved } from './references.js';
+import { referenced, resolveRef } from './references.js';
 
 const root = {
   $defs: {
@@ -37,19 +37,19 @@ describe('a local reference', () => {
 
 describe('a resolved schema', () => {
   it('has the keywords of its target, and its own over them', () => {
-    expect(resolved({ $ref: '#/$defs/text', description: 'a name' }, root)).toEqual({
+    expect(resolveRef({ $ref: '#/$defs/text', description: 'a name' }, root)).toEqual({
       type: 'string',
       description: 'a name',
     });
   });
 
   it('keeps a reference without a target and one in a cycle', () => {
-    expect(resolved({ $ref: '#/nowhere', title: 'x' }, root)).toEqual({ $ref: '#/nowhere', title: 'x' });
-    expect(resolved({ $ref: '#/$defs/loop' }, root)).toEqual({ $ref: '#/$defs/loop' });
+    expect(resolveRef({ $ref: '#/nowhere', title: 'x' }, root)).toEqual({ $ref: '#/nowhere', title: 'x' });
+    expect(resolveRef({ $ref: '#/$defs/loop' }, root)).toEqual({ $ref: '#/$defs/loop' });
   });
 
   it('allows nothing for `false`, and everything for a value that is not a schema', () => {
-    expect(resolved({ $ref: '#/$defs/never' }, root)).toEqual({ not: {} });
-    expect([resolved(true, root), resolved('text', root), resolved(undefined, root)]).toEqual([{}, {}, {}]);
+    expect(resolveRef({ $ref: '#/$defs/never' }, root)).toEqual({ not: {} });
+    expect([resolveRef(true, root), resolveRef('text', root), resolveRef(undefined, root)]).toEqual([{}, {}, {}]);
   });
 });

@@ -52,7 +52,7 @@ export function referenced(reference: string, root: unknown): unknown {
  * reference that leads nowhere stays, as the last one of a cycle does. `false` becomes `{not: {}}`; every other value
  * that is not a schema becomes `{}`, which allows anything.
  */
-export function resolved(schema: unknown, root: unknown): JsonObject {
+export function resolveRef(schema: unknown, root: unknown): JsonObject {
   let here = schema;
   let beside: JsonObject = {};
   for (let count = 0; isObject(here) && typeof here.$ref === 'string' && count < CHAIN_MAX; count += 1) {

@@ -92,11 +92,11 @@ function newValidator(schema: JsonObject, limits: typeof usualLimits): string | 
       .slice(0, ERRORS_MAX)
       .map(({ instancePath, message = 'is not allowed', keyword, params }): SchemaFault => {
         const names = instancePath === '' ? [] : instancePath.slice(1).split('/');
-        const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
+        const extra = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
         const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
         return {
           path: names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')),
-          message: `${message}${named}${allowed}`.slice(0, 500),
+          message: `${message}${extra}${allowed}`.slice(0, 500),
         };
       });
     return faults.length > 0 ? faults : [{ path: [], message: 'does not match the schema' }];
@@ -112,8 +112,8 @@ const instances = new Map<Dialect, Ajv>();
 
 /** Creates what the first schema of a dialect needs. Takes some ten milliseconds. */
 export function validatorFor(dialect: Dialect): Ajv {
-  const known = instances.get(dialect);
-  if (known) return known;
+  const cached = instances.get(dialect);
+  if (cached) return cached;
   const ajv = createAjv(dialect, true);
   // Compiles the meta-schema, which is no part of the time of a tenant's schema.
   void ajv.validateSchema({});

@@ -30,8 +30,8 @@ function isSecure(env: Env): boolean {
 /** A cookie of ours, by the part of its name behind `slipway-`; undefined if this browser has none. */
 export function readOwnCookie(env: Env, header: string | undefined, name: string): string | undefined {
   const start = `${nameOf(env, name)}=`;
-  const found = header?.split(';').find((part) => part.trim().startsWith(start));
-  return found?.trim().slice(start.length);
+  const pair = header?.split(';').find((part) => part.trim().startsWith(start));
+  return pair?.trim().slice(start.length);
 }
 
 /**
@@ -66,6 +66,6 @@ export function sendCookie(env: Env, response: Response, linkId: string, value: 
 
 /** Binds a browser to a link, by the cookie that it has or a new one. */
 export function bindBrowser(env: Env, request: Request, response: Response, linkId: string): void {
-  const known = readCookie(env, request.headers.cookie, linkId);
-  sendCookie(env, response, linkId, isSecret(known) ? known : newSecret());
+  const secret = readCookie(env, request.headers.cookie, linkId);
+  sendCookie(env, response, linkId, isSecret(secret) ? secret : newSecret());
 }

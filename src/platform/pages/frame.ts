@@ -147,7 +147,7 @@ export function sendFramed(
       html`<li><a href="${root}${path}"${isHere(path) && html` aria-current="page"`}>${label}</a></li>`,
   );
   const curl = `curl '${env.baseUrl}${asRequest?.replaceAll("'", '%27')}' -H "Authorization: Bearer $SLIPWAY_KEY"`;
-  const shown = html`<!doctype html>
+  const page = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -175,5 +175,5 @@ ${
 </body>
 </html>
 `;
-  sendPage(response, { headers: hasMedia ? MEDIA_HEADERS : HEADERS, html: String(shown) }, status);
+  sendPage(response, { headers: hasMedia ? MEDIA_HEADERS : HEADERS, html: String(page) }, status);
 }

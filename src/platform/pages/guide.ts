@@ -50,11 +50,11 @@ export function renderGuide(markdown: string, path: string, isServed: (path: str
   };
 }
 
-function anchorOf(heading: string, taken: Set<string>): string {
+function anchorOf(heading: string, anchors: Set<string>): string {
   const words = heading.replace(/[^\p{L}\p{N}\s_-]/gu, '').toLowerCase();
   let anchor = words.trim().replaceAll(' ', '-');
-  for (let n = 1; taken.has(anchor); n += 1) anchor = `${words.trim().replaceAll(' ', '-')}-${n}`;
-  taken.add(anchor);
+  for (let n = 1; anchors.has(anchor); n += 1) anchor = `${words.trim().replaceAll(' ', '-')}-${n}`;
+  anchors.add(anchor);
   return anchor;
 }
 

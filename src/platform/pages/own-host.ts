@@ -12,10 +12,10 @@ import { PlainPageError } from './page.js';
 export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, port }: Env): boolean {
   const base = new URL(baseUrl);
   if (base.protocol === 'https:') return true;
-  const asked = parseUrl(`http://${headers.host ?? ''}`);
-  if (!asked || /[/@?#\\]/.test(headers.host ?? '')) return false;
-  if (asked.host === base.host) return true;
-  return isLocalOnly && LOOPBACK_HOST.test(asked.hostname) && Number(asked.port || 80) === port;
+  const requested = parseUrl(`http://${headers.host ?? ''}`);
+  if (!requested || /[/@?#\\]/.test(headers.host ?? '')) return false;
+  if (requested.host === base.host) return true;
+  return isLocalOnly && LOOPBACK_HOST.test(requested.hostname) && Number(requested.port || 80) === port;
 }
 
 /** To be asked by every page that reads a session or has a form, GET too. @throws PageError */

@@ -24,16 +24,16 @@ export class PageFilter implements ExceptionFilter {
     const response = host.switchToHttp().getResponse<Response>();
     const error = domainErrorOf(thrown) ?? thrown;
     logFailure(this.logger, error, request);
-    const known = error instanceof DomainError ? error : null;
-    if (known?.location !== undefined) return redirectTo(response, known.location);
-    const shown = messagePage(
+    const failure = error instanceof DomainError ? error : null;
+    if (failure?.location !== undefined) return redirectTo(response, failure.location);
+    const page = messagePage(
       this.env,
-      known instanceof PageError ? known.title : (TITLES[known?.kind ?? 'internal'] ?? 'Something went wrong'),
-      known?.message ?? 'This service failed to answer, and has written down why. Try again in a moment.',
-      known instanceof PageError ? known : undefined,
+      failure instanceof PageError ? failure.title : (TITLES[failure?.kind ?? 'internal'] ?? 'Something went wrong'),
+      failure?.message ?? 'This service failed to answer, and has written down why. Try again in a moment.',
+      failure instanceof PageError ? failure : undefined,
     );
-    if (known?.retryAfterSeconds !== undefined) response.set('retry-after', `${known.retryAfterSeconds}`);
-    sendPage(response, shown, statusOf[known?.kind ?? 'internal']);
+    if (failure?.retryAfterSeconds !== undefined) response.set('retry-after', `${failure.retryAfterSeconds}`);
+    sendPage(response, page, statusOf[failure?.kind ?? 'internal']);
   }
 }
 

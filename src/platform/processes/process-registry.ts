@@ -74,7 +74,7 @@ export class ProcessRegistry {
 
   /** The epoch while the lease is certain; null before the process is registered, and after the lease was lost. */
   get epoch(): string | null {
-    if (this.lease && elapsedMs(this.lease.since) >= this.fenceMs) this.lose();
+    if (this.lease && elapsedMs(this.lease.since) >= this.fenceMs) this.loseLease();
     return this.lease?.epoch ?? null;
   }
 
@@ -86,14 +86,14 @@ export class ProcessRegistry {
   /** Adds a holder until {@link leave}. Resolves after a heartbeat that includes it, successful or not. Never rejects. */
   async join(holder: LeaseHolder): Promise<void> {
     this.holders.set(holder, null);
-    this.heartbeats ??= repeat(this.leaseMs / 3, () => void this.beat());
+    this.heartbeats ??= repeat(this.leaseMs / 3, () => void this.renewLease());
     await this.beatNow();
   }
 
   /** Sends a heartbeat now. Resolves when it is done, successful or not. Never rejects. */
   async beatNow(): Promise<void> {
     await this.beating;
-    await this.beat();
+    await this.renewLease();
   }
 
   /** Removes a holder that owns nothing any more. With the last one the process is removed. Never rejects. */
@@ -113,7 +113,7 @@ export class ProcessRegistry {
     }
   }
 
-  private beat(): Promise<void> {
+  private renewLease(): Promise<void> {
     return (this.beating ??= this.renewOrRegister().finally(() => (this.beating = null)));
   }
 
@@ -157,7 +157,7 @@ export class ProcessRegistry {
   }
 
   private async register(registration: Registration): Promise<void> {
-    const since = now();
+    const since = currentMoment();
     const epoch = await this.database.transaction(async (tx) => {
       const created = await this.processesRepository.register(registration, tx);
       for (const holder of this.holders.keys()) await holder.adopt?.(created, tx);
@@ -169,12 +169,12 @@ export class ProcessRegistry {
   private async renew(registration: Registration): Promise<void> {
     const { lease } = this;
     if (!lease) return;
-    const since = now();
+    const since = currentMoment();
     const isRenewed = await this.processesRepository.renew(registration, lease.epoch);
     // The fence passed meanwhile: the answer came too late.
     if (this.epoch !== lease.epoch) return;
     if (isRenewed) this.confirm({ epoch: lease.epoch, since });
-    else this.lose();
+    else this.loseLease();
   }
 
   private confirm(lease: Lease): void {
@@ -183,7 +183,7 @@ export class ProcessRegistry {
     this.fence = setTimeout(() => this.epoch, this.fenceMs - elapsedMs(lease.since)).unref();
   }
 
-  private lose(): void {
+  private loseLease(): void {
     if (!this.lease) return;
     this.logger.warn('the lease of this process is lost');
     this.lease = null;
@@ -192,7 +192,7 @@ export class ProcessRegistry {
   }
 }
 
-function now(): Moment {
+function currentMoment(): Moment {
   return { steadyMs: performance.now(), wallMs: Date.now() };
 }
 

@@ -32,11 +32,11 @@ export function ownerLives(alias: string, processColumn = 'process_id'): string 
 
 /** The URL of the service for its users, by the newest process with the role `api` whose lease holds; null without one. */
 export async function runningBaseUrl(database: { query<T>(sql: string): Promise<T> }): Promise<string | null> {
-  const [found] = await database.query<{ baseUrl: string | null }[]>(
+  const [row] = await database.query<{ baseUrl: string | null }[]>(
     `SELECT details->>'baseUrl' AS "baseUrl" FROM processes
       WHERE 'api' = ANY(roles) AND lease_until > now() AND details ? 'baseUrl' ORDER BY epoch DESC LIMIT 1`,
   );
-  return found?.baseUrl ?? null;
+  return row?.baseUrl ?? null;
 }
 
 /** Numbers of the workers (`WORKERS`) whose leases hold, by their machine. */

@@ -32,11 +32,11 @@ export class QueueConnection implements OnApplicationShutdown {
 
   /** Nest calls this after the queues, workers and the relay, which depend on it, have closed. */
   async onApplicationShutdown(): Promise<void> {
-    if (this.pool) await withTimeout(CLOSE_MS_MAX, this.end(this.pool), undefined);
+    if (this.pool) await withTimeout(CLOSE_MS_MAX, this.closePool(this.pool), undefined);
   }
 
   /** The pool itself does not wait for listening connections, and an error of one that ends would have no listener. */
-  private async end(pool: Pool): Promise<void> {
+  private async closePool(pool: Pool): Promise<void> {
     await pool.end();
     while (this.clients.size > 0) await once(pool, 'remove');
   }

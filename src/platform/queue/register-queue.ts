@@ -18,8 +18,8 @@ export const jobOptions = {
  * At debug, since the caller that adds a job receives the error too.
  */
 class LoggedQueue extends Queue {
-  constructor(...given: ConstructorParameters<typeof Queue>) {
-    super(...given);
+  constructor(...args: ConstructorParameters<typeof Queue>) {
+    super(...args);
     const logger = new Logger(this.name);
     this.on('error', (error) => logger.debug({ msg: 'the queue does not answer', err: error }));
   }
@@ -29,14 +29,14 @@ type WorkerArguments = ConstructorParameters<typeof Worker> extends [unknown, un
 
 /** Logs why jobs fail, and that the queue does not answer. */
 class LoggedWorker extends Worker {
-  constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], ...given: WorkerArguments) {
+  constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], ...args: WorkerArguments) {
     // Each job runs in a span of its own where traces are sent.
-    const traced: Processor = (job, ...rest) => {
+    const runTraced: Processor = (job, ...rest) => {
       const attributes = { 'messaging.destination.name': job.queueName, 'messaging.message.id': job.id };
       const run = () => (processor as Processor)(job, ...rest);
       return tracing()?.run(`process ${job.queueName}`, 'internal', attributes, run) ?? run();
     };
-    super(name, typeof processor === 'function' ? traced : processor, ...given);
+    super(name, typeof processor === 'function' ? runTraced : processor, ...args);
     const logger = new Logger(this.name);
     this.on('error', (error) => logger.warn({ msg: 'the queue does not answer', err: error }));
     this.on('failed', (job, error) => {

@@ -110,8 +110,8 @@ export class PinoLoggerService implements LoggerService {
     if (level !== 'warn') return this.pino[level](entry);
     // At most once a minute it is logged that a warning was repeated: `repeats` is the number since the last record.
     // Warnings that differ only in numbers, request ids and errors are the same.
-    const texts = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
-    const key = JSON.stringify(texts).replace(/\b\d+\b/g, '#');
+    const strings = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
+    const key = JSON.stringify(strings).replace(/\b\d+\b/g, '#');
     const repeats = this.repeats.get(key);
     if (repeats !== undefined) return void this.repeats.set(key, repeats + 1);
     this.pino.warn(entry);

@@ -115,7 +115,7 @@ function traceMethod(
   textOf: (first: unknown) => string | null,
 ): void {
   const query = prototype.query as (this: unknown, ...args: unknown[]) => unknown;
-  const traced = function (this: unknown, ...args: unknown[]): unknown {
+  const runTraced = function (this: unknown, ...args: unknown[]): unknown {
     const text = textOf(args[0]);
     const isTraced = text !== null && typeof args.at(-1) !== 'function' && trace.getActiveSpan();
     if (!isTraced) return query.apply(this, args);
@@ -128,5 +128,5 @@ function traceMethod(
     };
     return run(operation, attributes, () => query.apply(this, args) as Promise<unknown>);
   };
-  prototype.query = traced as typeof prototype.query;
+  prototype.query = runTraced as typeof prototype.query;
 }

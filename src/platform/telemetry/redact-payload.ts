@@ -56,7 +56,7 @@ const LONG_RUN = /[A-Za-z0-9+/_=-]{40,}/g;
 /** JSON text of a value without secrets, cut to `bytesMax` bytes. Null for undefined. */
 export function redactedJson(value: unknown, bytesMax: number): string | null {
   if (value === undefined) return null;
-  return cut(JSON.stringify(new Redaction().of(value, 0)), bytesMax);
+  return truncate(JSON.stringify(new Redaction().of(value, 0)), bytesMax);
 }
 
 /** True for names of at most 200 characters with a secret word. */
@@ -67,7 +67,7 @@ function isSecretName(name: string): boolean {
 }
 
 class Redaction {
-  private left = CHARS_MAX;
+  private charsLeft = CHARS_MAX;
 
   of(value: unknown, depth: number): unknown {
     if (typeof value === 'string') return this.text(value);
@@ -85,14 +85,14 @@ class Redaction {
   }
 
   private object(members: Record<string, unknown>, depth: number): Record<string, unknown> {
-    const kept = Object.create(null) as Record<string, unknown>;
+    const redacted = Object.create(null) as Record<string, unknown>;
     for (const name in members) {
       if (this.isSpent(2)) break;
       const value = members[name];
       const isSecret = isSecretName(name) && value !== null && typeof value !== 'boolean';
-      kept[this.text(name)] = isSecret ? BLANK : this.of(value, depth + 1);
+      redacted[this.text(name)] = isSecret ? BLANK : this.of(value, depth + 1);
     }
-    return kept;
+    return redacted;
   }
 
   private text(text: string): string {
@@ -101,23 +101,23 @@ class Redaction {
   }
 
   private isSpent(by: number): boolean {
-    if (this.left < by) return true;
-    this.left -= by;
+    if (this.charsLeft < by) return true;
+    this.charsLeft -= by;
     return false;
   }
 }
 
 /** A text without what looks like a secret. Takes time that grows with the text: at most 64 K characters. */
 export function redactText(text: string): string {
-  const named = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
+  const clean = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
     NAMED,
     `$1${BLANK}`,
   );
-  return named.replace(LONG_RUN, (run) => (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run) ? BLANK : run));
+  return clean.replace(LONG_RUN, (run) => (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run) ? BLANK : run));
 }
 
 /** Ends with `…` when something is missing. */
-function cut(text: string, bytesMax: number): string {
+function truncate(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= bytesMax) return text;
   return `${bytes

@@ -28,11 +28,11 @@ export function valueRedactor(values: readonly string[], blank = '[redacted]'): 
       for (const { length } of candidates ?? []) charsLeft -= length;
       if (candidates && (candidates.length > CANDIDATES_MAX || charsLeft < 0))
         return redacted + text.slice(from, at) + blank;
-      const found = candidates?.find((spelling) => text.startsWith(spelling, at));
-      if (found === undefined) at += 1;
+      const match = candidates?.find((spelling) => text.startsWith(spelling, at));
+      if (match === undefined) at += 1;
       else {
         redacted += text.slice(from, at) + blank;
-        from = at += found.length;
+        from = at += match.length;
       }
     }
     return redacted + text.slice(from);
@@ -46,8 +46,8 @@ function spellingsByStart(values: readonly string[]): Map<string, string[]> {
   const byStart = new Map<string, string[]>();
   for (const spelling of [...spellings].sort((a, b) => b.length - a.length)) {
     const start = spelling.slice(0, VALUE_CHARS_MIN);
-    const others = byStart.get(start);
-    if (others) others.push(spelling);
+    const group = byStart.get(start);
+    if (group) group.push(spelling);
     else byStart.set(start, [spelling]);
   }
   return byStart;

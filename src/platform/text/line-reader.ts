@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 /** Splits a stream of bytes into lines. Buffers the unfinished line only; skips empty lines. */
 export class LineReader {
   private readonly decoder = new StringDecoder('utf8');
-  private held: string[] = [];
+  private pieces: string[] = [];
   private chars = 0;
 
   /**
@@ -18,34 +18,34 @@ export class LineReader {
 
   /** @throws Error where longer lines are refused */
   push(chunk: Buffer): void {
-    const [first = '', ...others] = this.decoder.write(chunk).split('\n');
-    this.hold(first);
-    for (const part of others) {
+    const [first = '', ...rest] = this.decoder.write(chunk).split('\n');
+    this.append(first);
+    for (const part of rest) {
       this.emit();
-      this.hold(part);
+      this.append(part);
     }
   }
 
   /** Emits the unfinished line at the end of the stream. */
   end(): void {
-    this.hold(this.decoder.end());
+    this.append(this.decoder.end());
     this.emit();
   }
 
-  private hold(part: string): void {
+  private append(part: string): void {
     const fitting = part.slice(0, this.charsMax - this.chars);
     if (fitting.length < part.length && this.longer === 'refused') {
       throw new Error(`a line is longer than ${this.charsMax} characters`);
     }
     if (fitting === '') return;
-    this.held.push(fitting);
+    this.pieces.push(fitting);
     this.chars += fitting.length;
   }
 
   private emit(): void {
-    if (this.held.length === 0) return;
-    const line = this.held.join('');
-    this.held = [];
+    if (this.pieces.length === 0) return;
+    const line = this.pieces.join('');
+    this.pieces = [];
     this.chars = 0;
     this.onLine(line);
   }

@@ -12,16 +12,16 @@ const NAMES_MAX = 1_000;
  */
 export function nearestName(misspelt: string, names: Iterable<string>, differencesMax = Infinity): string | null {
   if (misspelt === '' || misspelt.length > CHARS_MAX) return null;
-  const wanted = misspelt.toLowerCase();
+  const target = misspelt.toLowerCase();
   let best: { name: string; distance: number } | null = null;
-  let left = NAMES_MAX;
+  let namesLeft = NAMES_MAX;
   for (const name of names) {
-    if ((left -= 1) < 0) break;
+    if ((namesLeft -= 1) < 0) break;
     if (name === misspelt || name.length > CHARS_MAX) continue;
-    const length = Math.max(name.length, wanted.length);
+    const length = Math.max(name.length, target.length);
     const distanceMax = Math.min(differencesMax, length < 4 ? 1 : Math.max(2, Math.floor(length / 3)));
-    if (Math.abs(name.length - wanted.length) > distanceMax) continue;
-    const distance = distanceOf(wanted, name.toLowerCase());
+    if (Math.abs(name.length - target.length) > distanceMax) continue;
+    const distance = distanceOf(target, name.toLowerCase());
     if (distance <= distanceMax && distance < length && (best === null || distance < best.distance)) {
       best = { name, distance };
     }

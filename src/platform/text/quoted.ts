@@ -12,24 +12,24 @@ const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
  * for the rest, and everything invisible written as its code (`\u{202E}`), so that an error or a log line never carries
  * what it warns of.
  */
-export function quoted(text: string, charsMax = 60): string {
-  const { shown, isCut } = cut(text, charsMax);
-  return `"${written(shown.replace(/[\\"]/g, '\\$&'))}${isCut ? '…' : ''}"`;
+export function quote(text: string, charsMax = 60): string {
+  const { start, isCut } = truncate(text, charsMax);
+  return `"${escapeUnseen(start.replace(/[\\"]/g, '\\$&'))}${isCut ? '…' : ''}"`;
 }
 
 /** The same without quotes and escapes of quotes, for words that make a sentence of their own. */
 export function visible(text: string, charsMax: number): string {
-  const { shown, isCut } = cut(text, charsMax);
-  return written(shown) + (isCut ? '…' : '');
+  const { start, isCut } = truncate(text, charsMax);
+  return escapeUnseen(start) + (isCut ? '…' : '');
 }
 
 /** Foreign text as a name to show: one line, nothing invisible, at most `charsMax` characters. A second time changes nothing. */
 export function displayName(text: string, charsMax: number): string {
   const plain = text.replace(UNSEEN, ' ').replace(STACKED_MARKS, '$1').replace(/ +/g, ' ').trim();
-  return cut(plain, charsMax).shown.trim();
+  return truncate(plain, charsMax).start.trim();
 }
 
-function written(text: string): string {
+function escapeUnseen(text: string): string {
   const names: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
   return text
     .replace(UNSEEN, (char) => names[char] ?? `\\u{${(char.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`)
@@ -42,9 +42,9 @@ export function codePointName(char: string): string {
 }
 
 /** Cuts between characters, never inside a surrogate pair. Looks no further than it must: the text may be megabytes. */
-function cut(text: string, charsMax: number): { shown: string; isCut: boolean } {
+function truncate(text: string, charsMax: number): { start: string; isCut: boolean } {
   const chars = [...text.slice(0, 2 * charsMax + 2)];
   return chars.length <= charsMax && text.length <= 2 * charsMax + 2
-    ? { shown: text, isCut: false }
-    : { shown: chars.slice(0, charsMax).join(''), isCut: true };
+    ? { start: text, isCut: false }
+    : { start: chars.slice(0, charsMax).join(''), isCut: true };
 }

@@ -62,10 +62,10 @@ export class FairThread {
     const [next] = this.waiting;
     if (!next) return;
     const [namespaceId, jobs] = next;
-    const [job, ...others] = jobs;
+    const [job, ...rest] = jobs;
     // Its other jobs wait behind those of all other namespaces.
     this.waiting.delete(namespaceId);
-    if (others.length > 0) this.waiting.set(namespaceId, others);
+    if (rest.length > 0) this.waiting.set(namespaceId, rest);
     this.running = job;
     this.worker ??= this.startedWorker();
     try {
@@ -89,7 +89,7 @@ export class FairThread {
       failure = error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new ThreadJobEndedError('memory') : error;
     });
     worker.on('exit', (code) => {
-      if (worker === this.worker) this.ended(failure ?? new Error(`The thread ended with ${code}`));
+      if (worker === this.worker) this.handleExit(failure ?? new Error(`The thread ended with ${code}`));
     });
     return worker;
   }
@@ -101,7 +101,7 @@ export class FairThread {
       const interrupt = () => {
         if (job !== this.running) return;
         void this.worker?.terminate();
-        this.ended(new ThreadJobEndedError('time'));
+        this.handleExit(new ThreadJobEndedError('time'));
       };
       this.timer = setTimeout(() => setImmediate(interrupt), this.jobMsMax);
       return;
@@ -109,7 +109,7 @@ export class FairThread {
     this.settle((job) => ('error' in message ? job.reject(message.error) : job.resolve(message.result)));
   }
 
-  private ended(error: Error): void {
+  private handleExit(error: Error): void {
     this.worker = null;
     this.settle((job) => job.reject(error));
   }

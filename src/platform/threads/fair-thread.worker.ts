@@ -13,7 +13,7 @@ export type ThreadMessage = 'started' | { result: unknown } | { error: Error };
 const root = new URL('../../', import.meta.url);
 const jobs = new Map<string, (input: unknown) => unknown>();
 
-async function loaded(file: string): Promise<(input: unknown) => unknown> {
+async function loadJob(file: string): Promise<(input: unknown) => unknown> {
   const { job } = (await import(new URL(file, root).href)) as { job: (input: unknown) => unknown };
   jobs.set(file, job);
   return job;
@@ -27,7 +27,7 @@ const send = (message: ThreadMessage) => parentPort?.postMessage(message);
 parentPort?.on('message', ({ file, input }: ThreadRequest) => {
   void (async () => {
     try {
-      const job = jobs.get(file) ?? (await loaded(file));
+      const job = jobs.get(file) ?? (await loadJob(file));
       send('started');
       send({ result: job(input) });
     } catch (error) {

@@ -126,7 +126,7 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Judge
           throw new InvalidArchiveError(`The archive unpacks to more than ${limits.totalBytesMax} bytes.`);
         }
         const name = entry.fileName.replace(/\/$/, '');
-        if (entries.has(name)) throw new InvalidArchiveError(`The archive holds "${shown(name)}" twice.`);
+        if (entries.has(name)) throw new InvalidArchiveError(`The archive holds "${sanitize(name)}" twice.`);
         entries.set(name, { entry, fault });
         zip.readEntry();
       } catch (error) {
@@ -139,7 +139,7 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Judge
 
 /** Climbing and absolute paths are refused by yauzl, with its own sentence. */
 function faultOf(entry: Entry): InvalidArchiveError | null {
-  const name = shown(entry.fileName);
+  const name = sanitize(entry.fileName);
   const segments = entry.fileName.replace(/\/$/, '').split('/');
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   const isUnsafe = /[\u0000-\u001f\u007f:]/.test(entry.fileName);
@@ -178,17 +178,17 @@ function judgeFolders(entries: Map<string, JudgedEntry>, foldersMax: number): vo
       }
       const { entry } = entries.get(folder) ?? {};
       if (!entry || entry.fileName.endsWith('/')) continue;
-      throw new InvalidArchiveError(`The archive holds "${shown(folder)}" both as a file and as a folder.`);
+      throw new InvalidArchiveError(`The archive holds "${sanitize(folder)}" both as a file and as a folder.`);
     }
   }
 }
 
 function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesMax: number): Promise<Buffer> {
   if (!entry || entry.fileName.endsWith('/')) {
-    return Promise.reject(new InvalidArchiveError(`The archive holds no file "${shown(path)}".`));
+    return Promise.reject(new InvalidArchiveError(`The archive holds no file "${sanitize(path)}".`));
   }
   if (entry.uncompressedSize > bytesMax) {
-    return Promise.reject(new InvalidArchiveError(`"${shown(path)}" is larger than ${bytesMax} bytes.`));
+    return Promise.reject(new InvalidArchiveError(`"${sanitize(path)}" is larger than ${bytesMax} bytes.`));
   }
   return new Promise((resolve, reject) => {
     zip.openReadStream(entry, (error, stream) => {
@@ -199,7 +199,7 @@ function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesM
         const content = Buffer.concat(chunks);
         // The library checks sizes only.
         if (crc32(content) === entry.crc32) resolve(content);
-        else reject(new InvalidArchiveError(`"${shown(path)}" is damaged: its checksum is wrong.`));
+        else reject(new InvalidArchiveError(`"${sanitize(path)}" is damaged: its checksum is wrong.`));
       });
       stream.on('error', (broken: Error) => reject(unreadable(broken)));
     });
@@ -207,7 +207,7 @@ function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesM
 }
 
 /** A name from an archive, fit for a message. */
-function shown(name: string): string {
+function sanitize(name: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what it replaces
   return name.slice(0, 120).replace(/[\u0000-\u001f\u007f]/g, '?');
 }

@@ -13,27 +13,27 @@ export async function answerAuth(
   env: Record<string, string>,
   config: unknown,
 ): Promise<Response> {
-  if (request.method !== 'POST') return refused(405, 'method_not_allowed', 'Use POST.');
+  if (request.method !== 'POST') return errorResponse(405, 'method_not_allowed', 'Use POST.');
   const body = (await request.json().catch(() => null)) as { action?: unknown; payload?: object } | null;
   const { action, payload } = body ?? {};
   const operation = ACTIONS.find((name) => name === action);
-  if (!operation) return refused(400, 'unknown_action', `action must be one of ${ACTIONS.join(', ')}.`);
+  if (!operation) return errorResponse(400, 'unknown_action', `action must be one of ${ACTIONS.join(', ')}.`);
   let adapter: AuthAdapter;
   try {
     adapter = await create({ env });
   } catch (error) {
     console.error(error);
-    return refused(500, 'adapter_init_failed', messageOf(error));
+    return errorResponse(500, 'adapter_init_failed', messageOf(error));
   }
   try {
     return Response.json({ ok: true, value: await adapter[operation]({ ...payload, config }) });
   } catch (error) {
     console.error(error);
-    return refused(500, 'adapter_error', messageOf(error));
+    return errorResponse(500, 'adapter_error', messageOf(error));
   }
 }
 
-function refused(status: number, error: string, message: string): Response {
+function errorResponse(status: number, error: string, message: string): Response {
   return Response.json({ ok: false, error, message }, { status });
 }
 

@@ -1,5 +1,5 @@
 import { isObject } from '../../../platform/text/json.js';
-import { resolved as withTarget } from '../../../platform/json-schema/references.js';
+import { resolveRef as withTarget } from '../../../platform/json-schema/references.js';
 import type { ConfigParser, ParseResult } from './user-module.js';
 
 /** Names that would access an object's prototype. */
@@ -47,10 +47,10 @@ export async function readConfig(
 ): Promise<ConfigResult> {
   const raw = rawOf(query);
   if (schema) {
-    const config = withDefaults(schema, schema, typed(raw, schema, schema)) ?? {};
-    return isParser(parser) ? parsed(await parser.safeParseAsync(config)) : { config };
+    const config = withDefaults(schema, schema, convert(raw, schema, schema)) ?? {};
+    return isParser(parser) ? toResult(await parser.safeParseAsync(config)) : { config };
   }
-  const config = typed(raw, {}, {});
+  const config = convert(raw, {}, {});
   return isParser(parser) ? await parsedLoosely(parser, config, raw) : { config };
 }
 
@@ -62,10 +62,10 @@ function isParser(value: unknown): value is ConfigParser {
 async function parsedLoosely(parser: ConfigParser, config: unknown, raw: Raw): Promise<ConfigResult> {
   const first = await parser.safeParseAsync(config);
   if (first.success) return { config: first.data };
-  const texts = first.error.issues.filter(({ expected }) => expected === 'string');
+  const mistyped = first.error.issues.filter(({ expected }) => expected === 'string');
   let isChanged = false;
-  for (const { path } of texts) isChanged = restoreText(config, raw, path.map(String)) || isChanged;
-  return parsed(isChanged ? await parser.safeParseAsync(config) : first);
+  for (const { path } of mistyped) isChanged = restoreText(config, raw, path.map(String)) || isChanged;
+  return toResult(isChanged ? await parser.safeParseAsync(config) : first);
 }
 
 function restoreText(config: unknown, raw: Raw, path: string[]): boolean {
@@ -77,7 +77,7 @@ function restoreText(config: unknown, raw: Raw, path: string[]): boolean {
   return true;
 }
 
-function parsed(result: ParseResult): ConfigResult {
+function toResult(result: ParseResult): ConfigResult {
   if (result.success) return { config: result.data };
   return { errors: result.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message })) };
 }
@@ -87,13 +87,13 @@ function rawOf(query: URLSearchParams): Raw {
   for (const name of new Set(query.keys())) {
     const steps = name.split('.');
     if (steps.some((step) => step === '' || UNSAFE.has(step))) continue;
-    place(root, steps, query.getAll(name));
+    setValues(root, steps, query.getAll(name));
   }
   return root;
 }
 
 /** Where `a` and `a.b` both occur, the first one counts. */
-function place(root: Map<string, Raw>, steps: string[], values: string[]): void {
+function setValues(root: Map<string, Raw>, steps: string[], values: string[]): void {
   let at = root;
   for (const step of steps.slice(0, -1)) {
     const next = at.get(step) ?? new Map<string, Raw>();
@@ -106,10 +106,10 @@ function place(root: Map<string, Raw>, steps: string[], values: string[]): void 
 }
 
 /** Converts values to their types. A value that does not convert stays text, for validation to report. */
-function typed(raw: Raw, schema: Schema, root: Schema): unknown {
-  const here = resolved(schema, root);
+function convert(raw: Raw, schema: Schema, root: Schema): unknown {
+  const here = resolveSchema(schema, root);
   if (raw instanceof Map) {
-    return Object.fromEntries([...raw].map(([name, part]) => [name, typed(part, propertyOf(here, name), root)]));
+    return Object.fromEntries([...raw].map(([name, part]) => [name, convert(part, propertyOf(here, name), root)]));
   }
   const types = typesOf(here, root);
   if (types.has('array')) return typedArray(raw.values, here, root);
@@ -124,8 +124,8 @@ function propertyOf(schema: Schema, name: string): Schema {
 /** A list is sent as JSON, or as a repeated name. */
 function typedArray(values: string[], schema: Schema, root: Schema): unknown {
   if (values.length === 1) {
-    const whole = fromJson(values[0]);
-    if (Array.isArray(whole)) return whole;
+    const list = fromJson(values[0]);
+    if (Array.isArray(list)) return list;
   }
   const item = typesOf(schema.items ?? {}, root);
   return values.map((value) => typedText(value, item));
@@ -152,14 +152,14 @@ function fromJson(text: string): unknown {
 }
 
 /** Replaces `$ref` by the referenced schema; an unresolvable one allows everything. */
-function resolved(schema: unknown, root: Schema): Schema {
+function resolveSchema(schema: unknown, root: Schema): Schema {
   return withTarget(schema, root);
 }
 
 /** The types a schema allows; empty for any. @param around schemas being read, to end cycles of references */
 function typesOf(schema: Schema, root: Schema, around: unknown[] = []): Set<string> {
   if (around.includes(schema)) return new Set();
-  const here = resolved(schema, root);
+  const here = resolveSchema(schema, root);
   if (here.type !== undefined) return new Set([here.type].flat());
   const values = here.enum ?? (here.const === undefined ? [] : [here.const]);
   if (values.length > 0) return new Set(values.map(typeName));
@@ -176,14 +176,14 @@ function typeName(value: unknown): string {
 
 /** The value with defaults for missing members, and without members that the schema forbids. */
 function withDefaults(schema: Schema, root: Schema, value: unknown, around: unknown[] = []): unknown {
-  const here = resolved(schema, root);
+  const here = resolveSchema(schema, root);
   if (value === undefined && here.default !== undefined) return structuredClone(here.default);
   if (value === undefined && around.includes(schema)) return undefined;
   if (!here.properties || (value !== undefined && !isObject(value))) return value;
-  const known = Object.entries(here.properties)
+  const declared = Object.entries(here.properties)
     .map(([name, property]) => [name, withDefaults(property, root, value?.[name], [...around, schema])] as const)
     .filter(([, filled]) => filled !== undefined);
   const more = here.additionalProperties === false ? [] : Object.entries(value ?? {});
-  if (value === undefined && known.length === 0) return undefined;
-  return Object.fromEntries([...more, ...known]);
+  if (value === undefined && declared.length === 0) return undefined;
+  return Object.fromEntries([...more, ...declared]);
 }

@@ -20,11 +20,11 @@ interface RpcErrorExtra {
 export function clean(request: Request): Request {
   const headers = new Headers(request.headers);
   for (const name of OURS) headers.delete(name);
-  return renewed(request, headers);
+  return withHeaders(request, headers);
 }
 
 /** The same request with other headers. */
-export function renewed(request: Request, headers: Headers): Request {
+export function withHeaders(request: Request, headers: Headers): Request {
   return new Request(request.url, {
     method: request.method,
     headers,

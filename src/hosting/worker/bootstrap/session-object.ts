@@ -67,17 +67,17 @@ export class McpSessionObject {
     const opening = await this.state.storage.get<Opening>(OPENING);
     if (!opening) return unknownSession();
     if (isSent) {
-      const receiver = await this.resumed(opening, undefined);
+      const receiver = await this.resume(opening, undefined);
       if (!receiver) return unknownSession();
       const { message } = (await request.json()) as { message: unknown };
       await this.touch();
       return Response.json({ answer: await receiver.onMessage?.(message) });
     }
     if (request.method === 'DELETE') {
-      await this.end();
+      await this.endSession();
       return new Response(null);
     }
-    const live = await this.resumed(opening, bearerOf(request));
+    const live = await this.resume(opening, bearerOf(request));
     if (!live) return unknownSession();
     await this.touch();
     return live.handle(clean(request));
@@ -85,7 +85,7 @@ export class McpSessionObject {
 
   /** Deletes the session after its idle lifetime. */
   async alarm(): Promise<void> {
-    await this.end();
+    await this.endSession();
   }
 
   /** Serialized, so that two processes that open a session at once share its server. */
@@ -93,7 +93,7 @@ export class McpSessionObject {
     const opening: Opening = { body: await request.text(), config };
     const before = this.turn.catch(() => undefined);
     const turn = withTimeout(TURN_MS_MAX, before, undefined).then(
-      async () => (await this.reenter(opening, bearerOf(request))) ?? this.enter(request, opening),
+      async () => (await this.reenter(opening, bearerOf(request))) ?? this.startSession(request, opening),
     );
     this.turn = turn;
     return turn;
@@ -105,7 +105,7 @@ export class McpSessionObject {
   private async reenter(opening: Opening, accessToken: string | undefined): Promise<Response | undefined> {
     const stored = await this.state.storage.get<Opening>(OPENING);
     if (!stored || !isSameOpening(stored, opening)) return undefined;
-    const live = await this.resumed(stored, accessToken);
+    const live = await this.resume(stored, accessToken);
     if (!live || live.initializeResult === null || live.accessToken !== accessToken) return undefined;
     await this.touch();
     const answer = { jsonrpc: '2.0', id: messageOf(opening).id, result: live.initializeResult };
@@ -113,7 +113,7 @@ export class McpSessionObject {
   }
 
   /** Creates or replaces its server; stored values stay. */
-  private async enter(request: Request, opening: Opening): Promise<Response> {
+  private async startSession(request: Request, opening: Opening): Promise<Response> {
     const { url, headers } = request;
     const live = await this.begin(opening.config, bearerOf(request));
     const answer = await live.handle(new Request(url, { method: 'POST', headers, body: opening.body }));
@@ -130,7 +130,7 @@ export class McpSessionObject {
   }
 
   /** Undefined when a new version of the code does not restore the session: its client opens another. */
-  private async resumed(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
+  private async resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
     try {
       // The server in memory, or a new one that receives the stored `initialize`.
       this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {
@@ -167,7 +167,7 @@ export class McpSessionObject {
     });
   }
 
-  private async end(): Promise<void> {
+  private async endSession(): Promise<void> {
     const live = await this.live?.catch(() => undefined);
     this.live = undefined;
     this.keepsValues = false;

@@ -111,24 +111,24 @@ const EXPECTED = 'The default export must be a function that returns an MCP serv
 
 /** Determines the kind. @throws TypeError with a message for the author */
 export function formOf(module: UserModule): ModuleForm {
-  const made = module.default;
-  if (made === undefined) throw new TypeError(`${EXPECTED}; the module has no default export.`);
-  if (typeof made === 'function') {
-    if (/^class\b/.test(Function.prototype.toString.call(made))) throw new TypeError(`${EXPECTED}; it is a class.`);
-    return { kind: 'factory', factory: made as ServerFactory };
+  const exported = module.default;
+  if (exported === undefined) throw new TypeError(`${EXPECTED}; the module has no default export.`);
+  if (typeof exported === 'function') {
+    if (/^class\b/.test(Function.prototype.toString.call(exported))) throw new TypeError(`${EXPECTED}; it is a class.`);
+    return { kind: 'factory', factory: exported as ServerFactory };
   }
-  const { fetch: handler, connect } = (typeof made === 'object' && made !== null ? made : {}) as Record<
+  const { fetch: handler, connect } = (typeof exported === 'object' && exported !== null ? exported : {}) as Record<
     string,
     unknown
   >;
   if (typeof handler === 'function') {
     return {
       kind: 'worker',
-      fetch: (request, env, context) => (handler as FetchHandler).call(made, request, env, context),
+      fetch: (request, env, context) => (handler as FetchHandler).call(exported, request, env, context),
     };
   }
   if (typeof connect === 'function') {
     throw new TypeError(`${EXPECTED}; it is a server. Export a function that makes it: each request needs its own.`);
   }
-  throw new TypeError(`${EXPECTED}; it is ${made === null ? 'null' : `of type ${typeof made}`}.`);
+  throw new TypeError(`${EXPECTED}; it is ${exported === null ? 'null' : `of type ${typeof exported}`}.`);
 }

@@ -6,7 +6,7 @@ import {
   clean,
   CONFIG_HEADER,
   invocationOf,
-  renewed,
+  withHeaders,
   secretsIn,
   SEND_HEADER,
 } from './requests.js';
@@ -42,9 +42,9 @@ export function open(module: UserModule, schema: Schema | null): Opened {
     return {
       worker: {
         fetch: async (request, env, context) => {
-          const answer = async () => form.fetch(clean(request), env, context);
+          const serve = async () => form.fetch(clean(request), env, context);
           // Callers get the 500 of workerd.
-          return request.headers.has(SCAN_HEADER) ? guarded(context, request, answer) : answer();
+          return request.headers.has(SCAN_HEADER) ? guarded(context, request, serve) : serve();
         },
       },
       McpSession: module.McpSession ?? class {},
@@ -107,10 +107,10 @@ class FactoryWorker {
   ) {}
 
   fetch(request: Request, env: Bindings, context: ExecutionContext): Promise<Response> {
-    return guarded(context, request, () => this.answer(request, env));
+    return guarded(context, request, () => this.respond(request, env));
   }
 
-  private async answer(request: Request, env: Bindings): Promise<Response> {
+  private async respond(request: Request, env: Bindings): Promise<Response> {
     const url = new URL(request.url);
     const { createAuthAdapter, handleHttp } = this.module;
     if (createAuthAdapter && url.pathname === AUTH_ADAPTER_PATH) {
@@ -153,10 +153,10 @@ class FactoryWorker {
     const name = request.headers.get(SESSION_HEADER);
     if (sessionId !== null) {
       const stub = stubOf(namespace, sessionId);
-      return stub ? stub.fetch(renewed(request, headers)) : unknownSession();
+      return stub ? stub.fetch(withHeaders(request, headers)) : unknownSession();
     }
     if (name !== null && request.method === 'DELETE') {
-      return namespace.get(namespace.idFromName(name)).fetch(renewed(request, headers));
+      return namespace.get(namespace.idFromName(name)).fetch(withHeaders(request, headers));
     }
     if (request.method !== 'POST') {
       return rpcError(400, -32000, 'Bad Request: Mcp-Session-Id header is required');
@@ -167,19 +167,19 @@ class FactoryWorker {
     const id = name === null ? namespace.newUniqueId() : namespace.idFromName(name);
     const answer = await namespace
       .get(id)
-      .fetch(renewed(request, headers))
+      .fetch(withHeaders(request, headers))
       .catch((error: unknown) => {
         // Exceptions of the code are answers here, and workerd says no more than this of its own.
         throw String(error).includes('internal error; reference') ? new SessionFileError(error) : error;
       });
-    return name === null ? answer : kept(answer);
+    return name === null ? answer : markKept(answer);
   }
 
   private async config(url: URL): Promise<{ value: unknown } | Response> {
     const read = await readConfig(url.searchParams, this.schema, this.module.configSchema);
     if ('config' in read) return { value: read.config };
-    const said = read.errors.map(({ path, message }) => `${path || 'configuration'}: ${message}`).join('; ');
-    return rpcError(400, -32602, `Invalid configuration: ${said}`, { data: { errors: read.errors } });
+    const problems = read.errors.map(({ path, message }) => `${path || 'configuration'}: ${message}`).join('; ');
+    return rpcError(400, -32602, `Invalid configuration: ${problems}`, { data: { errors: read.errors } });
   }
 
   /** Token issued to the user; only servers with an auth adapter have one. */
@@ -204,7 +204,7 @@ class FactoryWorker {
 }
 
 /** Marks an answer whose session can be opened again by name. */
-function kept(answer: Response): Response {
+function markKept(answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SESSION_HEADER, 'kept');
   return new Response(answer.body, { status: answer.status, headers });

@@ -17,10 +17,10 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
  * upstream may contain a secret; callers may be anonymous.
  */
 export function withoutAddress(text: string, { origin, pathname, host, hostname }: URL, name: string): string {
-  const named = (rest: string, address: string) => {
+  const hide = (rest: string, address: string) => {
     const escaped = address.replace(/\W/g, '\\$&');
     return rest.replace(new RegExp(`(?<![\\w./-])"?${escaped}"?(?![\\w/-])`, 'g'), () => name);
   };
-  const withoutUrls = named(text, `${origin}${pathname}`).replace(/https?:\/\/\S*[^\s.:,]/g, 'another address');
-  return [host, hostname].reduce(named, withoutUrls);
+  const withoutUrls = hide(text, `${origin}${pathname}`).replace(/https?:\/\/\S*[^\s.:,]/g, 'another address');
+  return [host, hostname].reduce(hide, withoutUrls);
 }

@@ -144,7 +144,7 @@ export class HttpChannel implements Channel {
         adapter.listen(filter, listener, { ...options, timeoutMs }),
       );
     } catch (error) {
-      throw this.named(error as Error);
+      throw this.hideAddress(error as Error);
     }
   }
 
@@ -181,19 +181,19 @@ export class HttpChannel implements Channel {
     { method, timeoutMs, onNotification }: Pick<McpCall, 'method' | 'timeoutMs' | 'onNotification'>,
     from: number,
   ): Error {
-    let shown = error as Error;
+    let reported = error as Error;
     const spentMs = performance.now() - from + TIMER_MS_EARLY;
-    if (shown instanceof UpstreamTimeoutError && spentMs >= timeoutMs) {
+    if (reported instanceof UpstreamTimeoutError && spentMs >= timeoutMs) {
       const isOver = spentMs > CALL_MS_MAX;
       const isOpening = method === 'initialize' && timeoutMs >= this.target.connectTimeoutMs;
       const late = tooLate(this.target.url, { timeoutMs, isExtended: onNotification !== undefined, isOver, isOpening });
-      shown = new UpstreamTimeoutError(late, shown.outcomeUnknown);
+      reported = new UpstreamTimeoutError(late, reported.outcomeUnknown);
     }
-    return this.named(asCallError(shown, { method }));
+    return this.hideAddress(asCallError(reported, { method }));
   }
 
   /** Replaces the address in the error by the server's name, if the target has one. */
-  private named(error: Error): Error {
+  private hideAddress(error: Error): Error {
     const { url, name } = this.target;
     return name === undefined ? error : withHiddenAddress(error, url, name);
   }
@@ -206,7 +206,7 @@ export class HttpChannel implements Channel {
   ): Promise<T> {
     const timeLeft = deadlineIn(timeoutMs);
     for (let isRepeat = false; ; isRepeat = true) {
-      const choice = this.choice.value ?? (await this.chosen(timeLeft(), call));
+      const choice = this.choice.value ?? (await this.findChoice(timeLeft(), call));
       try {
         return await work(await adapterIn(choice, call, timeLeft), timeLeft());
       } catch (error) {
@@ -219,7 +219,7 @@ export class HttpChannel implements Channel {
     }
   }
 
-  private async chosen(timeoutMs: number, call: Pick<McpCall, 'cancellation' | 'timing'>): Promise<Choice> {
+  private async findChoice(timeoutMs: number, call: Pick<McpCall, 'cancellation' | 'timing'>): Promise<Choice> {
     const from = performance.now();
     try {
       return await this.choice.get(timeoutMs, call.cancellation);

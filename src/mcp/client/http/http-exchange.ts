@@ -31,7 +31,7 @@ import { SseParser } from './sse-parser.js';
 import { boundExceeded, JsonScanner } from '../../../platform/text/json-bounds.js';
 import { answerLimit, MessageBudget } from '../message-budget.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { decoded, UnknownCodingError } from '../../../platform/egress/content-coding.js';
+import { decodeBody, UnknownCodingError } from '../../../platform/egress/content-coding.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { withoutBom } from '../../../platform/text/json.js';
 import { mediaTypeOf } from '../../../platform/text/media-type.js';
@@ -268,7 +268,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     if (headers['content-encoding'] !== undefined && !this.decode(controller, headers['content-encoding'])) return;
     if (this.contentType === 'text/event-stream' && onEvent && (!stream || status < 300)) {
-      this.sse = new SseParser((data) => this.take(data), stream?.onOther);
+      this.sse = new SseParser((data) => this.receive(data), stream?.onOther);
       if (stream) {
         this.isOpen = true;
         return this.finish(null);
@@ -299,7 +299,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const coded = new Readable({ read: () => controller.resume() });
     const { host } = this.request.url;
     try {
-      const body = decoded(coded, encoding);
+      const body = decodeBody(coded, encoding);
       if (body === coded) return true;
       this.coded = coded;
       this.source = body;
@@ -384,7 +384,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** A large message waits for its turn, and the next ones for it; no more is read meanwhile. */
-  private take(data: string): void {
+  private receive(data: string): void {
     if (data.length <= LARGE_BYTES && this.waiting === 0) return this.onMessage(data);
     this.waiting += 1;
     this.source?.pause();
@@ -510,7 +510,7 @@ class Exchange implements Dispatcher.DispatchHandler {
  *
  * @throws UpstreamFailure when the deadline passes or the caller leaves
  */
-export async function resumed(
+export async function resumeAnswer(
   send: (request: ExchangeRequest) => Promise<ExchangeAnswer>,
   request: ExchangeRequest,
   broken: ExchangeAnswer,
@@ -550,14 +550,14 @@ export async function resumed(
 
 function pause(ms: number, cancellation?: Cancellation): Promise<void> {
   return new Promise((resolve, reject) => {
-    const leave = () => {
+    const cancel = () => {
       clearTimeout(timer);
       reject(new CallerLeftError());
     };
     const timer = setTimeout(() => {
-      cancellation?.forget(leave);
+      cancellation?.forget(cancel);
       resolve();
     }, ms);
-    cancellation?.notify(leave);
+    cancellation?.notify(cancel);
   });
 }

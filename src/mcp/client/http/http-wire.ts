@@ -21,13 +21,13 @@ import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { blockedBy } from '../../oauth/oauth-errors.js';
 import { numericId, parseMessage, replyTo, requestText } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import type { TraceHeaders } from '../../protocol/trace-context.js';
 import { VIA_HEADER } from '../../protocol/via.js';
 import {
   exchange,
   openStream,
-  resumed,
+  resumeAnswer,
   type ExchangeAnswer,
   type ExchangeRequest,
   type HttpDispatcher,
@@ -167,8 +167,8 @@ export class HttpWire {
     private readonly dispatcher: HttpDispatcher,
     readonly target: HttpTarget,
   ) {
-    const own = { ...(target.dispatcher === undefined && { 'user-agent': USER_AGENT }), ...uncoded, ...target.headers };
-    this.headers = { ...own, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
+    const all = { ...(target.dispatcher === undefined && { 'user-agent': USER_AGENT }), ...uncoded, ...target.headers };
+    this.headers = { ...all, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
     // Processes that share a session begin at random ids, so that theirs do not collide.
     this.lastId = target.sessions ? randomInt(2 ** 47) : 0;
   }
@@ -197,21 +197,21 @@ export class HttpWire {
   request(call: WireCall, manner: WireManner): Promise<McpReply> {
     const id = this.takeId();
     let streamed: McpReply | null = null;
-    let odd: string | null = null;
+    let strayText: string | null = null;
     const request = this.toExchange(
       id,
       call,
       manner,
       (reply) => (streamed = reply),
-      (text) => (odd ??= text),
+      (text) => (strayText ??= text),
     );
     return this.send(request).then((answer) => {
       manner.onHeaders?.(answer.headers);
-      if (streamed !== null) return this.replyIn(answer, id, manner, odd, streamed);
-      if (!manner.isResumable || !answer.resume) return this.replyIn(answer, id, manner, odd);
+      if (streamed !== null) return this.replyIn(answer, id, manner, strayText, streamed);
+      if (!manner.isResumable || !answer.resume) return this.replyIn(answer, id, manner, strayText);
       call.onInterrupted?.();
-      return resumed((again) => this.send(again), request, answer).then((whole) =>
-        this.replyIn(whole, id, manner, odd, streamed),
+      return resumeAnswer((again) => this.send(again), request, answer).then((final) =>
+        this.replyIn(final, id, manner, strayText, streamed),
       );
     });
   }
@@ -335,11 +335,11 @@ export class HttpWire {
     onOdd?: (text: string) => void,
   ): ExchangeRequest {
     const { timeoutMs, era, isResumable } = manner;
-    const { invocationHeader, via: own } = this.target;
+    const { invocationHeader, via: ownVia } = this.target;
     const headers: Headers = { ...manner.headers };
     // Headers of the connection take precedence.
     for (const name in trace) headers[name] ??= trace[name as keyof TraceHeaders] as string;
-    if (via && own) headers[VIA_HEADER] = `${own}, ${via}`;
+    if (via && ownVia) headers[VIA_HEADER] = `${ownVia}, ${via}`;
     if (invocationHeader && invocationId) headers[invocationHeader] = invocationId;
     let { responder } = manner;
     return {
@@ -455,14 +455,14 @@ export class HttpWire {
   }
 
   /**
-   * @param odd the first message of a stream that was neither the answer nor a notification or request
+   * @param strayText the first message of a stream that was neither the answer nor a notification or request
    * @param streamed the reply, if it came by an event stream
    */
   private replyIn(
     answer: ExchangeAnswer,
     id: number,
     { mayLoseSession, era }: WireManner,
-    odd: string | null,
+    strayText: string | null,
     streamed: McpReply | null = null,
   ): McpReply {
     if (streamed?.error === null) return streamed;
@@ -490,11 +490,11 @@ export class HttpWire {
     if (isInDoubt) throw new SessionLostError(this.statusError(answer));
     if (!isSuccess) throw this.statusError(answer);
     const isStream = text === null && contentType === 'text/event-stream';
-    const stray = strayAnswer(`${url.origin}${url.pathname}`, id, isStream ? parseMessage(odd ?? '') : head);
+    const stray = strayAnswer(`${url.origin}${url.pathname}`, id, isStream ? parseMessage(strayText ?? '') : head);
     if (stray) throw stray;
     if (!isStream) throw notMcp(url, contentType, text);
     const how = answer.isCut ? 'within an event' : 'without a reply';
-    const other = odd === null ? '' : ` It sent ${quoted(odd, 60)}, which is not a reply.`;
+    const other = strayText === null ? '' : ` It sent ${quote(strayText, 60)}, which is not a reply.`;
     const ended = `${url.host} closed its event stream ${how}: the server or a proxy cut it.${other}`;
     throw new UpstreamError(ended, undefined, true);
   }

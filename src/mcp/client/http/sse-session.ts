@@ -56,7 +56,7 @@ class SsePipe implements Pipe {
     const { headers, target } = this.wire;
     const { url } = target;
     let opened!: Promise<StreamAnswer>;
-    const named = new Promise<string>((resolve, reject) => {
+    const endpointPath = new Promise<string>((resolve, reject) => {
       opened = this.wire.stream({
         method: 'GET',
         headers: { ...headers, accept: 'text/event-stream' },
@@ -73,7 +73,7 @@ class SsePipe implements Pipe {
         },
       });
     });
-    named.catch(() => undefined);
+    endpointPath.catch(() => undefined);
     const stream = await opened;
     if (stream.text !== null) {
       throw stream.status >= 200 && stream.status < 300
@@ -83,7 +83,7 @@ class SsePipe implements Pipe {
     this.stream = stream;
     onStream?.();
     const late = `${url.host} opened an event stream and named no endpoint: is the path right?`;
-    const endpoint = parseUrl(await withinDeadline(named, timeoutMs, late), url);
+    const endpoint = parseUrl(await withinDeadline(endpointPath, timeoutMs, late), url);
     if (endpoint?.origin !== url.origin) {
       const text = `${url.host} names an endpoint that is not on the same site: it is not used.`;
       throw new UpstreamError(text, undefined, false, 'not our MCP');

@@ -58,23 +58,23 @@ export async function openStreamable(
   const base = { ...wire.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const call = { method: 'initialize', params: initializeParams(profile?.capabilities) };
   const name = profile ? wire.nameOf(profile.key) : {};
-  let answered: IncomingHttpHeaders = {};
+  let responseHeaders: IncomingHttpHeaders = {};
   const reply = await wire.request(call, {
     era: 'legacy',
     headers: { ...base, ...name },
     timeoutMs,
-    onHeaders: (headers) => (answered = headers),
+    onHeaders: (headers) => (responseHeaders = headers),
   });
   if (reply.error) {
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
   }
-  const id = typeof answered['mcp-session-id'] === 'string' ? answered['mcp-session-id'] : null;
+  const id = typeof responseHeaders['mcp-session-id'] === 'string' ? responseHeaders['mcp-session-id'] : null;
   const identity = {
     ...identityOfInitialize(resultOf(reply), url),
     ...(id === null && { hasNoStream: true as const }),
   };
-  const isRestored = Object.keys(name).some((header) => answered[header] !== undefined);
+  const isRestored = Object.keys(name).some((header) => responseHeaders[header] !== undefined);
   // The GET stream brings requests and log messages to a caller that takes them.
   const isResponding =
     profile !== undefined && !profile.isShared && (profile.level !== undefined || canBeAsked(profile.capabilities));
@@ -153,13 +153,13 @@ class StreamableSession implements LegacySession {
     };
     return wire.request(call, manner).then(
       (reply) => {
-        if (responder) this.leave(responder);
+        if (responder) this.removeResponder(responder);
         this.hasAnswered = true;
         if (call.session === '' && this.ref.id !== null) reply.session = this.ref.id;
         return reply;
       },
       async (error: unknown) => {
-        if (responder) this.leave(responder);
+        if (responder) this.removeResponder(responder);
         // A demand for authorization without a challenge, in a session that had access.
         const isBarred = error instanceof UpstreamAuthRequiredError && error.challenges.length === 0;
         const outcome = error instanceof SessionLostError ? error.outcome : isBarred ? error : null;
@@ -179,7 +179,7 @@ class StreamableSession implements LegacySession {
     );
   }
 
-  private leave(responder: UpstreamRequestResponder): void {
+  private removeResponder(responder: UpstreamRequestResponder): void {
     this.inFlight.splice(this.inFlight.indexOf(responder), 1);
   }
 
@@ -201,8 +201,8 @@ class StreamableSession implements LegacySession {
         if (typeof head?.method !== 'string') return;
         if (head.id === undefined) return this.handlers.onNotification(data, head.method);
         const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
-        const forward: McpCall['onRequest'] = (asked, params) =>
-          this.handlers.onRequest(asked, params, responder.forward);
+        const forward: McpCall['onRequest'] = (rpcMethod, params) =>
+          this.handlers.onRequest(rpcMethod, params, responder.forward);
         responder.take(data, head.method, this.isInteractive ? forward : undefined);
       },
       onEnd: (_error, retryMs) => {

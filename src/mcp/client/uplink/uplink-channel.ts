@@ -70,7 +70,7 @@ export class UplinkChannel implements Channel {
       takeId: () => (this.lastId += 1),
       send: async (text: string) => this.send(text),
       notify: (text: string) => port.send(text),
-      answer: (text: string) => this.answer(text),
+      answer: (text: string) => this.sendReply(text),
       refused: (message: string) =>
         new UpstreamError(`The local server refused to open a session: ${message.slice(0, 300)}`),
       cut: () => new UplinkDisconnectedError(true),
@@ -132,7 +132,7 @@ export class UplinkChannel implements Channel {
   }
 
   /** Answers the peer. Closes the pipe of a peer that sends requests without reading the answers, to protect memory. */
-  private answer(text: string): void {
+  private sendReply(text: string): void {
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) this.port.refuse('answers are not read');
     else this.port.send(text);
   }

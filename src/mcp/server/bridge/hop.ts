@@ -33,7 +33,7 @@ export function metaForLegacy(meta: string): string | null {
 }
 
 /** A notification with the id of its subscription (JSON text), as subscribers of a modern stream receive it. */
-export function marked(notification: string, subscriptionId: string): string {
+export function withSubscription(notification: string, subscriptionId: string): string {
   const text = memberText(notification, 'params');
   const params = text?.startsWith('{') ? text : '{}';
   const meta = memberText(params, '_meta') ?? '{}';

@@ -84,11 +84,11 @@ export function retryParams(
   { requestState }: InputRequired,
   answers: ReadonlyMap<string, ClientAnswer>,
 ): string {
-  const answered = [...answers].flatMap(([key, answer]) =>
+  const responses = [...answers].flatMap(([key, answer]) =>
     'result' in answer ? [`${JSON.stringify(key)}:${answer.result}`] : [],
   );
   const first = [
-    ...(answers.size === 0 ? [] : [`"inputResponses":{${answered.join(',')}}`]),
+    ...(answers.size === 0 ? [] : [`"inputResponses":{${responses.join(',')}}`]),
     ...(requestState === undefined ? [] : [`"requestState":${requestState}`]),
   ];
   const original = withoutAnswers(params ?? '{}');

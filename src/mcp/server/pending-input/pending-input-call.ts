@@ -103,8 +103,8 @@ export class PendingInputCall {
   ) {
     this.target = { ...target };
     begin((method, params) => this.request(method, params), this.cancellation, this.target).then(
-      (reply) => this.end({ reply }),
-      (error: Error) => this.end({ error }),
+      (reply) => this.complete({ reply }),
+      (error: Error) => this.complete({ error }),
     );
   }
 
@@ -118,18 +118,18 @@ export class PendingInputCall {
     if (this.waiter) return null;
     Object.assign(this.target, target);
     return new Promise<Round>((resolve, reject) => {
-      const leave = () => this.cancel();
-      const over = (settle: () => void) => {
-        disconnected.forget(leave);
+      const disconnect = () => this.cancel();
+      const stopWaiting = (settle: () => void) => {
+        disconnected.forget(disconnect);
         this.waiter = null;
         Object.assign(this.target, discarded);
         settle();
       };
       this.waiter = {
-        resolve: (round) => over(() => resolve(round)),
-        reject: (error) => over(() => reject(error)),
+        resolve: (round) => stopWaiting(() => resolve(round)),
+        reject: (error) => stopWaiting(() => reject(error)),
       };
-      disconnected.notify(leave);
+      disconnected.notify(disconnect);
       this.flush();
     });
   }
@@ -149,7 +149,7 @@ export class PendingInputCall {
   cancel(): void {
     this.cancellation.cancel();
     this.settleAll('The client has disconnected');
-    this.end({ error: new CallerLeftError() });
+    this.complete({ error: new CallerLeftError() });
   }
 
   private request(method: string, params: string | undefined): Promise<ClientAnswer> {
@@ -190,7 +190,7 @@ export class PendingInputCall {
     }
   }
 
-  private end(outcome: { reply: McpReply } | { error: Error }): void {
+  private complete(outcome: { reply: McpReply } | { error: Error }): void {
     if (this.outcome) return;
     const isKept = this.waiter || 'error' in outcome || outcome.reply.text.length <= WAITING_CHARS_MAX;
     this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, undefined, true) };
@@ -209,15 +209,15 @@ export class PendingInputCall {
  * hop.
  */
 export function aboutOf(method: string, paramsText: string | undefined): string {
-  const kept = [...members(paramsText ?? '{}')].filter(([name]) => !changing.has(name));
-  const lines = kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(paramsText ?? '', span)}`).sort();
+  const stable = [...members(paramsText ?? '{}')].filter(([name]) => !changing.has(name));
+  const lines = stable.map(([name, span]) => `${JSON.stringify(name)}:${slice(paramsText ?? '', span)}`).sort();
   return `${method}\n${lines.join('\n')}`;
 }
 
 const changing: ReadonlySet<string> = new Set(['inputResponses', 'requestState', '_meta']);
 
 /** Error for a call that no longer exists. */
-export function lost(): StateRefusedError {
+export function lostCallError(): StateRefusedError {
   return new StateRefusedError(
     'The call that these responses are for is no longer waiting: it has finished, its 10 minutes have elapsed, or the service ' +
       'was restarted. Make the call again, without requestState.',

@@ -35,7 +35,7 @@ import {
   PendingInputCall,
   type NotificationSink,
   type Round,
-  lost,
+  lostCallError,
   StateRefusedError,
   STATE_MARK,
   stateIn,
@@ -95,10 +95,10 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     { request }: McpRequest,
     capabilities: Record<string, unknown>,
   ): { profile: CallerProfile; leave: () => void } | null {
-    const whom = this.isClosed ? null : whomOf(request.caller, capabilities);
-    for (let slot = 0; whom !== null && slot < SLOTS_MAX; slot += 1) {
-      const leave = this.slots.enter(`${whom} ${slot}`);
-      if (leave) return { profile: profileOf(whom, slot, capabilities), leave };
+    const clientKey = this.isClosed ? null : whomOf(request.caller, capabilities);
+    for (let slot = 0; clientKey !== null && slot < SLOTS_MAX; slot += 1) {
+      const leave = this.slots.enter(`${clientKey} ${slot}`);
+      if (leave) return { profile: profileOf(clientKey, slot, capabilities), leave };
     }
     return null;
   }
@@ -108,8 +108,8 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
    * calls run in the shared session.
    */
   listeningProfile({ request }: McpRequest, capabilities: Record<string, unknown>): CallerProfile | undefined {
-    const whom = whomOf(request.caller, capabilities);
-    return whom === null ? undefined : profileOf(whom, 0, capabilities);
+    const clientKey = whomOf(request.caller, capabilities);
+    return clientKey === null ? undefined : profileOf(clientKey, 0, capabilities);
   }
 
   /**
@@ -136,8 +136,8 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
       about: digestOf(aboutOf(method, paramsText)),
       until: 0,
     } as Entry;
-    const refusalOf = (asked: string, params: string | undefined) => {
-      if (!canAnswer(names, { method: asked, params })) return `This client does not answer ${asked}`;
+    const refusalOf = (rpcMethod: string, params: string | undefined) => {
+      if (!canAnswer(names, { method: rpcMethod, params })) return `This client does not answer ${rpcMethod}`;
       entry.leave ??= (this.isClosed ? null : this.limiter.enter(request.account)) ?? undefined;
       return entry.leave ? null : 'Too many calls of this account wait for their clients';
     };
@@ -174,7 +174,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
       if (error instanceof VaultError) return null;
       throw error;
     }
-    throw lost();
+    throw lostCallError();
   }
 
   /** Continues a call. @throws StateRefusedError, UpstreamFailure */
@@ -201,7 +201,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     disconnected: Cancellation,
   ): Promise<Round> {
     const entry = this.entries.get(name);
-    if (entry?.caller !== caller) throw lost();
+    if (entry?.caller !== caller) throw lostCallError();
     if (entry.about !== about) {
       throw new StateRefusedError(
         'requestState belongs to another request: repeat method and params as they were',
@@ -268,8 +268,8 @@ function whomOf(caller: string, capabilities: Record<string, unknown>): string |
   return declared && `${caller} ${JSON.stringify(declared)}`;
 }
 
-function profileOf(whom: string, slot: number, capabilities: Record<string, unknown>): CallerProfile {
-  const key = createHash('sha256').update(`${whom} ${slot}`).digest('base64url');
+function profileOf(clientKey: string, slot: number, capabilities: Record<string, unknown>): CallerProfile {
+  const key = createHash('sha256').update(`${clientKey} ${slot}`).digest('base64url');
   return { key, capabilities, mayShare: true };
 }
 

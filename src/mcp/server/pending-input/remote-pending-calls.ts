@@ -10,7 +10,13 @@ import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { InputRequest } from '../bridge/input.js';
-import { type NotificationSink, type Round, lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
+import {
+  type NotificationSink,
+  type Round,
+  lostCallError,
+  StateRefusedError,
+  type RoundRequest,
+} from './pending-input-call.js';
 
 /** Head of a request to the process that holds a call. The body contains the client's answers. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<NotificationSink, 'token'>;
@@ -41,9 +47,9 @@ export async function remoteRound(
   disconnected: Cancellation,
 ): Promise<Round> {
   if (url === null) {
-    const why =
+    const message =
       'Another process of this service holds the call and does not say where it is reached: set ADVERTISE_URL for it.';
-    throw new StateRefusedError(why, true);
+    throw new StateRefusedError(message, true);
   }
   const head: PendingCallHead = { ...incoming, token: target.token };
   let last: Exclude<PendingCallMessage, { type: 'event' }> | null = null;
@@ -62,15 +68,15 @@ export async function remoteRound(
     await stream.ended;
   } catch (error) {
     if (disconnected.isCancelled) throw new CallerLeftError();
-    if (error instanceof ProcessUnreachedError || error instanceof RequestRefusedError) throw lost();
-    throw error instanceof OutcomeUnknownError ? ended() : error;
+    if (error instanceof ProcessUnreachedError || error instanceof RequestRefusedError) throw lostCallError();
+    throw error instanceof OutcomeUnknownError ? endedError() : error;
   } finally {
     clearTimeout(timer);
     disconnected.forget(onLeft);
   }
   // TypeScript does not see that the callback assigns it.
   const message = last as Exclude<PendingCallMessage, { type: 'event' }> | null;
-  if (!message) throw ended();
+  if (!message) throw endedError();
   if (message.type === 'requests') return { requests: message.requests };
   const answer = parseMessage(message.text);
   const reply = answer && replyTo(answer.id as number, message.text, answer, message.era);
@@ -78,7 +84,7 @@ export async function remoteRound(
   return { reply };
 }
 
-function ended(): UpstreamError {
+function endedError(): UpstreamError {
   const message = 'The process of this service that held the call stopped before the response arrived.';
   return new UpstreamError(message, undefined, true).ofCall();
 }

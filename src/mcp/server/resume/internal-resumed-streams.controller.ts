@@ -25,8 +25,8 @@ export class InternalResumedStreamsController {
   @Public()
   async read(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const { head } = await this.internalServer.accept<ResumedStreamHead>(request);
-    let leave: () => void = () => undefined;
-    const answer = new InternalAnswer(response, () => leave());
+    let stopReading: () => void = () => undefined;
+    const answer = new InternalAnswer(response, () => stopReading());
     const send = (message: ResumedStreamMessage) => answer.message(message);
     await answer.endAfter(
       new Promise((resolve) => {
@@ -39,7 +39,7 @@ export class InternalResumedStreamsController {
           },
         };
         this.resumableStreams.read(head, reader, (onLeft) => {
-          leave = () => {
+          stopReading = () => {
             onLeft();
             resolve();
           };

@@ -105,15 +105,15 @@ export class ResumableStream {
    *
    * @param id prefix of its event ids
    *
-   * @param grown called with the change of its size
+   * @param onGrown called with the change of its size
    *
-   * @param gone called after the time without a client
+   * @param onGone called after the time without a client
    */
   constructor(
     private reader: StreamReader | null,
     private readonly id: string,
-    private readonly grown: (bytes: number) => void,
-    private readonly gone: () => void,
+    private readonly onGrown: (bytes: number) => void,
+    private readonly onGone: () => void,
   ) {}
 
   /** Size in bytes. */
@@ -183,13 +183,13 @@ export class ResumableStream {
     const { buffer, bytes } = this;
     if (!buffer) return frame;
     const number = buffer.add(frame);
-    this.grown(this.bytes - bytes);
+    this.onGrown(this.bytes - bytes);
     return this.numbered(number, frame);
   }
 
   private wait(): void {
     clearTimeout(this.timer);
-    if (this.buffer) this.timer = setTimeout(this.gone, RESUMABLE_MS).unref();
+    if (this.buffer) this.timer = setTimeout(this.onGone, RESUMABLE_MS).unref();
   }
 
   private numbered(number: number, frame: string): string {
@@ -275,11 +275,11 @@ export class ResumableStreams {
         resolve();
         followed.abort(new Error('The client has left'));
       });
-      const over = (error?: unknown) => {
+      const finish = (error?: unknown) => {
         if (isOpen) reader.end();
         else reject(isProcessGone(error) ? streamGone() : (error as Error));
       };
-      followed.ended.then(over, over);
+      followed.ended.then(finish, finish);
     });
   }
 
@@ -303,11 +303,9 @@ export class ResumableStreams {
     share.bytes += bytes;
     while (share.bytes > ACCOUNT_BYTES_MAX) this.dropOldest(account, share);
     while (this.bytes > ALL_BYTES_MAX) {
-      const [first, ...others] = this.shares;
+      const [first, ...rest] = this.shares;
       if (!first) return;
-      this.dropOldest(
-        ...others.reduce((largest, other) => (other[1].bytes > largest[1].bytes ? other : largest), first),
-      );
+      this.dropOldest(...rest.reduce((largest, other) => (other[1].bytes > largest[1].bytes ? other : largest), first));
     }
   }
 

@@ -274,16 +274,16 @@ export class LiveSessions implements OnModuleInit {
   private memory(principal: string, key: string): Memory {
     const memory = this.find(principal, key);
     if (memory) return memory;
-    const others = this.memories.get(principal);
-    if (others && others.size >= MARKS_EACH_MAX) this.forget(principal, others.keys().next().value as string);
-    const sessions = others ?? new Map<string, Memory>();
-    if (!others) {
+    const existing = this.memories.get(principal);
+    if (existing && existing.size >= MARKS_EACH_MAX) this.forget(principal, existing.keys().next().value as string);
+    const sessions = existing ?? new Map<string, Memory>();
+    if (!existing) {
       // The sessions of a key end with it.
-      const end = () => [...sessions.keys()].forEach((name) => this.forget(principal, name, true));
+      const forgetAll = () => [...sessions.keys()].forEach((name) => this.forget(principal, name, true));
       this.memories.set(principal, sessions);
-      this.releases.set(principal, this.revocationRegistry.add(principal, end));
+      this.releases.set(principal, this.revocationRegistry.add(principal, forgetAll));
     }
-    const made = {
+    const created = {
       level: null,
       uris: new Set<string>(),
       channels: new Set<Channel>(),
@@ -291,8 +291,8 @@ export class LiveSessions implements OnModuleInit {
       stream: null,
       usedAt: Date.now(),
     };
-    sessions.set(key, made);
-    return made;
+    sessions.set(key, created);
+    return created;
   }
 
   /**

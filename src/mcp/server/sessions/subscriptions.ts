@@ -5,9 +5,9 @@ import type { McpRequest } from '../mcp-request.js';
 import { StreamLimiter } from './stream-limiter.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { CallerProfile, Listening, ListenFilter } from '../../protocol/channel.js';
-import { EARLY_CHARS_MAX, uriIn, wants } from '../../client/listeners.js';
+import { EARLY_CHARS_MAX, uriIn, matchesFilter } from '../../client/listeners.js';
 import { listFilter, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
-import { marked, subscriptionMeta } from '../bridge/hop.js';
+import { withSubscription, subscriptionMeta } from '../bridge/hop.js';
 import { isFull } from './live-sessions.js';
 
 /** Timeout of listening to an upstream. */
@@ -31,13 +31,13 @@ class Subscription {
   async run(filter: ListenFilter, profile?: CallerProfile): Promise<void> {
     const { channel, id, request, sink } = this.incoming;
     const over = new Promise<void>((resolve) => (this.finish = resolve));
-    const leave = () => this.stop();
-    request.cancellation.notify(leave);
+    const cancel = () => this.stop();
+    request.cancellation.notify(cancel);
     try {
       const listener = {
         onNotification: (text: string, method: string) => {
           if (this.isOver || !isWanted(filter, method, text)) return;
-          if (!this.early) return sink.event(marked(text, id));
+          if (!this.early) return sink.event(withSubscription(text, id));
           this.earlyChars += text.length;
           if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
         },
@@ -56,12 +56,12 @@ class Subscription {
       const params = JSON.stringify({ notifications: listening.honoured });
       const acknowledged = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":${params}}`;
       sink.open();
-      sink.event(marked(acknowledged, id));
-      for (const text of this.early ?? []) sink.event(marked(text, id));
+      sink.event(withSubscription(acknowledged, id));
+      for (const text of this.early ?? []) sink.event(withSubscription(text, id));
       this.early = null;
       await over;
     } finally {
-      request.cancellation.forget(leave);
+      request.cancellation.forget(cancel);
     }
   }
 
@@ -125,7 +125,7 @@ export class Subscriptions {
 
 /** True if the filter includes a notification, given as JSON text. */
 export function isWanted(filter: ListenFilter, method: string, text: string): boolean {
-  return wants(filter, method, method === RESOURCE_UPDATED ? uriIn(text) : undefined);
+  return matchesFilter(filter, method, method === RESOURCE_UPDATED ? uriIn(text) : undefined);
 }
 
 function isTextList(value: unknown): value is string[] {

@@ -2,7 +2,7 @@ import { Transform } from 'class-transformer';
 import { parseUrl } from '../../../config/parse-url.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
-import { checked } from '../../../platform/http/input-values.js';
+import { checkWith } from '../../../platform/http/input-values.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { QueryValues } from './connection.entity.js';
 
@@ -97,22 +97,22 @@ function scopesFault(value: unknown): Fault {
 }
 
 /** An http or https URL of an MCP server, without credentials and fragment. */
-export const IsMcpUrl = checked('isMcpUrl', urlFault);
+export const IsMcpUrl = checkWith('isMcpUrl', urlFault);
 
 /** An object of anything that jsonb can hold. */
-export const IsMetadata = checked('isMetadata', metadataFault);
+export const IsMetadata = checkWith('isMetadata', metadataFault);
 
 /** Headers that may be sent to an upstream. The fault names the header, never its value. */
-export const IsHeaders = checked('isHeaders', headersFault);
+export const IsHeaders = checkWith('isHeaders', headersFault);
 
 /** Names of tools, or beginnings of names with `*`. */
-export const IsToolPatterns = checked('isToolPatterns', toolPatternsFault);
+export const IsToolPatterns = checkWith('isToolPatterns', toolPatternsFault);
 
 /** Scopes to ask an authorization server for. */
-export const IsScopes = checked('isScopes', scopesFault);
+export const IsScopes = checkWith('isScopes', scopesFault);
 
 /** Text that can be compared with a stored one. */
-export const IsStorableText = checked('isStorableText', storableFault);
+export const IsStorableText = checkWith('isStorableText', storableFault);
 
 /** Keeps the value as it was sent: the transformation of bodies drops members such as `toString`. */
 export function AsGiven(): PropertyDecorator {

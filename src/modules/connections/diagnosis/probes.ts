@@ -7,7 +7,7 @@ import type { DiagnosisLog } from './diagnosis-log.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import { ToolCatalog } from '../../../mcp/client/tool-catalog.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import { statusAfter } from '../core/connection-status.js';
 
 /** The address that is probed. */
@@ -111,7 +111,7 @@ export async function probeSession(
   try {
     const { era, protocolVersion, serverInfo } = await channel.open(msLeft());
     if (overHttp) log.ok('http', 'It answers requests.', past());
-    const server = `${quoted(serverInfo.name)} ${quoted(serverInfo.version)}`;
+    const server = `${quote(serverInfo.name)} ${quote(serverInfo.version)}`;
     log.ok('era', `It speaks MCP ${protocolVersion} (${era}) and calls itself ${server}.`, past());
     log.ok('authorization', 'It accepts the credentials.');
   } catch (error) {

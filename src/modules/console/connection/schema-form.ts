@@ -9,7 +9,7 @@
  * the whole value as JSON, and wins over the others. An empty optional field leaves its member out. A list has one item in a line.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { resolved } from '../../../platform/json-schema/references.js';
+import { resolveRef } from '../../../platform/json-schema/references.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 
 /** A part of a form. */
@@ -99,7 +99,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
 
   /** The part that a schema refers to. Every use of it counts: many references to one large part make a large form. */
   const partOf = (declared: unknown): JsonObject => {
-    const part = resolved(declared, schema);
+    const part = resolveRef(declared, schema);
     add(PART_SIZE * (1 + Object.keys(part).length));
     return part;
   };

@@ -2,7 +2,7 @@ import { parseServerCard, type ServerCard } from '../../../mcp/client/server-car
 import { entryPointPath, MANIFEST_BYTES_MAX } from '../../../hosting/bundle/unpack-bundle.js';
 import { DEPTH_MAX, storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { quoted, visible } from '../../../platform/text/quoted.js';
+import { quote, visible } from '../../../platform/text/quoted.js';
 import type { ZipArchive } from '../../../platform/zip/zip-archive.js';
 import type { BundleRuntime } from '../../servers/server.types.js';
 import type { ConfigSchema } from '../config/config-fields.js';
@@ -72,7 +72,7 @@ export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
   // Binaries may be named without the `.exe` they have on Windows, as clients add it.
   const isThere = [path, `${path}.exe`].some((candidate) => zip.entries.get(candidate)?.isDirectory === false);
   if (entryPoint !== null && !isThere)
-    throw fault(`server.entry_point names ${quoted(path, 120)}, and there is no such file in the bundle`);
+    throw fault(`server.entry_point names ${quote(path, 120)}, and there is no such file in the bundle`);
   // Names, tools and prompts follow the rules of server cards.
   const { name, version, display_name: title, description, homepage: websiteUrl, user_config: userConfig } = manifest;
   const optional = Object.entries({ title, description, websiteUrl }).filter(([, value]) => value);
@@ -95,7 +95,7 @@ async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
   if (zip.entries.get(MANIFEST)?.isDirectory !== false) {
     const inside = [...zip.entries.keys()].find((path) => /^[^/]+\/manifest\.json$/.test(path));
     const hint =
-      inside === undefined ? '' : ` (it is at ${quoted(inside)}: pack what is in that folder, not the folder)`;
+      inside === undefined ? '' : ` (it is at ${quote(inside)}: pack what is in that folder, not the folder)`;
     throw new InvalidInputError(
       `manifest.json is missing at the root of the bundle${hint}: build it with \`mcpb pack\`.`,
     );
@@ -159,7 +159,7 @@ function userConfigSchema(userConfig: Record<string, unknown>): ConfigSchema | R
     const steps = name.split('.');
     if (steps.length > DEPTH_MAX || steps.includes('')) {
       throw new InvalidInputError(
-        `user_config.${quoted(name)} is not a valid name: write it as "apiKey" or "database.host"`,
+        `user_config.${quote(name)} is not a valid name: write it as "apiKey" or "database.host"`,
       );
     }
     const property = toProperty(option, name);
@@ -184,11 +184,11 @@ function emptyObject(): Nested {
 }
 
 function clash(name: string): InvalidInputError {
-  return new InvalidInputError(`user_config.${quoted(name)} has a value and nested values: rename one of them`);
+  return new InvalidInputError(`user_config.${quote(name)} has a value and nested values: rename one of them`);
 }
 
 function toProperty(value: unknown, name: string): Property {
-  const path = `user_config.${/^[\w.-]{1,64}$/.test(name) ? name : quoted(name)}`;
+  const path = `user_config.${/^[\w.-]{1,64}$/.test(name) ? name : quote(name)}`;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidInputError(`${path} must be an object`);
   }

@@ -14,7 +14,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { isObject } from '../../../platform/text/json.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import { jsonIn } from '../../../platform/text/json-bounds.js';
 import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
 import type { job as valuesJob } from './config-values.job.js';
@@ -234,8 +234,8 @@ async function faultsTogether(
   if (!schemaFaults) return [{ from: null, message: 'The values take too long to check against the configSchema.' }];
   return schemaFaults.map(({ path, message }) => {
     const from = fields.find((field) => field.path.every((name, i) => name === path[i]))?.from ?? null;
-    const name = path.length > 0 ? `The value ${quoted(path.join('.'))}` : 'The configuration';
-    return { from, message: `${from ? `The ${from.place} ${quoted(from.name)}` : name} ${message}.` };
+    const name = path.length > 0 ? `The value ${quote(path.join('.'))}` : 'The configuration';
+    return { from, message: `${from ? `The ${from.place} ${quote(from.name)}` : name} ${message}.` };
   });
 }
 

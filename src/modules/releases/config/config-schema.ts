@@ -2,7 +2,7 @@ import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { DATA_KEYWORDS, isLinearPattern, patternsOf, schemasIn } from '../../../platform/json-schema/patterns.js';
-import { quoted, visible } from '../../../platform/text/quoted.js';
+import { quote, visible } from '../../../platform/text/quoted.js';
 import { isKnownFormat, schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { isObject } from '../../../platform/text/json.js';
 import { configFields, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
@@ -59,7 +59,7 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
       throw new InvalidInputError(`configSchema.${place} must be a pattern of RE2, without ${refusal}`);
     }
     if (isLinearPattern(pattern)) continue;
-    throw new InvalidInputError(`configSchema.${place} must be a regular expression: ${quoted(pattern)}`);
+    throw new InvalidInputError(`configSchema.${place} must be a regular expression: ${quote(pattern)}`);
   }
   if (kind !== 'stdio') requireDistinctTargets(fields);
   requireEnforceable(schema, warnings);
@@ -68,7 +68,7 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
 
 function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]): void {
   // Names with other characters are quoted, so that the message shows them.
-  const names = field.path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quoted(name)));
+  const names = field.path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quote(name)));
   const path = `configSchema.properties.${names.join('.')}`;
   if (!isObject(field.schema)) throw new InvalidInputError(`${path} must be an object`);
   if (field.type === 'json' && kind === 'external') {
@@ -100,7 +100,7 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
   }
   if (field.from.place === 'header' && RESERVED_SOURCE.test(field.from.name)) {
     throw new InvalidInputError(
-      `${path}.x-from.header must not be ${quoted(field.from.name)}: authorization, cookie, cf-* and smithery-* are reserved`,
+      `${path}.x-from.header must not be ${quote(field.from.name)}: authorization, cookie, cf-* and smithery-* are reserved`,
     );
   }
 }
@@ -108,13 +108,11 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
 function requireName(place: 'header' | 'query', name: string, path: string): void {
   if (place === 'query') {
     if (QUERY_NAME.test(name)) return;
-    throw new InvalidInputError(`${path} must name a query parameter of 1 to 128 visible characters: ${quoted(name)}`);
+    throw new InvalidInputError(`${path} must name a query parameter of 1 to 128 visible characters: ${quote(name)}`);
   }
-  if (!HEADER_NAME.test(name)) throw new InvalidInputError(`${path}.header must be a header name: ${quoted(name)}`);
+  if (!HEADER_NAME.test(name)) throw new InvalidInputError(`${path}.header must be a header name: ${quote(name)}`);
   if (TRANSPORT.test(name)) {
-    throw new InvalidInputError(
-      `${path}.header must not be ${quoted(name)}: it belongs to the HTTP exchange or to MCP`,
-    );
+    throw new InvalidInputError(`${path}.header must not be ${quote(name)}: it belongs to the HTTP exchange or to MCP`);
   }
 }
 
@@ -129,7 +127,7 @@ function requireEnforceable(schema: ConfigSchema, warnings: string[]): void {
   for (const [{ format, pattern }, place] of schemasIn(schema, isData)) {
     if (typeof format !== 'string' || isKnownFormat(format)) continue;
     const at = place === '' ? 'configSchema' : `configSchema.${place}`;
-    const fault = `${at}.format ${quoted(format)} has no check`;
+    const fault = `${at}.format ${quote(format)} has no check`;
     if (pattern === undefined) throw new InvalidInputError(`${fault}: leave it out, or say it with pattern`);
     warnings.push(`${fault}: its pattern is enforced.`);
   }
@@ -152,7 +150,7 @@ function requireDistinctTargets(fields: ConfigField[]): void {
     const other = pathByTarget.get(target);
     if (other !== undefined) {
       throw new InvalidInputError(
-        `configSchema.properties ${quoted(other)} and ${quoted(path.join('.'))} both go to ${to.place} ${quoted(to.name)}: ` +
+        `configSchema.properties ${quote(other)} and ${quote(path.join('.'))} both go to ${to.place} ${quote(to.name)}: ` +
           'give one of them another x-to',
       );
     }

@@ -1,4 +1,4 @@
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import type { LogLine } from '../release.entity.js';
 import type { Stage } from '../release-state.js';
 
@@ -57,7 +57,7 @@ export function contractLines(changes: ContractChange[], { stage, since }: LineC
   return [
     { stage, level: isBreaking ? 'warning' : 'info', message: summary },
     ...first.map(({ level, tool, path, message }): LogLine => {
-      const where = [...(tool === null ? [] : [`tool ${quoted(tool)}`]), ...(path === null ? [] : [path])].join(', ');
+      const where = [...(tool === null ? [] : [`tool ${quote(tool)}`]), ...(path === null ? [] : [path])].join(', ');
       const lineLevel = level === 'breaking' ? 'warning' : 'info';
       return { stage, level: lineLevel, message: `${level}: ${where}: ${message}` };
     }),

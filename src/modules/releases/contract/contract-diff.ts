@@ -1,5 +1,5 @@
 import { canonicalJson, isObject, pathStep, type JsonObject } from '../../../platform/text/json.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { changeLevels, type ChangeLevel, type ContractChange } from './contract-change.js';
 import { contractOf, hashOf, type Contract, type Items } from './contract.js';
@@ -124,7 +124,7 @@ function itemChanges(
 ): ContractChange[] {
   const { removed, added, common } = compareNames(before, after);
   const toChange = (name: string, change: Pick<ContractChange, 'kind' | 'level' | 'message'>): ContractChange => {
-    return { ...change, tool: null, path: list + pathStep(name, quoted) };
+    return { ...change, tool: null, path: list + pathStep(name, quote) };
   };
   return [
     ...removed.map((name) => toChange(name, { kind: 'item_removed', level: 'breaking', message: 'It was removed.' })),
@@ -134,7 +134,7 @@ function itemChanges(
       ...(isDifferent(old.mimeType, now.mimeType)
         ? [toChange(name, { kind: 'mime_type_changed', level: 'risky', message: 'Its media type changed.' })]
         : []),
-      ...argumentChanges(list + pathStep(name, quoted), old.arguments, now.arguments),
+      ...argumentChanges(list + pathStep(name, quote), old.arguments, now.arguments),
     ]),
   ];
 }
@@ -145,7 +145,7 @@ function argumentChanges(path: string, old: unknown, now: unknown): ContractChan
   const after = isObject(now) ? now : {};
   const isRequired = (all: JsonObject, name: string) => (all[name] as JsonObject).required === true;
   const toChange = (name: string, kind: string, level: ChangeLevel, message: string): ContractChange => {
-    return { kind, level, tool: null, path: path + pathStep(name, quoted), message };
+    return { kind, level, tool: null, path: path + pathStep(name, quote), message };
   };
   const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   return [

@@ -1,6 +1,6 @@
 import { canonicalJson, isObject, pathStep, type JsonObject } from '../../../platform/text/json.js';
-import { resolved } from '../../../platform/json-schema/references.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { resolveRef } from '../../../platform/json-schema/references.js';
+import { quote } from '../../../platform/text/quoted.js';
 import type { ChangeLevel } from './contract-change.js';
 
 /** Use of a schema: callers send values that an input schema allows, and read values that an output schema promises. */
@@ -100,8 +100,8 @@ class SchemaDiff {
 
   at(old: unknown, now: unknown, path: string, depth: number): SchemaChange[] {
     if (this.places >= PLACES_MAX || this.count >= CHANGES_MAX || depth > DEPTH_MAX) return [];
-    const before = resolved(old, this.before);
-    const after = resolved(now, this.after);
+    const before = resolveRef(old, this.before);
+    const after = resolveRef(now, this.after);
     this.places += 1 + Math.floor((entriesOf(before) + entriesOf(after)) / ENTRIES_OF_PLACE);
     const isDifferent = (keyword: string) => !this.isSame(before[keyword], after[keyword]);
     return [
@@ -154,7 +154,7 @@ class SchemaDiff {
     const report = (kind: SchemaChangeKind, values: Set<string>, other: Set<string>, verb: string) =>
       [...values]
         .filter((value) => !other.has(value))
-        .map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
+        .map((value) => this.change(kind, path, `The value ${quote(value)} was ${verb}.`));
     return [...report('value_removed', old, now, 'removed'), ...report('value_added', now, old, 'added')];
   }
 
@@ -163,7 +163,7 @@ class SchemaDiff {
       const [old, now] = [before[keyword], after[keyword]];
       if (this.isSame(old, now)) return [];
       const kind = kindOfBound(keyword, old, now);
-      const describe = (value: unknown) => (value === undefined ? 'none' : quoted(this.textOf(value), 80));
+      const describe = (value: unknown) => (value === undefined ? 'none' : quote(this.textOf(value), 80));
       return [this.change(kind, path, `Its ${keyword} was ${describe(old)}, and is ${describe(now)}.`)];
     });
   }
@@ -175,10 +175,10 @@ class SchemaDiff {
     const kindOfLoss = this.direction === 'input' && after.additionalProperties === false ? 'refused' : 'removed';
     const lost = [...old.keys()].filter((name) => !now.has(name));
     return [
-      ...lost.map((name) => this.change(kindOfLoss, path + pathStep(name, quoted), `The ${noun} was removed.`)),
+      ...lost.map((name) => this.change(kindOfLoss, path + pathStep(name, quote), `The ${noun} was removed.`)),
       ...[...now].flatMap(([name, member]) => {
         const isRequired = nowRequired.has(name);
-        const place = path + pathStep(name, quoted);
+        const place = path + pathStep(name, quote);
         if (!old.has(name)) {
           const kind = isRequired ? 'required_added' : 'added';
           return [this.change(kind, place, `The ${isRequired ? 'required' : 'optional'} ${noun} was added.`)];
@@ -209,7 +209,7 @@ class SchemaDiff {
       (keyword) => !UNDERSTOOD.has(keyword) && !this.isSame(before[keyword], after[keyword]),
     );
     return changed.map((keyword) =>
-      this.change('schema_changed', path, `Its ${quoted(keyword)} changed: compare the two.`),
+      this.change('schema_changed', path, `Its ${quote(keyword)} changed: compare the two.`),
     );
   }
 }

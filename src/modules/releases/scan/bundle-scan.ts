@@ -13,7 +13,7 @@ import { hostedFailureIn, messageForOwner, ProgramStartError } from '../../../ho
 import { Hosting } from '../../../hosting/hosting.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ProgramSettingsService } from '../../servers/settings/program-settings.service.js';
 import { configFields } from '../config/config-fields.js';
@@ -53,7 +53,7 @@ export class BundleScan {
         ? {}
         : (JSON.parse(this.vault.open(sealedCredentials, release.id)) as Record<string, string>);
     const lacking = await this.findLacking(release.serverId, claimed, credentials);
-    const needs = `needs ${lacking.map((name) => quoted(name)).join(', ')}: send it as scanCredentials, store it as a secret, or give it a default.`;
+    const needs = `needs ${lacking.map((name) => quote(name)).join(', ')}: send it as scanCredentials, store it as a secret, or give it a default.`;
     const reason = (await this.hosting.whyNot('bundle')) ?? (lacking.length > 0 ? needs : null);
     if (reason !== null) {
       const whyNot = `The bundle was not started: ${reason}`;

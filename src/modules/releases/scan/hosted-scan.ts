@@ -3,7 +3,7 @@ import { Tuning } from '../../../config/tuning.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { hostedFailureIn, messageForOwner, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import { configFields, type ConfigField } from '../config/config-fields.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import type { LogLine, Release } from '../release.entity.js';
@@ -79,7 +79,7 @@ export class HostedScan {
     if (!isStarted || invented.length === 0 || release.serverCard === null) {
       return { outcome: failed('FAILURE', 'scan', messageForOwner(failure)) };
     }
-    const names = invented.map((name) => quoted(name)).join(', ');
+    const names = invented.map((name) => quote(name)).join(', ');
     const message =
       `The module wants ${names} of its callers and does not answer without: ${messageForOwner(failure)} ` +
       'What it offers is read from the card it was published with.';
@@ -100,7 +100,7 @@ function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
     const missing = listed.filter((name) => !served.includes(name));
     const extra = served.filter((name) => !listed.includes(name));
     if (missing.length === 0 && extra.length === 0) return [];
-    const quoteNames = (names: string[]) => names.map((name) => quoted(name)).join(', ');
+    const quoteNames = (names: string[]) => names.map((name) => quote(name)).join(', ');
     const lacks = missing.length === 0 ? '' : ` The module does not have ${quoteNames(missing)}.`;
     const adds = extra.length === 0 ? '' : ` It has ${quoteNames(extra)} besides.`;
     const message = `The card it was published with lists other ${list} than the module: the module counts.${lacks}${adds}`;

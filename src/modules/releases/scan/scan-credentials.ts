@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { valueRedactor } from '../../../platform/telemetry/redact-values.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quote } from '../../../platform/text/quoted.js';
 import type { Vault } from '../../../platform/vault/vault.js';
 import type { Release } from '../release.entity.js';
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
@@ -38,7 +38,7 @@ export function requireScanCredentials(
   const fields = fieldsOf(configSchema, kind);
   const values: Record<string, string> = {};
   for (const [name, sent] of Object.entries(credentials)) {
-    const label = HEADER_NAME.test(name) ? `scanCredentials.${name}` : `scanCredentials ${quoted(name)}`;
+    const label = HEADER_NAME.test(name) ? `scanCredentials.${name}` : `scanCredentials ${quote(name)}`;
     const type = fields.find(({ path }) => path.join('.') === name)?.type ?? 'string';
     const value = typeof sent === 'string' ? sent : textOf(sent, type);
     if (value === undefined) {
@@ -70,12 +70,12 @@ export function credentialWarnings(credentials: Record<string, unknown>, configS
     .filter((name) => !names.includes(name))
     .map(
       (name) =>
-        `scanCredentials ${quoted(name)} is not a property of the configSchema: the scan uses it, but callers of the server ` +
+        `scanCredentials ${quote(name)} is not a property of the configSchema: the scan uses it, but callers of the server ` +
         'have no way to send theirs. Add a property with x-from and x-to.',
     );
   const inQuery = sentInQuery(credentials, configSchema).map(
     (name) =>
-      `scanCredentials ${quoted(name)} is sent in the query, because its property has no x-to. ` +
+      `scanCredentials ${quote(name)} is sent in the query, because its property has no x-to. ` +
       'If the server reads a header, add "x-to": {"header": "<name>"}.',
   );
   return [...scanOnly, ...inQuery];
@@ -108,7 +108,7 @@ export function credentialTarget(
     if (to.place === 'query') url.searchParams.set(to.name, value);
     else headers[to.name.toLowerCase()] = value;
   }
-  const inQuery = sentInQuery(credentials, configSchema as ConfigSchema | null).map((name) => quoted(name));
+  const inQuery = sentInQuery(credentials, configSchema as ConfigSchema | null).map((name) => quote(name));
   const note = `The scan sent ${inQuery.join(', ')} in the query, because its property in the configSchema has no x-to.`;
   return { url, headers, secrets: Object.values(credentials), note: inQuery.length === 0 ? '' : ` ${note}` };
 }

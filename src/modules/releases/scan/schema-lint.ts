@@ -2,7 +2,7 @@ import type { AnySchemaObject, ValidateFunction } from 'ajv';
 import { createAjv, metaSchemaIds, type Dialect } from '../../../platform/json-schema/ajv.js';
 import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
-import { quoted, visible } from '../../../platform/text/quoted.js';
+import { quote, visible } from '../../../platform/text/quoted.js';
 
 /** Largest schema as JSON. Every client puts it into its model's context, so larger ones are a mistake or an attack. */
 const SCHEMA_BYTES_MAX = 256 * 1024;
@@ -61,7 +61,7 @@ function dialectIssues(schema: AnySchemaObject): SchemaIssue[] {
   }
   const dialect = typeof $schema === 'string' ? dialects[$schema.replace(/^https?:|#$/g, '')] : undefined;
   if (dialect === undefined) {
-    const label = typeof $schema === 'string' ? quoted($schema) : 'something that is not text';
+    const label = typeof $schema === 'string' ? quote($schema) : 'something that is not text';
     return [invalid(`declares a dialect clients do not know, ${label}: use JSON Schema 2020-12, 2019-09 or draft-07`)];
   }
   const issue = metaSchemaIssue(schema, dialect);
@@ -137,7 +137,7 @@ class SchemaWalk {
     if (this.outside.length < ISSUES_MAX && /^[a-z][a-z0-9+.-]*:|^[\\/]/i.test($id)) {
       this.outside.push({
         rule: 'remote-reference',
-        text: `names itself ${quoted($id)} at ${placeOf(`${place}/$id`)}, an address outside of it, against which readers resolve what it refers to: leave $id out`,
+        text: `names itself ${quote($id)} at ${placeOf(`${place}/$id`)}, an address outside of it, against which readers resolve what it refers to: leave $id out`,
       });
     }
     this.ids.add($id.replace(/#$/, ''));
@@ -150,7 +150,7 @@ class SchemaWalk {
     if (base !== '' && !this.ids.has(base)) {
       return this.report({
         rule: 'remote-reference',
-        text: `refers to ${quoted(text)} at ${placeOf(place)}, which clients must not fetch: copy what it refers to into $defs`,
+        text: `refers to ${quote(text)} at ${placeOf(place)}, which clients must not fetch: copy what it refers to into $defs`,
       });
     }
     // Another resource of the same document: only its presence is checked.
@@ -160,14 +160,14 @@ class SchemaWalk {
       : this.anchors.has(decodeFragment(fragment));
     if (isObject(target)) this.walk(target, resource, fragment);
     else if (typeof target !== 'boolean' || (!target && !fragment.startsWith('/'))) {
-      this.report(invalid(`refers to ${quoted(text)} at ${placeOf(place)}, and nothing is there`));
+      this.report(invalid(`refers to ${quote(text)} at ${placeOf(place)}, and nothing is there`));
     }
   }
 
   private requirePattern(pattern: string, place: string): void {
     if (isPattern(pattern, 'u') || isPattern(pattern, '')) return;
     this.report(
-      invalid(`has a pattern that is not a regular expression of JavaScript, ${quoted(pattern)} at ${placeOf(place)}`),
+      invalid(`has a pattern that is not a regular expression of JavaScript, ${quote(pattern)} at ${placeOf(place)}`),
     );
   }
 
@@ -191,5 +191,5 @@ function invalid(text: string): SchemaIssue {
 }
 
 function placeOf(pointer: string): string {
-  return pointer === '' ? 'its root' : quoted(pointer.slice(1).replaceAll('/', '.'), 120);
+  return pointer === '' ? 'its root' : quote(pointer.slice(1).replaceAll('/', '.'), 120);
 }

@@ -16,7 +16,7 @@ import type * as SdkTypes from '@modelcontextprotocol/sdk/types.js';
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { lazyRequire } from '../../../platform/lazy-require.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
-import { quoted, visible } from '../../../platform/text/quoted.js';
+import { quote, visible } from '../../../platform/text/quoted.js';
 import type { ServerWarning } from '../../servers/server.types.js';
 import { confusableSkeleton, hiddenCharacters } from './hidden-characters.js';
 import { modelInstructions } from './model-instructions.js';
@@ -135,7 +135,7 @@ export async function wordWarnings(input: ServerText): Promise<ServerWarning[]> 
     for (const textFound of textsOf(value)) {
       if (exceeds(textFound)) break;
       for (const { words, problem } of modelInstructions(textFound.text)) {
-        const message = `${where}: ${subjectOf(textFound)} says ${quoted(words, 80)}: ${problem}. Read the whole text.`;
+        const message = `${where}: ${subjectOf(textFound)} says ${quote(words, 80)}: ${problem}. Read the whole text.`;
         warnings.push({ tool, message });
         if (warnings.length === FINDINGS_MAX) return warnings;
       }
@@ -189,7 +189,7 @@ function* listChecked(kind: string, list: unknown, checks: Checked['checks']): G
   if (!Array.isArray(list)) return;
   for (const [at, value] of list.entries()) {
     const name = isObject(value) && typeof value.name === 'string' ? value.name : null;
-    const where = name === null ? `${kind} number ${at + 1}` : `${kind} ${quoted(name)}`;
+    const where = name === null ? `${kind} number ${at + 1}` : `${kind} ${quote(name)}`;
     yield { where, tool: kind === 'tool' ? name : null, value, checks };
   }
 }
@@ -241,7 +241,7 @@ function clashFaults(): (part: Part) => Fault[] {
     }
     if (other === undefined) return [];
     const message =
-      `Its name reads like that of tool ${quoted(other)}: clients and people take one for the other, ` +
+      `Its name reads like that of tool ${quote(other)}: clients and people take one for the other, ` +
       'so that a call may reach the wrong tool. Rename one.';
     return [{ rule: 'name-clash', message }];
   };
@@ -310,7 +310,7 @@ function textFaults(part: Part): Fault[] {
     }
     const hidden = hiddenCharacters(text.slice(0, charsMax));
     if (hidden === null) continue;
-    const spelled = hidden.spelled === '' ? '' : ` They spell ${quoted(hidden.spelled, 100)}.`;
+    const spelled = hidden.spelled === '' ? '' : ` They spell ${quote(hidden.spelled, 100)}.`;
     const message =
       `${subjectOf(textFound)} holds ${hidden.count} ${hidden.count === 1 ? 'character' : 'characters'} nobody sees ` +
       `(${hidden.names.join(', ')}): models read them, so they can carry instructions no person has approved.${spelled} Remove them.`;
@@ -379,5 +379,5 @@ function subjectOf({ parent, name, isMemberName }: FoundText): string {
 
 function shownPath(path: string[]): string {
   const joined = path.join('.');
-  return /^[\w.-]{1,120}$/.test(joined) ? joined : quoted(joined, 120);
+  return /^[\w.-]{1,120}$/.test(joined) ? joined : quote(joined, 120);
 }

@@ -27,24 +27,24 @@ class BodyPool {
    *
    * @param owner null where only the bound of all applies
    *
-   * @param held bytes that the same body is charged for already
+   * @param heldBytes bytes that the same body is charged for already
    * @throws UnavailableError
    */
-  add(owner: string | null, bytes: number, held: number): void {
-    const own = owner === null ? 0 : (this.bytesOf.get(owner) ?? 0);
-    if (this.bytes + bytes > this.bytesMax || (own > held && own + bytes > this.ownerBytesMax)) {
+  add(owner: string | null, bytes: number, heldBytes: number): void {
+    const ownBytes = owner === null ? 0 : (this.bytesOf.get(owner) ?? 0);
+    if (this.bytes + bytes > this.bytesMax || (ownBytes > heldBytes && ownBytes + bytes > this.ownerBytesMax)) {
       const message = 'Too many bytes of requests are being received: try again in a moment';
       throw Object.assign(new UnavailableError(message, 1), { noRetry: true });
     }
     this.bytes += bytes;
-    if (owner !== null) this.bytesOf.set(owner, own + bytes);
+    if (owner !== null) this.bytesOf.set(owner, ownBytes + bytes);
   }
 
   release(owner: string | null, bytes: number): void {
     this.bytes -= bytes;
     if (owner === null) return;
-    const left = (this.bytesOf.get(owner) ?? 0) - bytes;
-    if (left > 0) this.bytesOf.set(owner, left);
+    const remaining = (this.bytesOf.get(owner) ?? 0) - bytes;
+    if (remaining > 0) this.bytesOf.set(owner, remaining);
     else this.bytesOf.delete(owner);
   }
 }

@@ -61,7 +61,7 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
       form.destroy();
       reject(error);
     };
-    const whole = collect(form, shape, fail);
+    const finish = collect(form, shape, fail);
     request.on('data', (chunk: Buffer) => {
       try {
         if (!isStoring) lease.add(chunk.length);
@@ -77,7 +77,7 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
     }
     form.on('partsLimit', () => fail(new InvalidInputError('The form holds too many parts')));
     form.on('error', (error) => fail(asInput(error)));
-    form.on('close', () => void whole().then(resolve, fail));
+    form.on('close', () => void finish().then(resolve, fail));
     request.on('error', () => fail(brokenOff()));
     request.on('close', () => {
       if (!request.complete) form.destroy(brokenOff());
@@ -95,21 +95,21 @@ function collect<T>(
   // A name may be that of a property every object has.
   const fields = Object.create(null) as Record<string, string>;
   const files = Object.create(null) as Record<string, T>;
-  const seen = new Set<string>();
+  const partNames = new Set<string>();
   let taking: Promise<unknown> = Promise.resolve();
   const refusalOf = (name: string, isKnown: boolean): InvalidInputError | null => {
     if (!isKnown) {
-      const shown = name.slice(0, 100);
+      const label = name.slice(0, 100);
       if (Object.hasOwn(shape.fields, name)) {
-        return new InvalidInputError(`The part "${shown}" must be text, not a file`);
+        return new InvalidInputError(`The part "${label}" must be text, not a file`);
       }
-      if (shape.files.includes(name)) return new InvalidInputError(`The part "${shown}" must be a file, not text`);
+      if (shape.files.includes(name)) return new InvalidInputError(`The part "${label}" must be a file, not text`);
       const parts = shape.files.map((file) => (file === '*' ? 'a file of any name' : file));
-      const taken = [...Object.keys(shape.fields), ...parts].join(', ');
-      return new InvalidInputError(`The part "${shown}" is not known: the form takes ${taken}`);
+      const accepted = [...Object.keys(shape.fields), ...parts].join(', ');
+      return new InvalidInputError(`The part "${label}" is not known: the form takes ${accepted}`);
     }
-    if (seen.has(name)) return new InvalidInputError(`The part "${name}" is there twice`);
-    seen.add(name);
+    if (partNames.has(name)) return new InvalidInputError(`The part "${name}" is there twice`);
+    partNames.add(name);
     return null;
   };
   // The library leaves out a name or a value that is missing or in an unknown charset, whatever its types say.
@@ -135,7 +135,7 @@ function collect<T>(
     if (refused) return fail(refused);
     taking = taking
       .then(() => shape.take(name, file, { filename: filename ?? '', mimeType }))
-      .then((taken) => (files[name] = taken));
+      .then((stored) => (files[name] = stored));
     taking.catch((error: unknown) => fail(error === torn ? asInput(error) : error));
   });
   return () => taking.then(() => ({ fields, files }));

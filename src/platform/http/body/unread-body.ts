@@ -22,7 +22,7 @@ export function closeIfUnread(request: IncomingMessage, response: ServerResponse
   if (hasBody(request)) response.writeHead = writeHead;
 }
 
-function writeHead(this: ServerResponse, ...given: never[]): ServerResponse {
+function writeHead(this: ServerResponse, ...args: never[]): ServerResponse {
   const { req: request } = this;
   if (!request.complete) {
     const { socket } = request;
@@ -30,7 +30,7 @@ function writeHead(this: ServerResponse, ...given: never[]): ServerResponse {
     // The request loses its socket when the client leaves.
     socket.destroySoon = () => close(request, socket);
   }
-  return (ServerResponse.prototype.writeHead as (...given: never[]) => ServerResponse).apply(this, given);
+  return (ServerResponse.prototype.writeHead as (...args: never[]) => ServerResponse).apply(this, args);
 }
 
 /** Closes the connection of a request whose answer is sent. */

@@ -1,7 +1,7 @@
 import { DEPTH_MAX } from '../../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
 import { isObject, isWithinDepth, pathStep, type JsonObject } from '../../../../platform/text/json.js';
-import { quoted } from '../../../../platform/text/quoted.js';
+import { quote } from '../../../../platform/text/quoted.js';
 import {
   errorResult,
   structuredResult,
@@ -95,7 +95,7 @@ export function parseFixture(scenario: string): Fixture | null {
   if (!isObject(value.tools)) return fail('$.tools', 'must be an object with a list of rules for each tool');
   return new Map(
     Object.entries(value.tools).map(([tool, rules]) => {
-      const path = `$.tools${pathStep(tool, quoted)}`;
+      const path = `$.tools${pathStep(tool, quote)}`;
       if (!Array.isArray(rules)) return fail(path, 'must be a list of rules');
       return [tool, rules.map((rule: unknown, at) => readRule(rule, `${path}[${at}]`))];
     }),
@@ -106,7 +106,7 @@ export function parseFixture(scenario: string): Fixture | null {
 export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): void {
   for (const tool of fixture.keys()) {
     if (!tools.some(({ name }) => name === tool))
-      fail(`$.tools${pathStep(tool, quoted)}`, 'names a tool the server does not have');
+      fail(`$.tools${pathStep(tool, quote)}`, 'names a tool the server does not have');
   }
 }
 
@@ -169,7 +169,7 @@ function readCount(value: unknown, min: number, max: number, path: string): numb
 
 function requireMembers(value: JsonObject, names: string[], path: string): void {
   const unknown = Object.keys(value).find((name) => !names.includes(name));
-  if (unknown !== undefined) fail(path + pathStep(unknown, quoted), `is unknown: expected ${names.join(', ')}`);
+  if (unknown !== undefined) fail(path + pathStep(unknown, quote), `is unknown: expected ${names.join(', ')}`);
 }
 
 function fail(path: string, problem: string): never {
