@@ -417,7 +417,7 @@ const logs: Row[] = [
 
 const skillOf = (yaml: string) => {
   const start = `---\nname: a\ndescription: b\n${yaml}`;
-  return Buffer.from(`${start.slice(0, 16_380)}\n---\nx`);
+  return Buffer.from(`${start.slice(0, 8_190)}\n---\nx`);
 };
 const readSkill = (content: Buffer) => errorOf(() => parseSkillMd(content));
 const skills: Row[] = [

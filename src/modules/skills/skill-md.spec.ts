@@ -92,7 +92,7 @@ describe('parseSkillMd', () => {
     ['a NUL in the description', '---\nname: a\ndescription: "a\\0b"\n---\n', 'NUL'],
     ['broken unicode in the description', '---\nname: a\ndescription: "a\\uD800b"\n---\n', 'broken unicode'],
     ['a NUL in the text', `---\n${good}\n---\na\0b`, 'NUL'],
-    ['a very large front matter', `---\n${good}\nx: ${'a'.repeat(16 * 1024)}\n---\n`, '16 KB'],
+    ['a very large front matter', `---\n${good}\nx: ${'a'.repeat(16 * 1024)}\n---\n`, '8 KB'],
   ])('refuses %s', (_what, text, problem) => {
     expect(() => parse(text)).toThrow(SkillPublishError);
     expect(() => parse(text)).toThrow(`SKILL.md `);

@@ -18,7 +18,7 @@ export interface SkillMd {
 const library = lazyRequire<typeof Yaml>('yaml');
 
 /** Far more than a name and a description need. */
-const FRONT_MATTER_LENGTH_MAX = 16 * 1024;
+const FRONT_MATTER_LENGTH_MAX = 8 * 1024;
 
 const DESCRIPTION_LENGTH_MAX = 1024;
 
