@@ -1,7 +1,7 @@
 /**
  * Every parser of foreign data keeps the main thread only briefly, whatever a tenant sends within the limits. Each row calls
  * one parser with its largest or worst allowed input, made by a generator of its kind; the longest turn of the event loop,
- * in CPU time and as the least of three runs, must stay below 150 ms on a busy machine.
+ * in CPU time and as the least of three runs, must stay below 150 ms. A slow machine has more time in proportion.
  */
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect } from '@jest/globals';
