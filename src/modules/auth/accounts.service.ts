@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
-import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   type AccountDto,
@@ -37,10 +37,10 @@ export class AccountsService {
 
   /** One page of the accounts, newest first. */
   async list(query: PageQueryDto): Promise<AccountListDto> {
-    const { offset, pagination } = pageOf(query, await this.accountRepository.count());
-    if (offset === null) return { accounts: [], pagination };
     const order = { createdAt: 'DESC', id: 'DESC' } as const;
-    const rows = await this.accountRepository.find({ order, skip: offset, take: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.accountRepository.count(), (page) =>
+      this.accountRepository.find({ order, skip: page.offset, take: page.limit }),
+    );
     return { accounts: rows.map(toAccountDto), pagination };
   }
 

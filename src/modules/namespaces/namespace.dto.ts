@@ -1,4 +1,4 @@
-import { PartialType } from '@nestjs/swagger';
+import { ApiProperty, PartialType } from '@nestjs/swagger';
 import { IsOptional, IsUUID, ValidateIf } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsWhole, IsPrintable, Omittable } from '../../platform/http/input-values.js';
@@ -73,10 +73,8 @@ export class TransferredAccountDto {
    * @example ['acme']
    */
   namespaces: string[];
-  /**
-   * Grants in these namespaces that remain valid. The new owner can list and revoke them.
-   * @example 0
-   */
+  /** Grants in these namespaces that remain valid. The new owner can list and revoke them. */
+  @ApiProperty({ type: 'integer', example: 0 })
   grants: number;
 }
 

@@ -18,7 +18,7 @@ import { onViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
-import { pageOf } from '../../platform/http/pagination.dto.js';
+import { readPage } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
 import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -120,10 +120,10 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
     const ownFilter = isSearch ? {} : { accountIds: this.accessService.accountsWith(caller, 'discover') };
     const filter = { prefix: q, ownerId, hasServers, hasSkills, viewer: caller, ...ownFilter };
-    const { offset, pagination } = pageOf(query, await this.namespacesRepository.count(filter));
-    if (offset === null) return { namespaces: [], pagination };
     const order = isSearch ? 'name' : 'newest';
-    const rows = await this.namespacesRepository.find(filter, { order, offset, limit: pagination.pageSize });
+    const { rows, pagination } = await readPage(query, this.namespacesRepository.count(filter), (page) =>
+      this.namespacesRepository.find(filter, { order, ...page }),
+    );
     return { namespaces: rows.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
