@@ -41,13 +41,13 @@ interface Asked {
 /** Every grant of a thing and of its namespace, the strongest first. */
 const opening = {
   server: ({ account, namespace, name }: Asked) =>
-    sqlFor(`servers t ON t.namespace_id = n.id AND lower(t.name) = lower(${name})`, 'server_id', account, namespace),
+    toSql(`servers t ON t.namespace_id = n.id AND lower(t.name) = lower(${name})`, 'server_id', account, namespace),
   connection: ({ account, namespace, name }: Asked) =>
-    sqlFor(`connections t ON t.namespace_id = n.id AND t.connection_id = ${name}`, 'connection_id', account, namespace),
+    toSql(`connections t ON t.namespace_id = n.id AND t.connection_id = ${name}`, 'connection_id', account, namespace),
   namespace: ({ account, namespace, name }: Asked) =>
-    sqlFor(`namespaces t ON t.id = n.id AND ${name} = ''`, 'namespace_id', account, namespace),
+    toSql(`namespaces t ON t.id = n.id AND ${name} = ''`, 'namespace_id', account, namespace),
 };
-const sqlFor = (target: string, column: string, account: string, namespace: string) =>
+const toSql = (target: string, column: string, account: string, namespace: string) =>
   `SELECT g.id, g."ownLevel" AS level, g.tools, t.id AS "targetId", n.id AS "namespaceId", n.account_id AS "ownerId",
           g.expires_at AS "expiresAt", (SELECT a.name FROM accounts a WHERE a.id = g.subject_id) AS subject
      FROM namespaces n JOIN ${target} JOIN ${grantsTo(account)} g ON g.${column} = t.id OR g.namespace_id = n.id

@@ -55,7 +55,7 @@ export function parseSkillMd(content: Buffer): SkillMd {
   try {
     fields = parseYaml(yaml);
   } catch (error) {
-    // Another error is about aliases that grow.
+    // Other errors are about a field that occurs twice, or aliases that grow.
     fields = (error as Error).name === 'YAMLParseError' ? tolerantFields(yaml) : null;
     if (fields === null) {
       const { message, pos } = error as Error & { pos?: [number, number] };

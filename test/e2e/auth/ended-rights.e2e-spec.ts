@@ -280,7 +280,7 @@ describe('a revoked right', () => {
   verifies('rights:ended-open', 'begins no check of open requests while another runs', async () => {
     const isOver = await stream(app, { account: owner, path: (await connect(owner)).path });
     const apiKeys = app.get(ApiKeysService);
-    let release = () => undefined as void;
+    let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     const memberships = apiKeys.membershipsAmong.bind(apiKeys);
     const checks = jest

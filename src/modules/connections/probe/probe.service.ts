@@ -80,7 +80,7 @@ const outcome = (target: ProbeDto['target'], reason: StatusReason, message: stri
   nextStep: nextSteps[reason] ?? (reason === 'ok' ? null : ASK),
 });
 
-const refuseAddress = (): ProbeDto =>
+const blockedOutcome = (): ProbeDto =>
   outcome('url', 'blocked', 'Slipway does not call this address, or its name has no address.');
 
 /** Probes servers. */
@@ -166,7 +166,7 @@ export class ProbeService {
 
   private async ofUrl(url: URL, headers: Record<string, string>, { accountId }: Caller): Promise<ProbeDto> {
     // This service would call itself.
-    if (url.origin === new URL(this.env.baseUrl).origin) return refuseAddress();
+    if (url.origin === new URL(this.env.baseUrl).origin) return blockedOutcome();
     const msLeft = deadlineIn(PROBE_MS_MAX);
     const channelTo = (address: URL) =>
       this.httpChannels.forgetfulChannelTo({
@@ -180,8 +180,8 @@ export class ProbeService {
     } catch (error) {
       const status = statusAfter(error);
       if (!status) throw error;
-      const uncalled = redirectOf(error, url) ?? (status.reason === 'unreachable' ? url : null);
-      if (status.reason === 'blocked' || (uncalled && (await this.isUncallable(uncalled)))) return refuseAddress();
+      const dialed = redirectOf(error, url) ?? (status.reason === 'unreachable' ? url : null);
+      if (status.reason === 'blocked' || (dialed && (await this.isBlocked(dialed)))) return blockedOutcome();
       if (error instanceof UpstreamAuthRequiredError) return this.login(url, headers, error, msLeft);
       const message =
         error instanceof UpstreamError && error.failure === 'broken list'
@@ -205,7 +205,7 @@ export class ProbeService {
   }
 
   /** True if the egress rules refuse this URL, or DNS has no address for its host. */
-  private async isUncallable(url: URL): Promise<boolean> {
+  private async isBlocked(url: URL): Promise<boolean> {
     try {
       return (await this.egress.locate(this.egress.check(url))).refusal !== null;
     } catch {
