@@ -59,11 +59,16 @@ export class Schedule implements BeforeApplicationShutdown {
     return { run: () => (current ? current.then(start) : start()) };
   }
 
+  /** Resolves when the runs under way have ended. */
+  async idle(): Promise<void> {
+    await Promise.all(this.running);
+  }
+
   /** Stops all timers and waits for the runs under way. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopped = true;
     for (const timer of this.timers) timer.stop();
-    await Promise.all(this.running);
+    await this.idle();
   }
 }
 

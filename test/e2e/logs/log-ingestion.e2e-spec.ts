@@ -12,6 +12,7 @@ import { PartitionMaintenance } from '../../../src/modules/logs/store/partition-
 import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
+import { Schedule } from '../../../src/platform/schedule/schedule.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { cloneDatabase, startApp, testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { startDatabaseRelay } from '../../support/database/database-relay.js';
@@ -51,6 +52,7 @@ beforeAll(async () => {
   const maintenance = app.get(PartitionMaintenance);
   maintain = maintenance.run.bind(maintenance);
   Object.assign(maintenance, { run: () => Promise.resolve() });
+  await app.get(Schedule).idle();
   await maintain();
 }, SLOW_MS);
 
@@ -245,6 +247,12 @@ describe('partitions', () => {
     const late = row({ id: uuidV7(Date.parse(today) - 5 * DAY_MS) });
     await app.get(InvocationStore).keep([late], 101);
     expect(await kept([late.id])).toMatchObject([{ day: dayOf(Date.parse(today) - 5 * DAY_MS) }]);
+  });
+
+  it('are maintained by one run at a time, whose session ends', async () => {
+    await Promise.all([maintain(), maintain(), maintain()]);
+    const sessions = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway logs'`;
+    expect(await app.database.query(sessions)).toEqual([]);
   });
 
   it('get their index of search when they are closed, again where a build was cut off', async () => {

@@ -51,6 +51,7 @@ const PARTS = 8;
 @Injectable()
 export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('logs');
+  /** The session that holds the lock. */
   private client: Client | null = null;
   private isStopping = false;
 
@@ -98,15 +99,16 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
   /** Runs `work` on a connection of its own, without the time limits of the pool, unless another worker does. */
   private async runAlone(work: (client: Client) => Promise<void>): Promise<void> {
     const settings = { ...UNLIMITED, lock_timeout: LOCK_TIMEOUT_MS };
+    const client = await openClient(this.env.databaseUrl ?? '', 'slipway logs', settings);
     try {
-      this.client = await openClient(this.env.databaseUrl ?? '', 'slipway logs', settings);
-      if (await this.partitionsRepository.tryLock(MAINTENANCE_LOCK, this.client)) await work(this.client);
+      if (!(await this.partitionsRepository.tryLock(MAINTENANCE_LOCK, client))) return;
+      this.client = client;
+      await work(client);
     } catch (error) {
       if (!this.isStopping) throw error;
     } finally {
-      const { client } = this;
-      this.client = null;
-      await client?.end();
+      if (this.client === client) this.client = null;
+      await client.end();
     }
   }
 
