@@ -21,7 +21,7 @@ import type { RequestLimits } from './modules/auth/request-limits.service.js';
 import { startPage } from './modules/people/people-pages.js';
 import type { SessionsService } from './modules/people/sessions.service.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
-import { sendFramed } from './platform/pages/frame.js';
+import { FramedPage, sendFramed } from './platform/pages/frame.js';
 import { renderGuide, type Guide } from './platform/pages/guide.js';
 import { html } from './platform/pages/html.js';
 import { isOwnHost } from './platform/pages/own-host.js';
@@ -109,7 +109,7 @@ export function serveDocs(
       const list = person ? `${root}README.md#documentation` : root;
       const nav = html`<nav aria-label="Guides"><p><a href="${list}">All guides</a> ${links}</p></nav>`;
       const content = { title, body: html`<div class="guide">${body}</div>${nav}` };
-      sendFramed(env, request, response, person?.accountName ?? null, () => content);
+      sendFramed(env, request, response, person?.accountName ?? null, new FramedPage(() => content));
     });
   }
   serveSwagger(app, app);

@@ -1,9 +1,17 @@
-import { applyDecorators, createParamDecorator, SetMetadata, UseFilters, type ExecutionContext } from '@nestjs/common';
+import {
+  applyDecorators,
+  createParamDecorator,
+  SetMetadata,
+  UseFilters,
+  UseInterceptors,
+  type ExecutionContext,
+} from '@nestjs/common';
 import { ApiBearerAuth, ApiExcludeEndpoint, ApiExtension } from '@nestjs/swagger';
 import type { CountedRequest } from '../../mcp/server/mcp-request.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
-import { PageFilter } from '../../platform/pages/page.js';
+import { PageFilter } from '../../platform/pages/page.filter.js';
 import type { AccessRule, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
+import { PageInterceptor } from './page.interceptor.js';
 
 /** Metadata key of a route on the fast path. */
 export const FAST_PATH = 'slipway:fast-path';
@@ -26,17 +34,52 @@ export function Access(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = 
 }
 
 /**
- * Declares who may use a page: as {@link Access}, with the session of the browser in place of the header. The guard refuses a
- * foreign `Host`, leads to the sign-in who is not signed in, and takes a form only from a page of ours in the same browser. Errors
- * are pages. The route is no part of the API document.
+ * Declares who may open a page: as {@link Access}, with the session of the browser in place of the header. The guard rejects a
+ * foreign `Host`, and leads to the sign-in who is not signed in. The handler takes the request by {@link CurrentPage} and returns
+ * a `FramedPage` or a `Redirect`. Errors are pages. The route is no part of the API document.
  */
 export function Page(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}): MethodDecorator {
   return applyDecorators(
     SetMetadata(ACCESS, { scope, ...rule, page: true } satisfies AccessRule),
     UseFilters(PageFilter),
+    UseInterceptors(PageInterceptor),
     ApiExcludeEndpoint(),
   );
 }
+
+/**
+ * Declares who may send a form: as {@link Page}, at an address of its own below the page. The guard reads the form, and takes it
+ * only from a page of ours in the same browser.
+ */
+export const Form = Page;
+
+/** What the handler of a page or of a form works with. */
+export interface PageRequest<Params = Record<string, string>> {
+  params: Params;
+  query: Record<string, unknown>;
+  /** The values of a form, which the guard read and checked; empty for a page. */
+  form: URLSearchParams;
+  person: SessionCaller;
+  /** Of a rule with `owner`. */
+  namespace: OwnedNamespace;
+}
+
+/** The request of a page or of a form, as {@link PageRequest}. */
+export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
+  const { params, query, body, grant } = context.switchToHttp().getRequest<{
+    params: Record<string, string>;
+    query: Record<string, unknown>;
+    body?: unknown;
+    grant: Grant;
+  }>();
+  return {
+    params,
+    query,
+    form: body instanceof URLSearchParams ? body : new URLSearchParams(),
+    person: grant.caller as SessionCaller,
+    namespace: grant.namespace as OwnedNamespace,
+  };
+});
 
 function grantOf(context: ExecutionContext): Grant {
   return context.switchToHttp().getRequest<GrantedRequest>().grant;
@@ -45,16 +88,6 @@ function grantOf(context: ExecutionContext): Grant {
 /** The caller that {@link Access} let in. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   return grantOf(context).caller;
-});
-
-/** The person that {@link Page} let in. */
-export const CurrentPerson = createParamDecorator((_: unknown, context: ExecutionContext): SessionCaller => {
-  return grantOf(context).caller as SessionCaller;
-});
-
-/** The values of a form that a page sent, as `URLSearchParams`. The guard read and checked them. */
-export const SentForm = createParamDecorator((_: unknown, context: ExecutionContext): URLSearchParams => {
-  return context.switchToHttp().getRequest<{ body: URLSearchParams }>().body;
 });
 
 /** The namespace of an `owner` rule. */

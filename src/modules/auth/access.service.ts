@@ -6,7 +6,8 @@ import type { Route } from '../../platform/http/route-table.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import { partOf } from '../../platform/parts.js';
 import { didYouMean } from '../../platform/text/nearest.js';
-import { ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { DomainError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import type { SignedInRequest } from '../../platform/pages/page.filter.js';
 import {
   actionOf,
   ANONYMOUS,
@@ -104,10 +105,18 @@ export class AccessService implements OnModuleInit {
     return this.tokens.verify(bearer, request);
   }
 
-  private async signedIn(request: IncomingMessage): Promise<Caller> {
+  private async signedIn(request: IncomingMessage & SignedInRequest): Promise<Caller> {
     const caller = await this.sessions.callerOf(request);
-    if (!caller) throw new SignedOutError(request.url ?? '/');
+    if (!caller) throw new SignedOutError(request.url ?? '/', this.pageOf(request));
+    request.accountName = caller.accountName;
     return caller;
+  }
+
+  /** The path of the page that is opened, or that has the form that is sent. */
+  private pageOf({ method, url = '/', headers: { referer = '' } }: IncomingMessage): string {
+    if (method === 'GET' || method === 'HEAD') return url;
+    const { baseUrl } = this.env;
+    return referer.startsWith(`${baseUrl}/`) ? referer.slice(baseUrl.length) : '/ui/';
   }
 
   /** The name of the key that the caller uses; its id if it was revoked since. */
@@ -193,6 +202,17 @@ export class AccessService implements OnModuleInit {
       return this.opened(caller, action, cached, question.name);
     }
     return this.authorizeOwned(caller, rule, question, this.accessFacts);
+  }
+
+  /** True if {@link authorize} lets the caller in: for a page, which shows what its reader may do. */
+  async allows(caller: Caller, rule: AccessRule, target: AccessTarget): Promise<boolean> {
+    try {
+      await this.authorize(caller, rule, target);
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError && ['not_found', 'forbidden'].includes(error.kind)) return false;
+      throw error;
+    }
   }
 
   /** {@link authorize} for a rule with `owner`. */

@@ -44,10 +44,13 @@ export class SignedOutError extends UnauthenticatedError {
   override isAttempt = false;
   override readonly location: string;
 
-  /** @param url path and query of the page */
-  constructor(url: string) {
+  /**
+   * @param url path and query of the request
+   * @param page path and query of the page to return to
+   */
+  constructor(url: string, page: string) {
     super('Nobody is signed in.');
-    this.location = `${rootFrom(url)}login?next=${encodeURIComponent(url).replaceAll('%2F', '/')}`;
+    this.location = `${rootFrom(url)}login?next=${encodeURIComponent(page).replaceAll('%2F', '/')}`;
   }
 }
 

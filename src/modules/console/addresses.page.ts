@@ -1,4 +1,5 @@
 /** The pages of the addresses: the connections of a namespace, a server. */
+import type { RejectedForm } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
@@ -11,15 +12,6 @@ export type AccessRequest = Awaited<ReturnType<AccessRequestsService['ask']>>['r
 
 /** Tools of a server on its page. */
 const TOOLS_MAX = 200;
-
-/** A page for what does not exist, and for what the person may not know of. @param root way to the root of the service */
-export function nothingHere(root: string): Framed {
-  return {
-    title: 'Nothing here',
-    body: html`<p role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
-gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</p>`,
-  };
-}
 
 /** The page of all connections of a namespace. */
 export function namespacePage(namespace: string, grant: GrantRef | undefined, connect: Html): Framed {
@@ -46,22 +38,17 @@ export interface ServerView {
 /** The page of a server. */
 export function serverPage(
   view: ServerView,
-  {
-    token,
-    connect,
-    fault,
-    text = '',
-  }: { token: Html; connect: Html; fault?: string; /** The typed sentence. */ text?: string },
+  { token, address, connect, rejected }: { token: Html; address: string; connect: Html; rejected?: RejectedForm },
 ): Framed {
   const { server } = view;
   const { tools } = server;
   return {
     title: server.displayName,
     asRequest: `/servers/${encodeURIComponent(server.qualifiedName)}`,
-    body: html`${fault !== undefined && html`<p role="alert">${fault}</p>`}
+    body: html`${rejected && html`<p role="alert">${rejected.text}.</p>`}
 <section aria-labelledby="what"><h2 id="what">What it is</h2>
 ${factsOf(view)}
-${actionsOf(view, { token, text, action: view.slug })}</section>
+${actionsOf(view, { token, text: rejected?.values.get('text') ?? undefined, action: address })}</section>
 ${view.mayCall && connect}
 ${
   tools &&
@@ -103,16 +90,16 @@ ${
 }`;
 }
 
-/** The next steps of the person, as forms that post to the page of the server. @param action its address */
+/** The next steps of the person, as forms below the page of the server. @param action its address */
 export function actionsOf(
-  { server, mayCall, request }: ServerView,
-  { token, action, text = '' }: { token: Html; action: string; text?: string },
+  { server, slug, mayCall, request }: ServerView,
+  { token, action, text }: { token: Html; action: string; /** The typed sentence of a rejected form. */ text?: string },
 ): Html | false {
   if (server.suspended) return false;
   if (mayCall) {
     return (
       server.remote &&
-      html`<form method="post" action="${action}">${token}<p><button type="submit" name="do" value="set-up">Set up for me</button>
+      html`<form method="post" action="${action}/set-up">${token}<p><button type="submit">Set up for me</button>
 <span class="hint">Creates your own connection to it.</span></p></form>`
     );
   }
@@ -126,8 +113,8 @@ export function actionsOf(
           : 'It was granted, and has ended since.'
     }</p>`;
   if (request?.state === 'open') return requestNote ?? false;
-  const field = `text-${action}`;
-  return html`${requestNote}<form method="post" action="${action}">${token}<p><label for="${field}">What you need it for</label>
-<input id="${field}" name="text" required maxlength="500" value="${text}"></p>
-<p><button type="submit" name="do" value="ask">Ask for access</button></p></form>`;
+  const field = `text-${slug}`;
+  return html`${requestNote}<form method="post" action="${action}/ask">${token}<p><label for="${field}">What you need it for</label>
+<input id="${field}" name="text" required maxlength="500" value="${text ?? ''}"${text !== undefined && html` autofocus`}></p>
+<p><button type="submit">Ask for access</button></p></form>`;
 }

@@ -1,9 +1,6 @@
-import { Controller, Get, Query, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
-import { Env } from '../../config/env.js';
-import { sendFramed } from '../../platform/pages/frame.js';
-import { CurrentPerson, Page } from '../auth/access.decorator.js';
-import type { SessionCaller } from '../auth/access.types.js';
+import { Controller, Get } from '@nestjs/common';
+import { FramedPage } from '../../platform/pages/frame.js';
+import { CurrentPage, Page, type PageRequest } from '../auth/access.decorator.js';
 import { ServerSearchService } from '../servers/search/server-search.service.js';
 import { cataloguePage } from './catalogue.page.js';
 import { ServerViewsService } from './server-views.service.js';
@@ -15,27 +12,19 @@ const QUERY_LENGTH_MAX = 500;
 @Controller('ui/catalogue')
 export class CatalogueController {
   constructor(
-    private readonly env: Env,
     private readonly serverSearchService: ServerSearchService,
     private readonly serverViewsService: ServerViewsService,
   ) {}
 
   @Get()
   @Page('servers:read')
-  async show(
-    @Query('q') sent: unknown,
-    @Query('page') sentPage: unknown,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
+  async show(@CurrentPage() { query, person }: PageRequest): Promise<FramedPage> {
+    const { q: sent, page: sentPage } = query;
     const q = typeof sent === 'string' ? sent.replaceAll('\0', '').slice(0, QUERY_LENGTH_MAX).trim() : '';
     const page = /^[1-9]\d{0,8}$/.test(String(sentPage)) ? Number(sentPage) : 1;
     const { servers, pagination } = await this.serverSearchService.list({ q, page, fields: ['qualifiedName'] }, person);
     const names = servers.flatMap(({ qualifiedName }) => qualifiedName ?? []);
     const views = await this.serverViewsService.of(person, names);
-    sendFramed(this.env, request, response, person.accountName, (token) =>
-      cataloguePage({ q, views, pagination, token }),
-    );
+    return new FramedPage((token) => cataloguePage({ q, views, pagination, token }));
   }
 }

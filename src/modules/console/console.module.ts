@@ -4,13 +4,15 @@
  * A page is a controller (`home.controller.ts`) and a file of its HTML (`home.page.ts`), 300 lines at most each, with its line in
  * the list below, in `LINKS` of `platform/pages/frame.ts` if it has a place in the head, and in `test/e2e/console/access.ts`.
  *
- * - The controller declares each route with `@Page(scope, rule)`, as REST does with `@Access`. It takes the caller by
- *   `@CurrentPerson()`, calls the exported service that the REST controller calls, and answers with `sendFramed`.
+ * - The controller declares each page with `@Page(scope, rule)` and each form with `@Form(scope, rule)`, as REST does with `@Access`
+ *   and with its rules. A handler takes the request by `@CurrentPage()`, calls the exported service that the REST controller calls,
+ *   and returns a `FramedPage` or a `Redirect`.
  * - There is no SQL here and no rule: what a page needs belongs into the service, and so REST has it too.
- * - A form posts to the address of its page, with the token that `sendFramed` hands out. `@SentForm()` has its values, which the guard
- *   has checked. The handler changes, then redirects to the page (`redirectTo`, relative), whose query names what was done; the page
- *   turns that word into a sentence (`notice`). A refused form is shown again with what was typed, with the status of the refusal.
- * - Names of tenants are values of `html`. Addresses are relative. What a person may not do is not shown.
+ * - A form posts to an address of its own below its page, with the token that a `FramedPage` hands out. The guard has checked its
+ *   values. The handler changes, then leads to the page, whose query names what was done; the page turns that word into a sentence
+ *   (`notice`). `respondToForm` shows a rejected form again with what was typed.
+ * - Names of tenants are values of `html`. Addresses begin with the way to the root: a rejected form has another than its page. What
+ *   a person may not do is not shown.
  */
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';

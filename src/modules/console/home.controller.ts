@@ -1,13 +1,9 @@
-import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Param, Post } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
-import { noticeOf, sendFramed } from '../../platform/pages/frame.js';
-import type { Html } from '../../platform/pages/html.js';
-import { redirectTo, rootFrom } from '../../platform/pages/page.js';
-import { CurrentPerson, Page, SentForm } from '../auth/access.decorator.js';
-import type { SessionCaller } from '../auth/access.types.js';
+import { respondToForm } from '../../platform/pages/forms.js';
+import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
+import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
 import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
 import { UsableService } from '../grants/usable/usable.service.js';
@@ -33,63 +29,70 @@ export class HomeController {
 
   @Get()
   @Page('accounts:read')
-  show(@CurrentPerson() person: SessionCaller, @Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.send(person, request, response, null);
+  show(@CurrentPage() page: PageRequest): Promise<FramedPage> {
+    return this.render(page);
   }
 
-  /** Grants what was asked for, or refuses it with the sentence of the form. */
-  @Post('requests/:qualifiedName/:requestId')
-  @Page('servers:write', ownServerOrNone)
-  async decide(
-    @CurrentPerson() person: SessionCaller,
+  /** Grants calls to whoever asked. */
+  @Post('requests/:qualifiedName/:requestId/grant')
+  @Form('servers:write', ownServerOrNone)
+  grant(
+    @CurrentPage() page: PageRequest,
     @TargetServer() server: ServerRef,
     @Param('requestId', UuidOr404('Access request not found')) requestId: string,
-    @SentForm() form: URLSearchParams,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const refuse = form.get('refuse') ?? undefined;
-    const decision = form.has('grant') ? { grant: { level: 'call' as const } } : { refuse };
-    try {
-      const { state } = await this.accessRequestsService.decide(server, requestId, person, decision);
-      redirectTo(response, `../../?done=${state}`);
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      const refused = { requestId, fault: error.message, refuse: refuse ?? '' };
-      await this.send(person, request, response, refused, statusOf[error.kind]);
-    }
+  ) {
+    return this.respond(page, requestId, async () => {
+      await this.accessRequestsService.decide(server, requestId, page.person, { grant: { level: 'call' } });
+      return 'granted';
+    });
   }
 
-  /** Accepts an invitation into an organization, or declines it. */
-  @Post('invitations/:invitationId')
-  @Page('accounts:write')
-  async answer(
-    @CurrentPerson() person: SessionCaller,
-    @Param('invitationId', UuidOr404('Invitation not found')) id: string,
-    @SentForm() form: URLSearchParams,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const accepts = form.has('accept');
-    try {
-      if (accepts) await this.membersService.accept(person.accountId, id);
-      else await this.membersService.deleteInvitation(person.accountId, id);
-      redirectTo(response, `../?done=${accepts ? 'joined' : 'declined'}`);
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      const refused = { requestId: id, fault: error.message, refuse: '' };
-      await this.send(person, request, response, refused, statusOf[error.kind]);
-    }
+  /** Refuses what was asked for, with the sentence of the form. */
+  @Post('requests/:qualifiedName/:requestId/refuse')
+  @Form('servers:write', ownServerOrNone)
+  refuse(
+    @CurrentPage() page: PageRequest,
+    @TargetServer() server: ServerRef,
+    @Param('requestId', UuidOr404('Access request not found')) requestId: string,
+  ) {
+    return this.respond(page, requestId, async () => {
+      const refuse = page.form.get('refuse') ?? undefined;
+      await this.accessRequestsService.decide(server, requestId, page.person, { refuse });
+      return 'refused';
+    });
   }
 
-  private async send(
-    person: SessionCaller,
-    request: Request,
-    response: Response,
-    refused: RefusedDecision | null,
-    status = 200,
-  ): Promise<void> {
-    const { q: words, section: sectionName, cursor, done } = request.query;
+  @Post('invitations/:invitationId/accept')
+  @Form('accounts:write')
+  accept(@CurrentPage() page: PageRequest, @Param('invitationId', UuidOr404('Invitation not found')) id: string) {
+    return this.respond(page, id, async () => {
+      await this.membersService.accept(page.person.accountId, id);
+      return 'joined';
+    });
+  }
+
+  @Post('invitations/:invitationId/decline')
+  @Form('accounts:write')
+  decline(@CurrentPage() page: PageRequest, @Param('invitationId', UuidOr404('Invitation not found')) id: string) {
+    return this.respond(page, id, async () => {
+      await this.membersService.deleteInvitation(page.person.accountId, id);
+      return 'declined';
+    });
+  }
+
+  /** @param id the request or invitation @param work returns the word of a sentence */
+  private respond(page: PageRequest, id: string, work: () => Promise<string>) {
+    const { form } = page;
+    return respondToForm(
+      id,
+      form,
+      async () => new Redirect(`ui/?done=${await work()}`),
+      ({ text }) => this.render(page, { requestId: id, fault: `${text}.`, refuse: form.get('refuse') ?? '' }),
+    );
+  }
+
+  private async render({ person, query }: PageRequest, refused: RefusedDecision | null = null): Promise<FramedPage> {
+    const { q: words, section: sectionName, cursor, done } = query;
     const q =
       typeof words === 'string'
         ? words
@@ -111,14 +114,12 @@ export class HomeController {
       ),
     ]);
     const needs = [...owned.usable, ...granted.usable].filter(({ status: state }) => state?.setupUrl !== undefined);
-    const ui = `${rootFrom(request.path)}ui/`;
     const isOperatorsHome = person.isOperator && q === '' && !only;
     const hasServers = async () =>
       lists.some(({ usable }) => usable.length > 0) ||
       (await this.serverSearchService.list({ q, pageSize: 1, fields: ['qualifiedName'] }, person)).servers.length > 0;
+    const isPublished = isOperatorsHome && (await hasServers());
     const content = {
-      ui,
-      firstRun: isOperatorsHome ? firstRun(this.env, ui, await hasServers()) : null,
       baseUrl: this.env.baseUrl,
       q,
       needs: needs.slice(0, NEEDS_MAX),
@@ -129,7 +130,14 @@ export class HomeController {
       notice: noticeOf(done, DONE),
       refused,
     };
-    const page = (token: Html) => homePage({ ...content, token });
-    sendFramed(this.env, request, response, person.accountName, page, status);
+    return new FramedPage((token, root) => {
+      const ui = `${root}ui/`;
+      return homePage({
+        ...content,
+        token,
+        ui,
+        firstRun: isOperatorsHome ? firstRun(this.env, ui, isPublished) : null,
+      });
+    });
   }
 }

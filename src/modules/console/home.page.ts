@@ -160,11 +160,11 @@ function requestRow(
   const { fault, refuse } = refused?.requestId === id ? refused : { fault: null, refuse: '' };
   return html`<li><div><strong>${account.name}</strong> asks for access to <code>${qualifiedName}</code>
 <span class="hint">${timeOf(createdAt)}: “${text}”</span></div>
-<div><form method="post" action="${action}">${token}<input type="hidden" name="grant" value="call">
+<div><form method="post" action="${action}/grant">${token}
 <button aria-label="Grant: ${account.name} may call ${qualifiedName}">Grant</button></form>
-<form method="post" action="${action}">${token}<p><label for="r${id}">Or refuse, with a reason</label>
+<form method="post" action="${action}/refuse">${token}<p><label for="r${id}">Or refuse, with a reason</label>
 ${fault !== null && html`<span id="f${id}" role="alert" class="fault">${fault}</span>`}
-<input id="r${id}" name="refuse" value="${refuse}" maxlength="500" required${fault !== null && html` aria-invalid="true" aria-describedby="f${id}"`}></p>
+<input id="r${id}" name="refuse" value="${refuse}" maxlength="500" required${fault !== null && html` aria-invalid="true" aria-describedby="f${id}" autofocus`}></p>
 <button class="plain" aria-label="Refuse ${account.name}: ${qualifiedName}">Refuse</button></form></div></li>\n`;
 }
 
@@ -173,7 +173,7 @@ function invitationRow(
   { id, organizationName: name, role, expiresAt }: WaitingInvitation,
 ): Html {
   const button = (answer: string, label: string, look: Html | false) =>
-    html`<form method="post" action="${ui}invitations/${id}">${token}<input type="hidden" name="${answer}" value="yes">
+    html`<form method="post" action="${ui}invitations/${id}/${answer}">${token}
 <button${look} aria-label="${label}: ${name}">${label}</button></form>`;
   return html`<li><div><strong>${name}</strong> invites you, as ${role}
 <span class="hint">until ${timeOf(expiresAt)}</span></div>

@@ -3,20 +3,18 @@
  * namespaces and requests for access, an owner everything. The operator manages members and keys. For everybody else it looks like
  * one that does not exist.
  *
- * Every form posts here and names in `do` what shall be done; a refused one is shown again with the sentence of the refusal. The
+ * Each form has an address below the page, with the id of the organization; a rejected one is shown again with the reason. The
  * link of an invitation, a new key and the names of the keys of a removed member are shown in the answer to their form alone.
  */
-import { Controller, Get, Param, Post, Query, Req, Res } from '@nestjs/common';
+import { Controller, Get, Param, Post } from '@nestjs/common';
 import { isUUID } from 'class-validator';
-import type { Request, Response } from 'express';
-import { Env } from '../../config/env.js';
-import { DomainError, InvalidInputError, statusOf } from '../../platform/errors/domain-error.js';
-import { noticeOf, sendFramed } from '../../platform/pages/frame.js';
+import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { UuidOr404 } from '../../platform/http/input.pipe.js';
+import { respondToForm } from '../../platform/pages/forms.js';
+import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
 import { html } from '../../platform/pages/html.js';
-import { redirectTo, rootFrom } from '../../platform/pages/page.js';
-import { CurrentPerson, Page, SentForm } from '../auth/access.decorator.js';
-import { AccessService } from '../auth/access.service.js';
-import { roles, type Role, type SessionCaller } from '../auth/access.types.js';
+import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
+import { roles, type Role } from '../auth/access.types.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
@@ -24,19 +22,25 @@ import { GrantsService } from '../grants/grants.service.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { InvitationsService } from '../people/invitations.service.js';
 import { OwnKeysService } from '../people/own-keys.service.js';
-import { toQualifiedName } from '../servers/server.decorator.js';
-import { faultOf } from './forms.page.js';
+import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
+import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
 import { DONE, organizationPage, type OrganizationView } from './organization.page.js';
 
+/** The rules of REST: of what every member may, and of what only owners may. */
+const ofMembers = { account: 'organization', ownersOnly: true, member: true } as const;
+const ofOwners = { account: 'organization', ownersOnly: true } as const;
+
+const RequestId = () => Param('requestId', UuidOr404('Access request not found'));
+
+type OrganizationRequest = PageRequest<{ organization: string }>;
+
 /** The outcome of a form: the word of a sentence, or values that are shown once. */
-type Outcome = keyof typeof DONE | 'left' | Pick<OrganizationView, 'invitation' | 'made' | 'notice'>;
+type Outcome = keyof typeof DONE | Redirect | Pick<OrganizationView, 'invitation' | 'made' | 'notice'>;
 
 /** The page of an organization. */
-@Controller('ui/o/:name')
+@Controller('ui/o/:organization')
 export class OrganizationController {
   constructor(
-    private readonly env: Env,
-    private readonly accessService: AccessService,
     private readonly membersService: MembersService,
     private readonly invitationsService: InvitationsService,
     private readonly namespacesService: NamespacesService,
@@ -48,112 +52,136 @@ export class OrganizationController {
 
   @Get()
   @Page('accounts:read')
-  async show(
-    @CurrentPerson() person: SessionCaller,
-    @Param('name') name: string,
-    @Query() { done, page }: Record<string, unknown>,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const options = { page: Math.trunc(Number(page)) || 1, notice: noticeOf(done, DONE) };
-    await this.send(request, response, person, name, options);
+  show(@CurrentPage() page: OrganizationRequest): Promise<FramedPage> {
+    return this.render(page);
   }
 
-  @Post()
-  @Page('accounts:write')
-  async change(
-    @CurrentPerson() person: SessionCaller,
-    @Param('name') name: string,
-    @SentForm() form: URLSearchParams,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const organization = await this.membersService.find(person, name);
-    let view: Partial<OrganizationView> & { status?: number };
-    try {
-      const outcome = organization && (await this.apply(person, organization.id, form));
-      if (outcome === 'left') return redirectTo(response, `${rootFrom(request.path)}me?saved=left`);
-      if (typeof outcome === 'string') {
-        return redirectTo(response, `${rootFrom(request.path)}ui/o/${encodeURIComponent(name)}?done=${outcome}`);
-      }
-      view = outcome ?? {};
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      view = { fault: faultOf(form, error), status: statusOf[error.kind] };
-    }
-    await this.send(request, response, person, name, view);
+  @Post('claim')
+  @Form('namespaces:write', ofMembers)
+  claim(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'claim', async ({ form, person }, organizationId) => {
+      await this.namespacesService.claim(form.get('namespace')?.trim() ?? '', person, organizationId);
+      return 'claimed';
+    });
   }
 
-  /** Does what a form asks for. The rules are those of the routes of REST. @throws DomainError */
-  private async apply(person: SessionCaller, id: string, form: URLSearchParams): Promise<Outcome> {
-    const field = (name: string) => form.get(name)?.trim() ?? '';
-    const of = field('id');
-    switch (field('do')) {
-      case 'claim':
-        await this.namespacesService.claim(field('namespace'), person, id);
-        return 'claimed';
-      case 'grant':
-        await this.accessRequestsService.decideOn(toQualifiedName(field('server')), of, person, {
-          grant: { level: 'call' },
-        });
-        return 'granted';
-      case 'refuse':
-        if (field('refuse') === '') throw new InvalidInputError('Write a reason for the requester');
-        await this.accessRequestsService.decideOn(toQualifiedName(field('server')), of, person, {
-          refuse: field('refuse'),
-        });
-        return 'refused';
-      case 'leave':
-        requireName(form);
-        await this.membersService.remove(person, {
-          organizationId: id,
-          accountId: person.accountId,
-          revokeKeys: false,
-        });
-        return 'left';
-    }
-    await this.accessService.authorize(
-      person,
-      { scope: 'accounts:write', account: 'organizationId', ownersOnly: true },
-      { account: id },
-    );
-    const task = field('do');
-    if (task === 'invite') return { invitation: await this.invitationsService.inviteMember(id, roleIn(form), person) };
-    if (task === 'key') return { made: await this.ownKeysService.make(person, id, form) };
-    if (!isUUID(of)) throw new InvalidInputError('This form is not known: open the page again');
-    switch (task) {
-      case 'role':
-        await this.membersService.set(person, id, of, roleIn(form));
-        return 'role';
-      case 'remove': {
-        requireName(form);
-        const revokeKeys = form.has('revokeKeys');
-        const removed = await this.membersService.remove(person, { organizationId: id, accountId: of, revokeKeys });
-        return { notice: html`${field('expected')} is removed. ${keysLeft(removed)}` };
-      }
-      case 'revoke':
-        requireName(form);
-        await this.apiKeysService.revoke(person, id, of, {});
-        return 'revoked';
-      case 'end':
-        await this.grantsService.removeGiven(id, person, of);
-        return 'ended';
-    }
-    throw new InvalidInputError('This form is not known: open the page again');
+  @Post('requests/:qualifiedName/:requestId/grant')
+  @Form('servers:write', ownServerOrNone)
+  grant(@CurrentPage() page: OrganizationRequest, @TargetServer() server: ServerRef, @RequestId() requestId: string) {
+    return this.respond(page, requestForm(server, requestId, 'grant'), async ({ person }) => {
+      await this.accessRequestsService.decide(server, requestId, person, { grant: { level: 'call' } });
+      return 'granted';
+    });
   }
 
-  private async send(
-    request: Request,
-    response: Response,
-    person: SessionCaller,
+  @Post('requests/:qualifiedName/:requestId/refuse')
+  @Form('servers:write', ownServerOrNone)
+  refuse(@CurrentPage() page: OrganizationRequest, @TargetServer() server: ServerRef, @RequestId() requestId: string) {
+    return this.respond(page, requestForm(server, requestId, 'refuse'), async ({ form, person }) => {
+      const refuse = form.get('refuse')?.trim() ?? '';
+      if (refuse === '') throw new InvalidInputError('Write a reason for the requester');
+      await this.accessRequestsService.decide(server, requestId, person, { refuse });
+      return 'refused';
+    });
+  }
+
+  @Post('leave')
+  @Form('accounts:write', ofMembers)
+  leave(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'leave', async ({ form, person }, organizationId) => {
+      requireName(form);
+      await this.membersService.remove(person, { organizationId, accountId: person.accountId, revokeKeys: false });
+      return new Redirect('me?saved=left');
+    });
+  }
+
+  @Post('invite')
+  @Form('accounts:write', ofOwners)
+  invite(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'invite', async ({ form, person }, organizationId) => ({
+      invitation: await this.invitationsService.inviteMember(organizationId, roleIn(form), person),
+    }));
+  }
+
+  @Post('key')
+  @Form('accounts:write', ofOwners)
+  makeKey(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'key', async ({ form, person }, organizationId) => ({
+      made: await this.ownKeysService.make(person, organizationId, form),
+    }));
+  }
+
+  @Post('role')
+  @Form('accounts:write', ofOwners)
+  setRole(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'role', async ({ form, person }, organizationId) => {
+      await this.membersService.set(person, organizationId, rowIn(form), roleIn(form));
+      return 'role';
+    });
+  }
+
+  @Post('remove')
+  @Form('accounts:write', ofOwners)
+  remove(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'remove', async ({ form, person }, organizationId) => {
+      const accountId = rowIn(form);
+      requireName(form);
+      const revokeKeys = form.has('revokeKeys');
+      const removed = await this.membersService.remove(person, { organizationId, accountId, revokeKeys });
+      return { notice: html`${form.get('expected')} is removed. ${keysLeft(removed)}` };
+    });
+  }
+
+  @Post('revoke')
+  @Form('accounts:write', ofOwners)
+  revoke(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'revoke', async ({ form, person }, organizationId) => {
+      const keyId = rowIn(form);
+      requireName(form);
+      await this.apiKeysService.revoke(person, organizationId, keyId, {});
+      return 'revoked';
+    });
+  }
+
+  @Post('end')
+  @Form('accounts:write', ofOwners)
+  end(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'end', async ({ form, person }, organizationId) => {
+      await this.grantsService.removeGiven(organizationId, person, rowIn(form));
+      return 'ended';
+    });
+  }
+
+  /** Does what a form asks for, for an organization that the person may see. */
+  private respond(
+    page: OrganizationRequest,
     name: string,
-    { status = 200, page = 1, ...rest }: Partial<OrganizationView> & { status?: number; page?: number },
-  ): Promise<void> {
-    const organization = await this.membersService.find(person, name);
-    if (!organization) {
-      const body = html`<p role="alert">There is no organization of this name that you are a member of.</p>`;
-      return sendFramed(this.env, request, response, person.accountName, () => ({ title: 'Nothing here', body }), 404);
-    }
+    work: (page: OrganizationRequest, organizationId: string) => Promise<Outcome>,
+  ): Promise<FramedPage | Redirect> {
+    const run = async () => {
+      const organization = await this.organizationOf(page);
+      const outcome = await work(page, organization.id);
+      if (outcome instanceof Redirect) return outcome;
+      return typeof outcome === 'string'
+        ? new Redirect(`ui/o/${encodeURIComponent(organization.name)}?done=${outcome}`)
+        : this.render(page, outcome);
+    };
+    return respondToForm(name, page.form, run, (rejected) => this.render(page, { rejected }));
+  }
+
+  private async organizationOf({ params, person }: OrganizationRequest) {
+    const organization = await this.membersService.find(person, params.organization);
+    if (!organization) throw new NotFoundError('Organization not found');
+    return organization;
+  }
+
+  private async render(
+    requested: OrganizationRequest,
+    outcome: Pick<OrganizationView, 'rejected' | 'invitation' | 'made' | 'notice'> = {},
+  ): Promise<FramedPage> {
+    const { person, query } = requested;
+    const page = Math.trunc(Number(query.page)) || 1;
+    const organization = await this.organizationOf(requested);
     const { id, role } = organization;
     const all = { page: 1, pageSize: 100 };
     const isOwner = role === 'owner';
@@ -162,7 +190,8 @@ export class OrganizationController {
     const isEditor = !asOperator && (isOwner || role === 'editor');
     const view = {
       ...organization,
-      ...rest,
+      notice: noticeOf(query.done, DONE),
+      ...outcome,
       isMember,
       asOperator,
       members:
@@ -173,14 +202,7 @@ export class OrganizationController {
       keys: isOwner ? (await this.apiKeysService.list(id)).apiKeys : null,
       grants: isOwner && !asOperator ? await this.grantsService.listGiven(id, all) : null,
     };
-    sendFramed(
-      this.env,
-      request,
-      response,
-      person.accountName,
-      (token) => organizationPage({ ...view, token }),
-      status,
-    );
+    return new FramedPage((token, root) => organizationPage({ ...view, token, address: `${root}ui/o/${id}` }));
   }
 }
 
@@ -188,6 +210,17 @@ function roleIn(form: URLSearchParams): Role {
   const role = roles.find((candidate) => candidate === form.get('role'));
   if (!role) throw new InvalidInputError('Choose a role');
   return role;
+}
+
+/** The id of the row that a form is about. */
+function rowIn(form: URLSearchParams): string {
+  const id = form.get('id') ?? '';
+  if (!isUUID(id)) throw new InvalidInputError('This form is not known: open the page again');
+  return id;
+}
+
+function requestForm(server: ServerRef, requestId: string, decision: 'grant' | 'refuse'): string {
+  return `requests/${encodeURIComponent(formatQualifiedName(server))}/${requestId}/${decision}`;
 }
 
 function requireName(form: URLSearchParams): void {

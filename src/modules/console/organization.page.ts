@@ -1,9 +1,10 @@
 /** The page of `/ui/o/{name}`. A part that is null is not for the role of the person, and is left out. */
+import { focusOf, openForm, readTyped, type FormsView } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import { keyLevels, roles, type Role } from '../auth/access.types.js';
-import { grantEntry, start, readTyped, type FormsView, type ListedGrant } from './forms.page.js';
+import { grantEntry, type ListedGrant } from './grant-entry.page.js';
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {
@@ -61,20 +62,18 @@ const ROLE_MEANS: Record<Role, string> = {
 
 /** The page of an organization, as the person may see it. */
 export function organizationPage(view: OrganizationView): Framed {
-  const { id, name, role, notice, fault, members } = view;
-  const actions = ['role', 'remove', 'invite', 'claim', 'grant', 'refuse', 'revoke', 'end', 'key', 'leave'];
+  const { id, name, role, notice, rejected, members } = view;
   return {
     title: name,
     notice,
     ...(members && { asRequest: `/accounts/${id}/members` }),
-    body: html`${fault && !actions.includes(fault.do) && html`<p class="fault" role="alert">${fault.text}.</p>`}
-<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
+    body: html`<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
 ${requestsPart(view)}${membersPart(view)}${namespacesPart(view)}${grantsPart(view)}${keysPart(view)}
 ${
   view.isMember &&
-  html`<section><details${fault?.do === 'leave' && html` open`}><summary>Leave ${name}</summary>
+  html`<section><details${rejected?.name === 'leave' && html` open`}><summary>Leave ${name}</summary>
 <p>You lose what your role opens. An owner may take you in again.</p>
-<form method="post">${start(view, 'leave')}${nameInput(view, 'leave', '', name)}
+${openForm(view, 'leave')}${nameInput(view, 'leave', '', name)}
 <button type="submit" class="plain">Leave</button></form></details></section>`
 }`,
   };
@@ -84,7 +83,7 @@ ${
 function nameInput(view: OrganizationView, action: string, of: string, name: string): Html {
   return html`<input type="hidden" name="expected" value="${name}">
 <p><label for="${action}-${of}">Type the name <strong>${name}</strong></label>
-<input id="${action}-${of}" name="typed" value="${readTyped(view, action, of, 'typed')}" autocomplete="off" spellcheck="false" required></p>`;
+<input id="${action}-${of}" name="typed" value="${readTyped(view, action, of, 'typed')}" autocomplete="off" spellcheck="false" required${focusOf(view, action, of)}></p>`;
 }
 
 function roleSelect(id: string, chosen: Role): Html {
@@ -105,13 +104,13 @@ ${role === 'owner' && changesOf(view, member)}</li>`,
   );
   return html`<section aria-labelledby="members"><h2 id="members">Members</h2>
 <ul class="entries">${rows}</ul>
-${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}. ${pageLink(currentPage - 1, totalPages, 'Previous')} ${pageLink(currentPage + 1, totalPages, 'Next')}</p>`}
+${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}. ${pageLink(view, currentPage - 1, totalPages, 'Previous')} ${pageLink(view, currentPage + 1, totalPages, 'Next')}</p>`}
 ${
   view.invited?.length &&
   html`<h3>Invited</h3><ul class="entries">${view.invited.map(
     ({ accountId, accountName, role: memberRole, expiresAt }) =>
       html`<li><strong>${accountName}</strong>: ${memberRole}, invited until ${timeOf(expiresAt)}
-<form method="post">${start(view, 'remove', accountId)}<input type="hidden" name="expected" value="${accountName}">
+${openForm(view, 'remove', accountId)}<input type="hidden" name="expected" value="${accountName}">
 <input type="hidden" name="typed" value="${accountName}"><button type="submit" class="plain">Revoke the invitation of ${accountName}</button></form></li>`,
   )}</ul>`
 }${
@@ -123,25 +122,25 @@ ${
 ${
   role === 'owner' &&
   html`<h3>Invite a person</h3>
-<form method="post">${start(view, 'invite')}
+${openForm(view, 'invite')}
 <p><label for="invite-role">Role</label>${roleSelect('invite-role', 'member')}</p>
 <button type="submit">Create a link</button></form>`
 }</section>`;
 }
 
-function pageLink(page: number, last: number, label: string): Html | null {
-  return page < 1 || page > last ? null : html`<a href="?page=${page}">${label}</a>`;
+function pageLink({ address }: OrganizationView, page: number, last: number, label: string): Html | null {
+  return page < 1 || page > last ? null : html`<a href="${address}?page=${page}">${label}</a>`;
 }
 
 function changesOf(
   view: OrganizationView,
   { accountId: id, accountName, role }: { accountId: string; accountName: string; role: Role },
 ): Html {
-  return html`<details${view.fault?.of === id && html` open`}><summary>Change or remove ${accountName}</summary>
-<form method="post">${start(view, 'role', id)}
+  return html`<details${view.rejected?.id === id && html` open`}><summary>Change or remove ${accountName}</summary>
+${openForm(view, 'role', id)}
 <p><label for="role-${id}">Role</label>${roleSelect(`role-${id}`, role)}</p>
 <button type="submit">Change the role</button></form>
-<form method="post">${start(view, 'remove', id)}
+${openForm(view, 'remove', id)}
 ${nameInput(view, 'remove', id, accountName)}
 <p><label><input type="checkbox" name="revokeKeys" value="yes">Revoke their keys: API keys of the organization that this person made</label></p>
 <button type="submit" class="plain">Remove</button></form></details>`;
@@ -152,10 +151,10 @@ function namespacesPart(view: OrganizationView): Html | null {
   if (!namespaces) return null;
   return html`<section aria-labelledby="namespaces"><h2 id="namespaces">Namespaces</h2>
 ${namespaces.length === 0 ? html`<p>None yet. A namespace is the first part of the names of servers and connections.</p>` : html`<ul>${namespaces.map(({ name }) => html`<li>${name}</li>`)}</ul>`}
-<form method="post">${start(view, 'claim')}
+${openForm(view, 'claim')}
 <p><label for="namespace">Name</label><span id="namespace-hint" class="hint">3 to 39 lower-case letters, digits and hyphens</span>
 <input id="namespace" name="namespace" value="${readTyped(view, 'claim', '', 'namespace')}" aria-describedby="namespace-hint"
-autocapitalize="none" spellcheck="false" required></p>
+autocapitalize="none" spellcheck="false" required${focusOf(view, 'claim')}></p>
 <button type="submit">Claim this namespace</button></form></section>`;
 }
 
@@ -163,12 +162,13 @@ function requestsPart(view: OrganizationView): Html | null {
   const { requests } = view;
   if (!requests || requests.requests.length === 0) return null;
   const rows = requests.requests.map(({ id, qualifiedName, account, text, createdAt }) => {
-    const server = html`<input type="hidden" name="server" value="${qualifiedName}">`;
+    const request = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
+    const refuse = `${request}/refuse`;
     return html`<li><strong>${account.name}</strong> asks for access to <strong>${qualifiedName}</strong>, on ${timeOf(createdAt)}: “${text}”
-<form method="post">${start(view, 'grant', id)}${server}<button type="submit">Grant calls to ${account.name}</button></form>
-<form method="post">${start(view, 'refuse', id)}${server}
+${openForm(view, `${request}/grant`)}<button type="submit">Grant calls to ${account.name}</button></form>
+${openForm(view, refuse)}
 <p><label for="refuse-${id}">Answer to ${account.name}</label>
-<input id="refuse-${id}" name="refuse" value="${readTyped(view, 'refuse', id, 'refuse')}" maxlength="500" required></p>
+<input id="refuse-${id}" name="refuse" value="${readTyped(view, refuse, '', 'refuse')}" maxlength="500" required${focusOf(view, refuse)}></p>
 <button type="submit" class="plain">Refuse</button></form></li>`;
   });
   return html`<section aria-labelledby="requests"><h2 id="requests">Requests for access</h2>
@@ -193,7 +193,7 @@ function keysPart(view: OrganizationView): Html | null {
     const end = expiresAt === null ? 'no end' : html`until ${timeOf(expiresAt)}`;
     const use = lastUsedAt === null ? 'never used' : html`last used on ${timeOf(lastUsedAt)}`;
     return html`<li><strong>${name}</strong> <code>${prefix}…</code>: ${end}, ${use}
-<details${view.fault?.of === id && html` open`}><summary>Revoke ${name}</summary><form method="post">${start(view, 'revoke', id)}
+<details${view.rejected?.id === id && html` open`}><summary>Revoke ${name}</summary>${openForm(view, 'revoke', id)}
 ${nameInput(view, 'revoke', id, name)}<button type="submit" class="plain">Revoke</button></form></details></li>`;
   });
   const spaces = (namespaces ?? []).flatMap(({ name }) => name ?? []);
@@ -210,9 +210,9 @@ ${
 }
 ${rows.length === 0 ? html`<p>None.</p>` : html`<ul class="entries">${rows}</ul>`}
 <h3>Create a key</h3>
-<form method="post">${start(view, 'key')}
+${openForm(view, 'key')}
 <p><label for="key-name">Name</label>
-<input id="key-name" name="name" value="${readTyped(view, 'key', '', 'name')}" maxlength="255" required></p>
+<input id="key-name" name="name" value="${readTyped(view, 'key', '', 'name')}" maxlength="255" required${focusOf(view, 'key')}></p>
 <p><label for="key-days">Days until it expires</label>
 <input id="key-days" name="days" type="number" min="1" max="3650" value="${readTyped(view, 'key', '', 'days') || '90'}" required></p>
 <p><label for="key-scope">It may</label><select id="key-scope" name="scope">

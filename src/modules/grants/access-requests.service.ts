@@ -110,23 +110,6 @@ export class AccessRequestsService {
     return this.get(id, server.id);
   }
 
-  /**
-   * {@link decide} of a request, by the names of its server.
-   *
-   * @throws also ServerNotFoundError for a server that the caller does not manage
-   */
-  async decideOn(
-    name: QualifiedName,
-    id: string,
-    caller: Caller,
-    decision: DecideAccessRequestDto,
-  ): Promise<AccessRequestDto> {
-    const server = await this.serversService.find(name, caller);
-    if (!(await this.serverAccessService.may(caller, 'manage', server))) throw new ServerNotFoundError();
-    if (!isUUID(id)) throw new NotFoundError('Access request not found');
-    return this.decide(server, id, caller, decision);
-  }
-
   private async get(id: string, serverId: string): Promise<AccessRequestDto> {
     const row = await this.accessRequestsRepository.find(id, serverId);
     if (!row) throw new NotFoundError('Access request not found');

@@ -24,27 +24,20 @@ export class OwnKeysService {
   }
 
   /**
-   * Does what a form says: `do` is `make` with `name`, `days` and each `scope`, or `rotate` or `revoke` with `key`. A key that is
-   * rotated goes on for as long as it would have.
+   * Replaces the key that the field `key` names. The new one has its rights, and ends when it would have.
    *
-   * @returns the new key; null for none
    * @throws as ApiKeysService
    */
-  async change(person: SessionCaller, form: URLSearchParams): Promise<{ name: string; key: string } | null> {
-    const { accountId } = person;
-    const text = (name: string) => form.get(name) ?? '';
-    const id = text('key');
-    if (text('do') !== 'make' && !isUUID(id)) throw new NotFoundError('API key not found');
-    if (text('do') === 'revoke') {
-      await this.apiKeysService.revoke(person, accountId, id, {});
-      return null;
-    }
-    if (text('do') === 'rotate') {
-      const { apiKeys } = await this.apiKeysService.list(accountId);
-      const expiresAt = apiKeys.find((key) => key.id === id)?.expiresAt ?? undefined;
-      return this.apiKeysService.rotate(person, accountId, id, { expiresAt });
-    }
-    return this.make(person, accountId, form);
+  async rotate(person: SessionCaller, form: URLSearchParams): Promise<{ name: string; key: string }> {
+    const id = keyIn(form);
+    const { apiKeys } = await this.apiKeysService.list(person.accountId);
+    const expiresAt = apiKeys.find((key) => key.id === id)?.expiresAt ?? undefined;
+    return this.apiKeysService.rotate(person, person.accountId, id, { expiresAt });
+  }
+
+  /** Revokes the key that the field `key` names. @throws as ApiKeysService */
+  async revoke(person: SessionCaller, form: URLSearchParams): Promise<void> {
+    await this.apiKeysService.revoke(person, person.accountId, keyIn(form), {});
   }
 
   /** Makes a key of an account by the fields `name`, `days` and each `scope`, which is `all` for all rights. @throws as ApiKeysService */
@@ -63,4 +56,10 @@ export class OwnKeysService {
       ...(!scopes.includes('all') && { scopes }),
     });
   }
+}
+
+function keyIn(form: URLSearchParams): string {
+  const id = form.get('key');
+  if (id === null || !isUUID(id)) throw new NotFoundError('API key not found');
+  return id;
 }

@@ -7,16 +7,15 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
-import { noticeOf, sendFramed } from '../../platform/pages/frame.js';
+import { respondToForm } from '../../platform/pages/forms.js';
+import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import type { Html } from '../../platform/pages/html.js';
 import { PageFormsService } from '../../platform/pages/page-forms.service.js';
-import { PageFilter, redirectTo, rootFrom, sendPage } from '../../platform/pages/page.js';
-import { CurrentPerson, Page, SentForm } from '../auth/access.decorator.js';
-import type { SessionCaller } from '../auth/access.types.js';
+import { PageFilter } from '../../platform/pages/page.filter.js';
+import { redirectTo, sendPage } from '../../platform/pages/page.js';
+import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
 import { MembersService } from '../auth/members.service.js';
 import { InvitationsService } from './invitations.service.js';
 import { ownNext } from './own-next.js';
@@ -85,62 +84,52 @@ export class PeoplePagesController {
   /** Shows who is signed in. */
   @Get('me')
   @Page('accounts:read')
-  async showMe(
-    @CurrentPerson() person: SessionCaller,
-    @Query('saved') saved: unknown,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    await this.sendMe(request, response, person, { notice: noticeOf(saved, DONE) });
+  showMe(@CurrentPage() page: PageRequest): Promise<FramedPage> {
+    return this.renderMe(page, { notice: noticeOf(page.query.saved, DONE) });
   }
 
   /** Changes the password. */
   @Post('me')
-  @Page('accounts:write')
-  async changePassword(
-    @CurrentPerson() person: SessionCaller,
-    @SentForm() form: URLSearchParams,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const refusal = await this.passwordsService.change(request, person, form);
-    if (refusal === null) return redirectTo(response, './me?saved');
-    await this.sendMe(request, response, person, refusal);
+  @Form('accounts:write')
+  async changePassword(@CurrentPage() page: PageRequest, @Req() request: Request): Promise<FramedPage | Redirect> {
+    const refusal = await this.passwordsService.change(request, page.person, page.form);
+    return refusal === null ? new Redirect('me?saved') : this.renderMe(page, refusal);
   }
 
-  /** Makes, rotates or revokes an API key of the person. A new one is in this answer alone. */
-  @Post('me/keys')
-  @Page('accounts:write')
-  async changeKeys(
-    @CurrentPerson() person: SessionCaller,
-    @SentForm() form: URLSearchParams,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    try {
-      const newKey = await this.ownKeysService.change(person, form);
-      if (newKey === null) return redirectTo(response, '../me?saved=revoked');
-      await this.sendMe(request, response, person, { made: newKey });
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      await this.sendMe(request, response, person, {
-        status: statusOf[error.kind],
-        refusedKey: { form, fault: error.message },
-      });
-    }
+  /** Creates an API key of the person. It is in this response alone. */
+  @Post('me/keys/create')
+  @Form('accounts:write')
+  createKey(@CurrentPage() page: PageRequest) {
+    return this.respond(page, 'create', async ({ person, form }) =>
+      this.renderMe(page, { made: await this.ownKeysService.make(person, person.accountId, form) }),
+    );
+  }
+
+  /** Replaces an API key of the person. The new one is in this response alone. */
+  @Post('me/keys/rotate')
+  @Form('accounts:write')
+  rotateKey(@CurrentPage() page: PageRequest) {
+    return this.respond(page, 'rotate', async ({ person, form }) =>
+      this.renderMe(page, { made: await this.ownKeysService.rotate(person, form) }),
+    );
+  }
+
+  @Post('me/keys/revoke')
+  @Form('accounts:write')
+  revokeKey(@CurrentPage() page: PageRequest) {
+    return this.respond(page, 'revoke', async ({ person, form }) => {
+      await this.ownKeysService.revoke(person, form);
+      return new Redirect('me?saved=revoked');
+    });
   }
 
   /** Signs one browser of the person out. */
   @Post('me/browsers')
-  @Page('accounts:write')
-  async endBrowser(
-    @CurrentPerson() { accountId }: SessionCaller,
-    @SentForm() form: URLSearchParams,
-    @Res() response: Response,
-  ): Promise<void> {
+  @Form('accounts:write')
+  async endBrowser(@CurrentPage() { form, person }: PageRequest): Promise<Redirect> {
     const id = form.get('browser');
-    if (isUUID(id)) await this.sessionsService.endById(String(id), accountId);
-    redirectTo(response, '../me?saved=browser');
+    if (isUUID(id)) await this.sessionsService.endById(String(id), person.accountId);
+    return new Redirect('me?saved=browser');
   }
 
   /** Shows the form. Changes nothing, so that programs that look at links in mails do not use it up. */
@@ -179,23 +168,28 @@ export class PeoplePagesController {
     sendPage(response, page, status);
   }
 
-  private async sendMe(
-    request: Request,
-    response: Response,
-    person: SessionCaller,
-    {
-      status = 200,
-      ...outcome
-    }: { status?: number } & Partial<Pick<MeView, 'notice' | 'fault' | 'made' | 'refusedKey'>>,
-  ): Promise<void> {
+  private respond(page: PageRequest, name: string, work: (page: PageRequest) => Promise<FramedPage | Redirect>) {
+    return respondToForm(
+      name,
+      page.form,
+      () => work(page),
+      ({ text, values }) => this.renderMe(page, { refusedKey: { form: values, fault: `${text}.` } }),
+    );
+  }
+
+  private async renderMe(
+    { person }: PageRequest,
+    { status, ...outcome }: { status?: number } & Partial<Pick<MeView, 'notice' | 'fault' | 'made' | 'refusedKey'>>,
+  ): Promise<FramedPage> {
     const [sessions, ownKeys, { memberships }] = await Promise.all([
       this.sessionsService.list(person.accountId),
       this.ownKeysService.of(person),
       this.membersService.organizationsOf(person.accountId),
     ]);
     const outcomes = { notice: null, fault: null, made: null, refusedKey: null, ...outcome };
-    const content = (token: Html) =>
-      mePage({ ...person, token, root: rootFrom(request.path), sessions, ...ownKeys, memberships, ...outcomes });
-    sendFramed(this.env, request, response, person.accountName, content, status);
+    return new FramedPage(
+      (token, root) => mePage({ ...person, token, root, sessions, ...ownKeys, memberships, ...outcomes }),
+      status,
+    );
   }
 }

@@ -178,8 +178,8 @@ function keysSection({ token, root, apiKeys, namespaces, made: newKey, refusedKe
     html`<label class="hint"><input type="checkbox" name="scope" value="${scope}"${scopes.includes(scope) && html` checked`}>${label}</label>`;
   const action = `${root}me/keys`;
   const rows = apiKeys.map(({ id, name, prefix, scopes: rights, expiresAt, lastUsedAt, replacedBy }) => {
-    const act = (word: string, label: string) => html`<form method="post" action="${action}">${token}
-<input type="hidden" name="key" value="${id}"><button name="do" value="${word}" class="plain" aria-label="${label}: ${name}">${label}</button></form>`;
+    const act = (word: string, label: string) => html`<form method="post" action="${action}/${word}">${token}
+<input type="hidden" name="key" value="${id}"><button class="plain" aria-label="${label}: ${name}">${label}</button></form>`;
     return html`<li><div><strong>${name}</strong> <code>${prefix}…</code>
 <span class="hint">${rights?.join(', ') ?? 'all rights of your account'}; ${expiresAt === null ? 'never expires' : html`expires ${timeOf(expiresAt)}`};
  ${lastUsedAt === null ? 'never used' : html`last used ${timeOf(lastUsedAt)}`}${replacedBy !== null && '; replaced by another one'}</span></div>
@@ -192,17 +192,17 @@ ${
 <button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
 }
 <ul class="rows">${rows}</ul>
-<form method="post" action="${action}">${token}<h3>Create a key</h3>
+<form method="post" action="${action}/create">${token}<h3>Create a key</h3>
 <p><label for="key-name">Name</label>
 ${refusedKey && html`<span id="key-fault" role="alert" class="fault">${refusedKey.fault}</span>`}
-<input id="key-name" name="name" value="${typed?.get('name') ?? ''}" maxlength="255" required${refusedKey && html` aria-describedby="key-fault"`}></p>
+<input id="key-name" name="name" value="${typed?.get('name') ?? ''}" maxlength="255" required${refusedKey && html` aria-describedby="key-fault" autofocus`}></p>
 <p><label for="key-days">Days until it expires</label>
 <input id="key-days" name="days" type="number" min="1" max="3650" value="${typed?.get('days') ?? '90'}" required></p>
 <fieldset><legend>It may</legend>
 <p>${tick('all', 'do everything that your account may do')}</p>
 <p>In all namespaces: ${keyLevels.map((level) => tick(level, level))}</p>
 ${namespaces.map((name) => html`<p>In ${name}: ${keyLevels.map((level) => tick(`${level}:${name}`, level))}</p>`)}</fieldset>
-<button name="do" value="make">Create the key</button></form></section>`;
+<button>Create the key</button></form></section>`;
 }
 
 function browsersSection({ token, root, sessions, keyId }: MeView): Html {

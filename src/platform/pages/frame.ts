@@ -14,7 +14,7 @@ import type { Request, Response } from 'express';
 import type { Env } from '../../config/env.js';
 import { formToken } from './form-token.js';
 import { Html, html, type HtmlValue } from './html.js';
-import { headersWith, rootFrom, sendPage, STYLE } from './page.js';
+import { headersWith, rootFrom, sendPage, STYLE, type Page } from './page.js';
 
 /** The pages that the head leads to, by path from the root. */
 const LINKS = [
@@ -118,23 +118,47 @@ export function noticeOf(word: unknown, sentences: Record<string, string>): stri
   return typeof word === 'string' && Object.hasOwn(sentences, word) ? sentences[word] : null;
 }
 
+/** What the handler of a page returns. */
+export class FramedPage {
+  /** @param content the inside, made with the hidden input that each of its forms needs, and the way to the root */
+  constructor(
+    readonly content: (token: Html, root: string) => Framed,
+    readonly status = 200,
+  ) {}
+}
+
+/** What the handler of a page returns to lead the browser on with a GET. */
+export class Redirect {
+  /** @param path below the root of this service, without a slash in front */
+  constructor(readonly path: string) {}
+}
+
 /**
  * Answers with a framed page.
  *
  * @param accountName who is signed in; null for nobody, who finds a link to the sign-in in the head
- * @param content the inside, made with the hidden input that each of its forms needs
  */
 export function sendFramed(
   env: Env,
   request: Request,
   response: Response,
   accountName: string | null,
-  content: (token: Html) => Framed,
-  status = 200,
+  framed: FramedPage,
 ): void {
-  const token = accountName === null ? html`` : formToken(env, request, response);
-  const { title, body, notice, asRequest, hasMedia } = content(token);
+  sendPage(response, renderFramed(env, request, response, accountName, framed), framed.status);
+}
+
+/** The HTML and the headers of a framed page. @see sendFramed */
+export function renderFramed(
+  env: Env,
+  request: Request,
+  response: Response,
+  accountName: string | null,
+  { content }: FramedPage,
+): Page {
   const root = rootFrom(request.path);
+  const token = accountName === null ? html`` : formToken(env, request, response);
+  const { title, body, notice, asRequest, hasMedia } = content(token, root);
   const isHere = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
   const address = (name: keyof typeof frameFiles) => `${root}ui/${name}?v=${frameFiles[name].version}`;
   const signedIn =
@@ -175,5 +199,5 @@ ${
 </body>
 </html>
 `;
-  sendPage(response, { headers: hasMedia ? MEDIA_HEADERS : HEADERS, html: String(page) }, status);
+  return { headers: hasMedia ? MEDIA_HEADERS : HEADERS, html: String(page) };
 }

@@ -3,39 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Response, Request } from 'express';
 import { Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
-import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js';
-import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
-import { domainErrorOf } from '../errors/error-body.js';
-import { logFailure } from '../errors/log-failure.js';
+import { DomainError, type ErrorKind } from '../errors/domain-error.js';
 import { Html, html } from './html.js';
-
-/** Headings of errors that have none of their own. */
-const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', forbidden: 'Not for your account' };
-
-/** Errors of routes that people open in a browser: a page instead of JSON. */
-@Catch()
-export class PageFilter implements ExceptionFilter {
-  private readonly logger = new Logger('http');
-
-  constructor(private readonly env: Env) {}
-
-  catch(thrown: unknown, host: ArgumentsHost): void {
-    const request = host.switchToHttp().getRequest<Request>();
-    const response = host.switchToHttp().getResponse<Response>();
-    const error = domainErrorOf(thrown) ?? thrown;
-    logFailure(this.logger, error, request);
-    const failure = error instanceof DomainError ? error : null;
-    if (failure?.location !== undefined) return redirectTo(response, failure.location);
-    const page = messagePage(
-      this.env,
-      failure instanceof PageError ? failure.title : (TITLES[failure?.kind ?? 'internal'] ?? 'Something went wrong'),
-      failure?.message ?? 'This service failed to answer, and has written down why. Try again in a moment.',
-      failure instanceof PageError ? failure : undefined,
-    );
-    if (failure?.retryAfterSeconds !== undefined) response.set('retry-after', `${failure.retryAfterSeconds}`);
-    sendPage(response, page, statusOf[failure?.kind ?? 'internal']);
-  }
-}
 
 /** An error that a person reads on a page. Its message is whole sentences: the event, and what to do. */
 export abstract class PageError extends DomainError {
@@ -151,9 +120,12 @@ export function sendPage(response: Response, { html, headers }: Page, status = 2
   response.status(status).set(headers).send(html);
 }
 
-/** Leads the browser on with a GET. The answer is not stored, and the next page is not told where the person came from. */
+/** A redirect is not stored, and the next page is not told where the person came from. */
+export const REDIRECT_HEADERS = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' };
+
+/** Leads the browser on with a GET. */
 export function redirectTo(response: Response, url: string): void {
-  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
+  response.set(REDIRECT_HEADERS).redirect(303, url);
 }
 
 /** Leads from the address of a page with a slash at its end to the one without. */

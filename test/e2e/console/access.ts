@@ -10,25 +10,46 @@ export const access: ModuleAccess['access'] = {
 /* signedOut, stranger, guest, owner, operator */
 export const pages: ModuleAccess['pages'] = {
   'GET /ui': 'lyyyy',
-  'POST /ui/requests/{qualifiedName}/{requestId}': 'lxfyx',
-  'POST /ui/invitations/{invitationId}': 'lxxxx',
+  'POST /ui/requests/{qualifiedName}/{requestId}/grant': 'lxfyx',
+  'POST /ui/requests/{qualifiedName}/{requestId}/refuse': 'lxfyx',
+  'POST /ui/invitations/{invitationId}/accept': 'lxxxx',
+  'POST /ui/invitations/{invitationId}/decline': 'lxxxx',
   'GET /ui/catalogue': 'lyyyy',
   'GET /ui/add': 'lyyyy',
-  'POST /ui/add': 'lyyyy',
-  'GET /ui/add/{namespace}/{connectionId}/tools': 'lxxyx',
-  'POST /ui/add/{namespace}/{connectionId}/tools': 'lxxyx',
-  'GET /ui/add/{namespace}/{connectionId}/access': 'lxxyx',
-  'POST /ui/add/{namespace}/{connectionId}/access': 'lxxyx',
+  'POST /ui/add/find': 'lyyyy',
+  'POST /ui/add/create': 'lyyyy',
+  'GET /ui/add/{namespace}/{connectionId}/tools': 'lxfyx',
+  'POST /ui/add/{namespace}/{connectionId}/tools': 'lxfyx',
+  'POST /ui/add/{namespace}/{connectionId}/tools/save': 'lxfyx',
+  'GET /ui/add/{namespace}/{connectionId}/access': 'lxfyx',
+  'POST /ui/add/{namespace}/{connectionId}/access': 'lxfyx',
   'GET /ui/c/{namespace}/{connectionId}': 'lxyyx',
-  'POST /ui/c/{namespace}/{connectionId}': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/check': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/settings/{setting}': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/record': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/stop': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/forget': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/delete': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/grant': 'lxfyx',
+  'POST /ui/c/{namespace}/{connectionId}/end': 'lxfyx',
   'GET /ui/c/{namespace}/{connectionId}/fixture': 'lxfyx',
   'GET /ui/c/{namespace}/{connectionId}/tools/{tool}': 'lxyyx',
   'POST /ui/c/{namespace}/{connectionId}/tools/{tool}': 'lxyyx',
   'GET /ui/n/{namespace}': 'lxxyx',
   'GET /ui/s/{slug}': 'lyyyy',
-  'POST /ui/s/{slug}': 'lyyyy',
-  'GET /ui/o/{name}': 'lxyyy',
-  'POST /ui/o/{name}': 'lxfyy',
+  'POST /ui/s/{slug}/ask': 'lyyyy',
+  'POST /ui/s/{slug}/set-up': 'lyyyy',
+  'GET /ui/o/{organization}': 'lxyyy',
+  'POST /ui/o/{organization}/claim': 'lxfyy',
+  'POST /ui/o/{organization}/leave': 'lxfyy',
+  'POST /ui/o/{organization}/invite': 'lxfyy',
+  'POST /ui/o/{organization}/key': 'lxfyy',
+  'POST /ui/o/{organization}/role': 'lxfyy',
+  'POST /ui/o/{organization}/remove': 'lxfyy',
+  'POST /ui/o/{organization}/revoke': 'lxfyy',
+  'POST /ui/o/{organization}/end': 'lxfyy',
+  'POST /ui/o/{organization}/requests/{qualifiedName}/{requestId}/grant': 'lxfyx',
+  'POST /ui/o/{organization}/requests/{qualifiedName}/{requestId}/refuse': 'lxfyx',
 };
 
 /** An organization of the owner, with a guest, and what grants need. */
@@ -38,5 +59,5 @@ export const fill: ModuleAccess['fill'] = async (app, accounts) => {
   const members = `/accounts/${organization.id}/members`;
   await app.as(app.operator).put(`${members}/${owner.id}`, { role: 'owner' });
   await app.as(app.operator).put(`${members}/${guest.id}`, { role: 'guest' });
-  return { ...(await fillGrants?.(app, accounts)), name: organization.name, tool: 'echo' };
+  return { ...(await fillGrants?.(app, accounts)), organization: organization.id, setting: 'name', tool: 'echo' };
 };

@@ -28,7 +28,7 @@ describe('/me', () => {
       const page = await browser.get('/me');
       expect(page.text).toContain(`value="call:${namespace}"`);
       expect(page.text).toContain('name="days" type="number" min="1" max="3650" value="90"');
-      const fields = { do: 'make', name: HOSTILE, days: '90', scope: `read:${namespace}` };
+      const fields = { form: 'create', name: HOSTILE, days: '90', scope: `read:${namespace}` };
       const made = await browser.submit('/me/keys', fields, '/me');
       const key = keyIn(made.text);
       expect([made.status, key]).toEqual([200, expect.stringMatching(/^slipway_/)]);
@@ -39,14 +39,14 @@ describe('/me', () => {
       const [stored] = await namedIn(account, HOSTILE);
       expect(stored.scopes).toEqual([`read:${namespace}`]);
       expect((Date.parse(String(stored.expiresAt)) - Date.now()) / 86_400_000).toBeCloseTo(90, 1);
-      const rotated = await browser.submit('/me/keys', { do: 'rotate', key: stored.id }, '/me');
+      const rotated = await browser.submit('/me/keys', { form: 'rotate', key: stored.id }, '/me');
       const second = keyIn(rotated.text);
       expect([(await app.as({ key }).get('/accounts/me')).status, second === key]).toEqual([401, false]);
       expect((await app.as({ key: second }).get(`/connect/${namespace}`)).status).toBe(200);
       const newest = (await namedIn(account, HOSTILE)).find(({ id }) => id !== stored.id);
       expect(newest?.expiresAt).toBe(stored.expiresAt);
-      const revoked = await browser.submit('/me/keys', { do: 'revoke', key: String(newest?.id) }, '/me');
-      expect([revoked.status, revoked.headers.location]).toEqual([303, '../me?saved=revoked']);
+      const revoked = await browser.submit('/me/keys', { form: 'revoke', key: String(newest?.id) }, '/me');
+      expect([revoked.status, revoked.headers.location]).toEqual([303, '../../me?saved=revoked']);
       expect((await app.as({ key: second }).get('/accounts/me')).status).toBe(401);
     },
   );
@@ -55,14 +55,14 @@ describe('/me', () => {
     const [account, other] = [await app.account(), await app.account()];
     const browser = await signedInBrowser(app, account);
     for (const wrong of [{ name: '' }, { days: '0' }, { days: 'x' }, { scope: 'fly' }]) {
-      const fields = { do: 'make', name: HOSTILE, days: '30', scope: 'read', ...wrong };
+      const fields = { form: 'create', name: HOSTILE, days: '30', scope: 'read', ...wrong };
       const { status, text } = await browser.submit('/me/keys', fields, '/me');
       expect([wrong, status, text.includes('id="key-fault" role="alert"')]).toEqual([wrong, 400, true]);
       expect(text).toContain(`name="days" type="number" min="1" max="3650" value="${fields.days}"`);
     }
     const { body } = await app.as(other).get('/accounts/me/api-keys');
     for (const word of ['rotate', 'revoke']) {
-      const { status } = await browser.submit('/me/keys', { do: word, key: body.apiKeys[0].id as string }, '/me');
+      const { status } = await browser.submit('/me/keys', { form: word, key: body.apiKeys[0].id as string }, '/me');
       expect([word, status]).toEqual([word, 404]);
     }
     const foreign = await signedInBrowser(app, other);
@@ -81,7 +81,8 @@ describe('/me', () => {
     const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
     const { body } = await app.as(account).post('/accounts/me/api-keys', { name: 'short', expiresAt });
     const browser = await signedInBrowser(app, { key: body.key as string });
-    const make = (days: string) => browser.submit('/me/keys', { do: 'make', name: 'long', days, scope: 'read' }, '/me');
+    const make = (days: string) =>
+      browser.submit('/me/keys', { form: 'create', name: 'long', days, scope: 'read' }, '/me');
     const { status, text } = await make('90');
     expect([status, text]).toEqual([400, expect.stringContaining('expiresAt must not be later than')]);
     await app.as(account).delete(`/accounts/me/api-keys/${body.id as string}`);

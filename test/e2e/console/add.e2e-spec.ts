@@ -9,7 +9,7 @@ import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
 const add = (browser: BrowserSession, fields: Record<string, string>) => browser.submit('/ui/add', fields);
-const find = (browser: BrowserSession, what: string) => add(browser, { do: 'find', what });
+const find = (browser: BrowserSession, what: string) => add(browser, { form: 'find', what });
 
 async function newcomer(): Promise<[BrowserSession, TestAccount]> {
   const account = await app.account();
@@ -36,19 +36,19 @@ describe('adding a server', () => {
       expect(text).toContain(words);
     }
     const made = await add(browser, {
-      do: 'add',
+      form: 'create',
       what: url,
       mcpUrl: url,
       name: 'Mine',
       id: 'mine',
       namespace: account.name,
     });
-    expect([made.status, made.headers.location]).toEqual([303, `add/${account.name}/mine/tools`]);
+    expect([made.status, made.headers.location]).toEqual([303, `../../ui/add/${account.name}/mine/tools`]);
     expect((await browser.get(`/ui/c/${account.name}/mine?done=added`)).text).toMatch(
       /role="status">The server is added[^]*✓ works/,
     );
     const again = await add(browser, {
-      do: 'add',
+      form: 'create',
       what: url,
       mcpUrl: url,
       name: 'Typed',
@@ -63,14 +63,23 @@ describe('adding a server', () => {
     const [browser, account] = await newcomer();
     const { url } = await start({ requireHeaders: { 'x-api-key': 'key-of-the-test' } });
     expect((await find(browser, url)).text).toContain('It wants a key or token');
-    const target = { do: 'add', what: url, mcpUrl: url, name: 'Keyed', namespace: account.name, header: 'x-api-key' };
+    const target = {
+      form: 'create',
+      what: url,
+      mcpUrl: url,
+      name: 'Keyed',
+      namespace: account.name,
+      header: 'x-api-key',
+    };
     const refused = await add(browser, { ...target, id: 'no id', key: 'key-of-the-test' });
     expect([refused.status, refused.text.includes('key-of-the-test')]).toEqual([400, false]);
     expect((await add(browser, { ...target, id: 'keyed', key: 'key-of-the-test' })).status).toBe(303);
     expect((await app.as(account).get(`/connect/${account.name}/keyed`)).body.status.state).toBe('connected');
     // Without it, the page of the connection leads on.
     const later = await add(browser, { ...target, id: 'later' });
-    expect(later.headers.location).toMatch(/^\.\.\/setup\/connections\/.*returnUrl=ui%2Fadd%2F.*%2Flater%2Ftools$/);
+    expect(later.headers.location).toMatch(
+      /^\.\.\/\.\.\/setup\/connections\/.*returnUrl=ui%2Fadd%2F.*%2Flater%2Ftools$/,
+    );
     expect((await browser.get(`/ui/c/${account.name}/later`)).text).toMatch(/href="[^"]*setup[^"]*">Log in/);
   });
 
@@ -98,7 +107,7 @@ describe('adding a server', () => {
     for (const words of ['>remote<', `<code>${url}</code>`, '>local<', '<pre>npx -y &lt;thing&gt;</pre>'])
       expect(text).toContain(words);
     const headers = JSON.stringify({ 'X-A': 'b' });
-    const own = { do: 'add', what: '{', namespace: account.name };
+    const own = { form: 'create', what: '{', namespace: account.name };
     expect((await add(browser, { ...own, mcpUrl: url, headers, name: 'remote', id: 'remote' })).status).toBe(303);
     expect((await add(browser, { ...own, transport: 'uplink', name: 'local', id: 'local' })).status).toBe(303);
     const broken = await find(browser, '{"mcpServers": ');
@@ -110,7 +119,14 @@ describe('adding a server', () => {
     const owner = await app.account();
     const namespace = await createNamespace(app, owner);
     const { url } = await start();
-    const { status, text } = await add(browser, { do: 'add', what: url, mcpUrl: url, name: 'x', id: 'x', namespace });
+    const { status, text } = await add(browser, {
+      form: 'create',
+      what: url,
+      mcpUrl: url,
+      name: 'x',
+      id: 'x',
+      namespace,
+    });
     expect([status, text.includes('already exists')]).toEqual([409, true]);
     expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toEqual([]);
   });
@@ -118,7 +134,7 @@ describe('adding a server', () => {
   verifies('console:add', 'creates one connection from two concurrent forms for one id', async () => {
     const [browser, account] = await newcomer();
     const { url } = await start();
-    const form = { do: 'add', what: url, mcpUrl: url, id: 'same', namespace: account.name };
+    const form = { form: 'create', what: url, mcpUrl: url, id: 'same', namespace: account.name };
     const answers = await Promise.all(['First', 'Second'].map((name) => add(browser, { ...form, name })));
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 409]);
     const made = ['First', 'Second'][answers.findIndex(({ status }) => status === 303)];
@@ -134,7 +150,7 @@ describe('adding a server', () => {
         const { browser, namespace } = await member(role);
         const isOffered = role === 'owner' || role === 'editor';
         expect([role, (await find(browser, url)).text.includes(namespace)]).toEqual([role, isOffered]);
-        const made = await add(browser, { do: 'add', what: url, mcpUrl: url, name: 'x', id: 'x', namespace });
+        const made = await add(browser, { form: 'create', what: url, mcpUrl: url, name: 'x', id: 'x', namespace });
         expect([role, made.status]).toEqual([role, isOffered ? 303 : 409]);
       }
     },
@@ -166,7 +182,7 @@ describe('the steps after a server was added', () => {
     const { url } = await start();
     const { namespace, connectionId, path } = await createConnection(app, account, { mcpUrl: url });
     const steps = `/ui/add/${namespace}/${connectionId}`;
-    const done = `../../../c/${namespace}/${connectionId}?done=added#connect`;
+    const done = `../../../../ui/c/${namespace}/${connectionId}?done=added#connect`;
     const toolsNow = async () => (await app.as(account).get(path)).body.tools as unknown;
     const grantsNow = async () => {
       const { body } = await app.as(account).get(`${path}/grants`);
@@ -186,27 +202,27 @@ describe('the steps after a server was added', () => {
     expect([page.status, all.length > 3, page.text.includes('may write or destroy')]).toEqual([200, true, true]);
     const send = (fields: Record<string, string | string[]>) =>
       browser.submit(`${steps}/tools`, fields as Record<string, string>);
-    expect(ticks(await send({ do: 'none' }))).toEqual([]);
-    expect(ticks(await send({ do: 'all' }))).toEqual(all);
-    const reads = ticks(await send({ do: 'reads', tool: all }));
+    expect(ticks(await send({ ticks: 'none' }))).toEqual([]);
+    expect(ticks(await send({ ticks: 'all' }))).toEqual(all);
+    const reads = ticks(await send({ ticks: 'reads', tool: all }));
     expect(reads.length).toBeLessThan(all.length);
-    const searched = await send({ do: 'find', q: 'echo', tool: [all[1], 'echo', 'unknown'] });
+    const searched = await send({ q: 'echo', tool: [all[1], 'echo', 'unknown'] });
     expect([ticks(searched).sort(), searched.text.includes('value="echo" checked')]).toEqual([
       [all[1], 'echo'].sort(),
       true,
     ]);
-    const none = await send({ do: 'save', q: 'echo' });
+    const none = await send({ form: 'save', q: 'echo' });
     expect([none.status, none.text.includes('Select at least one tool'), none.text.includes('value="echo"')]).toEqual([
       400,
       true,
       true,
     ]);
     expect(await toolsNow()).toBeUndefined();
-    const saved = await send({ do: 'save', tool: ['echo', all[1]] });
-    expect([saved.status, saved.headers.location]).toEqual([303, 'access']);
+    const saved = await send({ form: 'save', tool: ['echo', all[1]] });
+    expect([saved.status, saved.headers.location]).toEqual([303, `../../../../../ui/add/${steps.slice(8)}/access`]);
     expect(await toolsNow()).toEqual({ allow: all.filter((name) => name === 'echo' || name === all[1]) });
     expect(ticks(await browser.get(`${steps}/tools`)).sort()).toEqual(['echo', all[1]].sort());
-    await send({ do: 'save', tool: all });
+    await send({ form: 'save', tool: all });
     expect(await toolsNow()).toBeUndefined();
   });
 
@@ -271,23 +287,22 @@ describe('the steps after a server was added', () => {
       const before = await grantsNow();
       for (const who of [guest, friend, stranger]) {
         const browser = await signedInBrowser(app, who);
-        const form = { do: 'save', tool: 'echo', who: 'people', names: stranger.name };
+        const fields = { tool: 'echo', who: 'people', names: stranger.name };
+        const status = who === stranger ? 404 : 403;
         for (const step of who === friend ? ['access'] : ['tools', 'access']) {
           const shown = await browser.get(`${steps}/${step}`);
+          const form = step === 'tools' ? { form: 'save', ...fields } : fields;
           const sent = await browser.submit(`${steps}/${step}`, form, '/ui/');
           const missing = await browser.get(`/ui/add/nowhere-at-all/none/${step}`);
-          expect([shown.status, sent.status, missing.status]).toEqual([404, 404, 404]);
-          expect(sent.text).toContain('There is nothing at this address');
+          expect([shown.status, sent.status, missing.status]).toEqual([status, status, 404]);
+          expect(missing.text).toContain('There is nothing at this address');
         }
       }
       expect([await toolsNow(), await grantsNow()]).toEqual([undefined, before]);
       const browser = await signedInBrowser(app, friend);
       expect((await browser.get(`${steps}/tools`)).text).not.toContain('href="access"');
-      const { status, headers } = await browser.submit(`${steps}/tools`, { do: 'save', tool: 'echo' });
-      expect([status, headers.location]).toEqual([
-        303,
-        expect.stringMatching(/^\.\.\/\.\.\/\.\.\/c\/.*\?done=changed$/),
-      ]);
+      const { status, headers } = await browser.submit(`${steps}/tools`, { form: 'save', tool: 'echo' });
+      expect([status, headers.location]).toEqual([303, expect.stringMatching(/^(\.\.\/)+ui\/c\/.*\?done=changed$/)]);
       expect(await toolsNow()).toEqual({ allow: ['echo'] });
     },
   );
@@ -297,8 +312,15 @@ describe('the steps after a server was added', () => {
     const upstream = await start();
     const { url } = await authorization.protect(upstream.url);
     const [browser, account] = await newcomer();
-    const made = await add(browser, { do: 'add', what: url, mcpUrl: url, name: 'x', id: 'x', namespace: account.name });
-    const setup = new URL(made.headers.location, `${app.url}/ui/add`);
+    const made = await add(browser, {
+      form: 'create',
+      what: url,
+      mcpUrl: url,
+      name: 'x',
+      id: 'x',
+      namespace: account.name,
+    });
+    const setup = new URL(made.headers.location, `${app.url}/ui/add/create`);
     const link = `${setup.pathname}${setup.search}`;
     const tools = `/ui/add/${account.name}/x/tools`;
     const waiting = await browser.get(tools);

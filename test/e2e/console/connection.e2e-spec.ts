@@ -27,7 +27,7 @@ const parts = ({ text }: Answer) => [...text.matchAll(/<h2 id="(\w+)"/g)].map(([
 const textOf = ({ text }: Answer) => text.replace(/<[^>]*>|\s+/g, ' ').replace(/ +/g, ' ');
 const done = async (form: Record<string, string>, browser = browsers.owner) => {
   const { status, headers } = await browser.submit(page, form);
-  expect([form.do, status]).toEqual([form.do, 303]);
+  expect([form.form, status]).toEqual([form.form, 303]);
   return headers.location?.split('?')[1];
 };
 const grant = (account: TestAccount, terms: object) =>
@@ -50,19 +50,19 @@ beforeAll(async () => {
 });
 
 const forms: Record<string, string>[] = [
-  { do: 'check' },
-  { do: 'name', name: 'Theirs' },
-  { do: 'metadata', metadata: '{}' },
-  { do: 'headers', headers: '' },
-  { do: 'callTimeoutMs', callTimeoutMs: '500' },
-  { do: 'mcpUrl', mcpUrl: 'http://127.0.0.1:9/mcp' },
-  { do: 'record' },
-  { do: 'stop' },
-  { do: 'forget' },
-  { do: 'grant', account: 'x', level: 'call' },
-  { do: 'end' },
-  { do: 'delete' },
-  { do: 'other' },
+  { form: 'check' },
+  { form: 'settings/name', name: 'Theirs' },
+  { form: 'settings/metadata', metadata: '{}' },
+  { form: 'settings/headers', headers: '' },
+  { form: 'settings/callTimeoutMs', callTimeoutMs: '500' },
+  { form: 'settings/mcpUrl', mcpUrl: 'http://127.0.0.1:9/mcp' },
+  { form: 'record' },
+  { form: 'stop' },
+  { form: 'forget' },
+  { form: 'grant', account: 'x', level: 'call' },
+  { form: 'end' },
+  { form: 'delete' },
+  { form: 'settings/other' },
 ];
 
 describe('the page of a connection', () => {
@@ -73,7 +73,7 @@ describe('the page of a connection', () => {
     expect(parts(await browsers.manager.get(page)).toSorted()).toEqual(managed);
     const guest = await browsers.guest.get(page);
     expect(parts(guest).toSorted()).toEqual(common.toSorted());
-    expect(guest.text).not.toMatch(/secret-|name="do"|127\.0\.0\.1:\d+\/mcp"/);
+    expect(guest.text).not.toMatch(/secret-|method="post" action="[^"]*\/ui\/c|127\.0\.0\.1:\d+\/mcp"/);
     expect(guest.text).not.toContain(new URL(url).port);
     const foreign = await browsers.stranger.get(page);
     const none = await browsers.stranger.get(`/ui/c/${made.namespace}/none`);
@@ -88,9 +88,9 @@ describe('the page of a connection', () => {
     for (const form of forms) {
       const sent = { ...form, id: given?.id ?? '', typed: made.connectionId };
       const status = async (name: keyof typeof accounts) => (await browsers[name].submit(page, sent, '/me')).status;
-      expect([form.do, await status('stranger'), await status('guest')]).toEqual([form.do, 404, 403]);
-      if (['grant', 'end', 'delete'].includes(form.do ?? '')) {
-        expect([form.do, await status('manager')]).toEqual([form.do, 403]);
+      expect([form.form, await status('stranger'), await status('guest')]).toEqual([form.form, 404, 403]);
+      if (['grant', 'end', 'delete'].includes(form.form ?? '')) {
+        expect([form.form, await status('manager')]).toEqual([form.form, 403]);
       }
     }
     expect((await browsers.manager.submit(page, forms[5] ?? {})).status).toBe(409);
@@ -99,14 +99,14 @@ describe('the page of a connection', () => {
 
   it('creates no connection from a form', async () => {
     const missing = `/ui/c/${made.namespace}/${uniqueName('none')}`;
-    const answer = await browsers.owner.submit(missing, { do: 'mcpUrl', mcpUrl: url }, '/me');
+    const answer = await browsers.owner.submit(missing, { form: 'settings/mcpUrl', mcpUrl: url }, '/me');
     expect(answer.status).toBe(404);
     expect((await browsers.owner.get(missing)).status).toBe(404);
   });
 
   verifies('console:connection-check', 'checks every step', async () => {
     for (const browser of [browsers.owner, browsers.manager]) {
-      const { status, text } = await browser.submit(page, { do: 'check' });
+      const { status, text } = await browser.submit(page, { form: 'check' });
       expect(status).toBe(200);
       expect(text).toMatch(/<b>list<\/b> <b class="good">✓ ok<\/b>/);
     }
@@ -115,21 +115,21 @@ describe('the page of a connection', () => {
 
 describe('its settings', () => {
   verifies('console:connection-settings', 'are changed, and a refused form keeps what was typed', async () => {
-    expect(await done({ do: 'name', name: ' Post ' }, browsers.manager)).toBe('done=changed');
+    expect(await done({ form: 'settings/name', name: ' Post ' }, browsers.manager)).toBe('done=changed');
     expect((await browsers.owner.get(`${page}?done=changed`)).text).toContain('<p role="status">The change is stored.');
-    await done({ do: 'metadata', metadata: '{"a": [1]}' });
-    await done({ do: 'callTimeoutMs', callTimeoutMs: '700' });
+    await done({ form: 'settings/metadata', metadata: '{"a": [1]}' });
+    await done({ form: 'settings/callTimeoutMs', callTimeoutMs: '700' });
     expect(await read()).toMatchObject({ name: 'Post', metadata: { a: [1] }, callTimeoutMs: 700 });
     const [, choice = ''] =
-      /href="\.\.\/\.\.\/(add\/[^"]+)">Choose the tools/.exec((await browsers.owner.get(page)).text) ?? [];
-    const saved = await browsers.owner.submit(`/ui/${choice}`, { do: 'save', tool: 'echo' });
+      /href="[./]*\/ui\/(add\/[^"]+)">Choose the tools/.exec((await browsers.owner.get(page)).text) ?? [];
+    const saved = await browsers.owner.submit(`/ui/${choice}`, { form: 'save', tool: 'echo' });
     expect([saved.status, saved.headers.location]).toEqual([
       303,
-      `../../../c/${made.namespace}/${made.connectionId}?done=changed`,
+      `../../../../../ui/c/${made.namespace}/${made.connectionId}?done=changed`,
     ]);
     expect((await read()).tools).toEqual({ allow: ['echo'] });
     await asOwner().put(made.path, { tools: {} });
-    await done({ do: 'callTimeoutMs', callTimeoutMs: '' });
+    await done({ form: 'settings/callTimeoutMs', callTimeoutMs: '' });
     const now = await read();
     expect([now.tools, now.callTimeoutMs]).toEqual([undefined, undefined]);
     for (const [what, value] of [
@@ -137,19 +137,22 @@ describe('its settings', () => {
       ['name', ''],
       ['callTimeoutMs', 'soon'],
     ] as const) {
-      const { status, text } = await browsers.owner.submit(page, { do: what, [what]: value });
+      const { status, text } = await browsers.owner.submit(page, { form: `settings/${what}`, [what]: value });
       expect([what, status]).toEqual([what, 400]);
       expect(text).toContain(value.replace('&', '&amp;').replaceAll('"', '&quot;'));
-      expect(text).toMatch(new RegExp(`value="${what}">\\s*<span class="fault" role="alert">${what} must`));
+      expect(text).toMatch(new RegExp(`/settings/${what}">.*\\s*<span class="fault" role="alert">${what} must`));
     }
     expect(await read()).toEqual(now);
   });
 
   verifies('console:connection-settings', 'take headers, and show no value of one again', async () => {
-    const refused = await browsers.owner.submit(page, { do: 'headers', headers: 'X-Key: hush\nhost: a\nhush' });
+    const refused = await browsers.owner.submit(page, {
+      form: 'settings/headers',
+      headers: 'X-Key: hush\nhost: a\nhush',
+    });
     expect([refused.status, refused.text.includes('hush')]).toEqual([400, false]);
     expect(refused.text).toMatch(/>X-Key: \nhost: <\/textarea>/);
-    expect(await done({ do: 'headers', headers: 'X-Key: a:b\r\n' })).toBe('done=changed');
+    expect(await done({ form: 'settings/headers', headers: 'X-Key: a:b\r\n' })).toBe('done=changed');
     expect((await browsers.owner.get(page)).text).not.toContain('a:b');
   });
 
@@ -158,9 +161,9 @@ describe('its settings', () => {
     const wrong = await createConnection(app, accounts.owner, { mcpUrl: 'http://127.0.0.1:9/mcp' }, { namespace });
     const at = `/ui/c/${namespace}/${wrong.connectionId}`;
     expect((await browsers.owner.get(page)).text).not.toContain('name="mcpUrl"');
-    const refused = await browsers.owner.submit(at, { do: 'mcpUrl', mcpUrl: 'ftp://x' });
+    const refused = await browsers.owner.submit(at, { form: 'settings/mcpUrl', mcpUrl: 'ftp://x' });
     expect([refused.status, refused.text.includes('value="ftp://x"')]).toEqual([400, true]);
-    expect((await browsers.owner.submit(at, { do: 'mcpUrl', mcpUrl: url })).status).toBe(303);
+    expect((await browsers.owner.submit(at, { form: 'settings/mcpUrl', mcpUrl: url })).status).toBe(303);
     expect((await asOwner().get(wrong.path)).body).toMatchObject({ mcpUrl: url, status: { state: 'connected' } });
     expect((await browsers.owner.get(at)).text).not.toContain('name="mcpUrl"');
   });
@@ -169,7 +172,13 @@ describe('its settings', () => {
 describe('who may call it', () => {
   verifies('console:connection-access', 'is granted, explained and revoked', async () => {
     const { owner, stranger } = accounts;
-    const form = { do: 'grant', account: stranger.name, level: 'tools', tools: 'echo\nget-sum\n', until: '2999-01-31' };
+    const form = {
+      form: 'grant',
+      account: stranger.name,
+      level: 'tools',
+      tools: 'echo\nget-sum\n',
+      until: '2999-01-31',
+    };
     const unknown = await browsers.owner.submit(page, { ...form, account: 'nobody-<b>' });
     expect([unknown.status, unknown.text]).toEqual([404, expect.stringContaining('value="nobody-&lt;b&gt;"')]);
     expect(unknown.text).toMatch(/echo\nget-sum[^]*value="2999-01-31"/);
@@ -180,9 +189,9 @@ describe('who may call it', () => {
     );
     await until(async () => sentence.test(textOf(await browsers.owner.get(page))), 'the last use is shown');
     const { id } = (await grants()).find(({ account }) => account.name === stranger.name) ?? { id: '' };
-    expect(await done({ do: 'end', id })).toBe('done=ended');
+    expect(await done({ form: 'end', id })).toBe('done=ended');
     expect((await browsers.stranger.get(page)).status).toBe(404);
-    expect((await browsers.owner.submit(page, { do: 'end', id })).status).toBe(404);
+    expect((await browsers.owner.submit(page, { form: 'end', id })).status).toBe(404);
   });
 
   verifies('console:connection-access', 'grants nothing as an editor to others than members', async () => {
@@ -198,7 +207,7 @@ describe('who may call it', () => {
     const at = `/ui/c/${namespace}/${connectionId}`;
     const browser = await signedInBrowser(app, editor);
     expect(textOf(await browser.get(at))).toContain(`${organization.name} owns ${namespace}`);
-    const sent = { do: 'grant', account: accounts.stranger.name, level: 'call' };
+    const sent = { form: 'grant', account: accounts.stranger.name, level: 'call' };
     expect((await browser.submit(at, sent)).status).toBe(403);
     expect((await browsers.stranger.get(at)).status).toBe(404);
     expect((await browsers.owner.submit(at, sent)).status).toBe(303);
@@ -216,7 +225,7 @@ describe('who may call it', () => {
     );
     const { text } = await browsers.owner.get(`/ui/c/${namespace}/${connectionId}?grants=4`);
     expect(text).toContain('Page 4 of 4.');
-    expect(text.match(/name="do" value="end"/g)).toHaveLength(50);
+    expect(text.match(/action="[^"]*\/end"/g)).toHaveLength(50);
   });
 });
 
@@ -232,7 +241,7 @@ describe('its calls, recording and deletion', () => {
   });
 
   verifies('console:connection-recording', 'records, stops and forgets', async () => {
-    expect(await done({ do: 'record' })).toBe('done=record');
+    expect(await done({ form: 'record' })).toBe('done=record');
     await asOwner().post(`${made.path}/.tools/echo`, { message: 'recorded-argument' });
     const { text } = await browsers.owner.get(page);
     expect(text).toMatch(/recorded until[^]*<code>echo<\/code>: 1/);
@@ -242,9 +251,9 @@ describe('its calls, recording and deletion', () => {
     expect(headers['content-disposition']).toBe(`attachment; filename=${made.connectionId}.json`);
     expect(JSON.parse(fixture)).toEqual((await asOwner().get(`${made.path}/recording/fixture`)).body);
     expect(fixture).toContain('recorded-argument');
-    expect(await done({ do: 'stop' })).toBe('done=stop');
+    expect(await done({ form: 'stop' })).toBe('done=stop');
     expect((await browsers.owner.get(page)).text).toContain('Tool calls are not recorded.');
-    expect(await done({ do: 'forget' })).toBe('done=forget');
+    expect(await done({ form: 'forget' })).toBe('done=forget');
     expect((await browsers.owner.get(page)).text).not.toContain('<code>echo</code>: 1');
   });
 
@@ -260,10 +269,10 @@ describe('its calls, recording and deletion', () => {
   });
 
   verifies('console:connection-delete', 'is deleted by whoever owns it and types its id', async () => {
-    const wrong = await browsers.owner.submit(page, { do: 'delete', typed: 'another' });
+    const wrong = await browsers.owner.submit(page, { form: 'delete', typed: 'another' });
     expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('value="another"')]);
-    const { headers } = await browsers.owner.submit(page, { do: 'delete', typed: made.connectionId });
-    expect(headers.location).toBe('../../../ui/?done=deleted');
+    const { headers } = await browsers.owner.submit(page, { form: 'delete', typed: made.connectionId });
+    expect(headers.location).toBe('../../../../ui/?done=deleted');
     expect((await browsers.owner.get('/ui/?done=deleted')).text).toContain('The connection is deleted.');
     expect((await asOwner().get(made.path)).status).toBe(404);
   });

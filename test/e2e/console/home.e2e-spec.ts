@@ -146,11 +146,11 @@ describe('/ui/', () => {
         new RegExp(`${organization.name} invites you, as guest until .+ Accept Decline`),
       );
       const path = `/ui/invitations/${body.id as string}`;
-      const { status, headers } = await browser.post(path, { 'form-token': formTokenIn(page), [field]: 'yes' });
-      expect([status, headers.location]).toEqual([303, `../?done=${done}`]);
+      const { status, headers } = await browser.post(`${path}/${field}`, { 'form-token': formTokenIn(page) });
+      expect([status, headers.location]).toEqual([303, `../../../ui/?done=${done}`]);
       const { memberships } = (await app.as(person).get('/accounts/me/memberships')).body;
       expect((memberships as { role: string }[]).map(({ role }) => role)).toEqual(roles);
-      expect((await browser.post(path, { 'form-token': formTokenIn(page), [field]: 'yes' })).status).toBe(404);
+      expect((await browser.post(`${path}/${field}`, { 'form-token': formTokenIn(page) })).status).toBe(404);
     }
   });
 
@@ -225,22 +225,22 @@ describe('a request for access on /ui/', () => {
     const id = await ask(asker, HOSTILE);
     for (const who of [owner, editor]) {
       const page = await home(who);
-      expect(page).toContain(`action="../ui/requests/${encodeURIComponent(server)}/${id}"`);
+      expect(page).toContain(`action="../ui/requests/${encodeURIComponent(server)}/${id}/grant"`);
       expect(page).toContain(`<strong>${asker.name}</strong> asks for access`);
       expect(page).not.toContain('<script>');
     }
     for (const who of [member, outsider, asker]) expect(await home(who)).not.toContain('asks for access');
-    const byEditor = await submit(await signedInBrowser(app, editor), id, { grant: 'call' });
+    const byEditor = await submit(await signedInBrowser(app, editor), id, { form: 'grant' });
     expect([byEditor.status, byEditor.text]).toEqual([403, expect.stringContaining('role="alert"')]);
     const browser = await signedInBrowser(app, owner);
-    const { status, headers } = await submit(browser, id, { grant: 'call' });
-    expect([status, headers.location]).toEqual([303, '../../?done=granted']);
+    const { status, headers } = await submit(browser, id, { form: 'grant' });
+    expect([status, headers.location]).toEqual([303, '../../../../ui/?done=granted']);
     expect((await browser.get('/ui/?done=granted')).text).toContain('<p role="status">Access is granted.');
     expect(textOf(rowOf(await home(asker), server))).toContain(`granted by ${owner.name}`);
-    const again = await submit(browser, id, { grant: 'call' });
+    const again = await submit(browser, id, { form: 'grant' });
     expect([again.status, again.text]).toEqual([409, expect.stringContaining('The request was decided before')]);
     const ofMember = await ask(member);
-    expect((await submit(await signedInBrowser(app, editor), ofMember, { grant: 'call' })).status).toBe(303);
+    expect((await submit(await signedInBrowser(app, editor), ofMember, { form: 'grant' })).status).toBe(303);
   });
 
   verifies('home:refuse', 'is refused with a sentence, which the asker reads; what was typed is kept', async () => {
@@ -249,12 +249,14 @@ describe('a request for access on /ui/', () => {
     const browser = await signedInBrowser(app, editor);
     const long = `${HOSTILE}${'x'.repeat(500)}`;
     for (const refuse of ['', ' ', 'a\nb', long]) {
-      const { status, text } = await submit(browser, id, { refuse });
+      const { status, text } = await submit(browser, id, { form: 'refuse', refuse });
       expect([refuse, status, text.includes('aria-invalid="true"')]).toEqual([refuse, 400, true]);
       if (refuse === long) expect(text).toContain(`value="&lt;script&gt;alert(1)`);
-      expect(text).toContain('action="../../../ui/requests/');
+      expect(text).toContain('action="../../../../ui/requests/');
     }
-    expect((await submit(browser, id, { refuse: 'Use the other one.' })).headers.location).toBe('../../?done=refused');
+    expect((await submit(browser, id, { form: 'refuse', refuse: 'Use the other one.' })).headers.location).toBe(
+      '../../../../ui/?done=refused',
+    );
     const { body } = await app.as(asker).get('/accounts/me/access-requests');
     expect(body.requests).toMatchObject([{ state: 'refused', answer: 'Use the other one.' }]);
   });
@@ -266,14 +268,14 @@ describe('a request for access on /ui/', () => {
       [outsider, 404],
     ] as const) {
       const browser = await signedInBrowser(app, who);
-      for (const [field, value] of Object.entries({ grant: 'call', refuse: 'No.' })) {
-        expect((await submit(browser, id, { [field]: value })).status).toBe(refusal);
+      for (const form of ['grant', 'refuse']) {
+        expect((await submit(browser, id, { form, refuse: 'No.' })).status).toBe(refusal);
       }
     }
     const own = await createServer(app, outsider);
     const browser = await signedInBrowser(app, outsider);
     const token = formTokenIn(await browser.get('/ui/'));
-    expect((await browser.post(path(id, own), { 'form-token': token, refuse: 'No.' })).status).toBe(404);
+    expect((await browser.post(`${path(id, own)}/refuse`, { 'form-token': token, refuse: 'No.' })).status).toBe(404);
     const { body } = await app.as(owner).get('/accounts/me/access-requests?as=decider');
     expect(body.requests).toMatchObject([{ id, state: 'open' }]);
     for (const who of [member, outsider]) {

@@ -14,6 +14,8 @@ const browsers = {} as Record<Name, BrowserSession>;
 let namespace: string;
 let server: string;
 let page: string;
+/** The address of its forms. */
+let forms: string;
 
 const as = (account: TestAccount) => app.as(account);
 const role = (account: TestAccount, given: string) =>
@@ -36,7 +38,11 @@ beforeAll(async () => {
   await as(accounts.owner).put(`/namespaces/${namespace}`, { organizationId: organization.id });
   server = await createServer(app, accounts.owner, { namespace });
   page = `/ui/o/${organization.name}`;
+  forms = `/ui/o/${organization.id}`;
 });
+
+const requestForm = (id: string, decision: 'grant' | 'refuse') =>
+  `requests/${encodeURIComponent(server)}/${id}/${decision}`;
 
 /** The headings of the parts of a page. */
 const parts = ({ text }: { text: string }) => [...text.matchAll(/<h2 id="(\w+)"/g)].map(([, id]) => id);
@@ -56,7 +62,7 @@ describe('the page of an organization', () => {
       const isIn = name !== 'outsider';
       expect([name, answer.status, parts(answer)]).toEqual([name, isIn ? 200 : 404, expected[name]]);
       expect(answer.text.includes(organization.name)).toBe(isIn);
-      expect(/name="do" value="(?:role|remove|invite|end|revoke|key)"/.test(answer.text)).toBe(name === 'owner');
+      expect(/action="[^"]*\/(?:role|remove|invite|end|revoke|key)"/.test(answer.text)).toBe(name === 'owner');
       expect(answer.text.includes(accounts.editor.name)).toBe(name === 'editor' || parts(answer).length > 0);
     }
     const none = await browsers.outsider.get(`/ui/o/${uniqueName('none')}`);
@@ -76,33 +82,33 @@ describe('the page of an organization', () => {
     expect(body.requests).toHaveLength(1);
     const keys = await as(accounts.owner).get(`/accounts/${organization.id}/api-keys`);
     const key = keys.body.apiKeys[0] as { id: string; name: string };
-    const forms: Record<string, string>[] = [
-      { do: 'role', id: accounts.guest.id, role: 'owner' },
-      { do: 'remove', id: accounts.owner.id, expected: 'a', typed: 'a' },
-      { do: 'invite', role: 'owner' },
-      { do: 'revoke', id: key.id, expected: 'a', typed: 'a' },
-      { do: 'end', id: grant.body.id as string },
-      { do: 'key', name: 'theirs', days: '90', scope: 'all' },
-      { do: 'grant', id: body.requests[0].id as string, server },
-      { do: 'refuse', id: body.requests[0].id as string, server, refuse: 'No.' },
-      { do: 'claim', namespace: uniqueName('ns') },
-      { do: 'other' },
+    const rows: Record<string, string>[] = [
+      { form: 'role', id: accounts.guest.id, role: 'owner' },
+      { form: 'remove', id: accounts.owner.id, expected: 'a', typed: 'a' },
+      { form: 'invite', role: 'owner' },
+      { form: 'revoke', id: key.id, expected: 'a', typed: 'a' },
+      { form: 'end', id: grant.body.id as string },
+      { form: 'key', name: 'theirs', days: '90', scope: 'all' },
+      { form: requestForm(body.requests[0].id as string, 'grant') },
+      { form: requestForm(body.requests[0].id as string, 'refuse'), refuse: 'No.' },
+      { form: 'claim', namespace: uniqueName('ns') },
     ];
     const other = await app.account({ kind: 'organization' });
     await as(app.operator).put(`/accounts/${other.id}/members/${accounts.outsider.id}`, { role: 'owner' });
-    for (const form of forms) {
+    for (const form of rows) {
       const statuses = [];
       for (const name of ['member', 'guest', 'outsider'] as const) {
-        statuses.push((await browsers[name].submit(page, form, '/me')).status);
+        statuses.push((await browsers[name].submit(forms, form, '/me')).status);
       }
-      const isHidden = form.do === 'grant' || form.do === 'refuse';
-      expect([form.do, statuses]).toEqual([form.do, isHidden ? [404, 404, 404] : [403, 403, 404]]);
+      // The outsider was granted calls of the server.
+      const isOfServer = form.form?.startsWith('requests/');
+      expect([form.form, statuses]).toEqual([form.form, isOfServer ? [403, 404, 403] : [403, 403, 404]]);
       // There the outsider is an owner, who invites, claims, and adds accounts.
-      if (['invite', 'claim', 'role', 'key'].includes(form.do ?? '')) continue;
-      const second = await browsers.outsider.submit(`/ui/o/${other.name}`, form);
-      expect([form.do, second.status >= 400]).toEqual([form.do, true]);
+      if (['invite', 'claim', 'role', 'key'].includes(form.form ?? '')) continue;
+      const second = await browsers.outsider.submit(`/ui/o/${other.id}`, form);
+      expect([form.form, second.status >= 400]).toEqual([form.form, true]);
     }
-    const editor = await browsers.editor.submit(page, forms[0] ?? {}, '/me');
+    const editor = await browsers.editor.submit(forms, rows[0] ?? {}, '/me');
     expect(editor.status).toBe(403);
     expect(await membersNow()).toMatchObject({
       [accounts.owner.name]: 'owner',
@@ -122,9 +128,9 @@ describe('the page of an organization', () => {
     });
     const shown = (await operator.get(page)).text;
     expect(shown).toContain('You are not a member');
-    const forms = [...shown.matchAll(/name="do" value="(\w+)"/g)].map(([, word]) => word);
-    expect([...new Set(forms)].toSorted()).toEqual(['invite', 'key', 'remove', 'revoke', 'role']);
-    expect((await operator.submit(page, { do: 'end', id: grant.id as string })).status).toBe(404);
+    const names = [...shown.matchAll(/action="[^"]*\/o\/[^"]*\/(\w+)"/g)].map(([, word]) => word);
+    expect([...new Set(names)].toSorted()).toEqual(['invite', 'key', 'remove', 'revoke', 'role']);
+    expect((await operator.submit(forms, { form: 'end', id: grant.id as string })).status).toBe(404);
     const { body } = await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`);
     expect((body.grants as { id: string }[]).map(({ id }) => id)).toContain(grant.id);
     await as(accounts.owner).delete(`/servers/${encodeURIComponent(server)}/grants/${grant.id as string}`);
@@ -132,33 +138,33 @@ describe('the page of an organization', () => {
 
   verifies('console:organization', 'changes, invites and removes members, and keeps an owner', async () => {
     const { owner } = browsers;
-    const last = await owner.submit(page, { do: 'role', id: accounts.owner.id, role: 'member' });
+    const last = await owner.submit(forms, { form: 'role', id: accounts.owner.id, role: 'member' });
     expect([last.status, last.text]).toEqual([409, expect.stringContaining('An organization keeps an owner')]);
     const someone = await app.account();
-    const invited = await owner.submit(page, { do: 'invite', role: 'member' });
+    const invited = await owner.submit(forms, { form: 'invite', role: 'member' });
     const [, link = ''] = /<pre id="invitation">([^<]+)</.exec(invited.text) ?? [];
     expect((await owner.get(page)).text).not.toContain('/invite?token=');
     const joining = await signedInBrowser(app, someone);
     expect((await joining.submit(link.slice(app.env.baseUrl.length), {})).status).toBe(303);
     expect(await membersNow()).toMatchObject({ [someone.name]: 'member' });
 
-    const changed = await owner.submit(page, { do: 'role', id: someone.id, role: 'owner' });
-    expect(changed.headers.location).toBe(`../../ui/o/${organization.name}?done=role`);
+    const changed = await owner.submit(forms, { form: 'role', id: someone.id, role: 'owner' });
+    expect(changed.headers.location).toBe(`../../../ui/o/${organization.name}?done=role`);
     expect((await owner.get(`${page}?done=role`)).text).toContain('<p role="status">The role is changed.</p>');
     await as(someone).post(`/accounts/${organization.id}/api-keys`, { name: 'made by someone' });
-    const remove = { do: 'remove', id: someone.id, expected: someone.name };
-    const wrong = await owner.submit(page, { ...remove, typed: 'another name' });
+    const remove = { form: 'remove', id: someone.id, expected: someone.name };
+    const wrong = await owner.submit(forms, { ...remove, typed: 'another name' });
     expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('value="another name"')]);
-    const removed = await owner.submit(page, { ...remove, typed: someone.name, revokeKeys: 'yes' });
+    const removed = await owner.submit(forms, { ...remove, typed: someone.name, revokeKeys: 'yes' });
     expect([removed.status, removed.text]).toEqual([200, expect.stringContaining('were revoked: made by someone.')]);
     expect(Object.keys(await membersNow())).not.toContain(someone.name);
-    expect((await owner.submit(page, { do: 'remove', id: 'x', expected: 'a', typed: 'a' })).status).toBe(400);
+    expect((await owner.submit(forms, { form: 'remove', id: 'x', expected: 'a', typed: 'a' })).status).toBe(400);
   });
 
   verifies('console:organization', 'decides requests, revokes grants, claims namespaces and revokes keys', async () => {
     const { owner, editor } = browsers;
     const done = async (browser: BrowserSession, form: Record<string, string>) =>
-      (await browser.submit(page, form)).headers.location?.split('?')[1];
+      (await browser.submit(forms, form)).headers.location?.split('?')[1];
     const ask = async (account: TestAccount) => {
       const { body } = await as(account).post(`/servers/${encodeURIComponent(server)}/access-requests`, {
         text: 'Hm.',
@@ -166,28 +172,30 @@ describe('the page of an organization', () => {
       return body.id as string;
     };
     const [one, two] = [await app.account(), await app.account()];
-    const empty = await editor.submit(page, { do: 'refuse', id: await ask(one), server, refuse: ' ' });
+    const empty = await editor.submit(forms, { form: requestForm(await ask(one), 'refuse'), refuse: ' ' });
     expect([empty.status, empty.text]).toEqual([400, expect.stringContaining('Write a reason')]);
-    expect(await done(editor, { do: 'refuse', id: await ask(one), server, refuse: 'Not now.' })).toBe('done=refused');
+    expect(await done(editor, { form: requestForm(await ask(one), 'refuse'), refuse: 'Not now.' })).toBe(
+      'done=refused',
+    );
     // An editor grants to members alone.
-    expect((await editor.submit(page, { do: 'grant', id: await ask(two), server })).status).toBe(403);
-    expect(await done(owner, { do: 'grant', id: await ask(two), server })).toBe('done=granted');
+    expect((await editor.submit(forms, { form: requestForm(await ask(two), 'grant') })).status).toBe(403);
+    expect(await done(owner, { form: requestForm(await ask(two), 'grant') })).toBe('done=granted');
     const sentence = (await owner.get(page)).text.replace(/<[^>]*>|\s+/g, ' ').replace(/ +/g, ' ');
     expect(sentence).toMatch(
       new RegExp(`${two.name} may call the server ${server} : granted by ${accounts.owner.name} on [^,]*UTC , without`),
     );
     const given = await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`);
     for (const { id } of given.body.grants as { id: string }[]) {
-      expect(await done(owner, { do: 'end', id })).toBe('done=ended');
+      expect(await done(owner, { form: 'end', id })).toBe('done=ended');
     }
     expect((await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`)).body.grants).toEqual([]);
     const claimed = uniqueName('ns');
-    expect(await done(editor, { do: 'claim', namespace: claimed })).toBe('done=claimed');
+    expect(await done(editor, { form: 'claim', namespace: claimed })).toBe('done=claimed');
     expect((await owner.get(page)).text).toContain(`<li>${claimed}</li>`);
-    const refused = await owner.submit(page, { do: 'claim', namespace: 'No!' });
+    const refused = await owner.submit(forms, { form: 'claim', namespace: 'No!' });
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('value="No!"')]);
     const { body } = await as(accounts.owner).post(`/accounts/${organization.id}/api-keys`, { name: 'ci' });
-    expect(await done(owner, { do: 'revoke', id: body.id as string, expected: 'ci', typed: 'ci' })).toBe(
+    expect(await done(owner, { form: 'revoke', id: body.id as string, expected: 'ci', typed: 'ci' })).toBe(
       'done=revoked',
     );
     expect((await app.as({ ...organization, key: body.key as string }).get('/accounts/me')).status).toBe(401);
@@ -195,14 +203,14 @@ describe('the page of an organization', () => {
 
   verifies('console:organization-keys', 'creates a key of the organization for its owners, shown once', async () => {
     const { owner } = browsers;
-    const form = { do: 'key', name: 'deploy', days: '90', scope: `call:${namespace}` };
-    const wrong = await owner.submit(page, { ...form, days: '0' });
+    const form = { form: 'key', name: 'deploy', days: '90', scope: `call:${namespace}` };
+    const wrong = await owner.submit(forms, { ...form, days: '0' });
     expect([wrong.status, wrong.text]).toEqual([
       400,
       expect.stringContaining('Choose a number of days from 1 to 3650.<'),
     ]);
     expect(wrong.text).toMatch(/value="deploy"[^]*value="0"[^]*value="call:[\w-]+" selected/);
-    const made = await owner.submit(page, form);
+    const made = await owner.submit(forms, form);
     const [, key = ''] = /<code id="new-key">([^<]+)</.exec(made.text) ?? [];
     expect([made.status, (await owner.get(page)).text.includes(key)]).toEqual([200, false]);
     const access = await app.as({ key }).get('/accounts/me/access');
@@ -213,24 +221,24 @@ describe('the page of an organization', () => {
 
   verifies('console:leave', 'lets members leave who type its name, and keeps the last owner', async () => {
     const person = await app.account();
-    const leave = { do: 'leave', expected: organization.name };
+    const leave = { form: 'leave', expected: organization.name };
     for (const given of ['guest', 'editor']) {
       await role(person, given);
       const browser = await signedInBrowser(app, person);
       expect((await browser.get('/me')).text).toContain(
         `<a href="./ui/o/${organization.name}">${organization.name}</a>: your role is ${given}`,
       );
-      expect((await browser.submit(page, { ...leave, typed: 'x' })).status).toBe(400);
-      const left = await browser.submit(page, { ...leave, typed: organization.name });
-      expect([left.status, left.headers.location]).toEqual([303, '../../me?saved=left']);
+      expect((await browser.submit(forms, { ...leave, typed: 'x' })).status).toBe(400);
+      const left = await browser.submit(forms, { ...leave, typed: organization.name });
+      expect([left.status, left.headers.location]).toEqual([303, '../../../me?saved=left']);
       const me = await browser.get('/me?saved=left');
       expect(me.text).toContain('<p role="status">You have left the organization.</p>');
       expect(me.text).not.toContain('id="organizations"');
       expect(Object.keys(await membersNow())).not.toContain(person.name);
     }
-    const last = await browsers.owner.submit(page, { ...leave, typed: organization.name });
+    const last = await browsers.owner.submit(forms, { ...leave, typed: organization.name });
     expect([last.status, last.text]).toEqual([409, expect.stringContaining('An organization keeps an owner')]);
-    expect((await (await signedInBrowser(app, app.operator)).get(page)).text).not.toContain('value="leave"');
+    expect((await (await signedInBrowser(app, app.operator)).get(page)).text).not.toContain('/leave"');
   });
 
   verifies('console:names', 'shows hostile names of organizations, members and keys as text', async () => {
@@ -258,13 +266,13 @@ describe('the page of an organization', () => {
       expect(text.match(/&lt;script&gt;alert\(1\)&lt;\/script&gt;&quot;&#39; \//g)?.length).toBeGreaterThan(6);
       expect(text).not.toMatch(/<script>|\u202e/);
     }
-    const done = await browsers.owner.submit(`/ui/o/${encodeURIComponent(`${hostile}organization`)}`, {
-      do: 'role',
+    const done = await browsers.owner.submit(`/ui/o/${odd.id}`, {
+      form: 'role',
       id: person.id,
       role: 'member',
     });
     expect(done.status).toBe(303);
-    const next = new URL(done.headers.location ?? '', `${app.url}/ui/o/x`);
+    const next = new URL(done.headers.location ?? '', `${app.url}/ui/o/x/role`);
     expect((await browsers.owner.get(next.pathname + next.search)).status).toBe(200);
   });
 });

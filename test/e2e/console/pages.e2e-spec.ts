@@ -134,6 +134,26 @@ describe('a page', () => {
     expect((await two.get('/ui/')).headers.location).toBe('../login?next=/ui/');
   });
 
+  verifies(
+    'console:ended',
+    'leads from the form of a session that ended to the sign-in and back to its page',
+    async () => {
+      const browser = await signedInBrowser(app, await app.account());
+      const token = formTokenIn(await browser.get('/me'));
+      const copy = openBrowser(app, new Map(browser.cookies));
+      await browser.submit('/logout', {}, '/me');
+      for (const [referer, next] of [
+        [`${app.env.baseUrl}/ui/add?x=1`, '/ui/add%3Fx%3D1'],
+        [`${app.env.baseUrl}.evil.example/ui/add`, '/ui/'],
+        [undefined, '/ui/'],
+      ]) {
+        const headers: Record<string, string> = referer === undefined ? {} : { referer };
+        const led = await copy.post('/me/keys/create', { 'form-token': token, name: 'x' }, headers);
+        expect([referer, led.status, led.headers.location]).toEqual([referer, 303, `../../login?next=${next}`]);
+      }
+    },
+  );
+
   verifies('console:names', 'shows names of tenants as text, with relative links that lead somewhere', async () => {
     const hostile = `<script>alert(1)</script>"'\u202e${'x'.repeat(200)}`;
     const account = await app.account();

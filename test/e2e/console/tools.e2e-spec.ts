@@ -46,7 +46,7 @@ describe('the tools of a connection', () => {
       const { status, text } = await browsers.owner.get(page);
       expect(status).toBe(200);
       expect(text).toMatch(/Tools \(\d+ of \d+ offered\)/);
-      expect(text).toContain(`<a href="./${made.connectionId}/tools/echo">echo</a>`);
+      expect(text).toContain(`<a href="../../..${page}/tools/echo">echo</a>`);
       expect(text).toMatch(/get-env<\/dt><dd>⊘ not offered/);
       const found = (await browsers.owner.get(`${page}?q=long-RUNNING`)).text;
       expect([found.includes('tools/echo'), found.includes('tools/trigger-long-running-operation')]).toEqual([
@@ -206,7 +206,7 @@ describe('a server with 2,000 tools and odd results', () => {
 
   it('rejects forms that it cannot read, and no word of a form finds a member of every object', async () => {
     const words = ['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'];
-    for (const word of words) expect((await browsers.owner.submit(at, { do: word })).status).toBe(400);
+    for (const word of words) expect((await browsers.owner.submit(at, { form: `settings/${word}` })).status).toBe(404);
     for (const params of [null, 1, 'x', [], true, { requestedSchema: null }]) {
       const waiting = JSON.stringify({ arguments: {}, inputRequests: { a: { params } } });
       const { status } = await browsers.owner.submit(`${at}/tools/long`, { waiting, action: 'accept' });
@@ -226,7 +226,7 @@ describe('a server with 2,000 tools and odd results', () => {
     const { text } = await browsers.owner.get(choice);
     expect(text.match(/type="checkbox"/g)?.length).toBe(50);
     expect(text.match(/type="hidden" name="tool"/g)?.length).toBe(1_953);
-    const next = await browsers.owner.submit(choice, { do: 'reads', page: '1' });
+    const next = await browsers.owner.submit(choice, { ticks: 'reads', page: '1' });
     expect(next.text).toContain('(2 of 2003 ticked)');
   });
 

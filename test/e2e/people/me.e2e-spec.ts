@@ -102,7 +102,7 @@ describe('/me', () => {
     expect((await browser.post('/me', { old: PASSWORD, password: NEW, repeated: NEW })).status).toBe(403);
     const stranger = openBrowser(app);
     const answer = await stranger.submit('/me', { password: NEW, repeated: NEW }, '/login');
-    expect(answer.headers.location).toBe('./login?next=/me');
+    expect(answer.headers.location).toBe('./login?next=/ui/');
     expect(await signIn(account.name, NEW)).toBeNull();
   });
 });

@@ -17,7 +17,12 @@ export interface BrowserSession {
   /** Its cookies by name. May be changed. */
   cookies: Map<string, string>;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
-  /** Sends the form of a page of ours, which is opened first. @param page where the form is, if it is not the path */
+  /**
+   * Sends a form of a page of ours, which is opened first.
+   *
+   * @param fields `form` is the name of the form, which its address ends with, if that is not the path
+   * @param page where the form is, if it is not the path
+   */
   submit(path: string, fields: Record<string, string>, page?: string): Promise<Answer>;
   /** Sends exactly these fields. */
   post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<Answer>;
@@ -51,9 +56,12 @@ export function openBrowser({ url }: Pick<TestApp, 'url'>, cookies = new Map<str
     get: (path, headers = {}) => send(supertest(url).get(path), { 'sec-fetch-site': 'none', ...headers }),
     post: (path, fields, headers = {}) =>
       send(supertest(url).post(path).type('form').send(fields), { 'sec-fetch-site': 'same-origin', ...headers }),
-    submit: async (path, fields, page = path) => {
+    submit: async (path, { form, ...fields }, page = path) => {
       const token = formTokenIn(await session.get(page));
-      return session.post(path, { 'form-token': token, ...fields });
+      return session.post(form === undefined ? path : path.replace(/(?=\?|$)/, `/${form}`), {
+        'form-token': token,
+        ...fields,
+      });
     },
     at: (app) => openBrowser(app, cookies),
   };

@@ -7,16 +7,12 @@
  * A refused form is shown again with what was typed. Of several names those that could be let in are; the sentence says which. What
  * does not exist and what the person may not change are one page.
  */
-import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Post } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { DomainError, InvalidInputError, statusOf } from '../../../platform/errors/domain-error.js';
-import { sendFramed, type Framed } from '../../../platform/pages/frame.js';
-import type { Html } from '../../../platform/pages/html.js';
-import { redirectTo, rootFrom } from '../../../platform/pages/page.js';
-import { CurrentPerson, Page, SentForm } from '../../auth/access.decorator.js';
-import { AccessService } from '../../auth/access.service.js';
-import type { AccessRule, Caller, OwnedNamespace, SessionCaller } from '../../auth/access.types.js';
+import { respondToForm } from '../../../platform/pages/forms.js';
+import { FramedPage, Redirect } from '../../../platform/pages/frame.js';
+import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { MembersService } from '../../auth/members.service.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
@@ -25,35 +21,19 @@ import { TRIAL_CAPABILITIES } from '../../connections/mcp-trial.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
 import { GrantsService } from '../../grants/grants.service.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
-import { accessStep, setupOf, toolsStep, type Connection } from './add-steps.page.js';
-import { nothingHere } from '../addresses.page.js';
+import { accessStep, setupOf, toolsStep } from './add-steps.page.js';
 import { namesIn } from './let-in.page.js';
 import { ticksAfter } from './offered-tools.page.js';
 import type { Tool } from '../connection/tool-try.page.js';
 
 const ACCOUNT_NAME = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 
-/** A connection that the person owns, with the page to answer on. */
-interface Opened {
-  namespace: OwnedNamespace;
-  caller: Caller;
-  connection: Connection;
-  person: SessionCaller;
-  request: Request;
-  response: Response;
-}
-
-/** Route parameters. */
-interface Address {
-  namespace: string;
-  connectionId: string;
-}
+type StepRequest = PageRequest<{ namespace: string; connectionId: string }>;
 
 @Controller('ui/add/:namespace/:connectionId')
 export class AddStepsController {
   constructor(
     private readonly env: Env,
-    private readonly accessService: AccessService,
     private readonly connectionsService: ConnectionsService,
     private readonly connectionToolsService: ConnectionToolsService,
     private readonly grantsService: GrantsService,
@@ -62,95 +42,76 @@ export class AddStepsController {
   ) {}
 
   @Get('tools')
-  @Page('connections:write')
-  showTools(
-    @Param() address: Address,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.open(address, ownConnections, person, request, response, (opened) => this.chooseTools(opened, null));
+  @Page('connections:write', ownConnections)
+  showTools(@CurrentPage() page: StepRequest): Promise<FramedPage> {
+    return this.renderTools(page);
   }
 
+  /** Shows the tools again, with the ticks and the words of the form. */
   @Post('tools')
-  @Page('connections:write')
-  actOnTools(
-    @Param() address: Address,
-    @SentForm() form: URLSearchParams,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.open(address, ownConnections, person, request, response, (opened) => this.chooseTools(opened, form));
+  @Form('connections:write', ownConnections)
+  tickTools(@CurrentPage() page: StepRequest): Promise<FramedPage> {
+    return this.renderTools(page);
+  }
+
+  /** Stores the ticks and leads on. */
+  @Post('tools/save')
+  @Form('connections:write', ownConnections)
+  saveTools(@CurrentPage() page: StepRequest): Promise<FramedPage | Redirect> {
+    const { namespace, params, person, form } = page;
+    const work = async () => {
+      const { tools } = await this.toolsOf(page);
+      if (!tools) return this.renderTools(page);
+      const ticked = ticksAfter(form, tools);
+      if (ticked.size === 0) throw new InvalidInputError('Select at least one tool.');
+      const choice = ticked.size === tools.length ? {} : { allow: [...ticked] };
+      const body = await this.connectionsService.checked({ tools: choice });
+      await this.connectionsService.set(namespace, params.connectionId, body, person);
+      return new Redirect(isAdding(page) ? `ui/add/${addressOf(page)}/access` : `ui/c/${addressOf(page)}?done=changed`);
+    };
+    return respondToForm('save', form, work, ({ text }) => this.renderTools(page, `${text}.`));
   }
 
   @Get('access')
-  @Page('connections:write')
-  showAccess(
-    @Param() address: Address,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.open(address, ownConnectionsOnly, person, request, response, (opened) => this.letIn(opened, null));
+  @Page('connections:write', ownConnectionsOnly)
+  showAccess(@CurrentPage() page: StepRequest): Promise<FramedPage | Redirect> {
+    return this.letIn(page, null);
   }
 
   @Post('access')
-  @Page('connections:write')
-  actOnAccess(
-    @Param() address: Address,
-    @SentForm() form: URLSearchParams,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.open(address, ownConnectionsOnly, person, request, response, (opened) => this.letIn(opened, form));
+  @Form('connections:write', ownConnectionsOnly)
+  actOnAccess(@CurrentPage() page: StepRequest): Promise<FramedPage | Redirect> {
+    return this.letIn(page, page.form);
   }
 
-  /** Shows the tools with their ticks; a form with `do=save` stores them and leads on. */
-  private async chooseTools({ namespace, caller, connection, ...page }: Opened, form: URLSearchParams | null) {
-    const { connectionId } = connection;
-    // Who only manages the connection opens no later step.
-    const isAdding = page.request.query.from !== 'settings' && !caller.grant;
+  private async toolsOf({ namespace, params }: StepRequest) {
     const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
-    const listing = await this.connectionToolsService.known(namespace, connectionId, null, options);
-    const offered = listing.tools?.map(({ text }) => JSON.parse(text) as Tool);
-    const tools = offered ? [...offered, ...listing.withheld.map((name): Tool => ({ name }))] : null;
-    const ticked = form ? ticksAfter(form, tools ?? []) : new Set(offered?.map(({ name }) => name));
-    let refusal: DomainError | null = null;
-    if (form?.get('do') === 'save' && tools) {
-      try {
-        if (ticked.size === 0) throw new InvalidInputError('Select at least one tool.');
-        const choice = ticked.size === tools.length ? {} : { allow: [...ticked] };
-        const body = await this.connectionsService.checked({ tools: choice });
-        await this.connectionsService.set(namespace, connectionId, body, caller);
-        return redirectTo(
-          page.response,
-          isAdding ? 'access' : `../../../c/${addressOf(namespace, connection)}?done=changed`,
-        );
-      } catch (error) {
-        if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
-        refusal = error;
-      }
-    }
-    const q = (form?.get('q') ?? '').trim().slice(0, 255);
-    const setup = setupOf(this.env, rootFrom(page.request.path), namespace.name, connection);
-    const view = {
-      isAdding,
-      tools,
-      ticked,
-      q,
-      page: Number(form?.get('page')),
-      setup,
-      fault: refusal?.message ?? null,
-    };
-    this.send(page, (token) => toolsStep(connection, { ...view, token }), refusal);
+    const listing = await this.connectionToolsService.known(namespace, params.connectionId, null, options);
+    const offered = listing.tools?.map(({ text }) => JSON.parse(text) as Tool) ?? null;
+    const tools = offered && [...offered, ...listing.withheld.map((name): Tool => ({ name }))];
+    return { offered, tools };
+  }
+
+  private async renderTools(page: StepRequest, fault: string | null = null): Promise<FramedPage> {
+    const { namespace, params, person, form } = page;
+    const connection = await this.connectionsService.get(namespace, params.connectionId, person);
+    const { offered, tools } = await this.toolsOf(page);
+    const isSent = form.size > 0;
+    const ticked = isSent ? ticksAfter(form, tools ?? []) : new Set(offered?.map(({ name }) => name));
+    const q = (form.get('q') ?? '').trim().slice(0, 255);
+    const view = { isAdding: isAdding(page), tools, ticked, q, page: Number(form.get('page')), fault };
+    return new FramedPage((token, root) => {
+      const setup = setupOf(this.env, root, namespace.name, connection);
+      return toolsStep(connection, { ...view, setup, token, address: `${root}ui/add/${addressOf(page)}` });
+    });
   }
 
   /** Shows who may be let in; a form lets in who was chosen and leads to the page of the connection. */
-  private async letIn({ namespace, caller, connection, ...page }: Opened, form: URLSearchParams | null) {
+  private async letIn(page: StepRequest, form: URLSearchParams | null): Promise<FramedPage | Redirect> {
+    const { namespace, params, person } = page;
+    const connection = await this.connectionsService.get(namespace, params.connectionId, person);
     const owner = (await this.namespacesService.find(namespace.name))?.accountId ?? '';
-    const { memberships } = await this.membersService.organizationsOf(page.person.accountId);
+    const { memberships } = await this.membersService.organizationsOf(person.accountId);
     const ofOwner = memberships.find(({ organizationId }) => organizationId === owner);
     // An editor lets members in only, and the members of the organization call it anyway.
     const organizations = memberships.filter(
@@ -166,61 +127,33 @@ export class AddStepsController {
       const isKnown = ['own', 'people', ...organizations.map(({ organizationId }) => organizationId)].includes(who);
       if (!isKnown) refusal = new InvalidInputError('Choose who may call it.');
       else if (who === 'people' && chosen.length === 0) faults.push('Enter at least one name.');
-      const id = await this.grantsService.findConnection(namespace.id, connection.connectionId);
+      const id = await this.grantsService.findConnection(namespace.id, params.connectionId);
       if (id === null) throw new ResourceNotFoundError();
       const missing = () => new ResourceNotFoundError();
       for (const account of isKnown ? chosen : []) {
         try {
           if (!ACCOUNT_NAME.test(account)) throw new InvalidInputError('Enter a valid account name.');
-          await this.grantsService.set({ kind: 'connection', id }, caller, { account, level: 'call' }, missing);
+          await this.grantsService.set({ kind: 'connection', id }, person, { account, level: 'call' }, missing);
           letIn.push(account);
         } catch (error) {
           if (!(error instanceof DomainError)) throw error;
           faults.push(`${account}: ${error.message}`);
         }
       }
-      if (!refusal && faults.length === 0) {
-        return redirectTo(page.response, `../../../c/${addressOf(namespace, connection)}?done=added#connect`);
-      }
+      if (!refusal && faults.length === 0) return new Redirect(`ui/c/${addressOf(page)}?done=added#connect`);
     }
-    const ownLabel = ofOwner ? `Only the members of ${ofOwner.organizationName}` : 'Only me';
-    const view = { who, names, own: ownLabel, organizations, letIn, faults, fault: refusal?.message ?? null };
+    const own = ofOwner ? `Only the members of ${ofOwner.organizationName}` : 'Only me';
+    const view = { who, names, own, organizations, letIn, faults, fault: refusal?.message ?? null };
     const error = refusal ?? (faults.length > 0 ? new InvalidInputError('') : null);
-    this.send(page, (token) => accessStep(connection, { ...view, token }), error);
-  }
-
-  private send(
-    { person, request, response }: Pick<Opened, 'person' | 'request' | 'response'>,
-    page: (token: Html) => Framed,
-    refusal: DomainError | null,
-  ): void {
-    const status = refusal ? statusOf[refusal.kind] : 200;
-    sendFramed(this.env, request, response, person.accountName, page, status);
-  }
-
-  /** Runs `step` for who may change the connection; for everybody else, and without one, the page says that nothing is there. */
-  private async open(
-    { namespace: owner, connectionId }: Address,
-    access: Partial<AccessRule>,
-    person: SessionCaller,
-    request: Request,
-    response: Response,
-    step: (opened: Opened) => Promise<void>,
-  ): Promise<void> {
-    try {
-      const rule = { scope: 'connections:write', ...access } as const;
-      const { caller, namespace } = await this.accessService.authorize(person, rule, { owner, connectionId });
-      if (!namespace) throw new Error('The rule has an owner');
-      const connection = await this.connectionsService.get(namespace, connectionId, caller);
-      await step({ namespace, caller, connection, person, request, response });
-    } catch (error) {
-      if (!(error instanceof DomainError) || !['not_found', 'forbidden'].includes(error.kind)) throw error;
-      const missing = () => nothingHere(rootFrom(request.path));
-      sendFramed(this.env, request, response, person.accountName, missing, 404);
-    }
+    return new FramedPage((token) => accessStep(connection, { ...view, token }), error ? statusOf[error.kind] : 200);
   }
 }
 
-function addressOf({ name }: OwnedNamespace, { connectionId }: Connection): string {
-  return `${name}/${encodeURIComponent(connectionId)}`;
+/** True for a step after a server was added, which who only manages the connection does not go on to. */
+function isAdding({ query, form, person }: StepRequest): boolean {
+  return query.from !== 'settings' && form.get('from') !== 'settings' && !person.grant;
+}
+
+function addressOf({ namespace: { name }, params }: StepRequest): string {
+  return `${name}/${encodeURIComponent(params.connectionId)}`;
 }

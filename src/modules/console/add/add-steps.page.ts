@@ -30,6 +30,7 @@ export function toolsStep(
     tools,
     fault,
     setup,
+    address,
     ...form
   }: {
     /** False if the choice of a connection that exists is changed. */
@@ -38,6 +39,8 @@ export function toolsStep(
     fault: string | null;
     setup: string | null;
     token: Html;
+    /** Of the steps. */
+    address: string;
     ticked: ReadonlySet<string>;
     q: string;
     page: number;
@@ -56,9 +59,9 @@ ${
 ${message !== undefined && html`<p>${message}</p>`}
 ${setup === null && nextStep !== undefined && html`<p>${nextStep}</p>`}
 ${setup !== null && html`<p><a class="button" href="${setup}">${state === 'input_required' ? 'Enter the values' : 'Log in'}</a></p>`}
-<p>Its server has not listed its tools. <a href="tools">Ask it again</a></p>
-${isAdding && html`<p><a href="access">Go on: it offers all of them</a></p>`}</section>`
-    : offeredToolsForm(tools, { ...form, save: isAdding ? 'Go on: who may call it' : 'Save the choice' })
+<p>Its server has not listed its tools. <a href="${address}/tools">Ask it again</a></p>
+${isAdding && html`<p><a href="${address}/access">Go on: it offers all of them</a></p>`}</section>`
+    : offeredToolsForm(tools, { ...form, address: `${address}/tools`, isAdding })
 }`,
   };
 }

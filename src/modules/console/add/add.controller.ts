@@ -1,18 +1,16 @@
 /**
- * `/ui/add`: adds a server. The field takes the address of an MCP server, a name of the registry, or an mcp.json. `do=find` probes
- * it and shows what is there; of an mcp.json it lists the servers and probes none. `do=add` makes the connection in a namespace
+ * `/ui/add`: adds a server. The field takes the address of an MCP server, a name of the registry, or an mcp.json. `find` probes
+ * it and shows what is there; of an mcp.json it lists the servers and probes none. `create` makes the connection in a namespace
  * where the person may, of which the first is made on the way, and leads to the setup page where the server wants a login or
  * values, and then to the steps of `add-steps.controller.ts`. A refused form keeps what was typed, but for keys; a fault of its id
  * or namespace stands beside the field.
  */
-import { Controller, Get, Post, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Post } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { DomainError, InvalidInputError, statusOf } from '../../../platform/errors/domain-error.js';
-import { sendFramed } from '../../../platform/pages/frame.js';
-import { redirectTo } from '../../../platform/pages/page.js';
+import { FramedPage, Redirect } from '../../../platform/pages/frame.js';
 import { isObject } from '../../../platform/text/json.js';
-import { CurrentPerson, Page, SentForm } from '../../auth/access.decorator.js';
+import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { SessionCaller } from '../../auth/access.types.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
@@ -38,32 +36,38 @@ export class AddController {
 
   @Get()
   @Page('connections:write')
-  show(@CurrentPerson() person: SessionCaller, @Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.send(person, request, response, new URLSearchParams());
+  show(@CurrentPage() page: PageRequest): Promise<FramedPage> {
+    return this.render(page);
   }
 
-  @Post()
-  @Page('connections:write')
-  async act(
-    @SentForm() form: URLSearchParams,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
+  @Post('find')
+  @Form('connections:write')
+  async find(@CurrentPage() page: PageRequest): Promise<FramedPage> {
     try {
-      if (form.get('do') !== 'add') {
-        return await this.send(person, request, response, form, { found: await this.findServers(form, person) });
-      }
-      const { namespace, connection } = await this.add(form, person);
-      const steps = `add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
-      redirectTo(response, setupOf(this.env, '../', namespace, connection) ?? steps);
+      return await this.render(page, { found: await this.findServers(page.form, page.person) });
     } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      // The found server stays on the page.
-      const found = form.get('do') === 'add' ? await this.findServers(form, person).catch(() => null) : null;
-      const { field } = error as { field?: FaultyField };
-      await this.send(person, request, response, form, { fault: error.message, field, found }, statusOf[error.kind]);
+      return this.renderRejected(page, error, null);
     }
+  }
+
+  @Post('create')
+  @Form('connections:write')
+  async create(@CurrentPage() page: PageRequest): Promise<FramedPage | Redirect> {
+    const { form, person } = page;
+    try {
+      const { namespace, connection } = await this.add(form, person);
+      const steps = `ui/add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
+      return new Redirect(setupOf(this.env, '', namespace, connection) ?? steps);
+    } catch (error) {
+      // The found server stays on the page.
+      return this.renderRejected(page, error, await this.findServers(form, person).catch(() => null));
+    }
+  }
+
+  private renderRejected(page: PageRequest, error: unknown, found: AddView['found']): Promise<FramedPage> {
+    if (!(error instanceof DomainError)) throw error;
+    const { field } = error as { field?: FaultyField };
+    return this.render(page, { fault: error.message, field, found }, statusOf[error.kind]);
   }
 
   private async findServers(form: URLSearchParams, person: SessionCaller): Promise<AddView['found']> {
@@ -100,14 +104,11 @@ export class AddController {
     return { namespace: name, connection };
   }
 
-  private async send(
-    person: SessionCaller,
-    request: Request,
-    response: Response,
-    form: URLSearchParams,
+  private async render(
+    { person, form }: PageRequest,
     { found = null, fault = null, field }: Partial<Pick<AddView, 'found' | 'fault' | 'field'>> = {},
     status = 200,
-  ): Promise<void> {
+  ): Promise<FramedPage> {
     const [ownNames, usable] = await Promise.all([
       this.ownNamespacesService.namesOf(person),
       this.namespacesService.namesOf(this.accessService.accountsWith(person, 'manage')),
@@ -123,7 +124,7 @@ export class AddController {
     };
     const base = { what: form.get('what') ?? '', at: form.get('at'), fault, field, found, fields };
     const view = { ...base, namespaces: usable, isFirst: ownNames.length === 0 };
-    sendFramed(this.env, request, response, person.accountName, (token) => addPage({ ...view, token }), status);
+    return new FramedPage((token, root) => addPage({ ...view, token, root }), status);
   }
 }
 

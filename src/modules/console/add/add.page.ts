@@ -30,6 +30,8 @@ export type FaultyField = 'id' | 'namespace';
 /** Content of the page. */
 export interface AddView {
   token: Html;
+  /** The way to the root of the service. */
+  root: string;
   /** The text of the field. */
   what: string;
   fault: string | null;
@@ -50,21 +52,21 @@ export interface AddView {
 const TOOLS_MAX = 200;
 
 export function addPage(view: AddView): Framed {
-  const { token, what: text, fault, found: result } = view;
+  const { token, root, what: text, fault, found: result } = view;
   return {
     title: 'Add a server',
     body: html`${fault !== null && (view.field === undefined || !result) && html`<p role="alert" class="fault">${fault}</p>`}
-<form method="post" action="add">${token}<p><label for="what">Address of the MCP server, or a name in the catalogue, or paste an mcp.json</label>
+<form method="post" action="${root}ui/add/find">${token}<p><label for="what">Address of the MCP server, or a name in the catalogue, or paste an mcp.json</label>
 <textarea id="what" name="what" rows="${text.includes('\n') ? 8 : 2}" required maxlength="20000" spellcheck="false">\n${text}</textarea></p>
-<p><button type="submit" name="do" value="find">Find</button></p></form>
-${fault !== null && /^[^{:]+$/.test(text) && html`<p><a href="catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}
+<p><button type="submit">Find</button></p></form>
+${fault !== null && /^[^{:]+$/.test(text) && html`<p><a href="${root}ui/catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}
 ${result && 'probed' in result && foundSection(view, result)}
 ${result && 'listed' in result && result.listed.map((server, at) => listedSection(view, server, at))}`,
   };
 }
 
 function foundSection(view: AddView, { probed, target }: { probed: Probed; target: AddTarget }): Html {
-  const { token, fields } = view;
+  const { token, root, fields } = view;
   const { title, name, version, protocolVersion, message, nextStep, login, tools, hasMoreTools, didYouMean, state } =
     probed;
   const isFound = state !== 'error';
@@ -76,8 +78,8 @@ function foundSection(view: AddView, { probed, target }: { probed: Probed; targe
 ${nextStep !== null && html`<p>${nextStep}</p>`}
 ${
   didYouMean !== null &&
-  html`<form method="post" action="add">${token}<input type="hidden" name="what" value="${didYouMean}">
-<button type="submit" name="do" value="find">Did you mean ${didYouMean}?</button></form>`
+  html`<form method="post" action="${root}ui/add/find">${token}<input type="hidden" name="what" value="${didYouMean}">
+<button type="submit">Did you mean ${didYouMean}?</button></form>`
 }
 ${login && html`<p>${loginOf(login)}</p>`}
 ${
@@ -116,7 +118,7 @@ ${addForm(view, target, view.at === `${at}` ? view.fields : { ...view.fields, id
 
 /** The form that makes the connection. @param at the number of a listed server */
 function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Html | false | null, at?: number): Html {
-  const { token, what: text, namespaces } = view;
+  const { token, root, what: text, namespaces } = view;
   const suffix = at === undefined ? '' : `-${at}`;
   const isSent = at === undefined || view.at === `${at}`;
   const hidden = Object.entries({ what: text, ...target, ...(at !== undefined && { at: `${at}` }) }).map(
@@ -127,7 +129,7 @@ function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Html
     const fault = faultOf(name);
     return html`<p><label for="${name}${suffix}">${label}</label>
 ${fault && html`<span id="${name}${suffix}-fault" class="fault" role="alert">${fault}</span>`}
-<input id="${name}${suffix}" name="${name}" required maxlength="255" value="${fields[name]}"${fault && html` aria-invalid="true" aria-describedby="${name}${suffix}-fault"`}></p>`;
+<input id="${name}${suffix}" name="${name}" required maxlength="255" value="${fields[name]}"${fault && html` aria-invalid="true" aria-describedby="${name}${suffix}-fault" autofocus`}></p>`;
   };
   const options = namespaces.map(
     (name) => html`<option value="${name}"${name === fields.namespace && html` selected`}>${name}</option>`,
@@ -139,9 +141,9 @@ ${namespaces.length > 0 && html`<p class="hint">Or a namespace of one of your or
     : html`<p><label for="namespace${suffix}">Namespace</label>
 ${faultOf('namespace') && html`<span class="fault" role="alert">${view.fault}</span>`}
 <select id="namespace${suffix}" name="namespace">${options}</select></p>`;
-  return html`<form method="post" action="add">${token}${hidden}
+  return html`<form method="post" action="${root}ui/add/create">${token}${hidden}
 ${field('name', 'Name')}${field('id', 'Id, a part of its address')}${namespace}${more}
-<p><button type="submit" name="do" value="add">Add</button></p></form>`;
+<p><button type="submit">Add</button></p></form>`;
 }
 
 /** An id of a connection that is made of a name. */

@@ -37,8 +37,8 @@ ${organizations.map(({ organizationId, organizationName }) => choice(organizatio
 ${choice('people', 'These people')}
 <p><label for="names">Names of their accounts, with commas or one a line</label>
 ${isFaulty && html`<span id="names-fault" class="fault" role="alert">${faults.map((fault) => html`${fault}<br>`)}</span>`}
-<textarea id="names" name="names" rows="3" maxlength="20000" spellcheck="false"${isFaulty && html` aria-invalid="true" aria-describedby="names-fault"`}>\n${names}</textarea></p></fieldset>
-<p><button type="submit" name="do" value="let-in">${save}</button></p></form>`;
+<textarea id="names" name="names" rows="3" maxlength="20000" spellcheck="false"${isFaulty && html` aria-invalid="true" aria-describedby="names-fault" autofocus`}>\n${names}</textarea></p></fieldset>
+<p><button type="submit">${save}</button></p></form>`;
 }
 
 /** The names in the text of the field, each once. */

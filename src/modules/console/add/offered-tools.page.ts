@@ -1,7 +1,6 @@
 /**
  * The form of the tools that a connection offers: a tick for each, with what it says of itself. It works without scripts: its
- * buttons `do=find`, `all`, `reads` and `none` show the form again, {@link ticksAfter} has the ticks then, and `do=save` stores
- * them. A tool that a search hides, or that is on
+ * buttons `ticks=all`, `reads` and `none` show the form again, {@link ticksAfter} has the ticks then, and one stores them. A tool that a search hides, or that is on
  * another page, keeps its tick in a hidden input.
  */
 import { html, type Html } from '../../../platform/pages/html.js';
@@ -13,7 +12,7 @@ const PAGE_SIZE = 50;
 /** The names that are ticked after a button was pressed. */
 export function ticksAfter(form: URLSearchParams, tools: Tool[]): Set<string> {
   const names = (list: Tool[]) => new Set(list.map(({ name }) => name));
-  switch (form.get('do')) {
+  switch (form.get('ticks')) {
     case 'all':
       return names(tools);
     case 'reads':
@@ -27,16 +26,17 @@ export function ticksAfter(form: URLSearchParams, tools: Tool[]): Set<string> {
   }
 }
 
-/** @param q words of the search @param page from 1 on @param save label of the button that stores the choice */
+/** @param address the address of the page @param q words of the search @param page from 1 on @param isAdding the server was just added */
 export function offeredToolsForm(
   tools: Tool[],
   {
     token,
+    address,
     ticked,
     q,
     page: requestedPage,
-    save,
-  }: { token: Html; ticked: ReadonlySet<string>; q: string; page: number; save: string },
+    isAdding,
+  }: { token: Html; address: string; ticked: ReadonlySet<string>; q: string; page: number; isAdding: boolean },
 ): Html {
   const words = q.toLowerCase();
   const isFound = ({ name, title, description }: Tool) =>
@@ -49,13 +49,13 @@ export function offeredToolsForm(
   const hidden = tools
     .filter((tool) => ticked.has(tool.name) && !isShown.has(tool))
     .map(({ name }) => html`<input type="hidden" name="tool" value="${name}">`);
-  const button = (value: string, label: string, kind: 'submit' | 'plain' = 'plain') =>
-    html`<button type="submit" name="do" value="${value}"${kind === 'plain' && html` class="plain"`}>${label}</button> `;
+  const button = (value: string, label: string) =>
+    html`<button type="submit" name="ticks" value="${value}" class="plain">${label}</button> `;
   const pageButton = (other: number, label: string) =>
     other >= 1 &&
     other <= pages &&
     html`<button type="submit" name="page" value="${other}" class="plain">${label}</button> `;
-  return html`<form method="post" class="choice">${token}${hidden}
+  return html`<form method="post" class="choice" action="${address}">${token}${hidden}${!isAdding && html`<input type="hidden" name="from" value="settings">`}
 <p><label for="q">Find a tool</label><input id="q" type="search" name="q" value="${q}" maxlength="255"></p>
 <p class="row">${button('find', 'Find')}${button('all', 'Tick all')}${button('reads', 'Tick what reads only')}${button('none', 'Tick none')}</p>
 <fieldset><legend>Tools (${ticked.size} of ${tools.length} ticked)</legend>
@@ -67,5 +67,5 @@ ${pageTools.map(
 ${typeof tool.description === 'string' && shortened(tool.description)} <span class="hint">${annotationsOf(tool).join(', ')}</span></p>`,
 )}</fieldset>
 ${pages > 1 && html`<p class="row">${pageButton(page - 1, 'Previous')}Page ${page} of ${pages} ${pageButton(page + 1, 'Next')}</p>`}
-<p>${button('save', save, 'submit')}</p></form>`;
+<p><button type="submit" formaction="${address}/save">${isAdding ? 'Go on: who may call it' : 'Save the choice'}</button></p></form>`;
 }

@@ -29,8 +29,9 @@ export class ConnectService implements OnModuleInit {
    * The section with the address and the chosen client.
    *
    * @param chosen the id of a client, as the query has it; anything else chooses none
+   * @param address the address of the page
    */
-  part(endpoint: McpEndpoint, chosen: unknown): Html {
+  part(endpoint: McpEndpoint, chosen: unknown, address: string): Html {
     const url = this.env.baseUrl + pathOfEndpoint(endpoint);
     const name =
       endpoint.kind === 'connection'
@@ -40,7 +41,7 @@ export class ConnectService implements OnModuleInit {
     return html`<section aria-labelledby="connect"><h2 id="connect">Connect</h2>
 <p>The address, for every app: <code id="address">${url}</code>
 <button type="button" class="plain" data-copy="address" hidden>Copy</button></p>
-<form method="get" action="#connect"><p><label for="client">Your app</label>
+<form method="get" action="${address}#connect"><p><label for="client">Your app</label>
 <select id="client" name="client">${clients.map(
       ({ id, label }) => html`<option value="${id}"${id === client?.id && html` selected`}>${label}</option>`,
     )}</select></p>

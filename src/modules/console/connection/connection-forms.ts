@@ -1,11 +1,11 @@
 /** The bodies of REST that the forms of the page of a connection stand for. */
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
 
 /**
  * The body of a change of a connection.
  *
  * @param setting the member that the form is for
- * @throws InvalidInputError for an unknown form, and for text that cannot be read
+ * @throws NotFoundError for an unknown one; InvalidInputError for text that cannot be read
  */
 export function changeIn(setting: string, form: URLSearchParams): object {
   const text = form.get(setting)?.trim() ?? '';
@@ -20,7 +20,7 @@ export function changeIn(setting: string, form: URLSearchParams): object {
     case 'callTimeoutMs':
       return { callTimeoutMs: text === '' ? null : Number(text) };
   }
-  throw new InvalidInputError('This form is not known: open the page again');
+  throw new NotFoundError('Setting not found');
 }
 
 /** The body of a grant. */

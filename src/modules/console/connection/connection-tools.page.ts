@@ -22,16 +22,19 @@ export interface ToolsQuery {
 /** A tool of the list; one that is kept back has its name only. */
 type Row = Tool & { isWithheld?: true };
 
-/** @param withheld names of tools that are not offered; none for guests */
+/**
+ * @param address the address of the page
+ * @param withheld names of tools that are not offered; none for guests
+ */
 export function toolsPart(
-  connectionId: string,
+  address: string,
   { tools, withheld }: { tools: ListItem[] | null; withheld: string[] },
   query: ToolsQuery,
 ): Html {
   if (!tools) {
     return html`<section aria-labelledby="tools"><h2 id="tools">Tools</h2>
 <p>Not known yet: the server has not listed its tools.${query.ask !== undefined && ' It did not answer now.'}</p>
-<p><a href="?ask=tools#tools">Ask it now</a></p></section>`;
+<p><a href="${address}?ask=tools#tools">Ask it now</a></p></section>`;
   }
   const q = typeof query.q === 'string' ? query.q.trim().slice(0, 255) : '';
   const rows: Row[] = [
@@ -49,22 +52,22 @@ export function toolsPart(
   const link = (to: number, label: string) =>
     to >= 1 &&
     to <= pages &&
-    html`<a href="?${new URLSearchParams({ q, page: `${to}` }).toString()}#tools">${label}</a> `;
+    html`<a href="${address}?${new URLSearchParams({ q, page: `${to}` }).toString()}#tools">${label}</a> `;
   const count = withheld.length > 0 ? `${tools.length} of ${rows.length} offered` : tools.length;
   return html`<section aria-labelledby="tools"><h2 id="tools">Tools (${count})</h2>
-<form role="search" method="get"><p><label>Find a tool<input type="search" name="q" value="${q}" maxlength="255"></label></p><p><button type="submit">Find</button></p></form>
+<form role="search" method="get" action="${address}"><p><label>Find a tool<input type="search" name="q" value="${q}" maxlength="255"></label></p><p><button type="submit">Find</button></p></form>
 ${rows.length === 0 && html`<p>The server lists no tool.</p>`}
 ${rows.length > 0 && matching.length === 0 && html`<p>No tool has these words.</p>`}
-<dl>${pageRows.map((row) => rowOf(row, connectionId))}</dl>
+<dl>${pageRows.map((row) => rowOf(row, address))}</dl>
 ${pages > 1 && html`<p>${link(page - 1, 'Previous')}Page ${page} of ${pages} ${link(page + 1, 'Next')}</p>`}</section>`;
 }
 
-function rowOf(tool: Row, connectionId: string): Html {
+function rowOf(tool: Row, page: string): Html {
   const { name, title, description, isWithheld } = tool;
   if (isWithheld) return html`<div><dt>${name}</dt><dd>⊘ not offered</dd></div>`;
   // A browser would take these for a folder.
   const isPath = !['', '.', '..'].includes(name);
-  const address = `./${encodeURIComponent(connectionId)}/tools/${encodeURIComponent(name)}`;
+  const address = `${page}/tools/${encodeURIComponent(name)}`;
   return html`<div><dt>${isPath ? html`<a href="${address}">${name}</a>` : name}${typeof title === 'string' && title !== name && ` · ${title}`}</dt>
 <dd>${typeof description === 'string' && shortened(description)} <span class="hint">${annotationsOf(tool).join(', ')}</span></dd></div>`;
 }

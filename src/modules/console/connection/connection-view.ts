@@ -1,4 +1,5 @@
 /** The content of the page of a connection. */
+import type { FormsView } from '../../../platform/pages/forms.js';
 import type { Html } from '../../../platform/pages/html.js';
 import type { GrantRef } from '../../auth/access.types.js';
 import type { ConnectionsService } from '../../connections/connections.service.js';
@@ -6,7 +7,6 @@ import type { DiagnosisService } from '../../connections/diagnosis/diagnosis.ser
 import type { ConnectionLogService } from '../../connections/log/connection-log.service.js';
 import type { RecordingsService } from '../../connections/mock/recordings.service.js';
 import type { GrantsService } from '../../grants/grants.service.js';
-import type { FormsView } from '../forms.page.js';
 
 type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
 /** The newest calls. */
@@ -15,6 +15,8 @@ type GrantList = Awaited<ReturnType<GrantsService['list']>>;
 
 /** Content of the page. */
 export interface ConnectionView extends FormsView {
+  /** The way to the root of the service. */
+  root: string;
   namespace: string;
   connection: Connection;
   /** Of the caller; undefined for whoever owns it. */

@@ -3,19 +3,19 @@
  * that REST answers to the same account: a guest sees the state, the ways to connect, the tools of its grant and its own calls. What does not exist
  * and what the person may not know of are one page.
  *
- * Every form posts here and names in `do` what shall be done, under the rule of the route of REST that does the same. A refused form
- * is shown again with what was typed, but for values of headers. `check` answers with the steps of a diagnosis, which nothing stores.
+ * Each form has an address below the page, with the rule of the route of REST that does the same. A rejected form is shown again with
+ * what was typed, but for values of headers. `check` answers with the steps of a diagnosis, which nothing stores.
  */
-import { Controller, Get, Header, Param, Post, Query, Req, Res } from '@nestjs/common';
+import { Controller, Get, Header, Post, Res } from '@nestjs/common';
 import { isUUID } from 'class-validator';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { Env } from '../../../config/env.js';
-import { DomainError, InvalidInputError, NotFoundError, statusOf } from '../../../platform/errors/domain-error.js';
-import { noticeOf, sendFramed, type Framed } from '../../../platform/pages/frame.js';
-import { redirectTo, rootFrom } from '../../../platform/pages/page.js';
-import { CurrentPerson, Page, SentForm } from '../../auth/access.decorator.js';
+import { DomainError, InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
+import { respondToForm } from '../../../platform/pages/forms.js';
+import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
+import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
-import type { AccessRule, Caller, OwnedNamespace, SessionCaller } from '../../auth/access.types.js';
+import type { AccessRule, Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { MembersService } from '../../auth/members.service.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { listedTools, ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
@@ -26,45 +26,17 @@ import { RecordingsService } from '../../connections/mock/recordings.service.js'
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
 import { GrantsService } from '../../grants/grants.service.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
-import { nothingHere } from '../addresses.page.js';
 import { ConnectService } from '../clients/connect.service.js';
-import { connectionPage, DONE } from './connection.page.js';
-import type { ConnectionView } from './connection-view.js';
-import { toolsPart, type ToolsQuery } from './connection-tools.page.js';
-import { faultOf } from '../forms.page.js';
 import { changeIn, grantIn } from './connection-forms.js';
+import { connectionPage, DONE } from './connection.page.js';
+import { toolsPart } from './connection-tools.page.js';
+import type { ConnectionView } from './connection-view.js';
 
 /** Grants of one page of the list; records of *Last calls*, and recorded calls that are shown. */
 const GRANTS_PAGE_SIZE = 50;
 const CALLS_MAX = 20;
 
-/** The rules of REST: of the connection itself, of its diagnosis and recording, of changes, and of what stays with the owner. */
-const RULES = {
-  see: { scope: 'connections:read', ...listedTools },
-  read: { scope: 'connections:read', ...ownConnections },
-  change: { scope: 'connections:write', ...ownConnections },
-  administer: { scope: 'connections:write', ...ownConnectionsOnly },
-  export: { scope: 'connections:read', ...ownConnectionsOnly },
-} as const satisfies Record<string, AccessRule>;
-
-/** The rule of each form; {@link RULES} `change` for those that are not named. */
-const RULE_OF: ReadonlyMap<string, AccessRule> = new Map<string, AccessRule>([
-  ['check', RULES.read],
-  ['delete', RULES.administer],
-  ['grant', RULES.administer],
-  ['end', RULES.administer],
-]);
-
-interface ConnectionAddress {
-  namespace: string;
-  connectionId: string;
-}
-
-type Shown = Pick<ConnectionView, 'fault' | 'diagnosis'> & {
-  notice?: Framed['notice'];
-  status?: number;
-  query?: ToolsQuery & { client?: unknown; grants?: unknown };
-};
+type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }>;
 
 @Controller('ui/c/:namespace/:connectionId')
 export class ConnectionPageController {
@@ -83,152 +55,153 @@ export class ConnectionPageController {
   ) {}
 
   @Get()
-  @Page('connections:read')
-  show(
-    @Param() address: ConnectionAddress,
-    @Query() query: NonNullable<Shown['query']> & { done?: unknown },
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.send(address, person, request, response, { query, notice: noticeOf(query.done, DONE) });
-  }
-
-  @Post()
-  @Page('connections:write')
-  async act(
-    @Param() address: ConnectionAddress,
-    @SentForm() form: URLSearchParams,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const action = form.get('do') ?? '';
-    const opened = await this.opened(person, address, RULE_OF.get(action) ?? RULES.change).catch(noneOf);
-    let view: Shown = {};
-    try {
-      const outcome = opened && (await this.apply(action, form, opened, address.connectionId));
-      if (outcome === 'deleted') return redirectTo(response, `${rootFrom(request.path)}ui/?done=deleted`);
-      if (typeof outcome === 'string') {
-        return redirectTo(response, `./${encodeURIComponent(address.connectionId)}?done=${outcome}`);
-      }
-      if (outcome) view = { diagnosis: outcome };
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      view = { fault: faultOf(form, error), status: statusOf[error.kind] };
-    }
-    await this.send(address, person, request, response, view);
+  @Page('connections:read', listedTools)
+  show(@CurrentPage() page: ConnectionRequest): Promise<FramedPage> {
+    return this.render(page);
   }
 
   /** The recording as a fixture, to be stored. */
   @Get('fixture')
   @Header('cache-control', 'no-store')
-  @Page('connections:read')
-  async fixture(
-    @Param() address: ConnectionAddress,
-    @CurrentPerson() person: SessionCaller,
-    @Res() response: Response,
-  ): Promise<void> {
-    const { namespace } = await this.opened(person, address, RULES.export);
-    response.attachment(`${address.connectionId}.json`);
-    response.json(await this.recordingsService.fixture(namespace, address.connectionId));
+  @Page('connections:read', ownConnectionsOnly)
+  fixture(@CurrentPage() { namespace, params }: ConnectionRequest, @Res({ passthrough: true }) response: Response) {
+    response.attachment(`${params.connectionId}.json`);
+    return this.recordingsService.fixture(namespace, params.connectionId);
   }
 
-  /** Does what a form asks for. @returns the word of a sentence, or a diagnosis @throws DomainError */
-  private async apply(
-    action: string,
-    form: URLSearchParams,
-    { namespace, caller }: { namespace: OwnedNamespace; caller: Caller },
-    connectionId: string,
-  ): Promise<keyof typeof DONE | 'deleted' | NonNullable<ConnectionView['diagnosis']>> {
-    // A form never makes a connection.
-    await this.connectionsService.get(namespace, connectionId, caller);
-    switch (action) {
-      case 'check':
-        return this.diagnosisService.diagnose(namespace, connectionId, caller);
-      case 'record':
-      case 'stop':
-        await this.recordingsService.set(namespace, connectionId, action === 'record');
-        return action;
-      case 'forget':
-        await this.recordingsService.remove(namespace, connectionId);
-        return action;
-      case 'delete':
-        if (form.get('typed')?.trim() !== connectionId) {
-          throw new InvalidInputError('The id that you typed is another one: nothing was deleted');
-        }
-        await this.connectionsService.remove(namespace, connectionId);
-        return 'deleted';
-      case 'grant': {
-        const target = await this.grantTarget(namespace, connectionId);
-        await this.grantsService.set(
-          target,
-          caller,
-          await this.grantsService.checked(grantIn(form)),
-          () => new NotFoundError('Gone'),
-        );
-        return 'granted';
-      }
-      case 'end': {
-        const id = form.get('id') ?? '';
-        if (!isUUID(id)) throw new NotFoundError('Grant not found');
-        await this.grantsService.remove(await this.grantTarget(namespace, connectionId), caller, id, {});
-        return 'ended';
-      }
-    }
-    const body = await this.connectionsService.checked(changeIn(action, form));
-    await this.connectionsService.set(namespace, connectionId, body, caller);
-    return 'changed';
+  @Post('check')
+  @Form('connections:read', ownConnections)
+  check(@CurrentPage() page: ConnectionRequest) {
+    return this.respond(page, 'check', async ({ namespace, params, person }) => {
+      return this.render(page, {
+        diagnosis: await this.diagnosisService.diagnose(namespace, params.connectionId, person),
+      });
+    });
   }
 
-  private async send(
-    address: ConnectionAddress,
-    person: SessionCaller,
-    request: Request,
-    response: Response,
-    { query = {}, status = 200, notice, ...rest }: Shown,
-  ): Promise<void> {
-    const view = await this.viewOf(address, person, query).catch(noneOf);
-    if (!view) {
-      const missing = () => nothingHere(rootFrom(request.path));
-      return sendFramed(this.env, request, response, person.accountName, missing, 404);
-    }
+  @Post('settings/:setting')
+  @Form('connections:write', ownConnections)
+  change(@CurrentPage() page: PageRequest<ConnectionRequest['params'] & { setting: string }>) {
+    const { setting, connectionId } = page.params;
+    return this.respond(page, `settings/${setting}`, async ({ namespace, form, person }) => {
+      const body = await this.connectionsService.checked(changeIn(setting, form));
+      await this.connectionsService.set(namespace, connectionId, body, person);
+      return 'changed';
+    });
+  }
+
+  @Post('record')
+  @Form('connections:write', ownConnections)
+  record(@CurrentPage() page: ConnectionRequest) {
+    return this.respond(page, 'record', async ({ namespace, params }) => {
+      await this.recordingsService.set(namespace, params.connectionId, true);
+      return 'record';
+    });
+  }
+
+  @Post('stop')
+  @Form('connections:write', ownConnections)
+  stop(@CurrentPage() page: ConnectionRequest) {
+    return this.respond(page, 'stop', async ({ namespace, params }) => {
+      await this.recordingsService.set(namespace, params.connectionId, false);
+      return 'stop';
+    });
+  }
+
+  @Post('forget')
+  @Form('connections:write', ownConnections)
+  forget(@CurrentPage() page: ConnectionRequest) {
+    return this.respond(page, 'forget', async ({ namespace, params }) => {
+      await this.recordingsService.remove(namespace, params.connectionId);
+      return 'forget';
+    });
+  }
+
+  @Post('delete')
+  @Form('connections:write', ownConnectionsOnly)
+  delete(@CurrentPage() page: ConnectionRequest) {
+    return this.respond(page, 'delete', async ({ namespace, params: { connectionId }, form }) => {
+      if (form.get('typed')?.trim() !== connectionId) {
+        throw new InvalidInputError('The id that you typed is another one: nothing was deleted');
+      }
+      await this.connectionsService.remove(namespace, connectionId);
+      return new Redirect('ui/?done=deleted');
+    });
+  }
+
+  @Post('grant')
+  @Form('connections:write', ownConnectionsOnly)
+  grant(@CurrentPage() page: ConnectionRequest) {
+    return this.respond(page, 'grant', async ({ namespace, params, form, person }) => {
+      const target = await this.grantTarget(namespace, params.connectionId);
+      const terms = await this.grantsService.checked(grantIn(form));
+      await this.grantsService.set(target, person, terms, () => new NotFoundError('Gone'));
+      return 'granted';
+    });
+  }
+
+  @Post('end')
+  @Form('connections:write', ownConnectionsOnly)
+  end(@CurrentPage() page: ConnectionRequest) {
+    return this.respond(page, 'end', async ({ namespace, params, form, person }) => {
+      const id = form.get('id') ?? '';
+      if (!isUUID(id)) throw new NotFoundError('Grant not found');
+      await this.grantsService.remove(await this.grantTarget(namespace, params.connectionId), person, id, {});
+      return 'ended';
+    });
+  }
+
+  /** Does what a form asks for. @param work returns the word of a sentence for the page to which the browser is led */
+  private respond<Request extends ConnectionRequest>(
+    page: Request,
+    name: string,
+    work: (page: Request) => Promise<keyof typeof DONE | Redirect | FramedPage>,
+  ): Promise<FramedPage | Redirect> {
+    const { namespace, params, person, form } = page;
+    const run = async () => {
+      // A form never makes a connection.
+      await this.connectionsService.get(namespace, params.connectionId, person);
+      const outcome = await work(page);
+      return typeof outcome === 'string' ? new Redirect(`${addressOf(page)}?done=${outcome}`) : outcome;
+    };
+    return respondToForm(name, form, run, (rejected) => this.render(page, { rejected }));
+  }
+
+  private async render(
+    page: ConnectionRequest,
+    outcome: Pick<ConnectionView, 'rejected' | 'diagnosis'> = {},
+  ): Promise<FramedPage> {
+    const { namespace, params, query } = page;
+    const { connectionId } = params;
+    const { tools, withheld, ...view } = await this.viewOf(page);
     const { setupUrl } = view.connection.status;
     const ownPath = setupUrl?.startsWith(`${this.env.baseUrl}/`) && setupUrl.slice(this.env.baseUrl.length + 1);
-    const way = ownPath ? { setupUrl: rootFrom(request.path) + ownPath } : {};
-    const page = (token: ConnectionView['token']) => ({
-      ...connectionPage({ ...view, ...rest, ...way, token }),
-      notice,
+    return new FramedPage((token, root) => {
+      const address = root + addressOf(page);
+      const endpoint = { kind: 'connection', namespace: namespace.name, connectionId } as const;
+      const content = connectionPage({
+        ...{ ...view, ...outcome, token, root, address },
+        ...(ownPath && { setupUrl: root + ownPath }),
+        connect: this.connectService.part(endpoint, query.client, address),
+        tools: toolsPart(address, { tools, withheld }, query),
+      });
+      return { ...content, notice: noticeOf(query.done, DONE) };
     });
-    sendFramed(this.env, request, response, person.accountName, page, status);
   }
 
-  private async viewOf(
-    address: ConnectionAddress,
-    person: SessionCaller,
-    query: NonNullable<Shown['query']>,
-  ): Promise<Omit<ConnectionView, 'token' | 'setupUrl'>> {
-    const { connectionId } = address;
-    const { namespace, caller } = await this.opened(person, address, RULES.see);
-    const isAllowed = async (rule: AccessRule) => {
-      const isRefused = (error: unknown) =>
-        error instanceof DomainError && ['not_found', 'forbidden'].includes(error.kind);
-      try {
-        return (await this.opened(person, address, rule)) !== null;
-      } catch (error) {
-        if (isRefused(error)) return false;
-        throw error;
-      }
-    };
-    const connection = await this.connectionsService.get(namespace, connectionId, caller);
+  private async viewOf({ namespace, params, query, person }: ConnectionRequest) {
+    const { connectionId } = params;
+    const isAllowed = (scope: 'connections:read' | 'connections:write', rule: Partial<AccessRule>) =>
+      this.accessService.allows(person, { scope, ...rule }, { owner: namespace.name, connectionId });
+    const connection = await this.connectionsService.get(namespace, connectionId, person);
     const ask = connection.status.state === 'connected' || query.ask !== undefined;
-    const listing = await this.readTools(namespace, connectionId, caller, ask);
-    const withheld = caller.grant?.level === 'call' ? [] : listing.withheld;
-    const mayRead = await isAllowed(RULES.read);
-    const mayAdminister = await isAllowed(RULES.administer);
+    const listing = await this.readTools(namespace, connectionId, person, ask);
+    const withheld = person.grant?.level === 'call' ? [] : listing.withheld;
+    const mayRead = await isAllowed('connections:read', ownConnections);
+    const mayAdminister = await isAllowed('connections:write', ownConnectionsOnly);
     // A log that cannot be read now is left out.
     const calls = await this.connectionLogService
-      .list(namespace, connectionId, { limit: CALLS_MAX }, caller)
+      .list(namespace, connectionId, { limit: CALLS_MAX }, person)
       .catch((error: unknown) => {
         if (error instanceof DomainError) return null;
         throw error;
@@ -237,9 +210,9 @@ export class ConnectionPageController {
     return {
       namespace: namespace.name,
       connection,
-      grant: caller.grant,
-      connect: this.connectService.part({ kind: 'connection', namespace: namespace.name, connectionId }, query.client),
-      tools: toolsPart(connectionId, { tools: listing.tools, withheld }, query),
+      grant: person.grant,
+      tools: listing.tools,
+      withheld,
       mayRead,
       calls,
       recording: mayRead && !connection.mock ? await this.recordingsService.get(namespace, connectionId) : null,
@@ -247,7 +220,7 @@ export class ConnectionPageController {
         mayAdminister && !connection.mock
           ? (await this.recordingsService.callsOf(namespace, connectionId, { limit: CALLS_MAX })).calls
           : [],
-      changes: (await isAllowed(RULES.change))
+      changes: (await isAllowed('connections:write', ownConnections))
         ? {
             canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined,
             canDelete: mayAdminister,
@@ -261,7 +234,7 @@ export class ConnectionPageController {
   private async accessOf(
     namespace: OwnedNamespace,
     connectionId: string,
-    person: SessionCaller,
+    person: ConnectionRequest['person'],
     page: unknown,
   ): Promise<ConnectionView['access']> {
     const owner = await this.namespacesService.find(namespace.name);
@@ -289,15 +262,9 @@ export class ConnectionPageController {
       capabilities: TRIAL_CAPABILITIES,
     });
   }
-
-  private async opened(person: SessionCaller, { namespace: owner, connectionId }: ConnectionAddress, rule: AccessRule) {
-    const { caller, namespace } = await this.accessService.authorize(person, rule, { owner, connectionId });
-    if (!namespace) throw new Error('The rule has an owner');
-    return { caller, namespace };
-  }
 }
 
-function noneOf(error: unknown): null {
-  if (error instanceof DomainError && error.kind === 'not_found') return null;
-  throw error;
+/** The path of the page from the root of the service. */
+function addressOf({ params: { namespace, connectionId } }: ConnectionRequest): string {
+  return `ui/c/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}`;
 }

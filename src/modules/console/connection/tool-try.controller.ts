@@ -6,23 +6,18 @@
  * stored, and so there is no page to redirect to. A tool without `readOnlyHint: true` is called with the tick `run` only. An answer
  * that asks for input is a second form, whose hidden `waiting` repeats the call with `action=accept` or `decline`.
  */
-import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
-import { Env } from '../../../config/env.js';
-import { DomainError, InvalidInputError, statusOf } from '../../../platform/errors/domain-error.js';
+import { Controller, Get, Post, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import { DomainError, InvalidInputError, NotFoundError, statusOf } from '../../../platform/errors/domain-error.js';
 import type { job as faultsJob } from '../../../platform/json-schema/schema-faults.job.js';
-import { sendFramed } from '../../../platform/pages/frame.js';
-import { rootFrom } from '../../../platform/pages/page.js';
+import { FramedPage } from '../../../platform/pages/frame.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
-import { CurrentPerson, Page, SentForm } from '../../auth/access.decorator.js';
-import { AccessService } from '../../auth/access.service.js';
-import type { SessionCaller } from '../../auth/access.types.js';
+import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { listedTools } from '../../connections/core/connections.access.js';
 import { McpTrial, TRIAL_CAPABILITIES, type Trial } from '../../connections/mcp-trial.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
-import { nothingHere } from '../addresses.page.js';
 import { defaultsOf, formOf, inputAt, valueIn, type Faults, type Field } from './schema-form.js';
 import { inputSchemaOf, needsTick, prefixOf, toolPage, type Tool, type Waiting } from './tool-try.page.js';
 
@@ -34,102 +29,70 @@ const REQUESTS_MAX = 20;
 
 const FAULTS = 'platform/json-schema/schema-faults.job.js';
 
-/** Route parameters. */
-interface ToolAddress {
-  namespace: string;
-  connectionId: string;
-  tool: string;
-}
+type ToolRequest = PageRequest<{ namespace: string; connectionId: string; tool: string }>;
+
+type Outcome = Pick<Parameters<typeof toolPage>[2], 'typed' | 'trial' | 'waiting' | 'fault'> & { status?: number };
 
 @Controller('ui/c/:namespace/:connectionId/tools/:tool')
 export class ToolTryController {
   constructor(
-    private readonly env: Env,
-    private readonly accessService: AccessService,
     private readonly connectionsService: ConnectionsService,
     private readonly connectionToolsService: ConnectionToolsService,
     private readonly mcpTrial: McpTrial,
   ) {}
 
   @Get()
-  @Page('connections:read')
-  show(
-    @Param() address: ToolAddress,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.send(address, person, request, response, ({ tool }) => {
+  @Page('connections:read', listedTools)
+  show(@CurrentPage() page: ToolRequest): Promise<FramedPage> {
+    return this.render(page, (tool) => {
       const form = new URLSearchParams(defaultsOf(formOf(inputSchemaOf(tool))));
       return Promise.resolve({ typed: { form, faults: new Map() } });
     });
   }
 
   @Post()
-  @Page('connections:execute')
-  call(
-    @Param() address: ToolAddress,
-    @SentForm() form: URLSearchParams,
-    @CurrentPerson() person: SessionCaller,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.send(address, person, request, response, async ({ tool, namespaceId }) => {
+  @Form('connections:execute', listedTools)
+  call(@CurrentPage() page: ToolRequest, @Res({ passthrough: true }) response: Response): Promise<FramedPage> {
+    const { form, params, person, namespace } = page;
+    return this.render(page, async (tool) => {
       if (form.size > VALUES_MAX) {
         throw new InvalidInputError(`A form has at most ${VALUES_MAX} values: enter the whole value as JSON`);
       }
       const faults: Faults = new Map();
       const typed = { form, faults };
       const continued = waitingIn(form);
-      const args = continued ? continued.arguments : await this.argumentsIn(tool, namespaceId, typed);
-      const answers = continued && (await this.answersIn(continued, namespaceId, typed));
+      const args = continued ? continued.arguments : await this.argumentsIn(tool, namespace.id, typed);
+      const answers = continued && (await this.answersIn(continued, namespace.id, typed));
       if (needsTick(tool) && !form.has('run')) faults.set('run', 'Tick this first.');
       if (faults.size > 0) return { typed, waiting: continued ?? undefined, status: 400 };
-      const params = { name: tool.name, arguments: args, ...answers };
-      const trial = await this.mcpTrial.call(person, address, { method: 'tools/call', params }, response);
+      const call = { name: tool.name, arguments: args, ...answers };
+      const trial = await this.mcpTrial.call(person, params, { method: 'tools/call', params: call }, response);
       return { typed, trial, waiting: waitingAfter(trial, args) };
     });
   }
 
-  /** Answers with the page that `work` makes; a refusal keeps what was typed. */
-  private async send(
-    { namespace: owner, connectionId, tool: name }: ToolAddress,
-    person: SessionCaller,
-    request: Request,
-    response: Response,
-    work: (target: {
-      tool: Tool;
-      namespaceId: string;
-    }) => Promise<Pick<Parameters<typeof toolPage>[2], 'typed' | 'trial' | 'waiting' | 'fault'> & { status?: number }>,
-  ): Promise<void> {
-    const missing = () => nothingHere(rootFrom(request.path));
-    try {
-      const rule = { scope: 'connections:read', ...listedTools } as const;
-      const { caller, namespace } = await this.accessService.authorize(person, rule, { owner, connectionId });
-      if (!namespace) throw new Error('The rule has an owner');
-      const connection = await this.connectionsService.get(namespace, connectionId, caller);
-      const { tools } = await this.connectionToolsService.known(namespace, connectionId, caller.grant?.tools, {
-        ask: true,
-        capabilities: TRIAL_CAPABILITIES,
-      });
-      const item = tools?.find((listed) => listed.name === name);
-      if (!item) return void sendFramed(this.env, request, response, person.accountName, missing, 404);
-      const tool = JSON.parse(item.text) as Tool;
-      const { status, ...outcome } = await work({ tool, namespaceId: namespace.id }).catch((error: unknown) => {
-        if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
-        const shownError = error.forReader(caller);
-        const form = (request.body as URLSearchParams | undefined) ?? new URLSearchParams();
-        return { typed: { form, faults: new Map() }, fault: shownError.message, status: statusOf[error.kind] };
-      });
-      const where = { namespace: owner, connectionId, name: connection.name };
-      const isGuest = caller.grant?.level === 'call';
-      const page = (token: Parameters<typeof toolPage>[2]['token']) =>
-        toolPage(where, tool, { ...outcome, token, isGuest });
-      sendFramed(this.env, request, response, person.accountName, page, status);
-    } catch (error) {
-      if (!(error instanceof DomainError) || error.kind !== 'not_found') throw error;
-      sendFramed(this.env, request, response, person.accountName, missing, 404);
-    }
+  /** The page that `work` makes; a rejection keeps what was typed. */
+  private async render(
+    { namespace, params, person, form }: ToolRequest,
+    work: (tool: Tool) => Promise<Outcome>,
+  ): Promise<FramedPage> {
+    const { connectionId } = params;
+    const connection = await this.connectionsService.get(namespace, connectionId, person);
+    const { tools } = await this.connectionToolsService.known(namespace, connectionId, person.grant?.tools, {
+      ask: true,
+      capabilities: TRIAL_CAPABILITIES,
+    });
+    const item = tools?.find(({ name }) => name === params.tool);
+    if (!item) throw new NotFoundError('Tool not found');
+    const tool = JSON.parse(item.text) as Tool;
+    const { status, ...outcome } = await work(tool).catch((error: unknown): Outcome => {
+      if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
+      const fault = error.forReader(person).message;
+      return { typed: { form, faults: new Map() }, fault, status: statusOf[error.kind] };
+    });
+    const where = { namespace: namespace.name, connectionId, name: connection.name };
+    const isGuest = person.grant?.level === 'call';
+    return new FramedPage((token) => toolPage(where, tool, { ...outcome, token, isGuest }), status);
   }
 
   private async argumentsIn(tool: Tool, namespaceId: string, typed: Sent): Promise<JsonObject> {

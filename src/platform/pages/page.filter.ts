@@ -1,0 +1,58 @@
+import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js';
+import { domainErrorOf } from '../errors/error-body.js';
+import { logFailure } from '../errors/log-failure.js';
+import { FramedPage, sendFramed } from './frame.js';
+import { html } from './html.js';
+import { messagePage, PageError, redirectTo, sendPage } from './page.js';
+
+/** Headings of errors that have none of their own. */
+const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', forbidden: 'Not for your account' };
+
+/** A request of a browser at which somebody is signed in. */
+export interface SignedInRequest {
+  /** The name of the account. */
+  accountName?: string;
+}
+
+/**
+ * Errors of routes that people open in a browser: a page instead of JSON. Who is signed in sees it in the frame, where what does
+ * not exist and what the person may not know of are one page.
+ */
+@Catch()
+export class PageFilter implements ExceptionFilter {
+  private readonly logger = new Logger('http');
+
+  constructor(private readonly env: Env) {}
+
+  catch(thrown: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<Request & SignedInRequest>();
+    const response = host.switchToHttp().getResponse<Response>();
+    const error = domainErrorOf(thrown) ?? thrown;
+    logFailure(this.logger, error, request);
+    const failure = error instanceof DomainError ? error : null;
+    if (failure?.location !== undefined) return redirectTo(response, failure.location);
+    if (failure?.retryAfterSeconds !== undefined) response.set('retry-after', `${failure.retryAfterSeconds}`);
+    const status = statusOf[failure?.kind ?? 'internal'];
+    const title =
+      failure instanceof PageError ? failure.title : (TITLES[failure?.kind ?? 'internal'] ?? 'Something went wrong');
+    const text = failure?.message ?? 'This service failed to answer, and has written down why. Try again in a moment.';
+    const { accountName } = request;
+    if (accountName === undefined || failure instanceof PageError) {
+      const page = messagePage(this.env, title, text, failure instanceof PageError ? failure : undefined);
+      return sendPage(response, page, status);
+    }
+    const framed = new FramedPage((_, root) => {
+      const body = status === 404 ? nothingHere(root) : html`<p role="alert">${text}</p>`;
+      return { title, body };
+    }, status);
+    sendFramed(this.env, request, response, accountName, framed);
+  }
+}
+
+function nothingHere(root: string) {
+  return html`<p role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
+gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</p>`;
+}
