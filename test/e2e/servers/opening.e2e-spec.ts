@@ -166,17 +166,25 @@ describe('a new server', () => {
 });
 
 describe('a transfer of a server that is not public', () => {
-  test('needs an owner of the organization where the caller could open it afterwards', async () => {
-    for (const [by, status] of [
-      [editor, 403],
-      [lead, 200],
+  test('requires an owner of the organization if the target belongs to another account', async () => {
+    const other = await app.account({ kind: 'organization' });
+    for (const account of [editor, lead]) {
+      await app.as(app.operator).put(`/accounts/${other.id}/members/${account.id}`, { role: 'editor' });
+    }
+    for (const [by, to, status] of [
+      [editor, editor, 403],
+      [editor, other, 403],
+      [lead, lead, 200],
+      [lead, other, 200],
     ] as const) {
       const server = await createServer(app, lead, { namespace: inTeam.split('/')[0], visibility: 'private' });
-      const targetNamespace = await createNamespace(app, by);
+      const targetNamespace = uniqueName('ns');
+      const claim = to === by ? {} : { organizationId: to.id };
+      expect((await app.as(by).put(`/namespaces/${targetNamespace}`, claim)).status).toBe(201);
       const moved = await app
         .as(by)
-        .post(pathOf(server, '/transfer'), { targetNamespace, targetOrganizationId: by.id });
-      expect([by.name, moved.status]).toEqual([by.name, status]);
+        .post(pathOf(server, '/transfer'), { targetNamespace, targetOrganizationId: to.id });
+      expect([by.name, to.name, moved.status]).toEqual([by.name, to.name, status]);
     }
   });
 });

@@ -109,7 +109,7 @@ export class ServerSettingsService {
    * connections to it stay as they are, since they refer to its slug and its id.
    *
    * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError, ForbiddenError for a target of another account,
-   * OpenedByOwnersError if the caller can open the server in the target only,
+   * OpenedByOwnersError if the server is not public, goes to another account, and the caller does not own it,
    * ConflictError when the name is taken
    */
   async transfer(
@@ -129,9 +129,9 @@ export class ServerSettingsService {
         'Forbidden: targetNamespace must belong to you, and targetOrganizationId must be your account',
       );
     }
-    // The caller could open the server there.
-    const mayOpen = this.accessService.may(caller, 'own', { ownerId: target.accountId, namespace });
-    if (mayOpen && server.visibility !== 'public' && !this.accessService.may(caller, 'own', server)) {
+    // Other people can call the server there.
+    const isOpened = target.accountId !== server.ownerId && server.visibility !== 'public';
+    if (isOpened && !this.accessService.may(caller, 'own', server)) {
       throw new OpenedByOwnersError();
     }
     const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
