@@ -34,9 +34,9 @@ export function Access(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = 
 }
 
 /**
- * Declares who may open a page: as {@link Access}, with the session of the browser in place of the header. The guard rejects a
- * foreign `Host`, and leads to the sign-in who is not signed in. The handler takes the request by {@link CurrentPage} and returns
- * a `FramedPage` or a `Redirect`. Errors are pages. The route is no part of the API document.
+ * Declares who may open a page: like {@link Access}, with the session of the browser instead of the header. The guard rejects a
+ * foreign `Host`, and redirects visitors without a session to the sign-in. The handler takes the request by {@link CurrentPage}
+ * and returns a `FramedPage` or a `Redirect`. Errors are pages. The API document leaves the route out.
  */
 export function Page(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}): MethodDecorator {
   return applyDecorators(
@@ -48,23 +48,23 @@ export function Page(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}
 }
 
 /**
- * Declares who may send a form: as {@link Page}, at an address of its own below the page. The guard reads the form, and takes it
- * only from a page of ours in the same browser.
+ * Declares who may send a form: like {@link Page}, at an address of its own under the page. The guard reads the form, and accepts
+ * it only from a page of this service in the same browser.
  */
 export const Form = Page;
 
-/** What the handler of a page or of a form works with. */
+/** The request of a page or of a form. */
 export interface PageRequest<Params = Record<string, string>> {
   params: Params;
   query: Record<string, unknown>;
   /** The values of a form, which the guard read and checked; empty for a page. */
   form: URLSearchParams;
   person: SessionCaller;
-  /** Of a rule with `owner`. */
+  /** Set if the rule has an `owner`. */
   namespace: OwnedNamespace;
 }
 
-/** The request of a page or of a form, as {@link PageRequest}. */
+/** The {@link PageRequest} of a page or of a form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
   const { params, query, body, grant } = context.switchToHttp().getRequest<{
     params: Record<string, string>;

@@ -3,8 +3,8 @@
  * a controller of its own. Every signed-in person may ask; the services decide as for REST. What does not exist and what the person may not
  * know of are one page.
  *
- * The forms of servers, which the catalogue has too, are below the page: `set-up` makes a connection to it in a namespace of the
- * person, `ask` asks for access with the sentence `text`.
+ * Forms of servers, also shown in the catalogue: `set-up` creates a connection to the server in a namespace of the person, `ask`
+ * requests access with the message `text`.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
@@ -61,7 +61,7 @@ export class AddressesController {
 
   @Post('s/:slug/ask')
   @Form('servers:write')
-  ask(@CurrentPage() page: ServerRequest) {
+  requestAccess(@CurrentPage() page: ServerRequest) {
     const { form, params, person } = page;
     const work = async () => {
       const text = (form.get('text') ?? '').trim();

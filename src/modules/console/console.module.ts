@@ -11,8 +11,8 @@
  * - A form posts to an address of its own below its page, with the token that a `FramedPage` hands out. The guard has checked its
  *   values. The handler changes, then leads to the page, whose query names what was done; the page turns that word into a sentence
  *   (`notice`). `respondToForm` shows a rejected form again with what was typed.
- * - Names of tenants are values of `html`. Addresses begin with the way to the root: a rejected form has another than its page. What
- *   a person may not do is not shown.
+ * - Names of tenants are values of `html`. Addresses begin with the way to the root: a rejected form has another than its page. Pages
+ *   leave out what a person is not allowed to do.
  */
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';

@@ -15,7 +15,7 @@ export interface ListedGrant {
   lastUse?: { at: string; client: string | null; kind: string };
 }
 
-/** A grant of a thing as a sentence. @param canEnd the page can end it */
+/** The row of a grant, with a button that revokes it if `canEnd` is true. */
 export function grantEntry(
   view: FormsView,
   grant: ListedGrant,

@@ -80,7 +80,7 @@ export class HomeController {
     });
   }
 
-  /** @param id the request or invitation @param work returns the word of a sentence */
+  /** @param id the request or invitation @param work returns a word of {@link DONE} */
   private respond(page: PageRequest, id: string, work: () => Promise<string>) {
     const { form } = page;
     return respondToForm(

@@ -26,7 +26,7 @@ import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
 import { DONE, organizationPage, type OrganizationView } from './organization.page.js';
 
-/** The rules of REST: of what every member may, and of what only owners may. */
+/** The rules of the REST routes for every member, and for owners only. */
 const ofMembers = { account: 'organization', ownersOnly: true, member: true } as const;
 const ofOwners = { account: 'organization', ownersOnly: true } as const;
 
@@ -34,7 +34,7 @@ const RequestId = () => Param('requestId', UuidOr404('Access request not found')
 
 type OrganizationRequest = PageRequest<{ organization: string }>;
 
-/** The outcome of a form: the word of a sentence, or values that are shown once. */
+/** The outcome of a form: a word of {@link DONE}, or values that are shown once. */
 type Outcome = keyof typeof DONE | Redirect | Pick<OrganizationView, 'invitation' | 'made' | 'notice'>;
 
 /** The page of an organization. */
@@ -87,7 +87,7 @@ export class OrganizationController {
 
   @Post('leave')
   @Form('accounts:write', ofMembers)
-  leave(@CurrentPage() page: OrganizationRequest) {
+  leaveOrganization(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'leave', async ({ form, person }, organizationId) => {
       requireName(form);
       await this.membersService.remove(person, { organizationId, accountId: person.accountId, revokeKeys: false });
@@ -145,14 +145,14 @@ export class OrganizationController {
 
   @Post('end')
   @Form('accounts:write', ofOwners)
-  end(@CurrentPage() page: OrganizationRequest) {
+  revokeGrant(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'end', async ({ form, person }, organizationId) => {
       await this.grantsService.removeGiven(organizationId, person, rowIn(form));
       return 'ended';
     });
   }
 
-  /** Does what a form asks for, for an organization that the person may see. */
+  /** Runs the work of a form for an organization that the person can see. */
   private respond(
     page: OrganizationRequest,
     name: string,
@@ -212,7 +212,7 @@ function roleIn(form: URLSearchParams): Role {
   return role;
 }
 
-/** The id of the row that a form is about. */
+/** The id of the row of a form. */
 function rowIn(form: URLSearchParams): string {
   const id = form.get('id') ?? '';
   if (!isUUID(id)) throw new InvalidInputError('This form is not known: open the page again');

@@ -1,13 +1,13 @@
-/** Forms of pages, each at an address of its own below its page, and their page again where one was rejected. */
+/** Forms of pages, each at an address of its own under its page, and the page of a rejected form. */
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import { FramedPage, type Redirect } from './frame.js';
 import { html, type Html } from './html.js';
 
 /** A rejected form, with the reason. */
 export interface RejectedForm {
-  /** The name of the form: its address below the page. */
+  /** The name of the form: its address, relative to the page. */
   name: string;
-  /** The row that it is about; '' without one. */
+  /** The row of the form; '' without one. */
   id: string;
   text: string;
   /** The values that were sent. */
@@ -23,10 +23,10 @@ export interface FormsView {
 }
 
 /**
- * The response to a form: what `work` returns, or its page again with the reason why the form was rejected.
+ * The response to a form: the result of `work`, or the page of the form with the reason for its rejection.
  *
  * @param name the name of the form
- * @param show makes the page; throws where there is none for the person
+ * @param show makes the page
  */
 export async function respondToForm(
   name: string,
@@ -44,7 +44,7 @@ export async function respondToForm(
   }
 }
 
-/** The beginning of a form, with its hidden fields, and the reason why it was rejected. @param id the row that it is about */
+/** The beginning of a form, with its hidden fields and the reason for its rejection. @param id the row of the form */
 export function openForm(view: FormsView, name: string, id = ''): Html {
   return html`<form method="post" action="${view.address}/${name}">${view.token}${id !== '' && html`<input type="hidden" name="id" value="${id}">`}
 ${isRejected(view, name, id) && html`<span class="fault" role="alert">${view.rejected?.text}.</span>`}`;
@@ -55,7 +55,7 @@ export function readTyped(view: FormsView, name: string, id: string, field: stri
   return (isRejected(view, name, id) && view.rejected?.values.get(field)) || '';
 }
 
-/** The attribute of the first field of a form that moves the focus there where the form was rejected. */
+/** The attribute that moves the focus to the first field of a rejected form. */
 export function focusOf(view: FormsView, name: string, id = ''): Html | false {
   return isRejected(view, name, id) && html` autofocus`;
 }

@@ -118,7 +118,7 @@ export function noticeOf(word: unknown, sentences: Record<string, string>): stri
   return typeof word === 'string' && Object.hasOwn(sentences, word) ? sentences[word] : null;
 }
 
-/** What the handler of a page returns. */
+/** The response of a page's handler. */
 export class FramedPage {
   /** @param content the inside, made with the hidden input that each of its forms needs, and the way to the root */
   constructor(
@@ -127,9 +127,9 @@ export class FramedPage {
   ) {}
 }
 
-/** What the handler of a page returns to lead the browser on with a GET. */
+/** The response of a page's handler that redirects the browser with a GET. */
 export class Redirect {
-  /** @param path below the root of this service, without a slash in front */
+  /** @param path relative to the root of this service, without a leading slash */
   constructor(readonly path: string) {}
 }
 

@@ -11,15 +11,15 @@ import { messagePage, PageError, redirectTo, sendPage } from './page.js';
 /** Headings of errors that have none of their own. */
 const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', forbidden: 'Not for your account' };
 
-/** A request of a browser at which somebody is signed in. */
+/** A request of a browser with a session. */
 export interface SignedInRequest {
   /** The name of the account. */
   accountName?: string;
 }
 
 /**
- * Errors of routes that people open in a browser: a page instead of JSON. Who is signed in sees it in the frame, where what does
- * not exist and what the person may not know of are one page.
+ * Errors of routes that people open in a browser: a page instead of JSON. For a signed-in person it has the frame, and one page
+ * for missing and hidden resources alike.
  */
 @Catch()
 export class PageFilter implements ExceptionFilter {

@@ -142,14 +142,14 @@ export class AddStepsController {
       }
       if (!refusal && faults.length === 0) return new Redirect(`ui/c/${addressOf(page)}?done=added#connect`);
     }
-    const own = ofOwner ? `Only the members of ${ofOwner.organizationName}` : 'Only me';
-    const view = { who, names, own, organizations, letIn, faults, fault: refusal?.message ?? null };
+    const ownLabel = ofOwner ? `Only the members of ${ofOwner.organizationName}` : 'Only me';
+    const view = { who, names, own: ownLabel, organizations, letIn, faults, fault: refusal?.message ?? null };
     const error = refusal ?? (faults.length > 0 ? new InvalidInputError('') : null);
     return new FramedPage((token) => accessStep(connection, { ...view, token }), error ? statusOf[error.kind] : 200);
   }
 }
 
-/** True for a step after a server was added, which who only manages the connection does not go on to. */
+/** True for the steps of a new connection; false if its manager, or its page, changes the choice of tools. */
 function isAdding({ query, form, person }: StepRequest): boolean {
   return query.from !== 'settings' && form.get('from') !== 'settings' && !person.grant;
 }

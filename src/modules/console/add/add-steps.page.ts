@@ -39,7 +39,7 @@ export function toolsStep(
     fault: string | null;
     setup: string | null;
     token: Html;
-    /** Of the steps. */
+    /** The address of the steps. */
     address: string;
     ticked: ReadonlySet<string>;
     q: string;

@@ -3,8 +3,8 @@
  * that REST answers to the same account: a guest sees the state, the ways to connect, the tools of its grant and its own calls. What does not exist
  * and what the person may not know of are one page.
  *
- * Each form has an address below the page, with the rule of the route of REST that does the same. A rejected form is shown again with
- * what was typed, but for values of headers. `check` answers with the steps of a diagnosis, which nothing stores.
+ * Each form has an address under the page, with the access rule of the REST route that does the same. A rejected form keeps the
+ * typed values, except those of headers. `check` returns the steps of a diagnosis, which are not stored.
  */
 import { Controller, Get, Header, Post, Res } from '@nestjs/common';
 import { isUUID } from 'class-validator';
@@ -142,7 +142,7 @@ export class ConnectionPageController {
 
   @Post('end')
   @Form('connections:write', ownConnectionsOnly)
-  end(@CurrentPage() page: ConnectionRequest) {
+  revokeGrant(@CurrentPage() page: ConnectionRequest) {
     return this.respond(page, 'end', async ({ namespace, params, form, person }) => {
       const id = form.get('id') ?? '';
       if (!isUUID(id)) throw new NotFoundError('Grant not found');
@@ -151,7 +151,7 @@ export class ConnectionPageController {
     });
   }
 
-  /** Does what a form asks for. @param work returns the word of a sentence for the page to which the browser is led */
+  /** Runs the work of a form. @param work returns a word of {@link DONE}, which the page then shows as a sentence */
   private respond<Request extends ConnectionRequest>(
     page: Request,
     name: string,
