@@ -224,7 +224,8 @@ function requestForm(server: ServerRef, requestId: string, decision: 'grant' | '
 }
 
 function requireName(form: URLSearchParams): void {
-  if (form.get('typed')?.trim() !== form.get('expected')?.trim()) {
+  const typed = form.get('typed')?.trim();
+  if (!typed || typed !== form.get('expected')?.trim()) {
     throw new InvalidInputError('The name that you typed is another one: nothing was changed');
   }
 }

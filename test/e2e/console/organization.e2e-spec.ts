@@ -229,6 +229,7 @@ describe('the page of an organization', () => {
         `<a href="./ui/o/${organization.name}">${organization.name}</a>: your role is ${given}`,
       );
       expect((await browser.submit(forms, { ...leave, typed: 'x' })).status).toBe(400);
+      expect((await browser.submit(forms, { form: 'leave' })).status).toBe(400);
       const left = await browser.submit(forms, { ...leave, typed: organization.name });
       expect([left.status, left.headers.location]).toEqual([303, '../../../me?saved=left']);
       const me = await browser.get('/me?saved=left');

@@ -167,15 +167,11 @@ describe('a new server', () => {
 
 describe('a transfer of a server that is not public', () => {
   test('requires an owner of the organization if the target belongs to another account', async () => {
-    const other = await app.account({ kind: 'organization' });
-    for (const account of [editor, lead]) {
-      await app.as(app.operator).put(`/accounts/${other.id}/members/${account.id}`, { role: 'editor' });
-    }
     for (const [by, to, status] of [
       [editor, editor, 403],
-      [editor, other, 403],
+      [editor, await createOrganization(app, { owner, editor }), 403],
       [lead, lead, 200],
-      [lead, other, 200],
+      [lead, await createOrganization(app, { owner, editor: lead }), 200],
     ] as const) {
       const server = await createServer(app, lead, { namespace: inTeam.split('/')[0], visibility: 'private' });
       const targetNamespace = uniqueName('ns');
