@@ -15,7 +15,7 @@ import {
 import { errorAnswer, HINT_HEADER } from './error-body.js';
 import { familyOf } from './error-form.decorator.js';
 import { html } from '../pages/html.js';
-import { page, sendPage, wantsPage } from '../pages/page.js';
+import { page, redirectTo, rootFrom, sendPage, wantsPage } from '../pages/page.js';
 import { logFailure } from './log-failure.js';
 
 /** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
@@ -43,6 +43,12 @@ function isBrowser(request: Request): boolean {
   return wantsPage(request) && request.headers.authorization === undefined && !request.path.startsWith('/.well-known/');
 }
 
+/** The path, relative to the root, of the page whose form has this path. */
+function pageAbove(path: string, routes: Route[]): string {
+  const parent = path.slice(0, path.lastIndexOf('/'));
+  return parent === '' || methodsOf(routes, parent).includes('GET') ? parent.slice(1) : pageAbove(parent, routes);
+}
+
 /** The one exit for errors: domain error in, status and one of the two bodies out; for an unknown path in a browser a page. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -58,10 +64,14 @@ export class ErrorFilter implements ExceptionFilter {
   catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<GrantedRequest>();
     const response = host.switchToHttp().getResponse<Response>();
-    const error = asDomainError(thrown, request, (this.routes ??= routeTable(this.modulesContainer)));
+    const routes = (this.routes ??= routeTable(this.modulesContainer));
+    const error = asDomainError(thrown, request, routes);
     if (error instanceof MethodNotAllowedError && request.method === 'OPTIONS') {
       response.status(204).set(error.headers).end();
       return;
+    }
+    if (error instanceof MethodNotAllowedError && isBrowser(request) && /^\/(?:ui|me)\//.test(request.path)) {
+      return redirectTo(response, rootFrom(request.path) + pageAbove(request.path, routes));
     }
     logFailure(this.logger, error, request);
     if (response.headersSent) {

@@ -154,6 +154,20 @@ describe('a page', () => {
     },
   );
 
+  it('leads from the address of a form to its page', async () => {
+    const browser = await signedInBrowser(app, estate.owner);
+    for (const [path, location] of [
+      ['/ui/c/acme/mail/settings/name', '../../../../../ui/c/acme/mail'],
+      ['/ui/add/find', '../../ui/add'],
+      ['/ui/requests/acme%2Fweather/x/grant', '../../../../ui'],
+      ['/me/keys/create', '../../me'],
+    ]) {
+      const { status, headers } = await browser.get(path);
+      expect([path, status, headers.location]).toEqual([path, 303, location]);
+    }
+    expect((await app.as(estate.owner).get('/ui/add/find')).status).toBe(405);
+  });
+
   verifies('console:names', 'shows names of tenants as text, with relative links that lead somewhere', async () => {
     const hostile = `<script>alert(1)</script>"'\u202e${'x'.repeat(200)}`;
     const account = await app.account();
