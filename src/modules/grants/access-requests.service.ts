@@ -6,7 +6,6 @@
  */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { isUUID } from 'class-validator';
 import { DataSource } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { ConflictError, InvalidInputError, NotFoundError, TooManyError } from '../../platform/errors/domain-error.js';
@@ -14,8 +13,7 @@ import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.
 import type { Caller } from '../auth/access.types.js';
 import { GrantLevelError } from '../auth/auth.errors.js';
 import { ServerAccessService } from '../servers/server-access.service.js';
-import type { QualifiedName, ServerRef } from '../servers/server.types.js';
-import { ServersService } from '../servers/servers.service.js';
+import type { ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import {
   toAccessRequestDto,
@@ -37,7 +35,6 @@ export class AccessRequestsService {
     private readonly accessRequestsRepository: AccessRequestsRepository,
     private readonly grantsService: GrantsService,
     private readonly serverAccessService: ServerAccessService,
-    private readonly serversService: ServersService,
   ) {}
 
   /**

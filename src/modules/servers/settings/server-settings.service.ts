@@ -129,7 +129,7 @@ export class ServerSettingsService {
         'Forbidden: targetNamespace must belong to you, and targetOrganizationId must be your account',
       );
     }
-    // Other people can call the server there.
+    // eslint-disable-next-line no-restricted-syntax -- Another account, where other people can call the server.
     const isOpened = target.accountId !== server.ownerId && server.visibility !== 'public';
     if (isOpened && !this.accessService.may(caller, 'own', server)) {
       throw new OpenedByOwnersError();
