@@ -11,7 +11,9 @@ export const undocumented = [
   'POST /invite',
   'GET /me',
   'POST /me',
-  'POST /me/keys',
+  'POST /me/keys/create',
+  'POST /me/keys/rotate',
+  'POST /me/keys/revoke',
   'POST /me/browsers',
 ];
 
