@@ -226,7 +226,7 @@ function requestForm(server: ServerRef, requestId: string, decision: 'grant' | '
 function requireName(form: URLSearchParams): void {
   const typed = form.get('typed')?.trim();
   if (!typed || typed !== form.get('expected')?.trim()) {
-    throw new InvalidInputError('The name that you typed is another one: nothing was changed');
+    throw new InvalidInputError('The typed name does not match');
   }
 }
 

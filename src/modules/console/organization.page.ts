@@ -67,7 +67,8 @@ export function organizationPage(view: OrganizationView): Framed {
     title: name,
     notice,
     ...(members && { asRequest: `/accounts/${id}/members` }),
-    body: html`<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
+    body: html`${rejected && html`<p role="alert">Nothing was changed: ${rejected.text}.</p>`}
+<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
 ${requestsPart(view)}${membersPart(view)}${namespacesPart(view)}${grantsPart(view)}${keysPart(view)}
 ${
   view.isMember &&

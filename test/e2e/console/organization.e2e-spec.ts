@@ -179,7 +179,13 @@ describe('the page of an organization', () => {
     );
     // An editor grants to members alone.
     expect((await editor.submit(forms, { form: requestForm(await ask(two), 'grant') })).status).toBe(403);
-    expect(await done(owner, { form: requestForm(await ask(two), 'grant') })).toBe('done=granted');
+    const request = requestForm(await ask(two), 'grant');
+    expect(await done(owner, { form: request })).toBe('done=granted');
+    const again = await owner.submit(forms, { form: request });
+    expect([again.status, again.text]).toEqual([
+      409,
+      expect.stringContaining('Nothing was changed: The request was decided before'),
+    ]);
     const sentence = (await owner.get(page)).text.replace(/<[^>]*>|\s+/g, ' ').replace(/ +/g, ' ');
     expect(sentence).toMatch(
       new RegExp(`${two.name} may call the server ${server} : granted by ${accounts.owner.name} on [^,]*UTC , without`),

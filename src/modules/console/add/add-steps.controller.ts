@@ -4,8 +4,8 @@
  * also chooses its tools; `?from=settings` leads back to its page. The last one
  * leads to the page of the connection at Connect. Both store what REST stores: the connection's `tools`, and grants of calls.
  *
- * A refused form is shown again with what was typed. Of several names those that could be let in are; the sentence says which. What
- * does not exist and what the person may not change are one page.
+ * A rejected form is shown again with what was typed. If only some of several names can be granted access, those are, and the page
+ * names the others with the reason. Missing connections, and those hidden from the person, return 404; a grant of calls returns 403.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import { Env } from '../../../config/env.js';

@@ -122,7 +122,7 @@ export class ConnectionPageController {
   delete(@CurrentPage() page: ConnectionRequest) {
     return this.respond(page, 'delete', async ({ namespace, params: { connectionId }, form }) => {
       if (form.get('typed')?.trim() !== connectionId) {
-        throw new InvalidInputError('The id that you typed is another one: nothing was deleted');
+        throw new InvalidInputError('The typed id does not match');
       }
       await this.connectionsService.remove(namespace, connectionId);
       return new Redirect('ui/?done=deleted');
