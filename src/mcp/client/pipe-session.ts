@@ -137,7 +137,7 @@ export class PipeSession implements LegacySession {
   }
 
   async end(): Promise<void> {
-    this.lose(new UpstreamError('The connection was changed or deleted meanwhile.', undefined, true));
+    this.lose(new UpstreamError('The connection was changed or deleted meanwhile.', { outcomeUnknown: true }));
   }
 
   /** Ends the session with its pipe, and fails all running calls. */

@@ -66,6 +66,17 @@ const STATELESS = 'smithery-stateless';
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
 
+/** A request of MCP 2026-07-28 whose client is this process. */
+interface InProcessRequest {
+  /** The message as JSON text. */
+  text: string;
+  /** By lower-case names, as the client would send them. */
+  headers: IncomingHttpHeaders;
+  /** Cancelled when the credential of the caller ends. */
+  cancellation: Cancellation;
+  observer: CallObserver;
+}
+
 /** Target of a request. */
 export interface McpServerTarget {
   /** Upstream channel, or the reason why there is none. */
@@ -184,17 +195,12 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   /**
    * Answers one request of MCP 2026-07-28 whose client is this process.
    *
-   * @param headers by lower-case names, as its client would send them
-   * @param cancellation cancelled here when the credential of the caller ends
    * @throws TooManyError
    */
   async serveInProcess(
-    text: string,
-    headers: IncomingHttpHeaders,
+    { text, headers, cancellation, observer }: InProcessRequest,
     target: McpServerTarget,
     sink: McpResponseSink,
-    cancellation: Cancellation,
-    observer: CallObserver,
   ): Promise<void> {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw tooManyOpen('requests');

@@ -170,7 +170,7 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
       this.response.destroy();
       this.resolve();
     } else {
-      this.reject(failure === error ? new UpstreamError(BROKEN, error, true) : failure);
+      this.reject(failure === error ? new UpstreamError(BROKEN, { detail: error, outcomeUnknown: true }) : failure);
     }
   }
 

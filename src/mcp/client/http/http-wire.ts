@@ -315,7 +315,11 @@ export class HttpWire {
     const location = target ? `${target.origin}${target.pathname}` : undefined;
     const blocked = blockedBy(url.host, status, contentType);
     if (blocked && headers['retry-after'] === undefined) {
-      return new UpstreamError(blocked, undefined, false, status === 403 ? 'forbidden' : 'server error', status);
+      return new UpstreamError(blocked, {
+        outcomeUnknown: false,
+        failure: status === 403 ? 'forbidden' : 'server error',
+        status,
+      });
     }
     return fromHttpStatus(status, url, location, this.wordsIn(answer, url), headers['retry-after']);
   }
@@ -451,7 +455,7 @@ export class HttpWire {
   private requireNoLoop(status: number, reply: McpReply | null): void {
     const { target } = this;
     if (target.via === undefined || status !== 400 || reply?.error?.code !== rpcCode.loop) return;
-    throw new UpstreamError(refusalText(target, reply.error.message), undefined, false, 'loop');
+    throw new UpstreamError(refusalText(target, reply.error.message), { outcomeUnknown: false, failure: 'loop' });
   }
 
   /**
@@ -496,7 +500,7 @@ export class HttpWire {
     const how = answer.isCut ? 'within an event' : 'without a reply';
     const other = strayText === null ? '' : ` It sent ${quote(strayText, 60)}, which is not a reply.`;
     const ended = `${url.host} closed its event stream ${how}: the server or a proxy cut it.${other}`;
-    throw new UpstreamError(ended, undefined, true);
+    throw new UpstreamError(ended, { outcomeUnknown: true });
   }
 }
 

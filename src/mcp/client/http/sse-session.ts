@@ -86,7 +86,7 @@ class SsePipe implements Pipe {
     const endpoint = parseUrl(await withinDeadline(endpointPath, timeoutMs, late), url);
     if (endpoint?.origin !== url.origin) {
       const text = `${url.host} names an endpoint that is not on the same site: it is not used.`;
-      throw new UpstreamError(text, undefined, false, 'not our MCP');
+      throw new UpstreamError(text, { outcomeUnknown: false, failure: 'not our MCP' });
     }
     this.endpoint = endpoint;
   }
@@ -118,7 +118,9 @@ class SsePipe implements Pipe {
   }
 
   cut(): UpstreamError {
-    return new UpstreamError(`${this.host} closed the event stream that carries its replies.`, undefined, true);
+    return new UpstreamError(`${this.host} closed the event stream that carries its replies.`, {
+      outcomeUnknown: true,
+    });
   }
 
   close(): void {

@@ -193,7 +193,7 @@ export class PendingInputCall {
   private complete(outcome: { reply: McpReply } | { error: Error }): void {
     if (this.outcome) return;
     const isKept = this.waiter || 'error' in outcome || outcome.reply.text.length <= WAITING_CHARS_MAX;
-    this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, undefined, true) };
+    this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, { outcomeUnknown: true }) };
     this.settleAll('The call has finished');
     this.flush();
     this.onOver();

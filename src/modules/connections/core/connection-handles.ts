@@ -91,7 +91,10 @@ class ConnectionOwner implements HandleOwner {
   failed(method: string, error: Error, isGone: boolean): Error {
     if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) {
       if (error instanceof CallerLeftError) return error;
-      return new UpstreamError('The connection was deleted before the response arrived.', error, true).ofCall();
+      return new UpstreamError('The connection was deleted before the response arrived.', {
+        detail: error,
+        outcomeUnknown: true,
+      }).ofCall();
     }
     // The status of an uplink follows its tunnel, which has the reason of its end.
     if (this.target.kind === 'uplink') return error;

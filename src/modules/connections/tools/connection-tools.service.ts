@@ -36,6 +36,20 @@ const NAMESPACE_WAIT_MS = 5_000;
 /** The only tools that were granted to the caller; none or null: all. */
 type GrantedTools = readonly string[] | null | undefined;
 
+/** One call of a tool over REST. */
+interface RestToolCall {
+  namespace: OwnedNamespace;
+  connectionId: string;
+  /** Name of the tool, or its place in the tree of tools. */
+  path: string;
+  /** The arguments as JSON text; empty counts as `{}`. */
+  body: string;
+  granted: GrantedTools;
+  cancellation: Cancellation;
+  /** Receives the connection, the tool and the outcome. */
+  record: CallRecord;
+}
+
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
 /** The tools of connections. The JSON text of upstreams passes unchanged. */
@@ -101,19 +115,9 @@ export class ConnectionToolsService {
   /**
    * Calls a tool and returns its `CallToolResult` as JSON text, `isError` results included.
    *
-   * @param body the arguments as JSON text; empty counts as `{}`
-   * @param record receives the connection, the tool and the outcome
    * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
    */
-  async call(
-    namespace: OwnedNamespace,
-    connectionId: string,
-    path: string,
-    body: string,
-    cancellation: Cancellation,
-    record: CallRecord,
-    granted: GrantedTools,
-  ): Promise<string> {
+  async call({ namespace, connectionId, path, body, granted, cancellation, record }: RestToolCall): Promise<string> {
     const handle =
       this.connectionHandles.peek(namespace, connectionId) ??
       (await this.connectionHandles.find(namespace, connectionId));
