@@ -126,9 +126,9 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     private readonly connectionsRepository: ConnectionsRepository,
     private readonly connectionTargets: ConnectionTargets,
     private readonly connectionTransports: ConnectionTransports,
-    private readonly events: ConnectionEvents,
+    private readonly connectionEvents: ConnectionEvents,
     private readonly statusRecorder: StatusRecorder,
-    private readonly urls: ConnectionUrls,
+    private readonly connectionUrls: ConnectionUrls,
     private readonly serverChannelsService: ServerChannelsService,
     private readonly pubSub: PubSub,
   ) {}
@@ -244,7 +244,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     const handle = this.handles.get(id);
     if (revision === null || isSuspended) this.handles.endWhere((other) => other === handle, revision === null);
     else if (handle && handle.owner.target.revision !== revision) this.handles.drop(id);
-    this.events.emit('changed', change);
+    this.connectionEvents.emit('changed', change);
   }
 
   private handleTo(target: ConnectionTarget): ConnectionHandle {
@@ -263,7 +263,13 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     const withheld = chosen?.withheld ?? new Set<string>();
     const handle = new UpstreamHandle(
       chosen ?? channel,
-      new ConnectionOwner(target, this.statusRecorder.observer(target), this.events, this.urls, withheld),
+      new ConnectionOwner(
+        target,
+        this.statusRecorder.observer(target),
+        this.connectionEvents,
+        this.connectionUrls,
+        withheld,
+      ),
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;
