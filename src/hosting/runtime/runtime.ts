@@ -39,6 +39,18 @@ export interface RuntimeStats extends RuntimeCounts {
   inFlight: number;
 }
 
+/** Parts shared by the programs of a process. */
+export interface RuntimeOptions {
+  env: Env;
+  tuning: Tuning;
+  owners: ProgramOwners;
+  engines: Engines;
+  /** Time at which all data of the service was deleted; null if never. */
+  deletionTime: () => Promise<Date | null>;
+  /** Memory of the machine and of this service; measured by default. */
+  memory?: Memory;
+}
+
 /** Runs programs in this process. */
 export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('hosting');
@@ -46,15 +58,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly rechecks: Repeat;
   private rechecking: Promise<void> | null = null;
 
-  /** Makes the runtime of a process with everything that its programs share. */
-  static create(
-    env: Env,
-    tuning: Tuning,
-    owners: ProgramOwners,
-    engines: Engines,
-    deletionTime: () => Promise<Date | null>,
-    memory: Memory = { total: memoryBytes(), own: () => env.workers * process.memoryUsage.rss() },
-  ): Runtime {
+  /** Creates the runtime of a process. */
+  static create({ env, tuning, owners, engines, deletionTime, memory = memoryOf(env) }: RuntimeOptions): Runtime {
     const limits: ProgramLimits = {
       cpuMs: env.runtimeCpuMs,
       wallMs: env.runtimeWallMs,
@@ -186,6 +191,10 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     else this.logger.error(entry);
     return notLoaded();
   }
+}
+
+function memoryOf({ workers }: Env): Memory {
+  return { total: memoryBytes(), own: () => workers * process.memoryUsage.rss() };
 }
 
 /** Owner of a call, before and after a program received it. */
