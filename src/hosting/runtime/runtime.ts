@@ -107,7 +107,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     try {
       const program = this.pool.programFor(ref);
       host.program = program;
-      program.take(call);
+      program.acceptCall(call);
     } catch (error) {
       call.fail(this.failureOf(error, ref));
     }
@@ -175,7 +175,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     for (const { valuesDigest, ref, acceptsCalls } of population.all) {
       if (valuesDigest === null || !acceptsCalls) continue;
       try {
-        const values = await owners.of(ref.kind).valuesOf(ref);
+        const values = await owners.ownerOf(ref.kind).valuesOf(ref);
         if (digestOf(values) !== valuesDigest) await this.renew(ref.ownerId);
       } catch (error) {
         owners.log(ref, 'debug', { msg: 'the current values of a program could not be read', err: error });
@@ -207,17 +207,17 @@ class Host implements CallHost {
     private readonly ref: ProgramRef,
   ) {}
 
-  left(call: HostedCall, isWhole: boolean): number {
-    return this.program?.left(call, isWhole) ?? 0;
+  finishCall(call: HostedCall, isWhole: boolean): number {
+    return this.program?.finishCall(call, isWhole) ?? 0;
   }
 
-  refused(error: HostedFailure): void {
+  countRefusal(error: HostedFailure): void {
     this.counts.refused[error.refusal ?? 'unavailable'] += 1;
   }
 
-  ended(trace: Parameters<CallHost['ended']>[0]): void {
+  reportOutcome(trace: Parameters<CallHost['reportOutcome']>[0]): void {
     this.counts.cpuMs += trace.cpuMs ?? 0;
-    if (this.program) this.program.ended(trace);
-    else new ProgramTraces(this.owners, this.ref, null).ended(trace);
+    if (this.program) this.program.reportOutcome(trace);
+    else new ProgramTraces(this.owners, this.ref, null).reportOutcome(trace);
   }
 }

@@ -153,7 +153,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const id = sessionIdOf(request);
     const sink = new ResponseSink(response);
     const findSession = id === undefined ? null : () => this.session(id, target);
-    const leave = this.inFlight.enter(target.account);
+    const leave = this.inFlight.acquire(target.account);
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
     // Also where its client may come back for the answer.
@@ -202,7 +202,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     target: McpServerTarget,
     sink: McpResponseSink,
   ): Promise<void> {
-    const leave = this.inFlight.enter(target.account);
+    const leave = this.inFlight.acquire(target.account);
     if (!leave) throw tooManyOpen('requests');
     const release = this.streamLimiter.endWithKey(target.principal, () => cancellation.cancel());
     const request = { headers, headersDistinct: {} };
@@ -256,7 +256,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const caller = callerOf(target);
     const sink = new ResponseSink(response);
-    const leave = this.streamLimiter.enter(target, Infinity, () => sink.end());
+    const leave = this.streamLimiter.openStream(target, Infinity, () => sink.end());
     if (!leave) throw tooManyOpen('streams');
     this.openRequests.endBy(request, () => sink.end());
     await this.sseStreams.serve(request, response, sink, caller, {
@@ -284,7 +284,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     const sink = new ResponseSink(response);
-    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
+    const leave = this.streamLimiter.openStream({ account, principal }, session.expiresAt - Date.now(), () =>
+      sink.end(),
+    );
     if (!leave) throw tooManyOpen('streams');
     this.openRequests.endBy(response.req, () => sink.end());
     const reader = {
@@ -312,7 +314,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
     let endStream: () => void = () => sink.end();
-    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => endStream());
+    const leave = this.streamLimiter.openStream({ account, principal }, session.expiresAt - Date.now(), () =>
+      endStream(),
+    );
     if (!leave) throw tooManyOpen('streams');
     this.openRequests.endBy(response.req, () => endStream());
     const stop = this.listen(session, principal, find, sink);

@@ -122,7 +122,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     { timeoutMs, late }: { timeoutMs: number; late: ClientAnswer },
   ): Promise<ClientAnswer> {
     const isOff = this.isClosed || cancellation.isCancelled;
-    const release = isOff ? null : this.waiting.enter(session.key);
+    const release = isOff ? null : this.waiting.acquire(session.key);
     if (!release) return Promise.resolve(errorAnswer('The client cannot receive a request now'));
     const id = `${this.processId}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {

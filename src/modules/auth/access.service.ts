@@ -129,18 +129,18 @@ export class AccessService implements OnModuleInit {
    *
    * @throws KeyScopeError when only the key lacks the right
    */
-  may(caller: Caller, action: Action, target: Target): boolean {
+  isAllowed(caller: Caller, action: Action, target: Target): boolean {
     const decision = decide(caller, action, target);
     if (decision === 'scope') throw new KeyScopeError(action, target.namespace);
     return decision === 'yes';
   }
 
-  /** {@link may} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
+  /** {@link isAllowed} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
   async mayUse(caller: Caller, action: Action, target: OwnedThing): Promise<boolean> {
     const { ownerId, namespace } = target;
-    if (this.may(caller, action, { ownerId, namespace })) return true;
+    if (this.isAllowed(caller, action, { ownerId, namespace })) return true;
     const grant = caller === ANONYMOUS ? null : await this.grants.find(caller.accountId, target);
-    return this.may(caller, action, { ownerId, namespace, granted: grant?.level });
+    return this.isAllowed(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
   /** True for the caller's own account and organizations that it may do this for, whatever the key may: for filters and names. */
@@ -192,13 +192,13 @@ export class AccessService implements OnModuleInit {
       return { caller, accountId };
     }
     if (rule.owner === undefined) {
-      // The service that finds the target of such a route asks `may` about it.
+      // The service that finds the target of such a route asks `isAllowed` about it.
       if (caller.scopes && !coversSomewhere(caller.scopes, action)) throw new KeyScopeError(action, null);
       return { caller };
     }
     const question = questionOf(rule, target);
     const cached = this.owners.peek(question.name);
-    if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: question.name })) {
+    if (cached && this.isAllowed(caller, action, { ownerId: cached.accountId, namespace: question.name })) {
       return this.opened(caller, action, cached, question.name);
     }
     return this.authorizeOwned(caller, rule, question, this.accessFacts);
@@ -223,7 +223,7 @@ export class AccessService implements OnModuleInit {
     facts: AccessFacts,
   ): Promise<Grant> {
     const owner = await facts.owner(name);
-    if (owner && this.may(caller, action, { ownerId: owner.accountId, namespace: name })) {
+    if (owner && this.isAllowed(caller, action, { ownerId: owner.accountId, namespace: name })) {
       return this.opened(caller, action, owner, name);
     }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
@@ -232,7 +232,7 @@ export class AccessService implements OnModuleInit {
     const granted = (await find(target)) ?? (await find({ namespace: name, kind: 'namespace', name: '' }));
     if (granted) {
       const { id, level, tools, namespaceId, ownerId } = granted;
-      if (!this.may(caller, action, { ownerId, namespace: name, granted: level })) {
+      if (!this.isAllowed(caller, action, { ownerId, namespace: name, granted: level })) {
         throw new GrantLevelError(level, action);
       }
       if (tools && !rule.byTool) throw new ToolsOnlyError(tools);

@@ -1,6 +1,6 @@
 /**
  * The one question of access: may this caller do this with that target? Guard, fast path, run endpoint, MCP endpoints,
- * WebSockets and services ask it by `AccessService.may`; nothing else compares an account with an owner.
+ * WebSockets and services ask it by `AccessService.isAllowed`; nothing else compares an account with an owner.
  *
  * Two things must hold. The account: it owns the target, it has a role in the organization that does, the owner granted it, or
  * the target is public; of a restricted one everybody may know. The key: one of its scopes covers the action in the namespace

@@ -166,7 +166,7 @@ export class ConsentController {
     const target = endpoint && (await this.authorizationServerRepository.findTarget(endpoint, accountId));
     const caller = await this.apiKeysService.callerOf(accountId);
     if (!target || !caller) return null;
-    const isOpen = this.accessService.may(caller, 'call', target);
+    const isOpen = this.accessService.isAllowed(caller, 'call', target);
     return isOpen || target.visibility === 'restricted' ? { target, isOpen } : null;
   }
 

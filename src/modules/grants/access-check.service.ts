@@ -1,5 +1,5 @@
 /**
- * Why an account may call a server, a connection or a namespace, or may not. Asks the rule of every call (`AccessService.may`)
+ * Why an account may call a server, a connection or a namespace, or may not. Asks the rule of every call (`AccessService.isAllowed`)
  * with what was granted, and names the facts behind the answer: the owner, the role in its organization, each grant, the
  * visibility, the scopes of the asking key, the suspension.
  *
@@ -39,11 +39,11 @@ export class AccessCheckService {
     const place = { ownerId, namespace: target.namespace, visibility: visibility ?? undefined };
     if (caller.isOperator) this.accessService.requireForAll(caller, 'read');
     const mayFind =
-      caller.isOperator || this.accessService.may(caller, 'discover', { ...place, granted: ownGrants[0]?.level });
+      caller.isOperator || this.accessService.isAllowed(caller, 'discover', { ...place, granted: ownGrants[0]?.level });
     if (!row || !mayFind) throw new NotFoundError(`"${on}" does not exist`);
     // eslint-disable-next-line no-restricted-syntax -- Every account asks about itself.
     const isSelf = account.id === caller.accountId;
-    if (!isSelf && !caller.isOperator && !this.accessService.may(caller, 'administer', place)) {
+    if (!isSelf && !caller.isOperator && !this.accessService.isAllowed(caller, 'administer', place)) {
       throw new ForbiddenError('Forbidden: only its owner asks about other accounts. Omit account for your own.');
     }
     const person = isSelf ? caller : await this.apiKeysService.callerOf(account.id);
@@ -62,8 +62,8 @@ export class AccessCheckService {
     }
     for (const grant of grants) add('grant', tool === undefined || opensTool(grant.tools, tool), inWords(grant));
     if (visibility === 'public') add('public', true, 'Everybody may call it: it is public.');
-    const byAccount = this.accessService.may(subject, 'call', { ...place, granted: grants[0]?.level });
-    const isWhole = this.accessService.may(subject, 'call', place);
+    const byAccount = this.accessService.isAllowed(subject, 'call', { ...place, granted: grants[0]?.level });
+    const isWhole = this.accessService.isAllowed(subject, 'call', place);
     if (!byAccount) add(...closedBy(visibility));
     let allowed = byAccount && person !== null && row.suspended === null;
     if (byAccount && !isWhole && tool !== undefined && !opensTool(tools, tool)) {
@@ -74,7 +74,7 @@ export class AccessCheckService {
     if (row.suspended !== null) add('suspended', false, `The operator suspended it: ${row.suspended}`);
     if (isSelf && byAccount) {
       try {
-        this.accessService.may(caller, 'call', { ...place, granted: grants[0]?.level });
+        this.accessService.isAllowed(caller, 'call', { ...place, granted: grants[0]?.level });
       } catch (error) {
         if (!(error instanceof KeyScopeError)) throw error;
         allowed = false;

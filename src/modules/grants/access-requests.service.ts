@@ -88,7 +88,7 @@ export class AccessRequestsService {
     if (refuse !== undefined && !/^(?=.*\S)[^\p{Cc}\p{Cs}]{1,500}$/u.test(refuse)) {
       throw new InvalidInputError('refuse must be a message of 1 to 500 characters, without line ends');
     }
-    if (grant && !(await this.serverAccessService.may(caller, 'administer', server)))
+    if (grant && !(await this.serverAccessService.isAllowed(caller, 'administer', server)))
       throw new GrantLevelError('manage', 'administer');
     const { account } = await this.get(id, server.id);
     const decidedBy = caller.accountId;

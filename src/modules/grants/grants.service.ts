@@ -81,7 +81,7 @@ export class GrantsService {
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (account?.id === ownerId) throw new InvalidInputError('account owns this already: name another account');
     for (const server of await this.grantsRepository.serversBehind(target, account?.id ?? null)) {
-      if (!this.accessService.may(caller, 'own', server)) throw new NotGrantableError(server.name);
+      if (!this.accessService.isAllowed(caller, 'own', server)) throw new NotGrantableError(server.name);
     }
     const row = { subjectId: account?.id ?? null, ...terms, createdBy: caller.accountId, organizationId };
     const stored = await this.grantsRepository
@@ -166,8 +166,8 @@ export class GrantsService {
     missing: () => Error,
   ): Promise<{ ownerId: string; organizationId: string | null }> {
     const owned = await this.grantsRepository.ownerOf(target);
-    if (!owned || !this.accessService.may(caller, 'administer', owned)) throw missing();
+    if (!owned || !this.accessService.isAllowed(caller, 'administer', owned)) throw missing();
     const { ownerId } = owned;
-    return { ownerId, organizationId: this.accessService.may(caller, 'own', owned) ? null : ownerId };
+    return { ownerId, organizationId: this.accessService.isAllowed(caller, 'own', owned) ? null : ownerId };
   }
 }

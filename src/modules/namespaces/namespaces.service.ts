@@ -152,7 +152,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
     for (;;) {
       const row = await this.namespaceRepository.findOneBy({ name });
-      if (row && this.accessService.may(caller, 'manage', { ownerId: row.accountId, namespace: name }))
+      if (row && this.accessService.isAllowed(caller, 'manage', { ownerId: row.accountId, namespace: name }))
         return toNamespaceDto(row);
       // Published tools look for the words "already exists".
       if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
@@ -234,7 +234,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   /** {@link move} of one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */
   async moveOne(caller: Caller, name: string, to: string): Promise<TransferredAccountDto> {
     const row = await this.namespaceRepository.findOneBy({ name });
-    if (!row || !this.accessService.may(caller, 'own', { ownerId: row.accountId, namespace: name })) {
+    if (!row || !this.accessService.isAllowed(caller, 'own', { ownerId: row.accountId, namespace: name })) {
       throw new NamespaceNotFoundError();
     }
     return this.move(caller, row.accountId, to, name);

@@ -48,7 +48,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     const server = await this.serversService.findRunnable({ id: serverId });
     return (
       server !== null &&
-      this.accessService.may(person, 'manage', { ownerId: server.ownerId, namespace: server.namespace })
+      this.accessService.isAllowed(person, 'manage', { ownerId: server.ownerId, namespace: server.namespace })
     );
   }
 

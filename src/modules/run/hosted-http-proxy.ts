@@ -73,7 +73,7 @@ export class HostedHttpProxy {
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
-    const leave = this.limiter.enter(accountId);
+    const leave = this.limiter.acquire(accountId);
     if (!leave) throw tooManyOpen('requests');
     const forget = this.revocationRegistry.addCall(response, [keyId, grant?.id]);
     // A call without an answer yet may have had effects: it is answered.

@@ -133,7 +133,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       if (!row) throw new ServerNotFoundError();
       return row;
     }
-    if (row && (await this.serverAccessService.may(caller, 'discover', row))) return row;
+    if (row && (await this.serverAccessService.isAllowed(caller, 'discover', row))) return row;
     throw await this.serverAccessService.missing({ namespace, name }, caller);
   }
 
@@ -141,7 +141,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
     const row = await this.serversRepository.find({ slug }, caller.accountId);
     if (!row) await this.serverAccessService.spendLookUp(caller);
-    return row && (await this.serverAccessService.may(caller, 'discover', row)) ? row : null;
+    return row && (await this.serverAccessService.isAllowed(caller, 'discover', row)) ? row : null;
   }
 
   /** @throws AccessRequiredError when the account of the caller may not call a server that it may find */
@@ -207,7 +207,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.serversRepository.findDetail(name, caller.accountId);
-    if (!row || !(await this.serverAccessService.may(caller, 'discover', row)))
+    if (!row || !(await this.serverAccessService.isAllowed(caller, 'discover', row)))
       throw await this.serverAccessService.missing(name, caller);
     const mayCall = await this.serverAccessService.mayCallByAccount(caller, row);
     const detail = toServerDetailDto(

@@ -210,7 +210,7 @@ export class HostedRuntime implements ProgramOwner {
     return Promise.resolve({ secrets: this.secrets, egressAllow: null });
   }
 
-  traced(trace: Trace): void {
+  recordTrace(trace: Trace): void {
     this.traces.push(trace);
   }
 

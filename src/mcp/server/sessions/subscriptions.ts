@@ -111,7 +111,7 @@ export class Subscriptions {
       ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
     };
     const subscription = new Subscription(incoming);
-    const leave = this.streamLimiter.enter(request, Infinity, () => subscription.end());
+    const leave = this.streamLimiter.openStream(request, Infinity, () => subscription.end());
     if (!leave) {
       return replyError(incoming, rpcCode.internalError, 'Too many streams are open: close one first');
     }

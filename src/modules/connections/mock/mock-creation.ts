@@ -101,7 +101,7 @@ export class MockCreation {
   ): Promise<string[]> {
     const owner = await this.namespacesService.find(name);
     if (!owner) throw new NamespaceNotFoundError();
-    const mayRead = this.accessService.may(caller, 'administer', { ownerId: owner.accountId, namespace: name });
+    const mayRead = this.accessService.isAllowed(caller, 'administer', { ownerId: owner.accountId, namespace: name });
     if (!mayRead && (await this.recordingsRepository.isConnection(namespaceId, connectionId))) {
       throw new GrantLevelError('manage', 'administer');
     }

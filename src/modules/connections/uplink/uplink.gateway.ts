@@ -85,7 +85,7 @@ export class UplinkGateway {
     const { accountId, keyId } = grant.caller;
     const open = this.openRequests.of(request);
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    const leave = this.tunnelLimits.enter(accountId);
+    const leave = this.tunnelLimits.acquire(accountId);
     await this.uplinkTunnels.pair(
       { connectionId: id, namespaceId: owned.id, accountId, keyId, open, force, leave },
       accept,

@@ -120,7 +120,7 @@ export class ServerSettingsService {
     requireServerName(targetSlug);
     const target = await this.namespacesService.find(namespace);
     if (!target) throw new NamespaceNotFoundError();
-    const isOwn = this.accessService.may(caller, 'manage', { ownerId: target.accountId, namespace });
+    const isOwn = this.accessService.isAllowed(caller, 'manage', { ownerId: target.accountId, namespace });
     if (
       !isOwn ||
       !(targetOrganizationId === 'me' || this.accessService.owns(caller, 'administer', targetOrganizationId))
@@ -131,7 +131,7 @@ export class ServerSettingsService {
     }
     // eslint-disable-next-line no-restricted-syntax -- Another account, where other people can call the server.
     const isOpened = target.accountId !== server.ownerId && server.visibility !== 'public';
-    if (isOpened && !this.accessService.may(caller, 'own', server)) {
+    if (isOpened && !this.accessService.isAllowed(caller, 'own', server)) {
       throw new OpenedByOwnersError();
     }
     const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
