@@ -186,7 +186,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
         await this.mcpServer.serve(this.channelFor(request, target), context, sink);
       }
     } finally {
-      cancellation.end();
+      cancellation.stopWatching();
       release();
       leave();
     }
@@ -230,7 +230,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const session = await this.session(id, target);
     if (request.method === 'DELETE') {
       const { channel, principal } = target;
-      this.liveSessions.end(session, principal);
+      this.liveSessions.closeSession(session, principal);
       if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
       return void response.writeHead(204).end();
     }
@@ -256,9 +256,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const caller = callerOf(target);
     const sink = new ResponseSink(response);
-    const leave = this.streamLimiter.openStream(target, Infinity, () => sink.end());
+    const leave = this.streamLimiter.openStream(target, Infinity, () => sink.close());
     if (!leave) throw tooManyOpen('streams');
-    this.openRequests.endBy(request, () => sink.end());
+    this.openRequests.endBy(request, () => sink.close());
     await this.sseStreams.serve(request, response, sink, caller, {
       serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
@@ -269,7 +269,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       sessionOf: (id) => this.sessionIds.open(id, caller),
       listen: (session, events) => this.listen(session, principal, find, events),
       leave: (session) => {
-        this.liveSessions.end(session, principal);
+        this.liveSessions.closeSession(session, principal);
         void channel.release(session.key, true);
       },
     });
@@ -285,10 +285,10 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     const sink = new ResponseSink(response);
     const leave = this.streamLimiter.openStream({ account, principal }, session.expiresAt - Date.now(), () =>
-      sink.end(),
+      sink.close(),
     );
     if (!leave) throw tooManyOpen('streams');
-    this.openRequests.endBy(response.req, () => sink.end());
+    this.openRequests.endBy(response.req, () => sink.close());
     const reader = {
       open: () => sink.openAnswer(),
       write: (frame: string) => sink.write(frame),
@@ -313,7 +313,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
-    let endStream: () => void = () => sink.end();
+    let endStream: () => void = () => sink.close();
     const leave = this.streamLimiter.openStream({ account, principal }, session.expiresAt - Date.now(), () =>
       endStream(),
     );
@@ -326,7 +326,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     }
     endStream = () => {
       stop();
-      sink.end();
+      sink.close();
     };
     await closed(response);
     stop();

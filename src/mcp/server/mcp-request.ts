@@ -108,7 +108,7 @@ export interface McpResponseSink {
   /** Turns the answer into an event stream if it does not come soon, so that proxies see that the request is served. */
   openWhenLate(): void;
   /** Ends the stream without an answer. */
-  end(): void;
+  close(): void;
 }
 
 /** Discards all that it receives. */
@@ -119,7 +119,7 @@ export const silentSink: McpResponseSink = {
   open: () => undefined,
   openAnswer: () => undefined,
   openWhenLate: () => undefined,
-  end: () => undefined,
+  close: () => undefined,
 };
 
 /** A request in progress. */

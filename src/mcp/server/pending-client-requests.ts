@@ -149,7 +149,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
   /**
    * Delivers a client's answer to the waiting request in any process. An answer without a waiting request is dropped.
    */
-  take(session: ClientSession | null, { id }: RpcHead, text: string): void {
+  deliverResponse(session: ClientSession | null, { id }: RpcHead, text: string): void {
     if (!session || typeof id !== 'string') return;
     const [process = '', name, ...more] = id.split('.');
     if (name === undefined || more.length > 0 || !/^[\w-]{12}$/.test(process)) return;

@@ -123,7 +123,7 @@ export class McpTrial {
         await this.mcpHttpServer.serveInProcess(request, target, sink);
       });
     } finally {
-      cancellation.end();
+      cancellation.stopWatching();
     }
     const { result, error } = JSON.parse(answer.text) as Pick<Trial, 'result' | 'error'>;
     const progress = notices

@@ -31,7 +31,7 @@ export async function openSse(
     await pipe.open(session, endpointMs, onStream);
     await session.begin(wire.target.connectTimeoutMs);
   } catch (error) {
-    await session.end();
+    await session.close();
     throw error;
   }
   return session;
@@ -67,9 +67,9 @@ class SsePipe implements Pipe {
         },
         onOther: (event, data) => event === 'endpoint' && resolve(data),
         onEnd: (error) => {
-          const reason = error ?? this.cut();
+          const reason = error ?? this.toClosedError();
           reject(reason);
-          session.lose(reason);
+          session.fail(reason);
         },
       });
     });
@@ -106,18 +106,18 @@ class SsePipe implements Pipe {
   }
 
   notify(text: string): void {
-    this.wire.aside(this.headers, text, this.endpoint);
+    this.wire.sendOneWay(this.headers, text, this.endpoint);
   }
 
-  answer(text: string): void {
-    this.wire.answer(this.headers, text, this.endpoint);
+  sendResponse(text: string): void {
+    this.wire.postResponse(this.headers, text, this.endpoint);
   }
 
-  refused(message: string): Error {
+  toRejection(message: string): Error {
     return new HandshakeRefusedError(refusalText(this.wire.target, message), false);
   }
 
-  cut(): UpstreamError {
+  toClosedError(): UpstreamError {
     return new UpstreamError(`${this.host} closed the event stream that carries its replies.`, {
       outcomeUnknown: true,
     });

@@ -143,7 +143,7 @@ class StreamableSession implements LegacySession {
       const body = requestText(null, 'notifications/initialized', undefined);
       await this.wire.post(this.wire.url, this.headers, body, { timeoutMs });
     } catch (error) {
-      void this.end();
+      void this.close();
       throw error;
     }
     if (this.options.isInteractive) await this.keepStream(0);
@@ -184,7 +184,7 @@ class StreamableSession implements LegacySession {
         if (outcome !== null) throw outcome;
         // Closing the socket does not cancel a request in these versions.
         if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) {
-          wire.aside(headers, cancelledText(id));
+          wire.sendOneWay(headers, cancelledText(id));
         }
         throw error;
       },
@@ -196,7 +196,7 @@ class StreamableSession implements LegacySession {
   }
 
   notify(text: string): void {
-    this.wire.aside(this.headers, text);
+    this.wire.sendOneWay(this.headers, text);
   }
 
   async startListening(timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean> {
@@ -215,7 +215,7 @@ class StreamableSession implements LegacySession {
         const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
         const forward: McpCall['onRequest'] = (rpcMethod, params) =>
           this.options.handlers.onRequest(rpcMethod, params, responder.forward);
-        responder.take(data, head.method, this.options.isInteractive ? forward : undefined);
+        responder.handleRequest(data, head.method, this.options.isInteractive ? forward : undefined);
       },
       onEnd: (_error, retryMs) => {
         isOver = true;
@@ -242,7 +242,7 @@ class StreamableSession implements LegacySession {
     if (!this.options.isInteractive) this.closeStream();
   }
 
-  async end(forGood = false): Promise<void> {
+  async close(forGood = false): Promise<void> {
     this.isEnded = true;
     clearTimeout(this.retry);
     this.closeStream();

@@ -137,7 +137,7 @@ export class PendingInputCall {
   /**
    * Delivers the client's answers to the upstream; ignores answers without a pending request. @param answers JSON text
    */
-  answer(answers: string): void {
+  deliverResponses(answers: string): void {
     if (!answers.startsWith('{')) return;
     for (const [key, span] of members(answers)) {
       const result = slice(answers, span);

@@ -208,7 +208,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
         false,
       );
     }
-    entry.call.answer(answers);
+    entry.call.deliverResponses(answers);
     return this.next(entry, target, disconnected);
   }
 

@@ -207,7 +207,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
 
   /** Ends what this process holds of a deleted connection, and announces the deletion to every process. */
   async deleted(connection: Omit<ChangedConnection, 'revision'>): Promise<void> {
-    const ended = this.handles.end(connection.id, true);
+    const ended = this.handles.closeHandle(connection.id, true);
     this.announce({ ...connection, revision: null });
     await ended;
   }
@@ -230,7 +230,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
 
   /** Ends the handle of a connection, with its upstream session. */
   end(id: string): Promise<void> {
-    return this.handles.end(id);
+    return this.handles.closeHandle(id);
   }
 
   onApplicationShutdown(): Promise<void> {

@@ -153,7 +153,7 @@ export class ConnectionToolsController {
       );
       answerJson(response, result);
     } finally {
-      cancellation.end();
+      cancellation.stopWatching();
     }
   }
 
