@@ -53,7 +53,7 @@ function limitsOf(workers: number, redis: boolean) {
   const log = new ConnectionCallsService(
     { recordCall: (row: unknown) => void rows.push(row) } as never,
     {} as never,
-    { ended: () => undefined } as never,
+    { observeCall: () => undefined } as never,
     new Metrics(env),
   );
   for (let i = 0; i < 1_100; i += 1) {

@@ -174,7 +174,7 @@ export class BundleSession {
       const finish = (how: string) => {
         if (isOver) return;
         isOver = true;
-        stderr.end();
+        stderr.finish();
         this.onExit(how);
         resolve();
       };

@@ -105,7 +105,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     await this.placements.releaseAll().catch((error: unknown) => {
       this.logger.warn({ msg: 'the programs of this host were not released; its lease will end', err: error });
     });
-    await this.processRegistry.leave(this.holder);
+    await this.processRegistry.removeHolder(this.holder);
     this.hostDirectory.changed();
   }
 

@@ -73,7 +73,7 @@ export interface CallObserver {
    */
   received(method: string | null, params: unknown): void;
   /** Called when the upstream answered, also with a JSON-RPC error. */
-  answered?(reply: McpReply): void;
+  recordReply?(reply: McpReply): void;
   /**
    * Called when the upstream failed or was not called. A JSON-RPC error of the upstream is an answer, not a failure.
    */

@@ -111,7 +111,7 @@ export class ConsentController {
     const flow = await this.readPending(request, response);
     const answer = form.get('answer');
     if (answer === 'other') {
-      await this.sessionsService.end(request, response);
+      await this.sessionsService.signOut(request, response);
       return redirectTo(response, request.path);
     }
     if (answer === 'deny') {
@@ -132,7 +132,7 @@ export class ConsentController {
     const match = await this.findTarget(flow, person);
     if (answer === 'ask' && match && !match.isOpen) {
       const text = (form.get('text') ?? '').slice(0, 500).replace(/[\p{Cc}\p{Cs}]/gu, ' ');
-      await this.accessRequestsService.ask(person, match.target, text);
+      await this.accessRequestsService.requestAccess(person, match.target, text);
       const view = { clientName: flow.client.name, action: request.path };
       return sendPage(response, askedPage(this.env, { ...view, formToken: formToken(this.env, request, response) }));
     }
@@ -198,7 +198,7 @@ export class ConsentController {
     const ended = await this.authorizationServerRepository
       .saveGrant(grant)
       .catch(onViolation({ foreignKey: nothingHere }));
-    this.tokensService.end(ended);
+    this.tokensService.announceRevocation(ended);
     const { id: grantId, accountId } = grant;
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
     redirectTo(response, await this.authorizationServerService.finish(request, response, result));

@@ -83,7 +83,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   /** Ends grants that were deleted: at once in this process, within 5 s in every other. */
-  end(grantIds: string[]): void {
+  announceRevocation(grantIds: string[]): void {
     if (grantIds.length === 0) return;
     this.pubSub.announce('authorization-server.grants-ended', { grantIds });
   }
@@ -115,7 +115,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
           ? { kind: 'namespace', namespace: String(namespace) }
           : { kind: 'connection', namespace: String(namespace), connectionId };
     const { accountId, grantId, rootKeyId, expiresAt, overrides, roles } = row;
-    const limits = this.accountLimitsService.of(overrides);
+    const limits = this.accountLimitsService.limitsOf(overrides);
     const caller = {
       accountId,
       keyId: grantId,
@@ -130,7 +130,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   private forget(grantId: string): void {
-    this.revocationRegistry.end(grantId);
+    this.revocationRegistry.closeAllOf(grantId);
     this.cachedTokens.dropWhere(({ caller }) => caller.keyId === grantId);
     this.used.delete(grantId);
   }

@@ -69,7 +69,7 @@ export class AddressesController {
       if (!/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(text)) {
         throw new InvalidInputError('Say in 1 to 500 characters, on one line, what you need it for.');
       }
-      await this.accessRequestsService.ask(person, server, text);
+      await this.accessRequestsService.requestAccess(person, server, text);
       return new Redirect(`ui/s/${encodeURIComponent(params.slug)}?done=asked`);
     };
     return respondToForm('ask', form, work, (rejected) => this.renderServer(page, rejected));
@@ -96,7 +96,7 @@ export class AddressesController {
 
   private async renderServer(page: ServerRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const { query, person } = page;
-    const [view] = await this.serverViewsService.of(person, [formatQualifiedName(await this.serverOf(page))]);
+    const [view] = await this.serverViewsService.viewsOf(person, [formatQualifiedName(await this.serverOf(page))]);
     if (!view) throw new ServerNotFoundError();
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;

@@ -36,7 +36,7 @@ export class GrantCache implements GrantSource, OnModuleInit {
     await this.pubSub.subscribe('grants.changed', (changed) => {
       const id = changed.serverId ?? changed.connectionId ?? changed.namespaceId;
       this.forget(({ targetId, namespaceId }) => targetId === id || namespaceId === id);
-      if (changed.cut !== undefined) this.revocationRegistry.cut(changed.cut);
+      if (changed.cut !== undefined) this.revocationRegistry.cutCalls(changed.cut);
     });
     // The account may have left an organization, or entered one.
     await this.pubSub.subscribe('auth.account-changed', () => this.forget(() => true));

@@ -40,7 +40,7 @@ export class GrantsService {
   ) {}
 
   /** The terms of a grant, from the values of a form. @throws InvalidInputError */
-  checked(body: object): Promise<SetGrantDto> {
+  checkBody(body: object): Promise<SetGrantDto> {
     return checkedBody(SetGrantDto, body);
   }
 

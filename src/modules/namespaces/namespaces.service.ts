@@ -242,7 +242,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
 
   private async insert(name: string, accountId: string): Promise<NamespaceDto | null> {
     const insert = () => this.namespacesRepository.insertIfFree(name, accountId);
-    const row = await this.accountLimitsService.within({ accountId }, { namespaces: 1 }, insert);
+    const row = await this.accountLimitsService.createWithinQuota({ accountId }, { namespaces: 1 }, insert);
     // The cache may still hold a previous owner.
     this.owners.drop(name);
     return row && toNamespaceDto(row);

@@ -160,7 +160,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
           })
         );
       });
-      if (refused) await this.oauthClientsService.refused((refused as OAuthClient).id);
+      if (refused) await this.oauthClientsService.handleRejection((refused as OAuthClient).id);
       return outcome;
     } catch (error) {
       if (rotated === null) throw error;

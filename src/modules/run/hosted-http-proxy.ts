@@ -166,7 +166,7 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
     this.markOver();
     const failure = error instanceof HostedFailure ? asUpstreamFailure(error) : error;
     if (this.response.headersSent) {
-      this.record.broke(failure);
+      this.record.markBroken(failure);
       this.response.destroy();
       this.resolve();
     } else {

@@ -114,7 +114,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       const firstVisibility = await this.firstVisibility(namespace, visibility, caller);
       const insert = () => this.serversRepository.insertIfFree({ ...row, slug, visibility: firstVisibility });
       isNew = await this.accountLimitsService
-        .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
+        .createWithinQuota({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
       // Another server has the slug, unless this one was created, by this request or by another.
       slug = withTail(plain);

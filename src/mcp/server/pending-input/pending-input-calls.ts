@@ -252,7 +252,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
       'reply' in round
         ? round.reply
         : resultReply(inputResult(round.requests, this.seal(request.caller, state)), 'modern');
-    request.observer?.answered?.(reply);
+    request.observer?.recordReply?.(reply);
     return reply;
   }
 

@@ -187,7 +187,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /** The target of a connection as its row is now; null if it was deleted. */
-  stored(id: string): Promise<ConnectionTarget | null> {
+  readTarget(id: string): Promise<ConnectionTarget | null> {
     return this.connectionTargets.read({ id });
   }
 
@@ -229,7 +229,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /** Ends the handle of a connection, with its upstream session. */
-  end(id: string): Promise<void> {
+  closeHandle(id: string): Promise<void> {
     return this.handles.closeHandle(id);
   }
 

@@ -106,7 +106,7 @@ export class MockCreation {
       throw new GrantLevelError('manage', 'administer');
     }
     await this.callRecorder.settle();
-    const rows = mayRead ? await this.recordingsRepository.recorded(namespaceId, connectionId) : [];
+    const rows = mayRead ? await this.recordingsRepository.listCalls(namespaceId, connectionId) : [];
     if (rows.length > 0) return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
     throw new InvalidInputError(
       `Nothing is recorded of "${connectionId.slice(0, 255)}" in this namespace: ` +

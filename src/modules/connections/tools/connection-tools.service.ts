@@ -92,7 +92,7 @@ export class ConnectionToolsService {
    * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice keeps back
    * @throws ResourceNotFoundError
    */
-  async known(
+  async listKnown(
     namespace: OwnedNamespace,
     connectionId: string,
     granted: GrantedTools,
@@ -152,7 +152,7 @@ export class ConnectionToolsService {
       const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
       throw new UpstreamTimeoutError(`${error.message} ${advice}`, error.outcomeUnknown, error.detail);
     }
-    record.answered(reply);
+    record.recordReply(reply);
     completeOrRefuse(reply);
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
     if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, msLeft())))

@@ -65,7 +65,7 @@ export class AddStepsController {
       const ticked = ticksAfter(form, tools);
       if (ticked.size === 0) throw new InvalidInputError('Select at least one tool.');
       const choice = ticked.size === tools.length ? {} : { allow: [...ticked] };
-      const body = await this.connectionsService.checked({ tools: choice });
+      const body = await this.connectionsService.checkBody({ tools: choice });
       await this.connectionsService.set(namespace, params.connectionId, body, person);
       return new Redirect(isAdding(page) ? `ui/add/${addressOf(page)}/access` : `ui/c/${addressOf(page)}?done=changed`);
     };
@@ -86,7 +86,7 @@ export class AddStepsController {
 
   private async toolsOf({ namespace, params }: StepRequest) {
     const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
-    const listing = await this.connectionToolsService.known(namespace, params.connectionId, null, options);
+    const listing = await this.connectionToolsService.listKnown(namespace, params.connectionId, null, options);
     const offered = listing.tools?.map(({ text }) => JSON.parse(text) as Tool) ?? null;
     const tools = offered && [...offered, ...listing.withheld.map((name): Tool => ({ name }))];
     return { offered, tools };

@@ -74,7 +74,7 @@ export class AddController {
     const text = (form.get('what') ?? '').trim();
     if (text.startsWith('{')) return { listed: listedIn(text) };
     const target = /^[a-z]+:/i.test(text) ? { mcpUrl: text } : { server: text };
-    return { target, probed: await this.probeService.probe(person, await this.probeService.checked(target)) };
+    return { target, probed: await this.probeService.probe(person, await this.probeService.checkBody(target)) };
   }
 
   private async add(
@@ -87,7 +87,7 @@ export class AddController {
       ...(text('headers') === '' ? {} : parseObject(text('headers'))),
       ...(text('key') === '' ? {} : { [text('header')]: text('key') }),
     };
-    const body = await this.connectionsService.checked({
+    const body = await this.connectionsService.checkBody({
       ...toMember('mcpUrl'),
       ...toMember('server'),
       ...toMember('transport'),

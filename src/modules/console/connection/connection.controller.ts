@@ -84,7 +84,7 @@ export class ConnectionPageController {
   change(@CurrentPage() page: PageRequest<ConnectionRequest['params'] & { setting: string }>) {
     const { setting, connectionId } = page.params;
     return this.respond(page, `settings/${setting}`, async ({ namespace, form, person }) => {
-      const body = await this.connectionsService.checked(changeIn(setting, form));
+      const body = await this.connectionsService.checkBody(changeIn(setting, form));
       await this.connectionsService.set(namespace, connectionId, body, person);
       return 'changed';
     });
@@ -134,7 +134,7 @@ export class ConnectionPageController {
   grant(@CurrentPage() page: ConnectionRequest) {
     return this.respond(page, 'grant', async ({ namespace, params, form, person }) => {
       const target = await this.grantTarget(namespace, params.connectionId);
-      const terms = await this.grantsService.checked(grantIn(form));
+      const terms = await this.grantsService.checkBody(grantIn(form));
       await this.grantsService.set(target, person, terms, () => new NotFoundError('Gone'));
       return 'granted';
     });
@@ -257,7 +257,7 @@ export class ConnectionPageController {
   }
 
   private readTools(namespace: OwnedNamespace, connectionId: string, { grant }: Caller, ask: boolean) {
-    return this.connectionToolsService.known(namespace, connectionId, grant?.tools, {
+    return this.connectionToolsService.listKnown(namespace, connectionId, grant?.tools, {
       ask,
       capabilities: TRIAL_CAPABILITIES,
     });
