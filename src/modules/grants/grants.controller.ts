@@ -30,7 +30,7 @@ import { GrantDto, GrantListDto, SetGrantDto, WithdrawGrantQueryDto } from './gr
 import { grantBody, grantIdParam, membersOnly, setGrantErrors } from './grants.docs.js';
 import { GrantsService } from './grants.service.js';
 
-/** What the routes of grants need to know of a kind of target. */
+/** A kind of target, as its routes of grants differ. */
 interface GrantedKind {
   path: string;
   params: (typeof namespaceParam)[];
@@ -137,7 +137,7 @@ function grantsOf(kind: TargetKind): Type {
 
     @Delete(':grantId')
     @ApiOperation({
-      summary: `Withdraw a grant of a ${kind}`,
+      summary: `Revoke a grant of a ${kind}`,
       description: 'It stops working everywhere within 5 seconds.',
     })
     @ApiParam(grantIdParam)

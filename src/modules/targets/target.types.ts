@@ -1,10 +1,10 @@
-/** What can be found, called and granted, in the form of the API. */
+/** Kinds of targets, in the form of the API. */
 export const targetKinds = ['server', 'connection', 'namespace'] as const;
 export type TargetKind = (typeof targetKinds)[number];
 
 /**
- * Who may find and call a server beside its owner and those with a grant: everybody (`public`), nobody (`private`), or
- * everybody may find it and nobody call it (`restricted`). Sorted from the most open one.
+ * Access to a server without a grant: everybody may find and call it (`public`), everybody may find it (`restricted`), or
+ * nobody may (`private`). The owner always may. Sorted from the most open one.
  */
 export const visibilities = ['public', 'restricted', 'private'] as const;
 export type Visibility = (typeof visibilities)[number];
@@ -24,7 +24,7 @@ export interface Target {
   title: string;
   /** The account that owns the namespace. */
   ownerId: string;
-  /** Null for what is no server: only its owner and those with a grant may find it. */
+  /** Null for connections and namespaces, which need an owner or a grant. */
   visibility: Visibility | null;
   /** Why the operator suspended it, or its namespace; null for one in use. */
   suspended: string | null;
@@ -41,7 +41,7 @@ export function namespaceNamed(namespace: string): TargetName & { kind: 'namespa
   return { kind: 'namespace', namespace, name: '' };
 }
 
-/** What a target is found by in its namespace: names of servers differ by more than their case. */
+/** The key of a target within its namespace. Two names of servers differ by more than their case. */
 export function keyOf({ kind, name }: TargetName): string {
   return kind === 'server' ? name.toLowerCase() : name;
 }
