@@ -122,7 +122,12 @@ async function startRuntime() {
   };
   const programs = new ProgramOwners({ get: () => owner });
   programs.onModuleInit();
-  const runtime = Runtime.create(env, new Tuning(), programs, new Engines([new KnownEngine(sandbox)]));
+  const runtime = Runtime.create({
+    env,
+    tuning: new Tuning(),
+    owners: programs,
+    engines: new Engines([new KnownEngine(sandbox)]),
+  });
   const add = (code) => {
     const id = randomUUID();
     writeFileSync(join(folder, `${id}.mjs`), code);

@@ -25,7 +25,7 @@ import {
   type KeyLevel,
   type KeyScope,
   type Role,
-  type Target,
+  type GuardedTarget,
 } from './access.types.js';
 
 /** `no`: the target must look like a missing one. `scope`: the account may, this key may not. */
@@ -40,7 +40,7 @@ const ALLOWED: Record<Role, ReadonlySet<Action>> = {
 };
 
 /** Decides without a query. */
-export function decide(caller: Caller, action: Action, target: Target): Decision {
+export function decide(caller: Caller, action: Action, target: GuardedTarget): Decision {
   const isOpen = action === 'discover' || action === 'call';
   const { ownerId, visibility, granted } = target;
   const isPublic = visibility === 'public' || (visibility === 'restricted' && action === 'discover');

@@ -112,8 +112,8 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
       slug !== null
         ? { kind: 'server', slug: slug.toLowerCase() }
         : connectionId === null
-          ? { kind: 'namespace', namespace: String(namespace) }
-          : { kind: 'connection', namespace: String(namespace), connectionId };
+          ? { kind: 'namespace', namespace: String(namespace), name: '' }
+          : { kind: 'connection', namespace: String(namespace), name: connectionId };
     const { accountId, grantId, rootKeyId, expiresAt, overrides, roles } = row;
     const limits = this.accountLimitsService.limitsOf(overrides);
     const caller = {

@@ -15,7 +15,8 @@ import type { SessionCaller } from '../auth/access.types.js';
 import { ConnectionsService } from '../connections/connections.service.js';
 import { listedTools } from '../connections/core/connections.access.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
-import { NamespacesService } from '../namespaces/namespaces.service.js';
+import { namespaceNamed } from '../targets/target.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { formatQualifiedName, parseQualifiedName } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
@@ -35,7 +36,7 @@ type ServerRequest = PageRequest<{ slug: string }>;
 export class AddressesController {
   constructor(
     private readonly connectionsService: ConnectionsService,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
     private readonly serversService: ServersService,
     private readonly serverViewsService: ServerViewsService,
     private readonly accessRequestsService: AccessRequestsService,
@@ -48,7 +49,7 @@ export class AddressesController {
   showNamespace(@CurrentPage() { namespace: { name }, person, query }: PageRequest): FramedPage {
     return new FramedPage((_, root) => {
       const address = `${root}ui/n/${name}`;
-      const connect = this.connectService.part({ kind: 'namespace', namespace: name }, query.client, address);
+      const connect = this.connectService.part(namespaceNamed(name), query.client, address);
       return namespacePage(name, person.grant, connect);
     });
   }
@@ -108,7 +109,7 @@ export class AddressesController {
   /** A connection of the person to a server, named like it, in the oldest namespace of the account, which may be a new one. */
   private async connect(person: SessionCaller, server: string): Promise<{ namespace: string; connectionId: string }> {
     const namespace = await this.ownNamespacesService.first(person);
-    const owner = await this.namespacesService.find(namespace);
+    const owner = await this.targetsService.findNamespace(namespace);
     if (!owner) throw new ServerNotFoundError();
     const { namespace: first, name } = parseQualifiedName(server);
     const target = { id: owner.id, name: namespace };
