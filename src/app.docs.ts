@@ -21,6 +21,7 @@ import type { RequestLimits } from './modules/auth/request-limits.service.js';
 import { startPage } from './modules/people/people-pages.js';
 import type { SessionsService } from './modules/people/sessions.service.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
+import { clientContextOf } from './platform/pages/client-context.js';
 import { FramedPage, sendFramed } from './platform/pages/frame.js';
 import { renderGuide, type Guide } from './platform/pages/guide.js';
 import { html } from './platform/pages/html.js';
@@ -87,7 +88,7 @@ export function serveDocs(
   const guides = files.filter(({ isGuide }) => isGuide).map(({ path }) => ({ path, title: titleOf(path) }));
   // A page also shows where the session cannot be read: under a foreign name, and while the database is away.
   const personOf = async (request: Request) =>
-    isOwnHost(request, env) ? sessions.current(request).catch(() => null) : null;
+    isOwnHost(request, env) ? sessions.current(clientContextOf(request, env)).catch(() => null) : null;
   const isServed = (path: string) => path in DOCUMENTS || files.some((file) => path === `/${file.path}`);
   for (const { path, isGuide } of files) {
     let rendered: Guide | undefined;

@@ -7,14 +7,20 @@ import {
   type ExecutionContext,
 } from '@nestjs/common';
 import { ApiBearerAuth, ApiExcludeEndpoint, ApiExtension } from '@nestjs/swagger';
+import type { Request } from 'express';
 import type { CountedRequest } from '../../mcp/server/mcp-request.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
-import { PageFilter } from '../../platform/pages/page.filter.js';
+import type { ClientContext } from '../../platform/pages/client-context.js';
+import type { FormRules } from '../../platform/pages/page-forms.service.js';
+import { PageFilter, type BrowserRequest } from '../../platform/pages/page.filter.js';
 import type { AccessRule, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
 import { PageInterceptor } from './page.interceptor.js';
 
 /** Metadata key of a route on the fast path. */
 export const FAST_PATH = 'slipway:fast-path';
+
+/** Metadata key of the {@link FormRules} of a {@link PublicPage}. */
+export const PUBLIC_PAGE = 'slipway:public-page';
 
 /** The request of a {@link FastPath} handler. `*name` parameters are arrays of decoded segments. */
 export type FastPathRequest = CountedRequest & GrantedRequest & { params: Record<string, string | string[]> };
@@ -53,12 +59,35 @@ export function Page(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}
  */
 export const Form = Page;
 
-/** The request of a page or of a form. */
-export interface PageRequest<Params = Record<string, string>> {
+/**
+ * Declares a page or a form that needs no session: everything else is as for {@link Page}. The handler takes a
+ * {@link PublicPageRequest} by {@link CurrentPage}.
+ */
+export function PublicPage(rules: FormRules = {}): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    SetMetadata(ACCESS, 'public'),
+    SetMetadata(PUBLIC_PAGE, rules),
+    UseFilters(PageFilter),
+    UseInterceptors(PageInterceptor),
+  );
+}
+
+/** The request of a page or of a form that needs no session. */
+export interface PublicPageRequest<Params = Record<string, string>> {
   params: Params;
   query: Record<string, unknown>;
+  path: string;
+  /** Path and query. */
+  originalUrl: string;
+  /** The header `Cookie`. */
+  cookies: string | undefined;
   /** The values of a form, which the guard read and checked; empty for a page. */
   form: URLSearchParams;
+  client: ClientContext;
+}
+
+/** The request of a page or of a form. */
+export interface PageRequest<Params = Record<string, string>> extends PublicPageRequest<Params> {
   person: SessionCaller;
   /** Set if the rule has an `owner`. */
   namespace: OwnedNamespace;
@@ -66,18 +95,15 @@ export interface PageRequest<Params = Record<string, string>> {
 
 /** The {@link PageRequest} of a page or of a form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
-  const { params, query, body, grant } = context.switchToHttp().getRequest<{
-    params: Record<string, string>;
-    query: Record<string, unknown>;
-    body?: unknown;
-    grant: Grant;
-  }>();
+  const { params, query, path, originalUrl, headers, body, client, grant } = context
+    .switchToHttp()
+    .getRequest<Request<Record<string, string>, unknown, unknown> & BrowserRequest & Partial<GrantedRequest>>();
   return {
-    params,
-    query,
+    ...{ params, query, path, originalUrl, client },
+    cookies: headers.cookie,
     form: body instanceof URLSearchParams ? body : new URLSearchParams(),
-    person: grant.caller as SessionCaller,
-    namespace: grant.namespace as OwnedNamespace,
+    person: grant?.caller as SessionCaller,
+    namespace: grant?.namespace as OwnedNamespace,
   };
 });
 

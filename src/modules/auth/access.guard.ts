@@ -8,8 +8,10 @@ import { readJsonBody } from '../../platform/http/body/request-body.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFormsService } from '../../platform/pages/page-forms.service.js';
-import type { GrantedRequest } from './access.decorator.js';
+import { clientContextOf } from '../../platform/pages/client-context.js';
+import { PageFormsService, type FormRules } from '../../platform/pages/page-forms.service.js';
+import type { BrowserRequest } from '../../platform/pages/page.filter.js';
+import { PUBLIC_PAGE, type GrantedRequest } from './access.decorator.js';
 import { ANONYMOUS, type AccessRule } from './access.types.js';
 import { Admission } from './admission.service.js';
 import { RequestLimits } from './request-limits.service.js';
@@ -36,14 +38,14 @@ export class AccessGuard implements CanActivate {
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const declared = this.reflector.getAllAndOverride<AccessRule | 'public'>(ACCESS, [
-      context.getHandler(),
-      context.getClass(),
-    ]);
-    const request = context.switchToHttp().getRequest<Request & GrantedRequest>();
+    const route = [context.getHandler(), context.getClass()];
+    const declared = this.reflector.getAllAndOverride<AccessRule | 'public'>(ACCESS, route);
+    const request = context.switchToHttp().getRequest<Request & GrantedRequest & BrowserRequest>();
     const response = context.switchToHttp().getResponse<Response>();
     if (declared === 'public') {
       if (!UNLIMITED.test(request.path)) this.requestLimits.admitStranger(request, response);
+      const rules = this.reflector.getAllAndOverride<FormRules | undefined>(PUBLIC_PAGE, route);
+      if (rules) await this.readPage(request, response, rules);
       return true;
     }
     if (declared.signed && this.signedUrls.isSigned(request.path, request.query)) {
@@ -51,11 +53,8 @@ export class AccessGuard implements CanActivate {
       return true;
     }
     if (declared.page) {
-      requireOwnHost(request, this.env);
-      if (!['GET', 'HEAD'].includes(request.method)) {
-        this.requestLimits.admitStranger(request, response);
-        request.body = await this.pageFormsService.read(request, response);
-      }
+      if (isForm(request)) this.requestLimits.admitStranger(request, response);
+      await this.readPage(request, response, {});
     }
     request.grant = await this.admission.admit(request, response, declared);
     this.openRequests.removeOnClose(request, response);
@@ -65,4 +64,14 @@ export class AccessGuard implements CanActivate {
     request.body = await readJsonBody(request);
     return true;
   }
+
+  private async readPage(request: Request & BrowserRequest, response: Response, rules: FormRules): Promise<void> {
+    requireOwnHost(request, this.env);
+    request.client = clientContextOf(request, this.env);
+    if (isForm(request)) request.body = await this.pageFormsService.read(request, response, rules);
+  }
+}
+
+function isForm({ method }: Request): boolean {
+  return method !== 'GET' && method !== 'HEAD';
 }

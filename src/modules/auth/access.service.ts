@@ -7,7 +7,7 @@ import { ACCESS } from '../../platform/http/public.decorator.js';
 import { partOf } from '../../platform/parts.js';
 import { didYouMean } from '../../platform/text/nearest.js';
 import { DomainError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
-import type { SignedInRequest } from '../../platform/pages/page.filter.js';
+import type { BrowserRequest } from '../../platform/pages/page.filter.js';
 import {
   actionOf,
   ANONYMOUS,
@@ -90,7 +90,7 @@ export class AccessService implements OnModuleInit {
    * @throws UnauthenticatedError; of a page SignedOutError
    */
   authenticate(request: IncomingMessage, rule?: AccessRule): Caller | Promise<Caller> {
-    if (rule?.page) return this.signedIn(request);
+    if (rule?.page) return this.signedIn(request as IncomingMessage & BrowserRequest);
     const header = request.headers.authorization;
     if (header === undefined || /^Bearer *$/i.test(header)) {
       if (rule?.anonymous && this.env.publicReads) return ANONYMOUS;
@@ -102,8 +102,8 @@ export class AccessService implements OnModuleInit {
     return this.tokens.verify(bearer, request);
   }
 
-  private async signedIn(request: IncomingMessage & SignedInRequest): Promise<Caller> {
-    const caller = await this.sessions.callerOf(request);
+  private async signedIn(request: IncomingMessage & BrowserRequest): Promise<Caller> {
+    const caller = await this.sessions.callerOf(request.client);
     if (!caller) throw new SignedOutError(request.url ?? '/', this.pageOf(request));
     request.accountName = caller.accountName;
     return caller;

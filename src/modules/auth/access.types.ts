@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { AccountLimits } from '../../config/account-limits.js';
 import type { DomainError } from '../../platform/errors/domain-error.js';
+import type { ClientContext } from '../../platform/pages/client-context.js';
 import type { Target, TargetName, Visibility } from '../targets/target.types.js';
 
 /** Levels of keys, in the form of the API. */
@@ -212,8 +213,8 @@ export abstract class TokenSource {
 
 /** Finds the sessions of browsers. The people module provides it. */
 export abstract class SessionSource {
-  /** The caller of a browser's request, by its cookie; null when nobody is signed in there. */
-  abstract callerOf(request: IncomingMessage): Promise<SessionCaller | null>;
+  /** The caller at a browser; null when nobody is signed in there. */
+  abstract callerOf(client: ClientContext): Promise<SessionCaller | null>;
   /** The ids among these ({@link Caller.keyId}) of sessions that have not ended. */
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }

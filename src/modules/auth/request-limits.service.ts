@@ -148,11 +148,12 @@ export class RequestLimits {
    * Counts an attempt to sign in with a password before the password is checked, by address and by account: guesses that are
    * made at the same moment count too.
    *
+   * @param client the address, as `clientAddress` reads it
    * @param account the name that was typed, whether an account has it or not
    * @returns false when there were too many; otherwise the function to call when the password was right
    */
-  async admitGuess(request: IncomingMessage, account: string): Promise<false | (() => Promise<void>)> {
-    const address = this.addressOf(request);
+  async admitGuess(client: string, account: string): Promise<false | (() => Promise<void>)> {
+    const address = this.peerAt(client);
     const ofAccount = `account:${hash('sha256', account)}`;
     const limits = new Map([[ofAccount, ACCOUNT_GUESSES_MAX]]);
     if (address !== null) limits.set(address, this.env.authFailuresMax);
@@ -166,9 +167,12 @@ export class RequestLimits {
 
   /** Key of the client's address ({@link peerOf}); null for a trusted proxy that names no client. */
   addressOf(request: IncomingMessage): string | null {
-    const { trustProxy } = this.env;
-    const address = clientAddress(request, trustProxy);
-    return isTrusted(address, trustProxy) ? null : peerOf(address);
+    return this.peerAt(clientAddress(request, this.env.trustProxy));
+  }
+
+  /** {@link addressOf} for an address that `clientAddress` read. */
+  peerAt(address: string): string | null {
+    return isTrusted(address, this.env.trustProxy) ? null : peerOf(address);
   }
 
   private stateOf(name: string, count: number, max: number): string {

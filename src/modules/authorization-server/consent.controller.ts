@@ -5,27 +5,23 @@
  * with an exact https address, for which the browser goes on at once.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
+import { Controller, Get, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { clientAddress } from '../../platform/http/client-address.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
-import { Public } from '../../platform/http/public.decorator.js';
-import { formToken } from '../../platform/pages/form-token.js';
-import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFormsService } from '../../platform/pages/page-forms.service.js';
-import { PageFilter } from '../../platform/pages/page.filter.js';
-import { PlainPageError, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { PlainPage, Redirect, RedirectAway } from '../../platform/pages/frame.js';
+import { PlainPageError } from '../../platform/pages/page.js';
 import { GrantsService } from '../grants/grants.service.js';
 import { qualifiedNameOf } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
+import { CurrentPage, PublicPage, type PublicPageRequest } from '../auth/access.decorator.js';
 import { AccessService } from '../auth/access.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
-import { SignInService } from '../people/sign-in.service.js';
+import { loginPage } from '../people/people-pages.js';
 import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
 import { AuthorizationServerService, GRANT_SECONDS } from './authorization-server.service.js';
 import { isExactHttps, redirectKey } from './client-metadata.js';
@@ -58,8 +54,7 @@ type Asked = Awaited<ReturnType<ConsentController['readPending']>>;
 
 /** Shows what a client asks for, and takes the decision. */
 @ApiExcludeController()
-@Public()
-@UseFilters(PageFilter)
+@PublicPage()
 @Controller('consent')
 export class ConsentController {
   constructor(
@@ -71,60 +66,57 @@ export class ConsentController {
     private readonly targetsService: TargetsService,
     private readonly grantsService: GrantsService,
     private readonly sessionsService: SessionsService,
-    private readonly signInService: SignInService,
     private readonly accessRequestsService: AccessRequestsService,
-    private readonly pageFormsService: PageFormsService,
     private readonly env: Env,
   ) {}
 
   @Get(':uid')
-  async show(@Req() request: Request, @Res() response: Response): Promise<void> {
-    requireOwnHost(request, this.env);
+  async show(
+    @CurrentPage() page: PublicPageRequest,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<PlainPage | Redirect> {
     const flow = await this.readPending(request, response);
-    const person = await this.sessionsService.current(request);
-    const { client, resource, prompts } = flow;
+    const person = await this.sessionsService.current(page.client);
+    const { client, resource, prompts, redirectUri } = flow;
+    const action = page.path;
     if (!person) {
-      const form = { next: request.path, name: '', fault: null, action: '../login', app: client.name };
-      return this.signInService.show(request, response, form);
+      const form = { next: action, name: '', fault: null, action: '../login', app: client.name };
+      return new PlainPage((token) => loginPage(this.env, { ...form, token: token() }));
     }
     const match = await this.findTarget(flow, person);
-    const form = {
-      action: request.path,
-      formToken: formToken(this.env, request, response),
-      accountId: person.accountId,
-    };
-    const personName = person.accountName;
+    const { accountId, accountName: personName } = person;
+    const form = { action, accountId, personName };
     if (!match?.isOpen) {
-      const restricted = match && qualifiedNameOf(match.target);
-      const clientName = client.name;
-      return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName, resource, restricted }));
+      const view = { ...form, clientName: client.name, resource, restricted: match && qualifiedNameOf(match.target) };
+      return new PlainPage((token) => nothingHerePage(this.env, { ...view, formToken: token() }));
     }
-    const { target } = match;
-    const grant = this.grantOf(request, flow, person, match);
+    const grant = this.grantOf(page, flow, person, match);
+    const mayRemember = isExactHttps(redirectUri);
     const isAsked = prompts.some((prompt) => prompt !== 'none');
-    if (!isAsked && isExactHttps(flow.redirectUri) && (await this.authorizationServerRepository.isRemembered(grant))) {
+    if (!isAsked && mayRemember && (await this.authorizationServerRepository.isRemembered(grant))) {
       return this.allow(request, response, { ...grant, isRemembered: true });
     }
-    const { redirectUri } = flow;
-    const mayRemember = isExactHttps(redirectUri);
-    sendPage(response, consentPage(this.env, { ...form, personName, client, target, redirectUri, mayRemember }));
+    const view = { ...form, client, target: match.target, redirectUri, mayRemember };
+    return new PlainPage((token) => consentPage(this.env, { ...view, formToken: token() }));
   }
 
   @Post(':uid')
-  async decide(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.pageFormsService.read(request, response);
+  async decide(
+    @CurrentPage() page: PublicPageRequest,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<PlainPage | Redirect> {
+    const { form, client, path } = page;
     const flow = await this.readPending(request, response);
     const answer = form.get('answer');
-    if (answer === 'other') {
-      await this.sessionsService.signOut(request, response);
-      return redirectTo(response, request.path);
-    }
+    if (answer === 'other') return new RedirectAway(path, [await this.sessionsService.signOut(client)]);
     if (answer === 'deny') {
       const refusal = { error: 'access_denied', error_description: 'the person did not allow it' };
-      return redirectTo(response, await this.authorizationServerService.finish(request, response, refusal));
+      return new RedirectAway(await this.authorizationServerService.finish(request, response, refusal));
     }
-    const person = await this.sessionsService.current(request);
-    if (!person) return redirectTo(response, request.path);
+    const person = await this.sessionsService.current(client);
+    if (!person) return new RedirectAway(path);
     // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
     if (form.get('account') !== person.accountId) {
       throw new PlainPageError(
@@ -138,12 +130,12 @@ export class ConsentController {
     if (answer === 'ask' && match && !match.isOpen) {
       const text = (form.get('text') ?? '').slice(0, 500).replace(/[\p{Cc}\p{Cs}]/gu, ' ');
       await this.accessRequestsService.requestAccess(person, match.target, text);
-      const view = { clientName: flow.client.name, action: request.path };
-      return sendPage(response, askedPage(this.env, { ...view, formToken: formToken(this.env, request, response) }));
+      const view = { clientName: flow.client.name, action: path };
+      return new PlainPage((token) => askedPage(this.env, { ...view, formToken: token() }));
     }
     if (answer !== 'allow' || !match?.isOpen) throw nothingHere();
     const isRemembered = form.get('remember') === 'yes' && isExactHttps(flow.redirectUri);
-    await this.allow(request, response, { ...this.grantOf(request, flow, person, match), isRemembered });
+    return this.allow(request, response, { ...this.grantOf(page, flow, person, match), isRemembered });
   }
 
   /** @throws PageError when no authorization of this browser waits */
@@ -176,7 +168,7 @@ export class ConsentController {
   }
 
   private grantOf(
-    request: Request,
+    page: PublicPageRequest,
     { client, redirectUri, resource }: Asked,
     { accountId, keyId, loginsEpoch }: SignedIn,
     { target, rightId }: Pick<NewGrant, 'target' | 'rightId'>,
@@ -194,19 +186,19 @@ export class ConsentController {
       rightId,
       keyId,
       loginsEpoch,
-      address: clientAddress(request, this.env.trustProxy),
+      address: page.client.address,
       isRemembered: false,
       lifeSeconds: GRANT_SECONDS,
     };
   }
 
-  private async allow(request: Request, response: Response, grant: NewGrant): Promise<void> {
+  private async allow(request: Request, response: Response, grant: NewGrant): Promise<Redirect> {
     const ended = await this.authorizationServerRepository
       .saveGrant(grant)
       .catch(onViolation({ foreignKey: nothingHere }));
     this.tokensService.announceRevocation(ended);
     const { id: grantId, accountId } = grant;
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
-    redirectTo(response, await this.authorizationServerService.finish(request, response, result));
+    return new RedirectAway(await this.authorizationServerService.finish(request, response, result));
   }
 }

@@ -5,9 +5,10 @@
  * one. The secret stands in its query, since logs write paths only; the table has its SHA-256.
  */
 import { Injectable } from '@nestjs/common';
-import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { ConflictError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
+import type { ClientContext } from '../../platform/pages/client-context.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import type { Caller, Joining, Role } from '../auth/access.types.js';
 import { MembersService } from '../auth/members.service.js';
@@ -99,16 +100,16 @@ export class InvitationsService {
    * the organization.
    *
    * @param person who is signed in; null: joins with a new account, by the name and the password of the form
-   * @returns null; or why it was refused, in words for the person
+   * @returns the cookies for the browser; or why it was refused, in words for the person
    * @throws PageError
    */
   async use(
-    request: Request,
-    response: Response,
+    token: unknown,
+    client: ClientContext,
     form: URLSearchParams,
     person: { accountId: string } | null,
-  ): Promise<string | null> {
-    const { hash, accountId: invited, role } = await this.open(request.query.token);
+  ): Promise<OwnCookie[] | string> {
+    const { hash, accountId: invited, role } = await this.open(token);
     const join = async (joiner: Joining) => {
       const joined = await this.membersService.join({ hash, organizationId: invited }, joiner);
       if (joined === null) throw invitationEnded();
@@ -117,7 +118,7 @@ export class InvitationsService {
     try {
       if (role !== null && person) {
         await join({ accountId: person.accountId });
-        return null;
+        return [];
       }
       const name = form.get('name')?.trim() ?? '';
       if (role !== null && !ACCOUNT_NAME.test(name)) return 'Choose a name of 1 to 255 characters for your account.';
@@ -128,8 +129,8 @@ export class InvitationsService {
       let accountId = invited;
       if (role !== null) accountId = await join({ name, passwordHash });
       else if (!(await this.peopleRepository.useInvitation(hash, invited, passwordHash))) throw invitationEnded();
-      await this.sessionsService.begin(request, response, { accountId, keyId: null, passwordHash });
-      return null;
+      const cookie = await this.sessionsService.begin(client, { accountId, keyId: null, passwordHash });
+      return cookie ? [cookie] : [];
     } catch (error) {
       if (error instanceof ConflictError) return `${error.message}.`;
       throw error;

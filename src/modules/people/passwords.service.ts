@@ -7,9 +7,9 @@
  * counted by address and by the name that was typed, before they are checked.
  */
 import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import type { ClientContext } from '../../platform/pages/client-context.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
@@ -58,15 +58,19 @@ export class PasswordsService {
    * name, or `AUTH_FAILURES_MAX` of the address, within 15 minutes
    * @throws PageError while too many are checked
    */
-  async check(request: IncomingMessage, name: string, password: string): Promise<RightPassword | 'wrong' | 'too-many'> {
-    const wasRight = await this.requestLimits.admitGuess(request, name);
+  async check(
+    { address }: Pick<ClientContext, 'address'>,
+    name: string,
+    password: string,
+  ): Promise<RightPassword | 'wrong' | 'too-many'> {
+    const wasRight = await this.requestLimits.admitGuess(address, name);
     if (!wasRight) return 'too-many';
     const account = name.includes('\0') ? null : await this.peopleRepository.findByName(name);
     const [, logN, r, p, salt = '', expected = ''] = (account?.passwordHash ?? this.dummy).split('$');
     // Longer ones are never stored: no work for them.
     const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
     const numbers = [logN, r, p].map(Number) as [number, number, number];
-    const owners = [this.requestLimits.addressOf(request) ?? [], `name:${name}`].flat();
+    const owners = [this.requestLimits.peerAt(address) ?? [], `name:${name}`].flat();
     const derived = await this.derive(text, Buffer.from(salt, 'base64url'), numbers, owners);
     const isRight = timingSafeEqual(derived, Buffer.from(expected, 'base64url')) && text === password;
     if (!isRight || !account?.passwordHash) return 'wrong';
@@ -82,7 +86,7 @@ export class PasswordsService {
    * @throws PageError while too many are checked
    */
   async change(
-    request: IncomingMessage,
+    client: ClientContext,
     { accountId, accountName, keyId: sessionId, rootKeyId }: SessionCaller,
     form: URLSearchParams,
   ): Promise<{ status: number; fault: string } | null> {
@@ -92,7 +96,7 @@ export class PasswordsService {
     const password = form.get('password') ?? '';
     const fault = this.faultOf(password, form.get('repeated') ?? '');
     if (fault !== null) return { status: 400, fault };
-    const checked = await this.check(request, accountName, form.get('old') ?? '');
+    const checked = await this.check(client, accountName, form.get('old') ?? '');
     if (checked === 'too-many') return { status: 429, fault: 'Too many attempts. Wait 15 minutes.' };
     if (checked === 'wrong') return { status: 403, fault: 'The present password is wrong.' };
     await this.peopleRepository.setPassword(accountId, await this.hash(password), sessionId);

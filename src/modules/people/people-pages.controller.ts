@@ -1,27 +1,31 @@
 /**
- * The pages for people: `/login` and `/logout`, `/me`, and `/invite`, the page of an invitation link. They answer HTML. A form counts
- * with the token of its browser only ({@link PageFormsService}).
+ * The pages for people: `/login` and `/logout`, `/me`, and `/invite`, the page of an invitation link. They answer HTML.
  */
-import { Controller, Get, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
+import { Controller, Get, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { Public } from '../../platform/http/public.decorator.js';
-import { formToken } from '../../platform/pages/form-token.js';
+import { ForbiddenError, TooManyError } from '../../platform/errors/domain-error.js';
+import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import { respondToForm } from '../../platform/pages/forms.js';
-import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
-import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFormsService } from '../../platform/pages/page-forms.service.js';
-import { PageFilter } from '../../platform/pages/page.filter.js';
-import { redirectTo, sendPage } from '../../platform/pages/page.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
+import { FramedPage, noticeOf, PlainPage, Redirect } from '../../platform/pages/frame.js';
+import {
+  CurrentPage,
+  Form,
+  Page,
+  PublicPage,
+  type PageRequest,
+  type PublicPageRequest,
+} from '../auth/access.decorator.js';
+import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { MembersService } from '../auth/members.service.js';
+import { RequestLimits } from '../auth/request-limits.service.js';
 import { InvitationsService } from './invitations.service.js';
 import { ownNext } from './own-next.js';
 import { PasswordsService } from './passwords.service.js';
 import { OwnKeysService } from './own-keys.service.js';
-import { invitationPage, joinPage, mePage, type MeView } from './people-pages.js';
+import { invitationPage, joinPage, loginPage, mePage, type LoginView, type MeView } from './people-pages.js';
 import type { SignedIn } from './people.types.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
@@ -36,13 +40,11 @@ const DONE: Record<string, string> = {
 
 /** Pages on which people sign in, change their password and use an invitation. */
 @ApiExcludeController()
-@Public()
-@UseFilters(PageFilter)
 @Controller()
 export class PeoplePagesController {
   constructor(
     private readonly env: Env,
-    private readonly pageFormsService: PageFormsService,
+    private readonly requestLimits: RequestLimits,
     private readonly sessionsService: SessionsService,
     private readonly signInService: SignInService,
     private readonly passwordsService: PasswordsService,
@@ -51,34 +53,44 @@ export class PeoplePagesController {
     private readonly membersService: MembersService,
   ) {}
 
-  /** Shows the form; leads on who is signed in already. */
+  /** Shows the form; redirects people who are signed in. */
   @Get('login')
-  async showLogin(@Query('next') nextUrl: unknown, @Req() request: Request, @Res() response: Response): Promise<void> {
-    requireOwnHost(request, this.env);
-    const next = ownNext(nextUrl);
-    if (await this.sessionsService.current(request)) return redirectTo(response, `.${next ?? '/ui/'}`);
-    this.signInService.show(request, response, { next, name: '', fault: null });
+  @PublicPage()
+  async showLogin(@CurrentPage() { client, query }: PublicPageRequest): Promise<PlainPage | Redirect> {
+    const next = ownNext(query.next);
+    const isSignedIn = (await this.sessionsService.current(client)) !== null;
+    return isSignedIn ? redirectTo(next) : this.renderLogin({ next, name: '', fault: null });
   }
 
   /** Signs in with a password or an API key. */
   @Post('login')
-  async login(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.pageFormsService.read(request, response);
+  @PublicPage()
+  async login(
+    @CurrentPage() { client, form }: PublicPageRequest,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<PlainPage | Redirect> {
     const next = ownNext(form.get('next'));
-    const refusal = await this.signInService.attempt(request, response, form);
-    if (refusal === null) return redirectTo(response, `.${next ?? '/ui/'}`);
-    const { status, fault, retryAfterSeconds } = refusal;
-    if (retryAfterSeconds !== undefined) response.set('retry-after', String(retryAfterSeconds));
-    this.signInService.show(request, response, { next, name: form.get('name') ?? '', fault }, status);
+    try {
+      return redirectTo(next, await this.signInService.signIn(client, form));
+    } catch (thrown) {
+      const error = await this.requestLimits.refusal(thrown, request, response);
+      const isBusy = error instanceof TooManyError;
+      if (!isBusy && !(error instanceof UnauthenticatedError || error instanceof ForbiddenError)) throw error;
+      if (isBusy) response.set('retry-after', String(error.retryAfterSeconds));
+      return this.renderLogin({ next, name: form.get('name') ?? '', fault: error.message }, isBusy ? 429 : 403);
+    }
   }
 
   /** Signs this browser out, or with the field `everywhere` all browsers of the person. */
   @Post('logout')
-  async logout(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.pageFormsService.read(request, response);
-    if (form.has('everywhere')) await this.sessionsService.endEverywhere(request, response);
-    else await this.sessionsService.signOut(request, response);
-    redirectTo(response, './login');
+  @PublicPage()
+  async logout(@CurrentPage() { client, form }: PublicPageRequest): Promise<Redirect> {
+    const isEverywhere = form.has('everywhere');
+    const cookie = await (isEverywhere
+      ? this.sessionsService.endEverywhere(client)
+      : this.sessionsService.signOut(client));
+    return new Redirect('login', [cookie]);
   }
 
   /** Shows who is signed in. */
@@ -91,8 +103,8 @@ export class PeoplePagesController {
   /** Changes the password. */
   @Post('me')
   @Form('accounts:write')
-  async changePassword(@CurrentPage() page: PageRequest, @Req() request: Request): Promise<FramedPage | Redirect> {
-    const refusal = await this.passwordsService.change(request, page.person, page.form);
+  async changePassword(@CurrentPage() page: PageRequest): Promise<FramedPage | Redirect> {
+    const refusal = await this.passwordsService.change(page.client, page.person, page.form);
     return refusal === null ? new Redirect('me?saved') : this.renderMe(page, refusal);
   }
 
@@ -134,38 +146,42 @@ export class PeoplePagesController {
 
   /** Shows the form. Changes nothing, so that programs that look at links in mails do not use it up. */
   @Get('invite')
-  async showInvitation(@Req() request: Request, @Res() response: Response): Promise<void> {
-    requireOwnHost(request, this.env);
-    await this.sendInvitation(request, response, await this.sessionsService.current(request), { fault: null });
+  @PublicPage()
+  async showInvitation(@CurrentPage() page: PublicPageRequest): Promise<PlainPage> {
+    return this.renderInvitation(page, await this.sessionsService.current(page.client), null);
   }
 
   /** Sets the password, and signs in; or joins the organization. */
   @Post('invite')
-  async accept(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const form = await this.pageFormsService.read(request, response);
-    const person = await this.sessionsService.current(request);
-    const fault = await this.invitationsService.use(request, response, form, person);
-    if (fault === null) return redirectTo(response, './ui/');
-    await this.sendInvitation(request, response, person, { fault, name: form.get('name') ?? '' }, 400);
+  @PublicPage()
+  async accept(@CurrentPage() page: PublicPageRequest): Promise<PlainPage | Redirect> {
+    const { query, client, form } = page;
+    const person = await this.sessionsService.current(client);
+    const outcome = await this.invitationsService.use(query.token, client, form, person);
+    return typeof outcome === 'string'
+      ? this.renderInvitation(page, person, outcome, 400)
+      : new Redirect('ui/', outcome);
   }
 
-  private async sendInvitation(
-    request: Request,
-    response: Response,
+  private renderLogin(view: Omit<LoginView, 'token'>, status = 200): PlainPage {
+    return new PlainPage((token) => loginPage(this.env, { ...view, token: token() }), status);
+  }
+
+  private async renderInvitation(
+    { query, form, originalUrl: next }: PublicPageRequest,
     person: SignedIn | null,
-    { fault, name = '' }: { fault: string | null; name?: string },
+    fault: string | null,
     status = 200,
-  ): Promise<void> {
-    const { accountName, role } = await this.invitationsService.open(request.query.token);
-    const token = formToken(this.env, request, response);
-    const page =
-      role === null
-        ? invitationPage(this.env, { token, accountName, fault })
-        : joinPage(this.env, {
-            ...{ token, organization: accountName, role, person, name, fault },
-            next: request.originalUrl,
-          });
-    sendPage(response, page, status);
+  ): Promise<PlainPage> {
+    const { accountName, role } = await this.invitationsService.open(query.token);
+    const name = form.get('name') ?? '';
+    return new PlainPage(
+      (token) =>
+        role === null
+          ? invitationPage(this.env, { token: token(), accountName, fault })
+          : joinPage(this.env, { token: token(), organization: accountName, role, person, name, fault, next }),
+      status,
+    );
   }
 
   private respond(page: PageRequest, name: string, work: (page: PageRequest) => Promise<FramedPage | Redirect>) {
@@ -192,4 +208,9 @@ export class PeoplePagesController {
       status,
     );
   }
+}
+
+/** Redirects to the page that was asked for, or home. @param cookies set at the browser */
+function redirectTo(next: string | null, ...cookies: OwnCookie[]): Redirect {
+  return new Redirect(next?.slice(1) ?? 'ui/', cookies);
 }

@@ -6,14 +6,11 @@
  * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session,
  * whose row decides: 14 days from the last use on, and not longer than the API key that it began with.
  */
-import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { readMemberships } from '../auth/memberships.access.js';
-import type { Request, Response } from 'express';
-import { Env } from '../../config/env.js';
-import { clientAddress } from '../../platform/http/client-address.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
-import { readOwnCookie, sendOwnCookie, SESSION_COOKIE } from '../../platform/pages/browser-cookie.js';
+import { SESSION_COOKIE, type OwnCookie } from '../../platform/pages/browser-cookie.js';
+import type { ClientContext } from '../../platform/pages/client-context.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import type { SessionCaller, SessionSource } from '../auth/access.types.js';
@@ -31,22 +28,20 @@ export class SessionsService implements SessionSource {
     private readonly peopleRepository: PeopleRepository,
     private readonly apiKeysService: ApiKeysService,
     private readonly accountLimitsService: AccountLimitsService,
-    private readonly env: Env,
   ) {}
 
   /**
-   * The person who is signed in at the browser that sent a request. Takes one query, none without the cookie.
+   * The person who is signed in at a browser. Takes one query, none without the cookie.
    *
    * @returns null for no, an unknown or an expired session, for one of a disabled account, and for one that began with an API
    * key that was revoked or has expired
    */
-  async current(request: IncomingMessage): Promise<SignedInRow | null> {
-    const hash = this.hashOf(request);
-    return hash && this.peopleRepository.current(hash);
+  async current({ sessionSecret }: Pick<ClientContext, 'sessionSecret'>): Promise<SignedInRow | null> {
+    return isSecret(sessionSecret) ? this.peopleRepository.current(hashSecret(sessionSecret)) : null;
   }
 
-  async callerOf(request: IncomingMessage): Promise<SessionCaller | null> {
-    const session = await this.current(request);
+  async callerOf(client: ClientContext): Promise<SessionCaller | null> {
+    const session = await this.current(client);
     if (!session) return null;
     const { accountId, accountName, isOperator, sessionId, keyId, loginsEpoch, overrides, roles } = session;
     return {
@@ -70,34 +65,30 @@ export class SessionsService implements SessionSource {
   /**
    * Signs a person in: with a new secret, and in place of the session that the browser had.
    *
-   * @returns false when the account was disabled, or the key or password ended, in the meantime
+   * @returns the cookie for the browser; null when the account was disabled, or the key or password ended, in the meantime
    */
   async begin(
-    request: Request,
-    response: Response,
-    { accountId, keyId, passwordHash }: Pick<NewSession, 'accountId' | 'keyId' | 'passwordHash'>,
-  ): Promise<boolean> {
+    { address, userAgent, sessionSecret }: ClientContext,
+    person: Pick<NewSession, 'accountId' | 'keyId' | 'passwordHash'>,
+  ): Promise<OwnCookie | null> {
     const secret = newSecret();
-    const address = clientAddress(request, this.env.trustProxy);
-    const agent = (request.headers['user-agent'] ?? '').slice(0, AGENT_CHARS_MAX);
-    const session = { hash: hashSecret(secret), accountId, keyId, passwordHash, address, agent };
-    if (!(await this.peopleRepository.addSession(session, this.hashOf(request)))) return false;
-    sendOwnCookie(this.env, response, SESSION_COOKIE, secret, { seconds: COOKIE_SECONDS });
-    return true;
+    const session = { ...person, hash: hashSecret(secret), address, agent: userAgent.slice(0, AGENT_CHARS_MAX) };
+    const ended = isSecret(sessionSecret) ? hashSecret(sessionSecret) : null;
+    if (!(await this.peopleRepository.addSession(session, ended))) return null;
+    return { name: SESSION_COOKIE, value: secret, seconds: COOKIE_SECONDS };
   }
 
-  /** Signs this browser out. */
-  async signOut(request: Request, response: Response): Promise<void> {
-    const hash = this.hashOf(request);
-    if (hash) await this.peopleRepository.endSession(hash);
-    sendOwnCookie(this.env, response, SESSION_COOKIE, '', { seconds: 0 });
+  /** Signs a browser out. @returns the cookie for it */
+  async signOut({ sessionSecret }: ClientContext): Promise<OwnCookie> {
+    if (isSecret(sessionSecret)) await this.peopleRepository.endSession(hashSecret(sessionSecret));
+    return { name: SESSION_COOKIE, value: '', seconds: 0 };
   }
 
-  /** Signs all browsers of this browser's person out. */
-  async endEverywhere(request: Request, response: Response): Promise<void> {
-    const person = await this.current(request);
+  /** Signs out all browsers of the person at a browser. @returns the cookie for it */
+  async endEverywhere(client: ClientContext): Promise<OwnCookie> {
+    const person = await this.current(client);
     if (person) await this.peopleRepository.endSessionsOf(person.accountId);
-    await this.signOut(request, response);
+    return this.signOut(client);
   }
 
   /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */
@@ -108,10 +99,5 @@ export class SessionsService implements SessionSource {
   /** The browsers that are signed in as an account, the last used first. */
   list(accountId: string): Promise<ShownSession[]> {
     return this.peopleRepository.sessionsOf(accountId);
-  }
-
-  private hashOf({ headers }: IncomingMessage): Buffer | null {
-    const secret = readOwnCookie(this.env, headers.cookie, SESSION_COOKIE);
-    return isSecret(secret) ? hashSecret(secret) : null;
   }
 }

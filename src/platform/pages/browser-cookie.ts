@@ -1,6 +1,5 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import type { Env } from '../../config/env.js';
-import { isSecret, newSecret } from '../http/secrets.js';
 
 /** Longer than the lifetime of a link and the time for its answer together. */
 const COOKIE_SECONDS = 25 * 60 * 60;
@@ -8,9 +7,12 @@ const COOKIE_SECONDS = 25 * 60 * 60;
 /** Name of the cookie of a person's session, for the functions of this file. */
 export const SESSION_COOKIE = 'session';
 
-/** Attributes of a cookie of ours. */
-interface CookieLife {
-  /** Null: until the browser closes. */
+/** A cookie of ours. */
+export interface OwnCookie {
+  /** The part of its name behind `slipway-`. */
+  name: string;
+  value: string;
+  /** Its life; null: until the browser closes. */
   seconds: number | null;
 }
 
@@ -38,13 +40,7 @@ export function readOwnCookie(env: Env, header: string | undefined, name: string
  * Sets a cookie that scripts cannot read. SameSite=Lax: sent when another site leads to a page of ours, not with a form of
  * another site.
  */
-export function sendOwnCookie(
-  env: Env,
-  response: Response,
-  name: string,
-  value: string,
-  { seconds }: CookieLife,
-): void {
+export function sendOwnCookie(env: Env, response: Response, { name, value, seconds }: OwnCookie): void {
   response.cookie(nameOf(env, name), value, {
     path: env.pathPrefix || '/',
     httpOnly: true,
@@ -54,18 +50,12 @@ export function sendOwnCookie(
   });
 }
 
-/** The cookie of one setup link; undefined if this browser has none. */
-export function readCookie(env: Env, header: string | undefined, linkId: string): string | undefined {
+/** The value of the cookie of one setup link; undefined if this browser has none. */
+export function readSetupCookie(env: Env, header: string | undefined, linkId: string): string | undefined {
   return readOwnCookie(env, header, `setup-${linkId}`);
 }
 
-/** Sets the cookie of one setup link, which is also sent with the redirect from the authorization server. */
-export function sendCookie(env: Env, response: Response, linkId: string, value: string): void {
-  sendOwnCookie(env, response, `setup-${linkId}`, value, { seconds: COOKIE_SECONDS });
-}
-
-/** Binds a browser to a link, by the cookie that it has or a new one. */
-export function bindBrowser(env: Env, request: Request, response: Response, linkId: string): void {
-  const secret = readCookie(env, request.headers.cookie, linkId);
-  sendCookie(env, response, linkId, isSecret(secret) ? secret : newSecret());
+/** The cookie of one setup link, which is also sent with the redirect from the authorization server. */
+export function setupCookie(linkId: string, value: string): OwnCookie {
+  return { name: `setup-${linkId}`, value, seconds: COOKIE_SECONDS };
 }

@@ -26,23 +26,28 @@ export function formToken(env: Env, request: IncomingMessage, response: Response
   let secret = readOwnCookie(env, request.headers.cookie, COOKIE);
   if (!isSecret(secret)) {
     secret = newSecret();
-    sendOwnCookie(env, response, COOKIE, secret, { seconds: null });
+    sendOwnCookie(env, response, { name: COOKIE, value: secret, seconds: null });
   }
-  return html`<input type="hidden" name="${FIELD}" value="${tokenOf(env, request, secret)}">`;
+  return html`<input type="hidden" name="${FIELD}" value="${tokenOf(env, request.headers.cookie, secret)}">`;
 }
 
-/** Refuses a form that no page of ours made for this browser. @throws the error that `refusal` makes */
+/**
+ * Rejects a form that no Slipway page created for this browser.
+ *
+ * @param cookies the header `Cookie`
+ * @throws the error that `refusal` creates
+ */
 export function requireFormToken(
   env: Env,
-  request: IncomingMessage,
+  cookies: string | undefined,
   form: URLSearchParams,
   refusal: () => Error,
 ): void {
-  const secret = readOwnCookie(env, request.headers.cookie, COOKIE);
-  if (!isSecret(secret) || !isSameSignature(form.get(FIELD) ?? '', tokenOf(env, request, secret))) throw refusal();
+  const secret = readOwnCookie(env, cookies, COOKIE);
+  if (!isSecret(secret) || !isSameSignature(form.get(FIELD) ?? '', tokenOf(env, cookies, secret))) throw refusal();
 }
 
-function tokenOf(env: Env, { headers }: IncomingMessage, secret: string): string {
-  const session = readOwnCookie(env, headers.cookie, SESSION_COOKIE) ?? '';
+function tokenOf(env: Env, cookies: string | undefined, secret: string): string {
+  const session = readOwnCookie(env, cookies, SESSION_COOKIE) ?? '';
   return createHmac('sha256', secret).update(`slipway form ${session}`).digest('base64url');
 }

@@ -12,6 +12,7 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Env } from '../../config/env.js';
+import type { OwnCookie } from './browser-cookie.js';
 import { formToken } from './form-token.js';
 import { Html, html, type HtmlValue } from './html.js';
 import { headersWith, rootFrom, sendPage, STYLE, type Page } from './page.js';
@@ -127,10 +128,35 @@ export class FramedPage {
   ) {}
 }
 
+/** The response of a handler of a page without the frame. */
+export class PlainPage {
+  /** @param content is called with a function that creates the hidden input of the page's forms */
+  constructor(
+    readonly content: (token: () => Html) => Page,
+    readonly status = 200,
+    readonly cookies: OwnCookie[] = [],
+  ) {}
+}
+
 /** The response of a page's handler that redirects the browser with a GET. */
 export class Redirect {
   /** @param path relative to the root of this service, without a leading slash */
-  constructor(readonly path: string) {}
+  constructor(
+    readonly path: string,
+    readonly cookies: OwnCookie[] = [],
+  ) {}
+
+  /** The header `Location` in the response to a request for this path. */
+  locationFrom(requestPath: string): string {
+    return rootFrom(requestPath) + this.path;
+  }
+}
+
+/** A {@link Redirect} to an address that Slipway trusts, as it is. */
+export class RedirectAway extends Redirect {
+  override locationFrom(): string {
+    return this.path;
+  }
 }
 
 /**

@@ -4,6 +4,7 @@ import { Env } from '../../config/env.js';
 import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js';
 import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/log-failure.js';
+import type { ClientContext } from './client-context.js';
 import { FramedPage, sendFramed } from './frame.js';
 import { html } from './html.js';
 import { messagePage, PageError, redirectTo, sendPage } from './page.js';
@@ -11,9 +12,11 @@ import { messagePage, PageError, redirectTo, sendPage } from './page.js';
 /** Headings of errors that have none of their own. */
 const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', forbidden: 'Not for your account' };
 
-/** A request of a browser with a session. */
-export interface SignedInRequest {
-  /** The name of the account. */
+/** The request of a page. */
+export interface BrowserRequest {
+  /** Set by the guard. */
+  client: ClientContext;
+  /** The name of the account that is signed in. */
   accountName?: string;
 }
 
@@ -28,7 +31,7 @@ export class PageFilter implements ExceptionFilter {
   constructor(private readonly env: Env) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
-    const request = host.switchToHttp().getRequest<Request & SignedInRequest>();
+    const request = host.switchToHttp().getRequest<Request & BrowserRequest>();
     const response = host.switchToHttp().getResponse<Response>();
     const error = domainErrorOf(thrown) ?? thrown;
     logFailure(this.logger, error, request);

@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
 import { createApp } from '../../../src/app.setup.js';
 import { originOf } from '../../../src/mcp/server/mcp-request.js';
 import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
@@ -14,6 +12,7 @@ import { testApp, type TestAccount } from '../../support/app.js';
 import {
   formTokenIn,
   openBrowser,
+  SESSION_COOKIE,
   signedInBrowser,
   type BrowserSession,
 } from '../../support/people/browser-session.js';
@@ -33,9 +32,8 @@ afterAll(async () => {
 
 /** The caller that the guard sees in the requests of a browser. */
 function callerOf({ cookies }: BrowserSession) {
-  const request = new IncomingMessage(new Socket());
-  request.headers.cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
-  return app.get(SessionsService).callerOf(request);
+  const client = { address: '', userAgent: '', sessionSecret: cookies.get(SESSION_COOKIE) };
+  return app.get(SessionsService).callerOf(client);
 }
 
 describe('a page', () => {

@@ -1,5 +1,3 @@
-import { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
 import supertest from 'supertest';
 import { PasswordsService } from '../../../src/modules/people/passwords.service.js';
 import { SessionsService } from '../../../src/modules/people/sessions.service.js';
@@ -88,7 +86,7 @@ export async function accountWithPassword(app: TestApp, password: string): Promi
 
 /** The person that a process takes the browser for. */
 export function personAt(app: TestApp, { cookies }: BrowserSession): Promise<SignedIn | null> {
-  const request = new IncomingMessage(new Socket());
-  request.headers.cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  return app.get(SessionsService).current(request);
+  return app.get(SessionsService).current({
+    sessionSecret: cookies.get(SESSION_COOKIE) ?? cookies.get(`__Host-${SESSION_COOKIE}`),
+  });
 }

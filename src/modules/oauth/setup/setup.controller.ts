@@ -11,21 +11,16 @@
  *
  * Faults are pages with 400, 403, 404, 410 or 502, never redirects to an unchecked address.
  */
-import { Controller, Get, Param, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
+import { Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { BodyBudget } from '../../../platform/http/body/body-budget.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { Public } from '../../../platform/http/public.decorator.js';
-import { readBody } from '../../../platform/http/body/request-body.js';
-import { isSecret } from '../../../platform/http/secrets.js';
-import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/browser-cookie.js';
-import { formToken, requireFormToken } from '../../../platform/pages/form-token.js';
-import { requireOwnHost } from '../../../platform/pages/own-host.js';
-import { PageFilter } from '../../../platform/pages/page.filter.js';
-import { redirectTo, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
+import { isSecret, newSecret } from '../../../platform/http/secrets.js';
+import { readSetupCookie, setupCookie, type OwnCookie } from '../../../platform/pages/browser-cookie.js';
+import { requireFormToken } from '../../../platform/pages/form-token.js';
+import { PlainPage, type Redirect, RedirectAway } from '../../../platform/pages/frame.js';
+import { CurrentPage, PublicPage, type PublicPageRequest } from '../../auth/access.decorator.js';
 import { SessionsService } from '../../people/sessions.service.js';
 import { SetupPageError } from '../credentials.errors.js';
 import { AuthorizationsService } from '../authorizations.service.js';
@@ -34,88 +29,80 @@ import { SetupLinksService } from './setup-links.service.js';
 import { setupPage, withEntered } from './setup-page.js';
 import type { SetupAnswer, SetupLink, SetupPageOwner, SetupView } from './setup.types.js';
 
+type LinkRequest = PublicPageRequest<{ path: string[] }>;
+
+const otherBrowser = () => SetupPageError.otherBrowser();
+
 /** Pages of set-up links, and the answer of authorization servers. */
 @ApiExcludeController()
-@Public()
-@UseFilters(PageFilter)
+@PublicPage({ refusal: otherBrowser, leavesToken: true })
 @Controller()
 export class SetupController {
   constructor(
     private readonly setupLinksService: SetupLinksService,
     private readonly authorizationsService: AuthorizationsService,
     private readonly env: Env,
-    private readonly bodyBudget: BodyBudget,
     private readonly sessionsService: SessionsService,
   ) {}
 
   /** Shows the page of a link, and binds the browser to it. Changes nothing else. */
   @Get('setup/*path')
   @ApiErrors(403, 404, 410)
-  async show(
-    @Param('path') path: string[],
-    @Query() query: Record<string, unknown>,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    requireOwnHost(request, this.env);
-    const [pageOwner, link] = this.setupLinksService.verify(path.join('/'), query);
+  async show(@CurrentPage() page: LinkRequest): Promise<PlainPage | Redirect> {
+    const { params, query } = page;
+    const [pageOwner, link] = this.setupLinksService.verify(params.path.join('/'), query);
     const row = await this.open(pageOwner, link);
-    if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
+    if (!(await this.isPersonOf(link, page))) return this.signIn(page);
     const view = await pageOwner.view(row);
-    bindBrowser(this.env, request, response, link.id);
+    const secret = readSetupCookie(this.env, page.cookies, link.id);
+    const cookies = [setupCookie(link.id, isSecret(secret) ? secret : newSecret())];
     if (query.returnUrl !== undefined) {
       const returnUrl = allowedReturn(this.env, query.returnUrl);
       if (returnUrl === null) throw SetupPageError.wrongReturn();
-      sendReturnUrl(this.env, response, link.id, returnUrl);
+      cookies.push(returnCookie(link.id, returnUrl));
     }
-    this.send(request, response, view, { link });
+    return this.render(view, { link, cookies });
   }
 
   /** Handles the form of the page. */
   @Post('setup/*path')
   @ApiErrors(403, 404, 410)
-  async submit(
-    @Param('path') path: string[],
-    @Query() query: Record<string, unknown>,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    requireOwnHost(request, this.env);
-    requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
-    const [pageOwner, link] = this.setupLinksService.verify(path.join('/'), query);
-    this.bodyBudget.admitStranger(request, response);
-    const form = new URLSearchParams(await readBody(request, Infinity));
+  async submit(@CurrentPage() page: LinkRequest): Promise<PlainPage | Redirect> {
+    const { params, query, form, cookies } = page;
+    const [pageOwner, link] = this.setupLinksService.verify(params.path.join('/'), query);
     const row = await this.open(pageOwner, link);
-    if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
-    requireFormToken(this.env, request, form, () => SetupPageError.otherBrowser());
-    const cookie = readCookie(this.env, request.headers.cookie, link.id);
-    if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
-    const answer = await pageOwner.submit(row, form, cookie, link.holder);
+    if (!(await this.isPersonOf(link, page))) return this.signIn(page);
+    requireFormToken(this.env, cookies, form, otherBrowser);
+    const secret = readSetupCookie(this.env, cookies, link.id);
+    if (!isSecret(secret)) throw otherBrowser();
+    const answer = await pageOwner.submit(row, form, secret, link.holder);
     if ('view' in answer) {
       const { view, status } = answer;
-      return this.finish(request, response, link, { view: withEntered(view, form), status });
+      return this.finish(page, link, { view: withEntered(view, form), status });
     }
     // The right may have been revoked since: then the browser does not learn where to continue.
     await this.open(pageOwner, link);
-    sendCookie(this.env, response, answer.linkId, cookie);
-    const returnUrl = readReturnUrl(this.env, request, link.id);
-    if (returnUrl !== null) sendReturnUrl(this.env, response, answer.linkId, returnUrl);
-    redirectTo(response, answer.redirect);
+    const returnUrl = this.readReturnUrl(page, link.id);
+    const next = returnUrl === null ? [] : [returnCookie(answer.linkId, returnUrl)];
+    return new RedirectAway(answer.redirect, [setupCookie(answer.linkId, secret), ...next]);
   }
 
   /** Handles the answer of an authorization server. Returns to the app after success and after a person's refusal. */
   @Get('oauth/callback')
   @ApiErrors(400, 403, 410, 502)
-  async callback(@Query() query: CallbackQueryDto, @Req() request: Request, @Res() response: Response): Promise<void> {
+  async callback(
+    @Query() query: CallbackQueryDto,
+    @CurrentPage() page: PublicPageRequest,
+  ): Promise<PlainPage | Redirect> {
     try {
-      const cookieOf = (id: string) => readCookie(this.env, request.headers.cookie, id);
+      const cookieOf = (id: string) => readSetupCookie(this.env, page.cookies, id);
       const { view, linkId } = await this.authorizationsService.complete(query, cookieOf);
-      this.finish(request, response, { id: linkId }, { view, status: 200 });
+      return this.finish(page, { id: linkId }, { view, status: 200 });
     } catch (error) {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
-      const returnUrl = refused === undefined ? null : readReturnUrl(this.env, request, refused);
+      const returnUrl = refused === undefined ? null : this.readReturnUrl(page, refused);
       if (returnUrl === null || isOwnPage(this.env, returnUrl)) throw error;
-      redirectTo(response, returnUrl);
+      return new RedirectAway(returnUrl);
     }
   }
 
@@ -133,9 +120,9 @@ export class SetupController {
    *
    * @throws SetupPageError if it is signed in as another account
    */
-  private async isPersonOf({ holder }: SetupLink, request: Request): Promise<boolean> {
+  private async isPersonOf({ holder }: SetupLink, { client }: LinkRequest): Promise<boolean> {
     if (holder.loginsEpoch === undefined) return true;
-    const person = await this.sessionsService.current(request);
+    const person = await this.sessionsService.current(client);
     // eslint-disable-next-line no-restricted-syntax -- The account that was asked: it has no right to a thing by that.
     if (person && person.accountId !== holder.accountId) throw SetupPageError.otherPerson(person, this.env);
     return person !== null;
@@ -143,34 +130,35 @@ export class SetupController {
 
   /** Returns to the app after success, and shows a page where there is none or something is left to do. */
   private finish(
-    request: Request,
-    response: Response,
+    page: Pick<PublicPageRequest, 'cookies'>,
     link: SetupLink | Pick<SetupLink, 'id'>,
     { view, status }: ShownAnswer,
-  ): void {
+  ): PlainPage | Redirect {
     const isDone = view.kind === 'connected' || view.kind === 'authorized';
-    const returnUrl = isDone ? readReturnUrl(this.env, request, link.id) : null;
-    if (returnUrl === null) this.send(request, response, view, { status, link: 'kind' in link ? link : undefined });
-    else redirectTo(response, returnUrl);
+    const returnUrl = isDone ? this.readReturnUrl(page, link.id) : null;
+    if (returnUrl !== null) return new RedirectAway(returnUrl);
+    return this.render(view, { status, link: 'kind' in link ? link : undefined });
   }
 
   /** @param link the link of the page; its form posts to one of the same holder */
-  private send(
-    request: Request,
-    response: Response,
+  private render(
     view: SetupView,
-    { status = 200, link }: { status?: number; link?: SetupLink },
-  ): void {
+    { status, link, cookies }: { status?: number; link?: SetupLink; cookies?: OwnCookie[] },
+  ): PlainPage {
     const epoch = 'epoch' in view ? view.epoch : undefined;
     const action = link && epoch !== undefined ? this.setupLinksService.url({ ...link, epoch }) : undefined;
-    const token = () => formToken(this.env, request, response);
-    sendPage(response, setupPage(this.env, view, token, action), status);
+    return new PlainPage((token) => setupPage(this.env, view, token, action), status, cookies);
   }
-}
 
-/** Leads to the sign-in, and from there to the page that was asked for. */
-function signIn({ baseUrl }: Env, request: Request, response: Response): void {
-  redirectTo(response, `${baseUrl}/login?next=${encodeURIComponent(request.originalUrl)}`);
+  /** Redirects to the sign-in, and from there to the page that was asked for. */
+  private signIn({ originalUrl }: LinkRequest): Redirect {
+    return new RedirectAway(`${this.env.baseUrl}/login?next=${encodeURIComponent(originalUrl)}`);
+  }
+
+  private readReturnUrl({ cookies }: Pick<PublicPageRequest, 'cookies'>, linkId: string): string | null {
+    const cookie = readSetupCookie(this.env, cookies, `${linkId}-return`);
+    return allowedReturn(this.env, Buffer.from(cookie ?? '', 'base64url').toString());
+  }
 }
 
 type ShownAnswer = Extract<SetupAnswer, { view: SetupView }>;
@@ -190,12 +178,7 @@ function isOwnPage({ baseUrl }: Env, url: string): boolean {
   return url.startsWith(new URL(`${baseUrl}/ui/`).href);
 }
 
-/** A cookie beside that of the link holds the address to return to: it survives the way over an authorization server. */
-function sendReturnUrl(env: Env, response: Response, linkId: string, returnUrl: string): void {
-  sendCookie(env, response, `${linkId}-return`, Buffer.from(returnUrl).toString('base64url'));
-}
-
-function readReturnUrl(env: Env, { headers }: Request, linkId: string): string | null {
-  const cookie = readCookie(env, headers.cookie, `${linkId}-return`);
-  return allowedReturn(env, Buffer.from(cookie ?? '', 'base64url').toString());
+/** The cookie with the address to return to, which survives the way over an authorization server. */
+function returnCookie(linkId: string, returnUrl: string): OwnCookie {
+  return setupCookie(`${linkId}-return`, Buffer.from(returnUrl).toString('base64url'));
 }
