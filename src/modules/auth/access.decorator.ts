@@ -13,7 +13,7 @@ import { ACCESS } from '../../platform/http/public.decorator.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import type { FormRules } from '../../platform/pages/page-forms.service.js';
 import { PageFilter, type BrowserRequest } from '../../platform/pages/page.filter.js';
-import type { AccessRule, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
+import type { AccessRule, AccessTerms, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
 import { PageInterceptor } from './page.interceptor.js';
 
 /** Metadata key of a route on the fast path. */
@@ -31,9 +31,9 @@ export interface GrantedRequest {
 }
 
 /** Declares who may use a route. The start fails for a route without this or `@Public()`. */
-export function Access(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}): MethodDecorator {
+export function Access(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
   return applyDecorators(
-    SetMetadata(ACCESS, { scope, ...rule } satisfies AccessRule),
+    SetMetadata(ACCESS, { scope, ...terms } satisfies AccessRule),
     ApiBearerAuth('apiKey'),
     ApiExtension('x-scope', scope),
   );
@@ -44,9 +44,9 @@ export function Access(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = 
  * foreign `Host`, and redirects visitors without a session to the sign-in. The handler takes the request by {@link CurrentPage}
  * and returns a `FramedPage` or a `Redirect`. Errors are pages. The API document leaves the route out.
  */
-export function Page(scope: Scope, rule: Omit<AccessRule, 'scope' | 'page'> = {}): MethodDecorator {
+export function Page(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
   return applyDecorators(
-    SetMetadata(ACCESS, { scope, ...rule, page: true } satisfies AccessRule),
+    SetMetadata(ACCESS, { scope, ...terms, page: true } satisfies AccessRule),
     UseFilters(PageFilter),
     UseInterceptors(PageInterceptor),
     ApiExcludeEndpoint(),

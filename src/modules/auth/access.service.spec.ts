@@ -6,6 +6,7 @@ import { routeTable } from '../../platform/http/route-table.js';
 import { StartError } from '../../config/env.js';
 import { checkRoutes, declarationOf } from './access.service.js';
 import { Access } from './access.decorator.js';
+import type { AccessTerms } from './access.types.js';
 
 @Controller('servers')
 class GoodController {
@@ -109,5 +110,27 @@ describe('checkRoutes', () => {
       ['/health', 'public'],
       ['/health/detail', { scope: 'servers:read' }],
     ]);
+  });
+});
+
+describe('the terms of an access rule', () => {
+  it('have one shape, or do not compile', () => {
+    const mixed: AccessTerms[] = [
+      // @ts-expect-error -- An account and a namespace.
+      { account: 'accountId', owner: 'namespace' },
+      // @ts-expect-error -- Grants of a namespace without a namespace.
+      { inNamespace: true },
+      // @ts-expect-error -- An action without a target.
+      { may: 'own' },
+      // @ts-expect-error -- All members, at a route for the account and the operator.
+      { account: 'accountId', member: true },
+      // @ts-expect-error -- Grants of tools, at a route that no grant opens.
+      { owner: 'namespace', may: 'administer', byTool: true },
+      // @ts-expect-error -- Callers without a key, at a route of the operator.
+      { operator: true, anonymous: true },
+      // @ts-expect-error -- A level of keys, which the scope names.
+      { owner: 'namespace', may: 'manage' },
+    ];
+    expect(mixed).toHaveLength(7);
   });
 });

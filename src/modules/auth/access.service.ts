@@ -11,7 +11,7 @@ import type { BrowserRequest } from '../../platform/pages/page.filter.js';
 import {
   actionOf,
   ANONYMOUS,
-  BY_MEMBERSHIP,
+  MEMBER_GRANT,
   type AccessRule,
   type Action,
   type Caller,
@@ -182,7 +182,7 @@ export class AccessService implements OnModuleInit {
       const accountId = target.account === 'me' ? caller.accountId : String(target.account);
       const role = caller.memberships.get(accountId);
       const isOpen = role === undefined ? accountId === caller.accountId : role === 'owner' || rule.member === true;
-      if (!isOpen && !caller.isOperator && !(accountId === caller.accountId && !rule.ownersOnly)) {
+      if (!isOpen && !caller.isOperator && !(accountId === caller.accountId && rule.may !== 'own')) {
         throw role === undefined ? new NotFoundError('Account not found') : new RoleError(role);
       }
       this.requireForAll(caller, action);
@@ -255,15 +255,14 @@ export class AccessService implements OnModuleInit {
     const namespace = { id, name };
     if (caller.memberships.size === 0 || accountOwns(caller, 'read', ownerId)) return { caller, namespace };
     let member = this.members.get(caller);
-    if (!member) this.members.set(caller, (member = { ...caller, grant: BY_MEMBERSHIP }));
+    if (!member) this.members.set(caller, (member = { ...caller, grant: MEMBER_GRANT }));
     return { caller: member, namespace };
   }
 }
 
 /** The action of a rule on its target. */
 export function actionOfRule(rule: AccessRule): Action {
-  const ownAction = rule.ownersOnly ? 'own' : rule.own ? 'administer' : null;
-  return ownAction ?? (rule.discover ? 'discover' : actionOf(rule.scope));
+  return rule.may ?? actionOf(rule.scope);
 }
 
 /** What a rule with `owner` asks of its target. */

@@ -66,23 +66,17 @@ export interface Caller {
   grant?: GrantRef;
 }
 
-/** A row of `grants`. */
+/** A row of `grants`, or {@link MEMBER_GRANT}. */
 export interface GrantRef {
-  id: string;
+  /** Null for a right by membership. */
+  id: string | null;
   level: GrantLevel;
   /** The only tools that it opens; null: all, and all else. */
   tools: readonly string[] | null;
 }
 
-/**
- * A stand-in for the grant that a member has of the connections of an organization: as much as one of calls. No row has its id:
- * the streams of a member end when its memberships change.
- */
-export const BY_MEMBERSHIP: GrantRef = {
-  id: '00000000-0000-0000-0000-000000000000',
-  level: 'call',
-  tools: null,
-};
+/** The right of an organization's member to its connections, as much as a grant of calls. It ends when memberships change. */
+export const MEMBER_GRANT: GrantRef = { id: null, level: 'call', tools: null };
 
 /** The caller of what is done for an account without a request of it, such as calls through its connections. */
 export function callerFor(accountId: string): Caller {
@@ -141,42 +135,73 @@ export interface OwnedNamespace {
   name: string;
 }
 
-/**
- * Who may use a route beyond holding a valid key. One of:
- * - nothing more: any key;
- * - `owner`: the route parameter that holds a namespace the caller must own; `qualifiedName` holds it before the slash;
- * - `account`: the route parameter that holds an account id (or `me`), which must be the caller's or an organization that the
- *   caller owns, or the caller the operator;
- * - `operator`: the operator only.
- */
-export interface AccessRule {
-  scope: Scope;
-  owner?: string;
-  account?: string;
-  operator?: true;
-  /** With `owner`: grants do not count. */
-  own?: true;
-  /** With `owner`: of grants, only those of the namespace count, also for what is not there yet. */
-  inNamespace?: true;
-  /** With `owner` or `account`: of an organization, only its owners. */
-  ownersOnly?: true;
-  /** With `account`: every member of the organization. */
-  member?: true;
-  /** With `owner`: also open to accounts that were granted only calls. */
-  discover?: true;
-  /** With `owner`: also open to accounts that were granted some tools, to which the handler keeps. */
-  byTool?: true;
-  /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
+/** Any caller with a valid key. */
+interface KeyTerms {
+  /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key is rejected nevertheless. */
   anonymous?: true;
-  /** A link signed for this very path opens it without a key (`SignedUrls`). */
+  /** A link signed for this very path opens the route without a key (`SignedUrls`). */
   signed?: true;
-  /** A page: the session of the browser is the credential, and a form has a token ({@link SessionCaller}). */
-  page?: true;
-  /** The answer when the owned thing does not exist. */
+}
+
+/** Only the operator. */
+interface OperatorTerms {
+  operator: true;
+}
+
+/** The account of a route parameter (`me` is the caller's): itself, the owners of an organization, and the operator. */
+interface AccountTerms {
+  /** The route parameter with the account's id. */
+  account: string;
+  /** Only the operator. */
+  operator?: true;
+}
+
+/** An account as in {@link AccountTerms}, but not by the keys of an organization with members. */
+interface OwnAccountTerms {
+  account: string;
+  may: 'own';
+  /** All members of the organization. */
+  member?: true;
+}
+
+/** A namespace, or a server or connection in it, for its owner and others that may do the action. */
+interface TargetTerms {
+  /** The route parameter with the name of the namespace, which `qualifiedName` has before the slash. */
+  owner: string;
+  /** The error for a missing target. */
   missing?: () => DomainError;
-  /** The answer when it belongs to somebody else. Default: the same as `missing`, so the two look alike. */
+  /** The error for a target of another account. Default: that of `missing`, so that the two look alike. */
   foreign?: () => DomainError;
 }
+
+/** A target for grantees too. */
+interface GrantableTerms extends TargetTerms {
+  /** The action; by default that of the scope ({@link actionOf}). */
+  may?: 'discover';
+  /** Grants of some tools count. The handler keeps to these tools. */
+  byTool?: true;
+  /** Only grants of the namespace count, even for a target that does not exist yet. */
+  inNamespace?: true;
+}
+
+/** A target for its owner alone. */
+interface OwnTargetTerms extends TargetTerms {
+  may: 'administer' | 'own';
+}
+
+type Terms = KeyTerms | OperatorTerms | AccountTerms | OwnAccountTerms | GrantableTerms | OwnTargetTerms;
+type NamesOf<T> = T extends unknown ? keyof T : never;
+type WithoutOthers<T> = T extends unknown ? T & { [Name in Exclude<NamesOf<Terms>, keyof T>]?: undefined } : never;
+
+/** Who may use a route, beyond holding a valid key whose scopes cover the action: exactly one of the shapes. */
+export type AccessTerms = WithoutOthers<Terms>;
+
+/** The rule of a route. */
+export type AccessRule = AccessTerms & {
+  scope: Scope;
+  /** A page: the session of the browser is the credential, and a form has a token ({@link SessionCaller}). */
+  page?: true;
+};
 
 /** The values of the route parameters that a rule names. */
 export interface RuleParameters {

@@ -115,7 +115,7 @@ export class AccountsController {
   @Delete(':accountId')
   @HttpCode(200)
   @ApiParam(accountIdParam)
-  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
+  @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(
     403,
     { status: 404, message: 'Account not found' },
@@ -166,7 +166,7 @@ export class AccountsController {
   @Post(':accountId/api-keys')
   @Header('cache-control', 'no-store')
   @ApiParam(accountIdParam)
-  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
+  @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   createKey(
     @CurrentCaller() caller: Caller,
@@ -193,7 +193,7 @@ export class AccountsController {
   @Header('cache-control', 'no-store')
   @ApiParam(accountIdParam)
   @ApiParam(keyIdParam)
-  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
+  @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(
     400,
     { status: 404, message: 'API key not found' },
@@ -216,7 +216,7 @@ export class AccountsController {
   @HttpCode(200)
   @ApiParam(accountIdParam)
   @ApiParam(keyIdParam)
-  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
+  @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(400, { status: 404, message: 'API key not found' })
   async revokeKey(
     @CurrentCaller() caller: Caller,

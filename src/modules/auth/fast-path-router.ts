@@ -179,10 +179,10 @@ export class FastPathRouter {
 function faultsOf(route: Route, globals: object[]): string[] {
   const { method, path, controller, handler, name } = route;
   const declared = declarationOf(route);
-  const rule: Partial<AccessRule> = declared === 'public' || declared === undefined ? {} : declared;
+  const rule = declared === 'public' ? undefined : declared;
   // Callers without a key have no account, which bodies and calls are counted for.
   const unsupported = method === 'GET' ? UNSUPPORTED_RULES : ([...UNSUPPORTED_RULES, 'anonymous'] as const);
-  const rules = unsupported.filter((member) => rule[member] !== undefined).map((member) => `the rule "${member}"`);
+  const rules = unsupported.filter((member) => rule?.[member] !== undefined).map((member) => `the rule "${member}"`);
   const enhancers = [handler, controller].flatMap((target) =>
     ENHANCERS.flatMap((key) => (Reflect.getMetadata(key, target) as object[] | undefined) ?? []),
   );

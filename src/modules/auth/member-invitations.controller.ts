@@ -60,7 +60,7 @@ export class MemberInvitationsController {
   @HttpCode(200)
   @ApiParam(accountIdParam)
   @ApiParam(invitationIdParam)
-  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
+  @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(missing)
   async decline(
     @CurrentAccountId(UuidOr404('Account not found')) accountId: string,

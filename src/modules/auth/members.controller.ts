@@ -43,7 +43,7 @@ export class MembersController {
 
   /** List members of an organization. Sorted by name, for every role except guests. */
   @Get()
-  @Access('accounts:read', { account: 'organizationId', ownersOnly: true, member: true })
+  @Access('accounts:read', { account: 'organizationId', may: 'own', member: true })
   @ApiErrors(400, 403, accountMissing)
   list(
     @CurrentCaller() caller: Caller,
@@ -60,7 +60,7 @@ export class MembersController {
    */
   @Put(':accountId')
   @ApiParam(accountIdParam)
-  @Access('accounts:write', { account: 'organizationId', ownersOnly: true })
+  @Access('accounts:write', { account: 'organizationId', may: 'own' })
   @ApiOkResponse({ type: MemberDto, description: 'The account is a member, and has this role now.' })
   @ApiAcceptedResponse({ type: MemberInvitationDto, description: 'The account is invited.' })
   @ApiErrors(400, 403, accountMissing, lastOwner)
@@ -83,7 +83,7 @@ export class MembersController {
   @Delete(':accountId')
   @HttpCode(200)
   @ApiParam(accountIdParam)
-  @Access('accounts:write', { account: 'organizationId', ownersOnly: true, member: true })
+  @Access('accounts:write', { account: 'organizationId', may: 'own', member: true })
   @ApiErrors(400, 403, { status: 404, message: 'Member not found' }, lastOwner)
   remove(
     @CurrentCaller() caller: Caller,

@@ -27,8 +27,8 @@ import { formatQualifiedName, type ServerRef } from '../servers/server.types.js'
 import { DONE, organizationPage, type OrganizationView } from './organization.page.js';
 
 /** The rules of the REST routes for every member, and for owners only. */
-const ofMembers = { account: 'organization', ownersOnly: true, member: true } as const;
-const ofOwners = { account: 'organization', ownersOnly: true } as const;
+const ofMembers = { account: 'organization', may: 'own', member: true } as const;
+const ofOwners = { account: 'organization', may: 'own' } as const;
 
 const RequestId = () => Param('requestId', UuidOr404('Access request not found'));
 

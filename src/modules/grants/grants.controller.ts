@@ -20,7 +20,7 @@ import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentCaller, type GrantedRequest } from '../auth/access.decorator.js';
-import type { AccessRule, Caller, Scope } from '../auth/access.types.js';
+import type { AccessTerms, Caller, Scope } from '../auth/access.types.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../connections/core/connections.access.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { ownServerOrNone, qualifiedNameParam, serverNotFound, toQualifiedName } from '../servers/server.decorator.js';
@@ -36,7 +36,7 @@ interface GrantedKind {
   params: (typeof namespaceParam)[];
   scope: Scope;
   /** Its owner changes and sees grants; editors of an organization do so for its members. */
-  rule: Omit<AccessRule, 'scope'> & { missing: () => Error };
+  rule: AccessTerms & { missing: () => Error };
   /** The target that the route names. @throws the error for a name that nothing can have */
   nameIn: (params: Record<string, string>) => TargetName;
   notFound: ApiError;
@@ -49,7 +49,7 @@ const kinds: Record<TargetKind, GrantedKind> = {
     path: 'servers/:qualifiedName/grants',
     params: [qualifiedNameParam],
     scope: 'servers:write',
-    rule: { ...ownServerOrNone, own: true },
+    rule: { ...ownServerOrNone, may: 'administer' },
     nameIn: ({ qualifiedName = '' }) => ({ kind: 'server', ...toQualifiedName(qualifiedName) }),
     notFound: serverNotFound,
     docs: { summary: 'Let another account use a server, or change its level' },
@@ -58,7 +58,7 @@ const kinds: Record<TargetKind, GrantedKind> = {
     path: 'connect/:namespace/:connectionId/grants',
     params: [connectionIdParam, namespaceParam],
     scope: 'connections:write',
-    rule: { ...ownConnections, own: true },
+    rule: { ...ownConnections, may: 'administer' },
     nameIn: ({ namespace = '', connectionId = '' }) => ({ kind: 'connection', namespace, name: connectionId }),
     notFound: 404,
     docs: { summary: 'Let another account use a connection, or change its level' },
@@ -67,7 +67,7 @@ const kinds: Record<TargetKind, GrantedKind> = {
     path: 'namespaces/:name/grants',
     params: [{ ...namespaceParam, name: 'name' }],
     scope: 'namespaces:write',
-    rule: { owner: 'name', own: true, missing: () => new NamespaceNotFoundError() },
+    rule: { owner: 'name', may: 'administer', missing: () => new NamespaceNotFoundError() },
     nameIn: ({ name = '' }) => namespaceNamed(name),
     notFound: { status: 404, message: 'Namespace not found' },
     docs: {

@@ -20,7 +20,7 @@ export class AccountTransfersController {
   @Post()
   @HttpCode(200)
   @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
-  @Access('accounts:write', { account: 'accountId', ownersOnly: true })
+  @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(
     400,
     403,

@@ -84,7 +84,7 @@ export class NamespacesController {
   @ApiParam(nameParam)
   @Access('namespaces:write', {
     owner: 'name',
-    ownersOnly: true,
+    may: 'own',
     missing: () => new NamespaceNotFoundError(),
     foreign: () => new ForbiddenError('Unauthorized'),
   })
@@ -104,7 +104,7 @@ export class NamespacesController {
   @ApiParam(nameParam)
   @Access('namespaces:write', {
     owner: 'name',
-    ownersOnly: true,
+    may: 'own',
     missing: () => new NamespaceNotFoundError(),
     // Spec 4.13 fixes the text.
     foreign: () => new ForbiddenError('Unauthorized'),

@@ -50,7 +50,7 @@ export class InvitationsController {
     description: "The organization's account id.",
     example: '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91',
   })
-  @Access('accounts:write', { account: 'organizationId', ownersOnly: true })
+  @Access('accounts:write', { account: 'organizationId', may: 'own' })
   @ApiErrors(
     400,
     403,

@@ -68,7 +68,7 @@ export class HostedHttpProxy {
    */
   async forward(
     ref: ProgramRef,
-    { slug, accountId, keyId, grant }: { slug: string; grant?: { id: string } } & StreamOwner,
+    { slug, accountId, keyId, grant }: { slug: string; grant?: { id: string | null } } & StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,

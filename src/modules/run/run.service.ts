@@ -24,7 +24,7 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { BY_MEMBERSHIP, type Caller, type GrantRef } from '../auth/access.types.js';
+import type { Caller, GrantRef } from '../auth/access.types.js';
 import { ToolsOnlyError } from '../auth/auth.errors.js';
 import { isStillOpen } from '../auth/open-rights.service.js';
 import type { ServerHolder, ServerUse } from '../servers/server.types.js';
@@ -243,5 +243,5 @@ function keyOf(serverId: string, accountId: string): string {
 
 /** A grant as the run endpoint of a server sees it: its callers differ in their tools alone. */
 function asGuest(grant: GrantRef | undefined): GrantRef {
-  return { id: BY_MEMBERSHIP.id, level: 'call', tools: grant?.tools ?? null };
+  return { id: null, level: 'call', tools: grant?.tools ?? null };
 }

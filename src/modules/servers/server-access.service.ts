@@ -14,7 +14,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { didYouMean } from '../../platform/text/nearest.js';
 import { AccessService } from '../auth/access.service.js';
-import { ANONYMOUS, BY_MEMBERSHIP, type Action, type Caller, type GrantRef } from '../auth/access.types.js';
+import { ANONYMOUS, MEMBER_GRANT, type Action, type Caller, type GrantRef } from '../auth/access.types.js';
 import type { QualifiedName, ServerTarget, ServerUse } from './server.types.js';
 import { OpenedByOwnersError, ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
@@ -33,7 +33,7 @@ declare module '../../platform/queue/pub-sub.js' {
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';
 
 /** A grant that was dropped from the cache at this moment. */
-const NO_TOOLS: GrantRef = { ...BY_MEMBERSHIP, tools: [] };
+const NO_TOOLS: GrantRef = { ...MEMBER_GRANT, tools: [] };
 
 /** The grant of a server to an account; null without one. */
 interface KnownGrant {

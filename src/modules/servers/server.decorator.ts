@@ -29,7 +29,7 @@ export const ownServer = {
 };
 
 /** For what stays with the owner, whatever was granted: a foreign server is 403. */
-export const ownServerOnly = { ...ownServer, own: true } as const;
+export const ownServerOnly = { ...ownServer, may: 'administer' } as const;
 
 /** For what only the owner may see: a foreign server is 404 like a missing one. */
 export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };

@@ -135,7 +135,7 @@ export class ServersController {
    */
   @Delete('servers/:qualifiedName')
   @ApiServerName()
-  @Access('servers:write', { ...ownServerOrNone, own: true })
+  @Access('servers:write', { ...ownServerOrNone, may: 'administer' })
   @ApiErrors(serverNotFound)
   remove(@TargetServer() server: ServerRef): Promise<DeletedServerDto> {
     return this.serversService.remove(server);

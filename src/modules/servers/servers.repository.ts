@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import { BY_MEMBERSHIP, type GrantRef } from '../auth/access.types.js';
+import type { GrantRef } from '../auth/access.types.js';
 import { visibilities, type Visibility } from '../targets/target.types.js';
 import { accountsOf, grantsTo, namespaceGrants, toolsOfAll } from '../auth/memberships.access.js';
 import type { Suspension } from '../auth/suspension.types.js';
@@ -67,8 +67,8 @@ const RUNNABLE_BY_ID = runnableWhere('s.id = $1');
 const GRANT = new PreparedStatement<GrantRef>(
   `SELECT g.id, g."ownLevel" AS level, g.tools FROM ${grantsTo('$2::uuid')} g
     WHERE g.server_id = $1 OR g.namespace_id = (SELECT namespace_id FROM servers WHERE id = $1)
-   UNION ALL SELECT '${BY_MEMBERSHIP.id}', 'call', NULL FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-    WHERE s.id = $1 AND n.account_id IN ${accountsOf('$2::uuid')} ORDER BY level DESC, tools DESC NULLS FIRST, id`,
+   UNION ALL SELECT NULL, 'call', NULL FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+    WHERE s.id = $1 AND n.account_id IN ${accountsOf('$2::uuid')} ORDER BY level DESC, tools DESC NULLS FIRST, id NULLS FIRST`,
 );
 
 /** Reads and writes servers with statements of their own. */

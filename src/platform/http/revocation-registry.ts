@@ -3,7 +3,8 @@ import { Injectable } from '@nestjs/common';
 
 /** The grant that opened something. */
 export interface HoldingGrant {
-  id: string;
+  /** Null for a right by membership. */
+  id: string | null;
   level: string;
 }
 
@@ -39,8 +40,8 @@ export class RevocationRegistry {
    * @param ids of the key and the grant that the call runs with
    * @returns function to call when the call has ended
    */
-  addCall(response: ServerResponse, ids: readonly (string | undefined)[]): () => void {
-    const forgets = ids.map((id) => id !== undefined && addTo(this.calls, id, response));
+  addCall(response: ServerResponse, ids: readonly (string | null | undefined)[]): () => void {
+    const forgets = ids.map((id) => id != null && addTo(this.calls, id, response));
     return () => {
       for (const forget of forgets) if (forget) forget();
     };

@@ -7,7 +7,7 @@ const COOKIE_SECONDS = 25 * 60 * 60;
 /** Name of the cookie of a person's session, for the functions of this file. */
 export const SESSION_COOKIE = 'session';
 
-/** A cookie of ours. */
+/** A cookie of this service. */
 export interface OwnCookie {
   /** The part of its name behind `slipway-`. */
   name: string;

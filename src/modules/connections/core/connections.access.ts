@@ -1,7 +1,7 @@
 import { applyDecorators, Controller } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam } from '@nestjs/swagger';
 import { Access, FastPath } from '../../auth/access.decorator.js';
-import type { AccessRule } from '../../auth/access.types.js';
+import type { AccessTerms } from '../../auth/access.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 
 /** The kind of setup links that lead to a connection. */
@@ -11,14 +11,14 @@ export const CONNECTION_LINKS = 'connections';
 export const ownConnections = { owner: 'namespace', missing: () => new ResourceNotFoundError() };
 
 /** For what shows no more than callers must know: also open to accounts that were granted only calls. */
-export const callableConnections = { ...ownConnections, discover: true } as const;
+export const callableConnections = { ...ownConnections, may: 'discover' } as const;
 
 /** For calls and lists of tools, which know the tools of a grant. */
 export const toolsOfConnections = { ...ownConnections, byTool: true } as const;
 export const listedTools = { ...callableConnections, byTool: true } as const;
 
 /** For what stays with the owner, whatever was granted. */
-export const ownConnectionsOnly = { ...ownConnections, own: true } as const;
+export const ownConnectionsOnly = { ...ownConnections, may: 'administer' } as const;
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };
 
@@ -37,5 +37,5 @@ export const ConnectionController = (path: string) =>
   );
 
 /** A route of an MCP endpoint that the API description leaves out. */
-export const McpSessionRoute = (method: () => MethodDecorator, rule: Partial<AccessRule>) =>
-  applyDecorators(method(), FastPath(), ApiExcludeEndpoint(), Access('connections:execute', rule));
+export const McpSessionRoute = (method: () => MethodDecorator, terms: AccessTerms) =>
+  applyDecorators(method(), FastPath(), ApiExcludeEndpoint(), Access('connections:execute', terms));

@@ -15,7 +15,7 @@ import { respondToForm } from '../../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
-import type { AccessRule, Caller, OwnedNamespace } from '../../auth/access.types.js';
+import type { AccessTerms, Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { MembersService } from '../../auth/members.service.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { listedTools, ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
@@ -191,8 +191,8 @@ export class ConnectionPageController {
 
   private async viewOf({ namespace, params, query, person }: ConnectionRequest) {
     const { connectionId } = params;
-    const isAllowed = (scope: 'connections:read' | 'connections:write', rule: Partial<AccessRule>) =>
-      this.accessService.allows(person, { scope, ...rule }, { owner: namespace.name, connectionId });
+    const isAllowed = (scope: 'connections:read' | 'connections:write', terms: AccessTerms) =>
+      this.accessService.allows(person, { scope, ...terms }, { owner: namespace.name, connectionId });
     const connection = await this.connectionsService.get(namespace, connectionId, person);
     const ask = connection.status.state === 'connected' || query.ask !== undefined;
     const listing = await this.readTools(namespace, connectionId, person, ask);
