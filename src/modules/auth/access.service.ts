@@ -103,7 +103,7 @@ export class AccessService implements OnModuleInit {
   }
 
   private async signedIn(request: IncomingMessage & BrowserRequest): Promise<Caller> {
-    const caller = await this.sessions.callerOf(request.client);
+    const caller = await this.sessions.current(request.client);
     if (!caller) throw new SignedOutError(request.url ?? '/', this.pageOf(request));
     request.accountName = caller.accountName;
     return caller;

@@ -239,7 +239,7 @@ export abstract class TokenSource {
 /** Finds the sessions of browsers. The people module provides it. */
 export abstract class SessionSource {
   /** The caller at a browser; null when nobody is signed in there. */
-  abstract callerOf(client: ClientContext): Promise<SessionCaller | null>;
+  abstract current(client: ClientContext): Promise<SessionCaller | null>;
   /** The ids among these ({@link Caller.keyId}) of sessions that have not ended. */
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }

@@ -17,9 +17,8 @@ import { qualifiedNameOf } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { CurrentPage, PublicPage, type PublicPageRequest } from '../auth/access.decorator.js';
 import { AccessService } from '../auth/access.service.js';
-import { ApiKeysService } from '../auth/api-keys.service.js';
+import type { SessionCaller } from '../auth/access.types.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
-import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
 import { loginPage } from '../people/people-pages.js';
 import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
@@ -62,7 +61,6 @@ export class ConsentController {
     private readonly authorizationServerRepository: AuthorizationServerRepository,
     private readonly tokensService: TokensService,
     private readonly accessService: AccessService,
-    private readonly apiKeysService: ApiKeysService,
     private readonly targetsService: TargetsService,
     private readonly grantsService: GrantsService,
     private readonly sessionsService: SessionsService,
@@ -157,20 +155,19 @@ export class ConsentController {
    * The target, with `isOpen` true if the person may let a client in; null where there is none. One that the person may not
    * find looks like a missing one.
    */
-  private async findTarget({ resource }: Asked, { accountId }: SignedIn) {
+  private async findTarget({ resource }: Asked, person: SessionCaller) {
     const endpoint = endpointOfResource(resource, this.env);
     const target = endpoint && (await this.targetsService.find(endpoint));
-    const caller = await this.apiKeysService.callerOf(accountId);
-    if (!target || !caller) return null;
-    const right = await this.grantsService.findCurrent(accountId, target);
-    const isOpen = this.accessService.isAllowed(caller, 'call', { ...target, granted: right?.level });
+    if (!target) return null;
+    const right = await this.grantsService.findCurrent(person.accountId, target);
+    const isOpen = this.accessService.isAllowed(person, 'call', { ...target, granted: right?.level });
     return isOpen || target.visibility === 'restricted' ? { target, rightId: right?.id ?? null, isOpen } : null;
   }
 
   private grantOf(
     page: PublicPageRequest,
     { client, redirectUri, resource }: Asked,
-    { accountId, keyId, loginsEpoch }: SignedIn,
+    { accountId, rootKeyId, loginsEpoch }: SessionCaller,
     { target, rightId }: Pick<NewGrant, 'target' | 'rightId'>,
   ): NewGrant {
     return {
@@ -184,7 +181,7 @@ export class ConsentController {
       resource,
       target,
       rightId,
-      keyId,
+      keyId: rootKeyId ?? null,
       loginsEpoch,
       address: page.client.address,
       isRemembered: false,

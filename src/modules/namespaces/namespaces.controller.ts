@@ -18,6 +18,15 @@ import {
 import { NamespaceNotFoundError } from './namespaces.errors.js';
 import { NamespacesService } from './namespaces.service.js';
 
+/** For the owner of a namespace, or the owners of the organization that it belongs to. */
+const ownersOnly = {
+  owner: 'name',
+  may: 'own',
+  missing: () => new NamespaceNotFoundError(),
+  // Spec 4.13 fixes the text.
+  foreign: () => new ForbiddenError('Unauthorized'),
+} as const;
+
 const nameParam = {
   name: 'name',
   description: 'The namespace: 3 to 39 lower-case letters, digits and hyphens.',
@@ -82,12 +91,7 @@ export class NamespacesController {
    */
   @Patch(':name')
   @ApiParam(nameParam)
-  @Access('namespaces:write', {
-    owner: 'name',
-    may: 'own',
-    missing: () => new NamespaceNotFoundError(),
-    foreign: () => new ForbiddenError('Unauthorized'),
-  })
+  @Access('namespaces:write', ownersOnly)
   @ApiErrors(400, { status: 403, message: 'Unauthorized' }, { status: 404, message: 'Namespace not found' })
   move(
     @Param('name') name: string,
@@ -102,13 +106,7 @@ export class NamespacesController {
    */
   @Delete(':name')
   @ApiParam(nameParam)
-  @Access('namespaces:write', {
-    owner: 'name',
-    may: 'own',
-    missing: () => new NamespaceNotFoundError(),
-    // Spec 4.13 fixes the text.
-    foreign: () => new ForbiddenError('Unauthorized'),
-  })
+  @Access('namespaces:write', ownersOnly)
   @ApiErrors(
     { status: 403, message: 'Unauthorized' },
     { status: 404, message: 'Namespace not found' },

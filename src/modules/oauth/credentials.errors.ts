@@ -2,7 +2,7 @@ import type { Env } from '../../config/env.js';
 import { PageError } from '../../platform/pages/page.js';
 import { CallFailure } from '../../mcp/protocol/failures.js';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
-import type { SignedIn } from '../people/people.types.js';
+import type { SessionCaller } from '../auth/access.types.js';
 import type { CallbackQueryDto } from './setup/callback.dto.js';
 import { issuerOf } from './stored-tokens.js';
 
@@ -62,7 +62,7 @@ export class SetupPageError extends PageError {
     'Begin and end in one browser, and let it accept cookies. Nothing was authorized. Open the link again and stay in that ' +
       'browser.',
   );
-  static otherPerson({ accountName }: SignedIn, { baseUrl }: Env): SetupPageError {
+  static otherPerson({ accountName }: SessionCaller, { baseUrl }: Env): SetupPageError {
     return new SetupPageError(
       'forbidden',
       'This link is for somebody else',

@@ -18,6 +18,7 @@ import {
   type PageRequest,
   type PublicPageRequest,
 } from '../auth/access.decorator.js';
+import type { SessionCaller } from '../auth/access.types.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { MembersService } from '../auth/members.service.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
@@ -26,7 +27,6 @@ import { ownNext } from './own-next.js';
 import { PasswordsService } from './passwords.service.js';
 import { OwnKeysService } from './own-keys.service.js';
 import { invitationPage, joinPage, loginPage, mePage, type LoginView, type MeView } from './people-pages.js';
-import type { SignedIn } from './people.types.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
@@ -169,7 +169,7 @@ export class PeoplePagesController {
 
   private async renderInvitation(
     { query, form, originalUrl: next }: PublicPageRequest,
-    person: SignedIn | null,
+    person: SessionCaller | null,
     fault: string | null,
     status = 200,
   ): Promise<PlainPage> {

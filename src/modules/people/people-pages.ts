@@ -3,11 +3,10 @@ import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
 import { timeOf } from '../../platform/pages/times.js';
-import { keyLevels, type Role } from '../auth/access.types.js';
+import { keyLevels, type Role, type SessionCaller } from '../auth/access.types.js';
 import type { MembersService } from '../auth/members.service.js';
 import type { ApiKeysService } from '../auth/api-keys.service.js';
 import type { ShownSession } from './people.repository.js';
-import type { SignedIn } from './people.types.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
 /** The page of `/` for who is not signed in. @param guides the pages of the documentation */
@@ -87,7 +86,7 @@ export interface JoinView {
   organization: string;
   role: Role;
   /** The person who is signed in; null for nobody. */
-  person: SignedIn | null;
+  person: SessionCaller | null;
   /** The name in the form. */
   name: string;
   fault: string | null;

@@ -6,7 +6,7 @@ import { PreparedStatement } from '../../platform/database/prepared-statement.js
 import type { Role } from '../auth/access.types.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
 import { BY_OWNER, ROLES } from '../auth/memberships.access.js';
-import type { SignedIn } from './people.types.js';
+import type { SessionCaller } from '../auth/access.types.js';
 
 /** A new row of `sessions`. */
 export interface NewSession {
@@ -45,7 +45,8 @@ const LIFE = `interval '14 days'`;
 const SESSIONS_MAX = 100;
 
 /** A person who is signed in, with the own limits of the account, and its memberships in the form of `readMemberships`. */
-export interface SignedInRow extends SignedIn {
+export interface SignedInRow extends Omit<SessionCaller, 'scopes' | 'memberships' | 'limits' | 'rootKeyId'> {
+  rootKeyId: string | null;
   overrides: Partial<AccountLimits> | null;
   roles: string | null;
 }
@@ -63,8 +64,8 @@ const CURRENT = new PreparedStatement<SignedInRow>(
      UPDATE sessions s SET last_used_at = now(), expires_at = now() + ${LIFE}
        FROM found WHERE s.hash = found.hash AND found.is_stale
    )
-   SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "sessionId", key_id AS "keyId",
-          logins_epoch AS "loginsEpoch", overrides, roles FROM found`,
+   SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "keyId", key_id AS "rootKeyId",
+          logins_epoch AS "loginsEpoch", true AS "isSession", overrides, roles FROM found`,
 );
 
 /** SQL on the tables `people`, `sessions` and `invitations`. */

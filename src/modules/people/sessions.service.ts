@@ -14,7 +14,7 @@ import type { ClientContext } from '../../platform/pages/client-context.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import type { SessionCaller, SessionSource } from '../auth/access.types.js';
-import { PeopleRepository, type NewSession, type ShownSession, type SignedInRow } from './people.repository.js';
+import { PeopleRepository, type NewSession, type ShownSession } from './people.repository.js';
 
 const AGENT_CHARS_MAX = 200;
 
@@ -36,25 +36,16 @@ export class SessionsService implements SessionSource {
    * @returns null for no, an unknown or an expired session, for one of a disabled account, and for one that began with an API
    * key that was revoked or has expired
    */
-  async current({ sessionSecret }: Pick<ClientContext, 'sessionSecret'>): Promise<SignedInRow | null> {
-    return isSecret(sessionSecret) ? this.peopleRepository.current(hashSecret(sessionSecret)) : null;
-  }
-
-  async callerOf(client: ClientContext): Promise<SessionCaller | null> {
-    const session = await this.current(client);
-    if (!session) return null;
-    const { accountId, accountName, isOperator, sessionId, keyId, loginsEpoch, overrides, roles } = session;
+  async current({ sessionSecret }: Pick<ClientContext, 'sessionSecret'>): Promise<SessionCaller | null> {
+    const row = isSecret(sessionSecret) ? await this.peopleRepository.current(hashSecret(sessionSecret)) : null;
+    if (!row) return null;
+    const { rootKeyId, overrides, roles, ...person } = row;
     return {
-      accountId,
-      accountName,
-      keyId: sessionId,
-      rootKeyId: keyId ?? undefined,
-      isSession: true,
-      isOperator,
+      ...person,
+      rootKeyId: rootKeyId ?? undefined,
       scopes: null,
       memberships: readMemberships(roles),
       limits: this.accountLimitsService.limitsOf(overrides),
-      loginsEpoch,
     };
   }
 

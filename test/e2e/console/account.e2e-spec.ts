@@ -66,11 +66,11 @@ describe('/me', () => {
       expect([word, status]).toEqual([word, 404]);
     }
     const foreign = await signedInBrowser(app, other);
-    const id = (await personAt(app, foreign))?.sessionId ?? '';
+    const id = (await personAt(app, foreign))?.keyId ?? '';
     await browser.submit('/me/browsers', { browser: id }, '/me');
     expect(await personAt(app, foreign)).not.toBeNull();
     const second = await signedInBrowser(app, account);
-    const own = (await personAt(app, second))?.sessionId ?? '';
+    const own = (await personAt(app, second))?.keyId ?? '';
     expect((await browser.get('/me')).text).toContain(`name="browser" value="${own}"`);
     await browser.submit('/me/browsers', { browser: own }, '/me');
     expect([await personAt(app, second), await personAt(app, browser)]).toEqual([null, expect.anything()]);

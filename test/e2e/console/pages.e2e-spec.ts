@@ -3,19 +3,12 @@ import { createApp } from '../../../src/app.setup.js';
 import { originOf } from '../../../src/mcp/server/mcp-request.js';
 import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
 import { HomeController } from '../../../src/modules/console/home.controller.js';
-import { SessionsService } from '../../../src/modules/people/sessions.service.js';
 import { RevocationRegistry } from '../../../src/platform/http/revocation-registry.js';
 import { ACCESS } from '../../../src/platform/http/public.decorator.js';
 import { pages, sessions } from '../../support/access/access-matrix.js';
 import { documented, Estates, nameOf, pathOf, type Estate } from '../../support/access/estates.js';
 import { testApp, type TestAccount } from '../../support/app.js';
-import {
-  formTokenIn,
-  openBrowser,
-  SESSION_COOKIE,
-  signedInBrowser,
-  type BrowserSession,
-} from '../../support/people/browser-session.js';
+import { formTokenIn, openBrowser, personAt, signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -29,12 +22,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await estates.close();
 });
-
-/** The caller that the guard sees in the requests of a browser. */
-function callerOf({ cookies }: BrowserSession) {
-  const client = { address: '', userAgent: '', sessionSecret: cookies.get(SESSION_COOKIE) };
-  return app.get(SessionsService).callerOf(client);
-}
 
 describe('a page', () => {
   verifies('console:matrix', 'opens to the session of each caller as the table says, and has a row there', async () => {
@@ -221,7 +208,7 @@ describe('a session', () => {
   verifies('console:streams', 'holds open what it opened until it ends', async () => {
     const [account, stranger] = await Promise.all([app.account(), app.account()]);
     const browser = await signedInBrowser(app, account);
-    const caller = await callerOf(browser);
+    const caller = await personAt(app, browser);
     if (!caller) throw new Error('not signed in');
     expect(caller).toMatchObject({ accountId: account.id, accountName: account.name, isSession: true, scopes: null });
     const origin = { account: account.id, kind: 'session', credential: caller.keyId, client: null };

@@ -140,7 +140,7 @@ describe('the log of a server', () => {
     const { path } = await createConnection(app, user, { server });
     await send(app, user, `${path}/.tools/echo`, { message: 'hi' });
     const person = await personAt(app, browser);
-    const credential = { id: person?.sessionId, name: 'browser on Android', kind: 'session' };
+    const credential = { id: person?.keyId, name: 'browser on Android', kind: 'session' };
     await readLog(app, author, server, '?tool=echo');
     await app.database.query(
       `UPDATE invocations SET caller_kind = 'session', caller_id = $1::uuid,

@@ -34,7 +34,7 @@ const who = (account: TestAccount): unknown =>
     accountId: account.id,
     accountName: account.name,
     isOperator: false,
-    sessionId: expect.any(String),
+    keyId: expect.any(String),
   });
 
 describe('signing in', () => {
@@ -222,7 +222,7 @@ describe('signing in', () => {
     const old = openBrowser(app, new Map(browser.cookies));
     await browser.post('/login', { ...fields, 'form-token': formTokenIn(await browser.get('/me')) });
     expect(browser.cookies.get(COOKIE)).not.toBe(first.secret);
-    expect((await current(browser))?.sessionId).not.toBe(first.person?.sessionId);
+    expect((await current(browser))?.keyId).not.toBe(first.person?.keyId);
     expect(await current(old)).toBeNull();
     const rows = await app.database.query('SELECT 1 FROM sessions WHERE account_id = $1', [account.id]);
     expect(rows).toHaveLength(1);

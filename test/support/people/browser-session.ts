@@ -1,7 +1,7 @@
 import supertest from 'supertest';
 import { PasswordsService } from '../../../src/modules/people/passwords.service.js';
 import { SessionsService } from '../../../src/modules/people/sessions.service.js';
-import type { SignedIn } from '../../../src/modules/people/people.types.js';
+import type { SessionCaller } from '../../../src/modules/auth/access.types.js';
 import type { TestAccount, TestApp } from '../app.js';
 
 /** Name of the cookie of a session over http. */
@@ -85,7 +85,7 @@ export async function accountWithPassword(app: TestApp, password: string): Promi
 }
 
 /** The person that a process takes the browser for. */
-export function personAt(app: TestApp, { cookies }: BrowserSession): Promise<SignedIn | null> {
+export function personAt(app: TestApp, { cookies }: BrowserSession): Promise<SessionCaller | null> {
   return app.get(SessionsService).current({
     sessionSecret: cookies.get(SESSION_COOKIE) ?? cookies.get(`__Host-${SESSION_COOKIE}`),
   });
