@@ -22,7 +22,7 @@ import { startPage } from './modules/people/people-pages.js';
 import type { SessionsService } from './modules/people/sessions.service.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
 import { clientContextOf } from './platform/pages/client-context.js';
-import { FramedPage, sendFramed } from './platform/pages/frame.js';
+import { FramedPage, renderFramed } from './platform/pages/frame.js';
 import { renderGuide, type Guide } from './platform/pages/guide.js';
 import { html } from './platform/pages/html.js';
 import { isOwnHost } from './platform/pages/own-host.js';
@@ -110,7 +110,8 @@ export function serveDocs(
       const list = person ? `${root}README.md#documentation` : root;
       const nav = html`<nav aria-label="Guides"><p><a href="${list}">All guides</a> ${links}</p></nav>`;
       const content = { title, body: html`<div class="guide">${body}</div>${nav}` };
-      sendFramed(env, request, response, person?.accountName ?? null, new FramedPage(() => content));
+      const accountName = person?.accountName ?? null;
+      sendPage(response, renderFramed(env, request, response, accountName, new FramedPage(() => content)));
     });
   }
   serveSwagger(app, app);

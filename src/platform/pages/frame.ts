@@ -15,7 +15,7 @@ import type { Env } from '../../config/env.js';
 import type { OwnCookie } from './browser-cookie.js';
 import { formToken } from './form-token.js';
 import { Html, html, type HtmlValue } from './html.js';
-import { headersWith, rootFrom, sendPage, STYLE, type Page } from './page.js';
+import { headersWith, rootFrom, STYLE, type Page } from './page.js';
 
 /** The pages that the head leads to, by path from the root. */
 const LINKS = [
@@ -160,21 +160,10 @@ export class RedirectAway extends Redirect {
 }
 
 /**
- * Answers with a framed page.
+ * Renders a page with its frame.
  *
- * @param accountName who is signed in; null for nobody, who finds a link to the sign-in in the head
+ * @param accountName the account that is signed in; null without one: then the head has a link to the sign-in
  */
-export function sendFramed(
-  env: Env,
-  request: Request,
-  response: Response,
-  accountName: string | null,
-  framed: FramedPage,
-): void {
-  sendPage(response, renderFramed(env, request, response, accountName, framed), framed.status);
-}
-
-/** The HTML and the headers of a framed page. @see sendFramed */
 export function renderFramed(
   env: Env,
   request: Request,

@@ -5,7 +5,7 @@ import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js
 import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/log-failure.js';
 import type { ClientContext } from './client-context.js';
-import { FramedPage, sendFramed } from './frame.js';
+import { FramedPage, renderFramed } from './frame.js';
 import { html } from './html.js';
 import { messagePage, PageError, redirectTo, sendPage } from './page.js';
 
@@ -51,7 +51,7 @@ export class PageFilter implements ExceptionFilter {
       const body = status === 404 ? nothingHere(root) : html`<p role="alert">${text}</p>`;
       return { title, body };
     }, status);
-    sendFramed(this.env, request, response, accountName, framed);
+    sendPage(response, renderFramed(this.env, request, response, accountName, framed), status);
   }
 }
 
