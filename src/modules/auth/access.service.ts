@@ -199,7 +199,8 @@ export class AccessService implements OnModuleInit {
     const question = questionOf(rule, target);
     const cached = this.owners.peek(question.name);
     if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: question.name })) {
-      return this.opened(caller, action, cached, question.name);
+      requireActive(action, rule, cached);
+      return this.opened(caller, cached, question.name);
     }
     return this.authorizeOwned(caller, rule, question, this.accessFacts);
   }
@@ -224,7 +225,8 @@ export class AccessService implements OnModuleInit {
   ): Promise<Grant> {
     const owner = await facts.owner(name);
     if (owner && this.may(caller, action, { ownerId: owner.accountId, namespace: name })) {
-      return this.opened(caller, action, owner, name);
+      requireActive(action, rule, owner);
+      return this.opened(caller, owner, name);
     }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
     const find = (candidate: GrantedThing) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, candidate));
@@ -236,7 +238,7 @@ export class AccessService implements OnModuleInit {
         throw new GrantLevelError(level, action);
       }
       if (tools && !rule.byTool) throw new ToolsOnlyError(tools);
-      requireActive(action, owner);
+      requireActive(action, rule, owner);
       return { caller: { ...caller, grant: { id, level, tools } }, namespace: { id: namespaceId, name } };
     }
     const role = owner && caller.memberships.get(owner.accountId);
@@ -255,8 +257,7 @@ export class AccessService implements OnModuleInit {
   }
 
   /** The namespace of an owner that let the caller in. A member of an organization sees what a grant of calls shows. */
-  private opened(caller: Caller, action: Action, owner: NamespaceOwner, name: string): Grant {
-    requireActive(action, owner);
+  private opened(caller: Caller, owner: NamespaceOwner, name: string): Grant {
     const namespace = { id: owner.id, name };
     if (caller.memberships.size === 0 || accountOwns(caller, 'read', owner.accountId)) return { caller, namespace };
     let member = this.members.get(caller);
@@ -282,9 +283,10 @@ export function questionOf(rule: AccessRule, { owner = '', connectionId }: Acces
   return { action: actionOfRule(rule), name, thing: target };
 }
 
-/** @throws SuspendedError for a call in a suspended namespace */
-function requireActive(action: Action, owner: NamespaceOwner | null): void {
-  if (action === 'call' && owner && owner.suspended !== null) throw new SuspendedError('namespace', owner.suspended);
+/** @throws SuspendedError for a call in a suspended namespace, and for what serves calls there */
+function requireActive(action: Action, { serves }: AccessRule, owner: NamespaceOwner | null): void {
+  if ((serves || action === 'call') && owner && owner.suspended !== null)
+    throw new SuspendedError('namespace', owner.suspended);
 }
 
 /** The access declaration of a route, on its method or its class. */

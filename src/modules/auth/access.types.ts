@@ -175,6 +175,8 @@ export interface AccessRule {
   discover?: true;
   /** With `owner`: also open to accounts that were granted some tools, to which the handler keeps. */
   byTool?: true;
+  /** With `owner`: rejected, as a call is, while the namespace is suspended. */
+  serves?: true;
   /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
   anonymous?: true;
   /** A link signed for this very path opens it without a key (`SignedUrls`). */
