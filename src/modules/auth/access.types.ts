@@ -73,6 +73,8 @@ export interface Caller {
   limits?: AccountLimits;
   /** The grant that opened the route to it; absent where the account owns the target, or the target is public. */
   grant?: GrantRef;
+  /** `accounts.logins_epoch`, which counts what ended the logins of the account; absent without a credential of it. */
+  loginsEpoch?: number;
 }
 
 /** A row of `grants`. */

@@ -43,6 +43,7 @@ export interface TokenRow {
   expiresAt: Date;
   overrides: Partial<AccountLimits> | null;
   roles: string | null;
+  loginsEpoch: number;
   /** Names of the endpoint as they are now; null for what the grant does not open. */
   connectionId: string | null;
   namespace: string | null;
@@ -106,7 +107,7 @@ export interface NewGrant {
 
 const TOKEN = new PreparedStatement<TokenRow>(
   `SELECT r.grant_id AS "grantId", g.key_id AS "rootKeyId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES}, ${ROLES},
-          c.connection_id AS "connectionId", n.name AS namespace, s.slug
+          g.logins_epoch AS "loginsEpoch", c.connection_id AS "connectionId", n.name AS namespace, s.slug
      FROM as_records r
      JOIN as_grants g ON g.id = r.grant_id
      JOIN accounts a ON a.id = g.account_id
