@@ -118,7 +118,7 @@ async function startRuntime() {
     valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
     quotaOf: () => Promise.resolve(null),
     namesOf: () => Promise.resolve({}),
-    traced: () => undefined,
+    recordTrace: () => undefined,
   };
   const programs = new ProgramOwners({ get: () => owner });
   programs.onModuleInit();
