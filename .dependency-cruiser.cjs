@@ -1,7 +1,7 @@
 /**
  * Who may import whom. CONTRIBUTING.md explains the rules in words:
  *
- *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth
+ *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth ─► targets
  *   skills ─────► namespaces
  *   oauth ──────► people ─► auth
  *   console ─► authorization-server ─► grants ─► connections
@@ -10,19 +10,20 @@
 
 /** The modules that each module may import. */
 const uses = {
-  auth: [],
-  namespaces: ['auth'],
-  servers: ['namespaces', 'auth'],
-  oauth: ['servers', 'namespaces', 'people', 'auth'],
-  logs: ['servers', 'namespaces', 'auth'],
-  'tool-schemas': ['servers', 'namespaces', 'auth'],
-  releases: ['logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
-  run: ['releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
-  connections: ['run', 'releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
-  skills: ['namespaces', 'auth'],
-  people: ['auth'],
-  grants: ['connections', 'logs', 'oauth', 'servers', 'namespaces', 'auth'],
-  'authorization-server': ['grants', 'connections', 'servers', 'namespaces', 'people', 'auth'],
+  targets: [],
+  auth: ['targets'],
+  namespaces: ['auth', 'targets'],
+  servers: ['namespaces', 'auth', 'targets'],
+  oauth: ['servers', 'namespaces', 'people', 'auth', 'targets'],
+  logs: ['servers', 'namespaces', 'auth', 'targets'],
+  'tool-schemas': ['servers', 'namespaces', 'auth', 'targets'],
+  releases: ['logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth', 'targets'],
+  run: ['releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth', 'targets'],
+  connections: ['run', 'releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth', 'targets'],
+  skills: ['namespaces', 'auth', 'targets'],
+  people: ['auth', 'targets'],
+  grants: ['connections', 'logs', 'oauth', 'servers', 'namespaces', 'auth', 'targets'],
+  'authorization-server': ['grants', 'connections', 'servers', 'namespaces', 'people', 'auth', 'targets'],
   console: [
     ...[
       'authorization-server',
@@ -36,7 +37,7 @@ const uses = {
       'skills',
       'servers',
     ],
-    ...['namespaces', 'people', 'auth'],
+    ...['namespaces', 'people', 'auth', 'targets'],
   ],
 };
 /** A module that is not in the table may import all of these, and is imported by none of them. */

@@ -32,7 +32,7 @@ const noOwnComparison = {
     ':not([left.type="Literal"], [right.type="Literal"])' +
     ':not([left.type="Identifier"][left.name="undefined"], [right.type="Identifier"][right.name="undefined"])',
   message:
-    'Who may do what with a thing of an account: AccessService.may, of a server ServerAccessService.may. Only fairness, ' +
+    'Who may do what with a thing of an account: AccessService.isAllowed, of a server ServerAccessService.isAllowed. Only fairness, ' +
     'limits and what is held for one account compare accounts, and say so.',
 };
 

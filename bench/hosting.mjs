@@ -118,11 +118,16 @@ async function startRuntime() {
     valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
     quotaOf: () => Promise.resolve(null),
     namesOf: () => Promise.resolve({}),
-    traced: () => undefined,
+    recordTrace: () => undefined,
   };
   const programs = new ProgramOwners({ get: () => owner });
   programs.onModuleInit();
-  const runtime = Runtime.create(env, new Tuning(), programs, new Engines([new KnownEngine(sandbox)]));
+  const runtime = Runtime.create({
+    env,
+    tuning: new Tuning(),
+    owners: programs,
+    engines: new Engines([new KnownEngine(sandbox)]),
+  });
   const add = (code) => {
     const id = randomUUID();
     writeFileSync(join(folder, `${id}.mjs`), code);

@@ -17,7 +17,7 @@ const jest = (project, ...args) => ['node_modules/jest/bin/jest.js', '--selectPr
 /** One after another, the quick ones more often: each with its variables. */
 const searches = [
   { name: 'properties', args: jest('unit', 'property', 'src'), env: { RANDOM_RUNS: 'all' } },
-  { name: 'fuzz', args: ['scripts/fuzz.mjs', '--inputs', '1000'] },
+  { name: 'fuzz', args: ['scripts/fuzz.mjs', '--inputs', '3000'] },
   { name: 'world', args: jest('e2e', 'world-') },
   { name: 'chaos', args: ['scripts/chaos.mjs', '--faults', '20', '--callers', '1'] },
   { name: 'rolling', args: ['scripts/rolling.mjs'] },

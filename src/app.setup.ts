@@ -93,9 +93,9 @@ async function apiParts(app: NestExpressApplication, env: Env, routes: Route[]):
   return {
     take: (request, response) =>
       (request.method !== 'POST' && leadToPage(request, response)) ||
-      login?.take(request, response) ||
-      fastPath.take(request, response),
-    upgrade: (request, socket, head) => void uplinks.take(request, socket, head),
+      login?.tryServe(request, response) ||
+      fastPath.tryServe(request, response),
+    upgrade: (request, socket, head) => void uplinks.handleUpgrade(request, socket, head),
     failPendingCalls,
   };
 }

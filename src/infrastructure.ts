@@ -50,7 +50,7 @@ export async function startDatabase(
   }
   const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
   return {
-    env: env.with({
+    env: env.copyWith({
       ...{ databaseUrl, encryptionKeys, embeddedFolder: embedded?.folder ?? null },
       storesKeysWithData: env.encryptionKeys === null,
     }),

@@ -78,7 +78,7 @@ async function start(): Promise<void> {
   const base = loadEnv(undefined, egressChecks);
   const worker = workerPlace(process.argv);
   const isSupervisor = worker === null && base.workers > 1;
-  const ownEnv = worker && worker.number > 1 ? base.with({ worker, roles: ['api'] }) : base.with({ worker });
+  const ownEnv = worker && worker.number > 1 ? base.copyWith({ worker, roles: ['api'] }) : base.copyWith({ worker });
   if (worker) useWorkers(ownEnv.workers);
   const orders = worker && new Orders();
   const tuning = tuningOf(process.argv);
@@ -98,7 +98,7 @@ async function start(): Promise<void> {
   const { port, release } = worker
     ? { port: worker.port, release: () => Promise.resolve() }
     : await requireFreePort(ownEnv);
-  const settings = ownEnv.with({ port });
+  const settings = ownEnv.copyWith({ port });
   if (!worker) for (const warning of await requireSurroundings(settings)) pino.warn(warning);
   // Before the hooks that external modules are resolved by, which every later import passes through.
   if (settings.modules) await import('./app.setup.js');
@@ -151,7 +151,7 @@ async function start(): Promise<void> {
       pino.info(`stopped in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
       pino.flush();
     });
-    if (orders) orders.obey(end, app.getHttpServer());
+    if (orders) orders.setWorker(end, app.getHttpServer());
     else {
       process.on('SIGTERM', end);
       process.on('SIGINT', end);
@@ -204,7 +204,7 @@ class Orders {
   }
 
   /** @param end ends the worker in order @param server whose connections the supervisor hands over */
-  obey(end: (signal: string) => void, server: object): void {
+  setWorker(end: (signal: string) => void, server: object): void {
     this.end = end;
     this.server = server;
   }

@@ -24,6 +24,7 @@ const withoutEntity = {
   deleted_invocation_owners: 'modules/logs',
   log_batches: 'modules/logs',
   blob_garbage: 'modules/releases',
+  targets: 'modules/targets',
 };
 
 const visibility = 'whether a caller may find a server is one condition in every statement that lists or reads servers';
@@ -44,6 +45,7 @@ const exceptions: Record<string, string> = {
   'modules/logs as_grants': 'the name of the app behind a credential, in the statement that reads a page of the log',
   'modules/logs sessions': 'the name of the browser behind a credential, in the same statement',
   'modules/logs connections': 'a row is stored only while its connection exists, which the statement locks',
+  'modules/targets namespaces': 'names of the namespaces of an account, newest first, which the view does not know',
   'modules/servers releases': 'the sealed URL of the current release, in the one statement of each call of a server',
   'platform/telemetry connections': logNames,
   'platform/telemetry namespaces': logNames,

@@ -53,7 +53,7 @@ function limitsOf(workers: number, redis: boolean) {
   const log = new ConnectionCallsService(
     { recordCall: (row: unknown) => void rows.push(row) } as never,
     {} as never,
-    { ended: () => undefined } as never,
+    { observeCall: () => undefined } as never,
     new Metrics(env),
   );
   for (let i = 0; i < 1_100; i += 1) {
@@ -67,10 +67,10 @@ function limitsOf(workers: number, redis: boolean) {
     unread: tuning.httpUnreadBytes / MB,
     forms: tuning.httpFormsBytes / MB,
     connections: tuning.httpConnectionsMax,
-    connectionsOfAddress: admitted(() => sockets.enter('1.2.3.4')),
+    connectionsOfAddress: admitted(() => sockets.acquire('1.2.3.4')),
     callsAtOnce: admitted(() => requests.beginCall(caller, response)),
-    streamsOfAccount: admitted(() => streams.enter(owner, 1, () => undefined)),
-    tunnelsOfAccount: admitted(() => tunnels.enter('a')),
+    streamsOfAccount: admitted(() => streams.openStream(owner, 1, () => undefined)),
+    tunnelsOfAccount: admitted(() => tunnels.acquire('a')),
     logRowsOfMinute: rows.length,
     requestsOfKey: admitted(() => requests.admit({} as never, caller, null)),
     wrongKeys: env.authFailuresMax,
@@ -114,9 +114,9 @@ describe('the limits of one of several workers', () => {
     expect(env.databasePoolMax).toBe(4);
     expect(new Tuning().httpBodiesBytes).toBe(32 * MB);
     const one = new KeyedLimiter(3, Infinity);
-    expect(admitted(() => one.enter('a'))).toBe(1);
+    expect(admitted(() => one.acquire('a'))).toBe(1);
     const waiting = KeyedLimiter.fair(8, 1_000);
-    expect(admitted(() => waiting.enter('a'))).toBe(4);
+    expect(admitted(() => waiting.acquire('a'))).toBe(4);
   });
 });
 
@@ -134,14 +134,14 @@ describe('WORKERS', () => {
 
   verifies('workers:internal-ports', 'gives each process an address of its own, and closes those of all', () => {
     const worker = { number: 1, port: 3_000, internalPort: 7_001, internalPorts: [7_001, 7_002] };
-    const urlWith = (settings: NodeJS.ProcessEnv) => loadEnv(settings).with({ worker }).internalUrl;
+    const urlWith = (settings: NodeJS.ProcessEnv) => loadEnv(settings).copyWith({ worker }).internalUrl;
     expect([
       urlWith({}),
       urlWith({ HOST: '0.0.0.0' }),
       urlWith({ HOST: '0.0.0.0', ADVERTISE_URL: 'http://10.0.0.11:3000' }),
       urlWith({ HOST: '::1' }),
     ]).toEqual(['http://127.0.0.1:7001', 'http://127.0.0.1:7001', 'http://10.0.0.11:7001', 'http://[::1]:7001']);
-    const env = loadEnv({ HOSTING_EGRESS_ALLOW: 'loopback' }).with({ worker });
+    const env = loadEnv({ HOSTING_EGRESS_ALLOW: 'loopback' }).copyWith({ worker });
     expect([...ownPorts(env).keys()]).toEqual([7_001, 7_002]);
     expect([...(internalRoutes(env)?.closedPorts.keys() ?? [])]).toEqual([3_000, 7_001, 7_002]);
   });

@@ -134,7 +134,7 @@ async function checkLogin(settings: Env, running: string | null): Promise<void> 
     const setting = settings.publicUrl === null ? 'HOST and PORT' : 'PUBLIC_URL';
     return `${settings.baseUrl}, from ${setting} of this command, since no service runs`;
   });
-  const env = running === null ? settings : settings.with({ publicUrl: running });
+  const env = running === null ? settings : settings.copyWith({ publicUrl: running });
   // That clients cannot log in by URL is what many services want, so it is no warning.
   await check('login', () => {
     const reason = offReason(env);

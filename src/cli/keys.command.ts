@@ -51,7 +51,7 @@ async function invite(name: string): Promise<number> {
     if (firstKey !== null) process.stdout.write(`First API key of ${OPERATOR}, with all rights:\n${firstKey}\n`);
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(name);
     const running = await runningBaseUrl(source);
-    const service = running === null ? env : env.with({ publicUrl: running });
+    const service = running === null ? env : env.copyWith({ publicUrl: running });
     const { url, expiresAt } = await makeInvitation(new PeopleRepository(source), service, accountId, operatorId);
     process.stdout.write(`Invitation for ${name}. It works once, until ${expiresAt}:\n${url}\n`);
     if (running === null) {

@@ -18,10 +18,10 @@ export interface CommandDatabase {
  * no time limit.
  */
 export async function withDatabase<T>(
-  changes: Parameters<Env['with']>[0],
+  changes: Parameters<Env['copyWith']>[0],
   command: (database: CommandDatabase) => Promise<T>,
 ): Promise<T> {
-  const settings = loadEnv().with(changes);
+  const settings = loadEnv().copyWith(changes);
   await requireSurroundings(settings, ['postgres']);
   const { env, firstKey, stop } = await startInfrastructure(settings);
   const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1, false));

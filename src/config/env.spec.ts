@@ -198,7 +198,7 @@ describe('loadEnv', () => {
       expect(loadEnv({ PUBLIC_URL: spelling }).baseUrl).toBe('https://mcp.example.com/base');
     }
     expect(loadEnv({ PUBLIC_URL: 'https://bücher.example' }).baseUrl).toBe('https://xn--bcher-kva.example');
-    expect(loadEnv({}).with({ port: 7 }).baseUrl).toBe('http://127.0.0.1:7');
+    expect(loadEnv({}).copyWith({ port: 7 }).baseUrl).toBe('http://127.0.0.1:7');
   });
 });
 

@@ -392,7 +392,7 @@ export class Env extends (class {} as new () => Values) {
   private memory?: number;
 
   /** A copy with some settings filled in, for what is found out at start, and for commands. */
-  with(
+  copyWith(
     changes: Partial<
       Pick<
         Env,

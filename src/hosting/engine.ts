@@ -68,7 +68,7 @@ export class Engines {
   constructor(readonly all: readonly Engine[]) {}
 
   /** @throws HostingUnavailableError without this engine */
-  of(name: EngineName): Engine {
+  requireEngine(name: EngineName): Engine {
     const engine = this.all.find((candidate) => candidate.name === name);
     if (!engine) throw new HostingUnavailableError(NO_BUNDLES);
     return engine;

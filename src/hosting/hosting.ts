@@ -41,7 +41,7 @@ export interface ProgramOwner {
   /** Names for a log line. Never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
   /** Receives observations of the runtime. On the path of calls: must be fast and must not throw. */
-  traced(trace: Trace): void;
+  recordTrace(trace: Trace): void;
 }
 
 /** Tokens of the program owners, which modules of processes with the role `host` provide. */
@@ -62,13 +62,13 @@ export class ProgramOwners implements OnModuleInit {
     this.owners = partsOf(this.moduleRef, programOwners);
   }
 
-  of(kind: ProgramKind): ProgramOwner {
+  ownerOf(kind: ProgramKind): ProgramOwner {
     return this.owners[kind];
   }
 
   /** The ids of a program and the names of its server or connection, for a rare log line. Never rejects. */
   async namesOf(ref: ProgramRef): Promise<object> {
-    const names = await this.of(ref.kind).namesOf(ref);
+    const names = await this.ownerOf(ref.kind).namesOf(ref);
     return { programId: ref.id, ownerId: ref.ownerId, ...names };
   }
 

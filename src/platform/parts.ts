@@ -1,7 +1,7 @@
 /**
  * Parts that a module needs and higher modules have. The module that needs one declares its token, an abstract class or a
- * symbol for each kind. The module that has it provides the token: `{ provide: NamespaceOwners, useExisting:
- * NamespacesService }`. The one that needs it reads it in `onModuleInit`, from all modules, since both may inject each other.
+ * symbol for each kind. The module that has it provides the token: `{ provide: GrantSource, useExisting:
+ * GrantCache }`. The one that needs it reads it in `onModuleInit`, from all modules, since both may inject each other.
  *
  * Fails: the start, naming the token, where no module of the process provides it.
  */

@@ -114,6 +114,13 @@ export function nearly(value: unknown): Arbitrary<unknown> {
   return fc.constantFrom<unknown>(...padded, value.toUpperCase(), value.slice(1), [value]);
 }
 
+/** A text of words as long as its limit allows, or a half or a tenth of that. @param maxLength in characters; 300 if unlimited */
+function long(maxLength = 300): Arbitrary<string> {
+  return fc
+    .constantFrom(1, 2, 10)
+    .map((part) => 'Große Texte mit Wörtern. '.repeat(1 + maxLength / part / 25).slice(0, Math.ceil(maxLength / part)));
+}
+
 /** Values for members that the service dials, by their names: never an address beyond loopback. */
 export type Urls = (name: string) => Arbitrary<string> | undefined;
 
@@ -157,8 +164,9 @@ export class Values {
         // A pattern here allows what a name allows, or all printable characters.
         if (schema.pattern?.startsWith('^[A-Za-z_]')) return fc.constantFrom('KEY_1'.slice(0, maxLength));
         const texts = ['weather', 'a', 'Größe', 'x y', '2026-01-01T00:00:00Z', 'WEATHER_KEY', 'tool,name'];
-        const text = fc.constantFrom(...texts.map((word) => word.slice(0, maxLength)));
-        return typeof schema.example === 'string' ? weighted([7, fc.constant(schema.example)], [3, text]) : text;
+        const short = fc.constantFrom(...texts.map((word) => word.slice(0, maxLength)));
+        const text = weighted([4, short], [1, long(schema.maxLength)]);
+        return typeof schema.example === 'string' ? weighted([6, fc.constant(schema.example)], [4, text]) : text;
       }
       default:
         return this.object(schema, name);

@@ -187,7 +187,7 @@ async function startOnce(
   const close = () => (closed ??= app.close().then(afterClose).finally(forget));
   const forget = endAfterFile(close);
   // Of the process: the database of an earlier file may have gone away.
-  databaseAvailability.answered();
+  databaseAvailability.markAvailable();
   const url = `http://127.0.0.1:${env.port}`;
   const database = app.get(DataSource);
   const owner = operator ?? (await addAccount(database, { isOperator: true }));

@@ -48,7 +48,7 @@ export class BundleServer {
     const everyMs = Math.min(SWEEP_MS_MAX, options.idleMs / 2);
     this.sweeper = repeat(everyMs, () => {
       const before = Date.now() - options.idleMs;
-      for (const session of this.sessions.values()) if (!session.isBusy && session.lastUsed < before) session.end();
+      for (const session of this.sessions.values()) if (!session.isBusy && session.lastUsed < before) session.stop();
     });
   }
 
@@ -71,7 +71,7 @@ export class BundleServer {
     const sessions = [...this.sessions.values()];
     for (const session of sessions) {
       if (now) session.kill();
-      else session.end();
+      else session.stop();
     }
     await Promise.all(sessions.map(({ ended }) => ended));
     this.server.closeAllConnections();

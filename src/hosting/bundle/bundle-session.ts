@@ -104,7 +104,7 @@ export class BundleSession {
     this.ended = this.listen();
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
-    this.transport.onclose = () => this.end();
+    this.transport.onclose = () => this.stop();
     this.transport.onerror = (error) =>
       this.handlers.log('debug', { msg: 'a message to a bundle was refused', err: error });
     this.watch = repeat(LOOK_MS, () => this.checkUsage());
@@ -130,7 +130,7 @@ export class BundleSession {
   }
 
   /** Ends the process by closing its input, by force a second later. Idempotent. */
-  end(): void {
+  stop(): void {
     if (this.isEnding) return;
     this.isEnding = true;
     this.child.stdin?.end();
@@ -174,7 +174,7 @@ export class BundleSession {
       const finish = (how: string) => {
         if (isOver) return;
         isOver = true;
-        stderr.end();
+        stderr.finish();
         this.onExit(how);
         resolve();
       };
@@ -198,7 +198,7 @@ export class BundleSession {
         invocationId: typeof invocation === 'string' ? invocation : '',
         isScan: scan !== undefined,
         progressToken: meta?.progressToken,
-        cpuAtStart: this.usage.now()?.cpuMs ?? 0,
+        cpuAtStart: this.usage.readUsage()?.cpuMs ?? 0,
         loggedBytes: 0,
       });
     }
@@ -257,7 +257,7 @@ export class BundleSession {
     const now = performance.now();
     if (!this.isBusy && now - this.lookedAt < IDLE_LOOK_MS) return;
     this.lookedAt = now;
-    const usage = this.usage.now();
+    const usage = this.usage.readUsage();
     if (usage === null) return;
     const { cpuMs, memoryMb } = this.limits;
     if ([...this.pending.values()].some(({ cpuAtStart }) => usage.cpuMs - cpuAtStart > cpuMs)) {

@@ -60,17 +60,20 @@ interface JoinedNetwork {
   egress: ProgramProxy;
 }
 
+/** Parts of a workspace. */
+interface BundleWorkspaceParts {
+  options: BundleWorkspaceOptions;
+  program: Program;
+  context: EngineContext;
+  manifest: BundleManifest;
+  folder: string;
+  root: PivotRoot | null;
+  joined: JoinedNetwork | null;
+}
+
 /** Resources shared by all sessions of one bundle: unpacked files, root tree and network. */
 export class BundleWorkspace {
-  private constructor(
-    private readonly options: BundleWorkspaceOptions,
-    private readonly program: Program,
-    private readonly context: EngineContext,
-    private readonly manifest: BundleManifest,
-    private readonly folder: string,
-    private readonly root: PivotRoot | null,
-    private readonly joined: JoinedNetwork | null,
-  ) {}
+  private constructor(private readonly parts: BundleWorkspaceParts) {}
 
   /** Creates a workspace. @throws ProgramStartError when the bundle is unusable; system errors */
   static async create(
@@ -91,26 +94,26 @@ export class BundleWorkspace {
     const scratchMb = tuning.runtimeBundleDiskMb;
     const root = await sandbox.ownRoot({ dir, folders: { '': folder }, runtime: process.execPath, scratchMb });
     const joined = env.runtimeBundles === 'network' ? await openProxy(options, program, context) : null;
-    return new BundleWorkspace(options, program, context, manifest, folder, root, joined);
+    return new BundleWorkspace({ options, program, context, manifest, folder, root, joined });
   }
 
   /** Command for a session whose caller sent this query. @throws HostedFailure */
   async command(query: URLSearchParams): Promise<Launch> {
-    const { manifest, program, root, joined } = this;
-    const { limits, runDir } = this.context;
-    const folder = root ? FOLDER_INSIDE : this.folder;
-    const home = root ? SCRATCH_INSIDE : this.folder;
+    const { options, manifest, program, root, joined } = this.parts;
+    const { limits, runDir } = this.parts.context;
+    const folder = root ? FOLDER_INSIDE : this.parts.folder;
+    const home = root ? SCRATCH_INSIDE : this.parts.folder;
     const { command, args, env } = commandFor(manifest, { folder, home }, query, program.secrets);
     const isNode = basename(command) === 'node';
     const flags = isNode ? [`--max-old-space-size=${limits.memoryMb}`] : [];
-    const launch = await this.options.sandbox.command(isNode ? process.execPath : command, [...flags, ...args], {
+    const launch = await options.sandbox.command(isNode ? process.execPath : command, [...flags, ...args], {
       ...(joined && { network: NETWORK_INSIDE }),
       ownerId: program.ref.ownerId,
       runDir,
       workDir: folder,
       env: {
         ...{ HOME: home, TMPDIR: home },
-        ...(this.options.env.extraCaFile === null ? {} : { NODE_EXTRA_CA_CERTS: join(folder, CA_FILE) }),
+        ...(options.env.extraCaFile === null ? {} : { NODE_EXTRA_CA_CERTS: join(folder, CA_FILE) }),
         ...(joined ? proxyEnv(joined.network.port) : {}),
         ...env,
       },
@@ -123,8 +126,9 @@ export class BundleWorkspace {
 
   /** Closes the egress proxy with all its connections. Never rejects. */
   async close(): Promise<void> {
-    await this.joined?.egress.close();
-    await this.joined?.network.close();
+    const { joined } = this.parts;
+    await joined?.egress.close();
+    await joined?.network.close();
   }
 }
 

@@ -29,7 +29,7 @@ export class SessionUsage {
   constructor(private readonly pid: number | undefined) {}
 
   /** Null where the system does not report it, or after the exit. */
-  now(): Usage | null {
+  readUsage(): Usage | null {
     const now = performance.now();
     if (now < this.goodUntil) return this.last;
     this.last = usageOf(this.pid);

@@ -62,7 +62,7 @@ export class HostDirectory implements OnModuleInit {
   }
 
   /** Marks a host that was not reached. */
-  suspect(id: string): void {
+  markSuspect(id: string): void {
     this.suspects.set(id, performance.now() + SUSPECT_MS);
   }
 

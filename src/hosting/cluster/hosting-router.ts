@@ -105,7 +105,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     await this.placements.releaseAll().catch((error: unknown) => {
       this.logger.warn({ msg: 'the programs of this host were not released; its lease will end', err: error });
     });
-    await this.processRegistry.leave(this.holder);
+    await this.processRegistry.removeHolder(this.holder);
     this.hostDirectory.changed();
   }
 
@@ -184,7 +184,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
       return {
         id: host.id,
         send: (request, handler) => this.hostClient.send(host, ref, request, handler),
-        suspect: () => this.hostDirectory.suspect(host.id),
+        suspect: () => this.hostDirectory.markSuspect(host.id),
       };
     }
     return {
@@ -231,7 +231,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   private async sweepState(): Promise<void> {
     try {
       const owners = (await this.local?.ownersWithState()) ?? [];
-      for (const ownerId of await this.placements.abandoned(owners)) await this.local?.forget(ownerId);
+      for (const ownerId of await this.placements.listObsolete(owners)) await this.local?.forget(ownerId);
     } catch (error) {
       this.logger.warn({ msg: 'the state of deleted programs was not removed', err: error });
     }

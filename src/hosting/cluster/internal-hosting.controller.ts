@@ -56,7 +56,7 @@ class HostResponse implements AttemptHandler {
   }
 
   onResponseEnd(): void {
-    this.answer.end();
+    this.answer.complete();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
@@ -66,7 +66,7 @@ class HostResponse implements AttemptHandler {
 
   /** Ends an event stream because this process stops; a stream that was not open yet fails with HostAwayError. */
   stop(): void {
-    if (this.answer.isBegun) this.answer.end();
+    if (this.answer.isBegun) this.answer.complete();
     else
       this.onResponseError(
         null,

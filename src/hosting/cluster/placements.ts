@@ -130,7 +130,7 @@ export class Placements implements OnModuleInit {
   }
 
   /** Of these owners, those whose state in the data folder of this host is obsolete. @throws the database's error */
-  async abandoned(ownerIds: string[]): Promise<string[]> {
+  async listObsolete(ownerIds: string[]): Promise<string[]> {
     if (this.processRegistry.epoch === null) return [];
     return this.placementsRepository.withoutStateIn(await this.dataFolder.id(), ownerIds);
   }

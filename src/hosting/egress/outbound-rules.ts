@@ -35,7 +35,7 @@ export class OutboundRules {
   }
 
   /** @throws OutboundError (403) */
-  judge(url: URL, kind: OutboundKind): void {
+  requireAllowed(url: URL, kind: OutboundKind): void {
     const port = portOf(url);
     if (port === MAIL_PORT) {
       throw new OutboundError(403, 'Port 25 is closed to hosted code: send mail through the API of a mail service.');

@@ -227,7 +227,7 @@ export class ProgramProxy {
     const egress = this.internal && parsed && this.rules.namesWithPort(parsed) ? this.internal : this.egress;
     try {
       const target = egress.check(text);
-      this.rules.judge(target, kind);
+      this.rules.requireAllowed(target, kind);
       return { url: target, egress };
     } catch (error) {
       throw outboundErrorOf(error, hostOf(text));

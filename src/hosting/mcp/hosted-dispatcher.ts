@@ -66,5 +66,5 @@ export function asUpstreamFailure(failure: HostedFailure): UpstreamFailure {
   if (failure instanceof LimitExceededError && failure.outcome === 'exceededWall') {
     return new UpstreamTimeoutError(message, true, failure);
   }
-  return new UpstreamError(message, failure, mayHaveRun);
+  return new UpstreamError(message, { detail: failure, outcomeUnknown: mayHaveRun });
 }

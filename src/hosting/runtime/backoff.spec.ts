@@ -23,7 +23,7 @@ describe('the back-off after crashes', () => {
     const backoff = new Backoff();
     for (let crash = 0; crash < 5; crash += 1) backoff.crashed(0);
     expect(backoff.restMs(0)).toBe(8_000);
-    backoff.answered();
+    backoff.reset();
     expect(backoff.restMs(0)).toBe(0);
     backoff.crashed(0);
     expect(backoff.restMs(0)).toBe(0);

@@ -24,7 +24,7 @@ export class Backoff {
   }
 
   /** Resets the back-off after a complete answer. */
-  answered(): void {
+  reset(): void {
     this.crashes = 0;
   }
 

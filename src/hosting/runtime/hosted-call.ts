@@ -46,11 +46,11 @@ const INTERNAL_PREFIX = 'x-slipway-';
 /** Owner of a call. */
 export interface CallHost {
   /** Called when the call was refused before being sent. */
-  refused(error: HostedFailure): void;
+  countRefusal(error: HostedFailure): void;
   /** Called at the end, before the caller is notified. @returns its CPU time in ms */
-  left(call: HostedCall, isWhole: boolean): number;
+  finishCall(call: HostedCall, isWhole: boolean): number;
   /** Receives the observations of the call. */
-  ended(trace: Omit<Trace, 'ref'>): void;
+  reportOutcome(trace: Omit<Trace, 'ref'>): void;
 }
 
 /** End of a call. `outcome` undefined: the program's own outcome counts. */
@@ -108,7 +108,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
 
   /** Ends the call with an error for the caller. An answer in progress is cut off. */
   fail(error: HostedFailure): void {
-    if (!this.isEnded && !error.mayHaveRun) this.host.refused(error);
+    if (!this.isEnded && !error.mayHaveRun) this.host.countRefusal(error);
     this.finish({ error, outcome: error.outcome });
   }
 
@@ -174,13 +174,13 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     clearTimeout(this.timer);
     clearTimeout(this.newsTimer);
     const { error, outcome } = ending;
-    const cpuMs = this.host.left(this, error === null);
+    const cpuMs = this.host.finishCall(this, error === null);
     const { method, path, headers } = this.request;
     const rpcHeader = headers[RPC_METHOD_HEADER];
     const rpcMethod = typeof rpcHeader === 'string' ? rpcHeader : null;
     const failure = error instanceof HostedFailure ? error : null;
     const status = this.status || (failure ? statusOf[failure.kind] : 0);
-    this.host.ended({
+    this.host.reportOutcome({
       invocationId: this.invocationId,
       ...(!this.hasRecord && {
         request: { at: this.at, method, path: path.split('?', 1)[0] ?? '/', status, rpcMethod },

@@ -151,18 +151,18 @@ export class LiveProgram {
   }
 
   /** Sends a request as soon as the program runs, or fails it. */
-  take(call: HostedCall): void {
+  acceptCall(call: HostedCall): void {
     if (this.calls.admit(call) && this.state === 'ready') this.send(call);
   }
 
   /** Accounts for the end of a request; see `CallHost`. */
-  left(call: HostedCall, isWhole: boolean): number {
-    if (isWhole) this.backoff.answered();
-    return this.calls.left(call, isWhole);
+  finishCall(call: HostedCall, isWhole: boolean): number {
+    if (isWhole) this.backoff.reset();
+    return this.calls.removeCall(call, isWhole);
   }
 
-  ended(trace: Parameters<ProgramTraces['ended']>[0]): void {
-    this.traces.ended(trace);
+  reportOutcome(trace: Parameters<ProgramTraces['reportOutcome']>[0]): void {
+    this.traces.reportOutcome(trace);
   }
 
   /**
@@ -172,7 +172,7 @@ export class LiveProgram {
   async drain(withinMs: number): Promise<void> {
     await this.settled;
     if (!this.acceptsCalls) {
-      this.calls.hurry(withinMs);
+      this.calls.shortenWait(withinMs);
       return this.gone;
     }
     this.state = 'stopping';
@@ -213,12 +213,12 @@ export class LiveProgram {
     this.traces.attribute(call?.invocationId ?? null);
     if (!call?.isEnded) return;
     const exceptions = [{ at: Date.now(), name, message }];
-    this.traces.ended({ invocationId: call.invocationId, outcome, lines: [], exceptions });
+    this.traces.reportOutcome({ invocationId: call.invocationId, outcome, lines: [], exceptions });
   }
 
   private send(call: HostedCall): void {
     if (!this.instance || call.isEnded) return;
-    this.calls.sent(call);
+    this.calls.openAccount(call);
     this.services.watchdog.watch(this);
     call.send(this.instance);
   }
@@ -231,7 +231,7 @@ export class LiveProgram {
   private async startNow(): Promise<void> {
     const { owners, engines, runDirs, stateRoot, limits, counts, population } = this.services;
     if (this.state !== 'starting') throw stopping();
-    const engine = engines.of(this.ref.engine);
+    const engine = engines.requireEngine(this.ref.engine);
     const whyNot = await engine.whyNot();
     if (whyNot !== null) throw new HostingUnavailableError(whyNot);
     await population.admit(this);
@@ -239,20 +239,20 @@ export class LiveProgram {
     this.runDir = runDir;
     counts.starts += 1;
     const stateDir = join(stateRoot, this.ref.ownerId);
-    const instance = await owners.of(this.ref.kind).withProgram(this.ref, (program) => {
+    const instance = await owners.ownerOf(this.ref.kind).withProgram(this.ref, (program) => {
       this.valuesDigest = digestOf(program);
       const redact = valueRedactor(Object.values(program.secrets));
-      const onTrace = (trace: Trace) => this.traces.observed(redacted(trace, redact));
+      const onTrace = (trace: Trace) => this.traces.receiveTrace(redacted(trace, redact));
       return engine.start(program, { limits, runDir, stateDir, onTrace, redact, log: this.log });
     });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
     if (this.state !== 'starting') return instance.stop(STOP_GRACE_MS);
-    this.figures = ProcessMetrics.of(instance.pid);
+    this.figures = ProcessMetrics.open(instance.pid);
     this.calls.meter = new CpuMeter(() => this.figures?.cpu() ?? null);
     this.state = 'ready';
-    this.traces.started();
-    this.calls.each((call) => this.send(call));
+    this.traces.reportStart();
+    this.calls.sendAll((call) => this.send(call));
   }
 
   private async notStarted(error: unknown): Promise<void> {
@@ -267,7 +267,7 @@ export class LiveProgram {
       this.noteCrash();
       this.tellOwner(failure.name, messageForOwner(failure));
     }
-    this.traces.started();
+    this.traces.reportStart();
     await this.finish(failure);
   }
 
@@ -289,7 +289,7 @@ export class LiveProgram {
   /** Reports the last output, which callers do not read, to the log of the owner. */
   private tellOwner(name: string, message: string): void {
     const exceptions = [{ at: Date.now(), name, message }];
-    this.traces.observed({ ref: this.ref, invocationId: '', lines: [], exceptions });
+    this.traces.receiveTrace({ ref: this.ref, invocationId: '', lines: [], exceptions });
   }
 
   private readonly log: ProgramLog = (level, entry) => this.services.owners.log(this.ref, level, entry);

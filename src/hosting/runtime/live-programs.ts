@@ -54,7 +54,7 @@ export class LivePrograms {
    */
   async admit(program: LiveProgram): Promise<void> {
     const { ref } = program;
-    const quota = await this.owners.of(ref.kind).quotaOf(ref);
+    const quota = await this.owners.ownerOf(ref.kind).quotaOf(ref);
     if (!quota) return;
     // eslint-disable-next-line no-restricted-syntax -- A limit of an account.
     const counted = this.accepting.filter((other) => other.accountId === quota.accountId);

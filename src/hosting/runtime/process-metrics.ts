@@ -42,7 +42,7 @@ export class CpuMeter {
   }
 
   /** Closes the account of a request and returns its CPU time. */
-  end(account: CpuAccount): number {
+  closeAccount(account: CpuAccount): number {
     this.settle();
     this.inFlight -= 1;
     return account.used();
@@ -90,7 +90,7 @@ export class ProcessMetrics {
   ) {}
 
   /** Null where the system does not provide it (not Linux, no schedstat), or after the exit. */
-  static of(pid: number | null): ProcessMetrics | null {
+  static open(pid: number | null): ProcessMetrics | null {
     if (pid === null) return null;
     const schedstat = opened(`/proc/${pid}/schedstat`);
     const status = opened(`/proc/${pid}/status`);

@@ -55,12 +55,12 @@ export class ProgramCalls {
   }
 
   /** Opens the CPU account of a request that was sent. Streams have none. */
-  sent(call: HostedCall): void {
+  openAccount(call: HostedCall): void {
     if (this.meter && this.calls.has(call)) this.calls.set(call, this.meter.begin());
   }
 
   /** Removes a finished request. @returns its CPU time in ms */
-  left(call: HostedCall, isWhole: boolean): number {
+  removeCall(call: HostedCall, isWhole: boolean): number {
     const account = this.calls.get(call);
     this.streams.delete(call);
     if (!this.calls.delete(call)) return 0;
@@ -68,11 +68,11 @@ export class ProgramCalls {
     this.idleSince = performance.now();
     if (isWhole) this.lastAnswerAt = this.idleSince;
     if (this.calls.size === 0) this.onDrained();
-    return account && this.meter ? this.meter.end(account) : 0;
+    return account && this.meter ? this.meter.closeAccount(account) : 0;
   }
 
   /** First request above its CPU limit. */
-  over(cpuMs: number): HostedCall | null {
+  findOverLimit(cpuMs: number): HostedCall | null {
     for (const [call, account] of this.calls) if (account && account.used() > cpuMs) return call;
     return null;
   }
@@ -94,7 +94,7 @@ export class ProgramCalls {
   }
 
   /** Sends all requests that waited for the start. */
-  each(send: (call: HostedCall) => void): void {
+  sendAll(send: (call: HostedCall) => void): void {
     for (const call of [...this.calls.keys(), ...this.streams]) send(call);
   }
 
@@ -103,7 +103,7 @@ export class ProgramCalls {
   }
 
   /** Shortens the wait of {@link drained}, if there is one. */
-  hurry(withinMs: number): void {
+  shortenWait(withinMs: number): void {
     setTimeout(() => this.onDrained(), withinMs).unref();
   }
 

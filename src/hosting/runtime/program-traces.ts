@@ -38,7 +38,7 @@ export class ProgramTraces {
   }
 
   /** Reports the runtime's outcome of a request. */
-  ended(trace: Omit<Trace, 'ref'>): void {
+  reportOutcome(trace: Omit<Trace, 'ref'>): void {
     if (trace.outcome) this.verdicts.set(trace.invocationId, trace.outcome);
     this.send({ ref: this.ref, ...trace });
   }
@@ -49,7 +49,7 @@ export class ProgramTraces {
   }
 
   /** Reports the output of the start, successful or not. */
-  started(): void {
+  reportStart(): void {
     const pieces = this.starting ?? [];
     this.starting = null;
     const [first] = pieces;
@@ -61,7 +61,7 @@ export class ProgramTraces {
   }
 
   /** Receives observations of the program. */
-  observed(trace: Trace): void {
+  receiveTrace(trace: Trace): void {
     if (trace.invocationId !== '') {
       const { outcome, ...rest } = trace;
       return this.send(outcome && !this.verdicts.has(trace.invocationId) ? trace : rest);
@@ -95,7 +95,7 @@ export class ProgramTraces {
 
   private send(trace: Trace): void {
     try {
-      this.programs.of(this.ref.kind).traced(trace);
+      this.programs.ownerOf(this.ref.kind).recordTrace(trace);
     } catch (error) {
       this.programs.log(this.ref, 'error', { msg: 'the trace of a hosted request could not be recorded', err: error });
     }

@@ -19,7 +19,7 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
  */
 export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, digest: string | null): Promise<boolean> {
   const values = await programs
-    .of(ref.kind)
+    .ownerOf(ref.kind)
     .valuesOf(ref)
     .catch(() => null);
   return values === null || digestOf(values) !== digest;

@@ -27,7 +27,7 @@ const runtime = {
   provide: Runtime,
   inject: [Env, Tuning, ProgramOwners, Engines, DataSource],
   useFactory: (env: Env, tuning: Tuning, owners: ProgramOwners, available: Engines, database: DataSource) =>
-    Runtime.create(env, tuning, owners, available, () => deletionTime(database)),
+    Runtime.create({ env, tuning, owners, engines: available, deletionTime: () => deletionTime(database) }),
 };
 
 /** The part of the hosting module for the role `host`. */

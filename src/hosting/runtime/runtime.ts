@@ -39,6 +39,18 @@ export interface RuntimeStats extends RuntimeCounts {
   inFlight: number;
 }
 
+/** Parts shared by the programs of a process. */
+export interface RuntimeOptions {
+  env: Env;
+  tuning: Tuning;
+  owners: ProgramOwners;
+  engines: Engines;
+  /** Time at which all data of the service was deleted; null if never. */
+  deletionTime: () => Promise<Date | null>;
+  /** Memory of the machine and of this service; measured by default. */
+  memory?: Memory;
+}
+
 /** Runs programs in this process. */
 export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('hosting');
@@ -46,15 +58,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly rechecks: Repeat;
   private rechecking: Promise<void> | null = null;
 
-  /** Makes the runtime of a process with everything that its programs share. */
-  static create(
-    env: Env,
-    tuning: Tuning,
-    owners: ProgramOwners,
-    engines: Engines,
-    deletionTime: () => Promise<Date | null>,
-    memory: Memory = { total: memoryBytes(), own: () => env.workers * process.memoryUsage.rss() },
-  ): Runtime {
+  /** Creates the runtime of a process. */
+  static create({ env, tuning, owners, engines, deletionTime, memory = memoryOf(env) }: RuntimeOptions): Runtime {
     const limits: ProgramLimits = {
       cpuMs: env.runtimeCpuMs,
       wallMs: env.runtimeWallMs,
@@ -102,7 +107,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     try {
       const program = this.pool.programFor(ref);
       host.program = program;
-      program.take(call);
+      program.acceptCall(call);
     } catch (error) {
       call.fail(this.failureOf(error, ref));
     }
@@ -170,7 +175,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     for (const { valuesDigest, ref, acceptsCalls } of population.all) {
       if (valuesDigest === null || !acceptsCalls) continue;
       try {
-        const values = await owners.of(ref.kind).valuesOf(ref);
+        const values = await owners.ownerOf(ref.kind).valuesOf(ref);
         if (digestOf(values) !== valuesDigest) await this.renew(ref.ownerId);
       } catch (error) {
         owners.log(ref, 'debug', { msg: 'the current values of a program could not be read', err: error });
@@ -188,6 +193,10 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 }
 
+function memoryOf({ workers }: Env): Memory {
+  return { total: memoryBytes(), own: () => workers * process.memoryUsage.rss() };
+}
+
 /** Owner of a call, before and after a program received it. */
 class Host implements CallHost {
   program: LiveProgram | null = null;
@@ -198,17 +207,17 @@ class Host implements CallHost {
     private readonly ref: ProgramRef,
   ) {}
 
-  left(call: HostedCall, isWhole: boolean): number {
-    return this.program?.left(call, isWhole) ?? 0;
+  finishCall(call: HostedCall, isWhole: boolean): number {
+    return this.program?.finishCall(call, isWhole) ?? 0;
   }
 
-  refused(error: HostedFailure): void {
+  countRefusal(error: HostedFailure): void {
     this.counts.refused[error.refusal ?? 'unavailable'] += 1;
   }
 
-  ended(trace: Parameters<CallHost['ended']>[0]): void {
+  reportOutcome(trace: Parameters<CallHost['reportOutcome']>[0]): void {
     this.counts.cpuMs += trace.cpuMs ?? 0;
-    if (this.program) this.program.ended(trace);
-    else new ProgramTraces(this.owners, this.ref, null).ended(trace);
+    if (this.program) this.program.reportOutcome(trace);
+    else new ProgramTraces(this.owners, this.ref, null).reportOutcome(trace);
   }
 }

@@ -14,7 +14,7 @@ describe('CPU time that a program uses outside of requests', () => {
       const meter = { besideMs: CPU_MS, settle: () => 1 };
       const kill = jest.fn();
       watchdog.watch({
-        calls: { meter, count: 0, idleSince: 0, over: () => null },
+        calls: { meter, count: 0, idleSince: 0, findOverLimit: () => null },
         figures: null,
         instance: { ping: () => Promise.resolve() },
         isAtWork: true,

@@ -87,7 +87,7 @@ class Watch {
     const share = calls.meter.settle();
     const isQuiet = calls.count === 0 && performance.now() - calls.idleSince > AFTER_MS && share < AWAKE_SHARE;
     if (isQuiet && this.silence === null) return this.isAsking;
-    const over = calls.over(limits.cpuMs);
+    const over = calls.findOverLimit(limits.cpuMs);
     if (over || calls.meter.besideMs > limits.cpuMs) program.kill('cpu', over);
     else if ((figures?.anonMb() ?? 0) > limits.memoryMb + MEMORY_BASE_MB) program.kill('memory', null);
     else if (!this.isAsking) void this.pingProgram(instance);

@@ -232,7 +232,7 @@ export class HeldFiles {
   }
 
   /** Path by which the program opens it through a descriptor. On other systems than Linux: the path itself. */
-  async hold(file: string): Promise<string> {
+  async holdOpen(file: string): Promise<string> {
     if (process.platform !== 'linux') return file;
     this.open.push(await open(file, constants.O_RDONLY));
     return `/proc/self/fd/${this.first + this.open.length - 1}`;

@@ -16,7 +16,7 @@ export class InFlight {
   private broken: { id: string; at: number }[] = [];
 
   /** The only invocation in flight; null for none or several. */
-  get only(): string | null {
+  get onlyInFlight(): string | null {
     return this.open.size === 1 ? [...this.open.keys()][0] : null;
   }
 
@@ -28,7 +28,7 @@ export class InFlight {
   }
 
   /** False for an id without a request, which the code made up. */
-  knows(id: string): boolean {
+  isKnown(id: string): boolean {
     return this.open.has(id) || this.ended.has(id);
   }
 
@@ -41,7 +41,7 @@ export class InFlight {
     this.broken = [...this.broken.slice(1 - BROKEN_MAX), { id, at: performance.now() }];
   }
 
-  end(id: string): void {
+  finish(id: string): void {
     const remaining = (this.open.get(id) ?? 1) - 1;
     if (remaining > 0) return void this.open.set(id, remaining);
     this.open.delete(id);
@@ -56,7 +56,7 @@ export class InFlight {
       this.begin(id);
       let isOver = false;
       const finish = () => {
-        if (!isOver) this.end(id);
+        if (!isOver) this.finish(id);
         isOver = true;
       };
       return dispatch(options, {

@@ -39,7 +39,7 @@ describe('the log of a program', () => {
     alone.inFlight.begin(ONE);
     alone.log.print(printed('x'));
     alone.inFlight.break(ONE);
-    alone.inFlight.end(ONE);
+    alone.inFlight.finish(ONE);
     alone.log.close();
     expect(alone.traces).toMatchObject([{ invocationId: ONE, lines: [{ message: 'x' }] }]);
     const several = setUp();
@@ -53,7 +53,7 @@ describe('the log of a program', () => {
   it('ignores ids that no request of this program had', () => {
     const { traces, inFlight, log } = setUp();
     inFlight.begin(ONE);
-    inFlight.end(ONE);
+    inFlight.finish(ONE);
     log.report([item(OTHER, 'a'), item('nonsense', 'b'), item(ONE, 'c')]);
     expect(traces.map(({ invocationId }) => invocationId)).toEqual(['', '', ONE]);
   });

@@ -63,7 +63,7 @@ class WaitingLines {
    * Removes the oldest line with the same text, otherwise one of the same level and time: output outside of the
    * prelude's console, such as `console.table`, is formatted differently by pipe and tail. False without a match.
    */
-  take(line: TraceLine): boolean {
+  removeMatch(line: TraceLine): boolean {
     const time = Math.floor(line.at / SAME_TIME_MS);
     const near = [time, time - 1, time + 1].map((slot) => this.byTime.get(timeKey(line, slot)));
     for (const candidates of [this.byKey.get(keyOf(line)), ...near]) {
@@ -120,7 +120,7 @@ export class ProgramLog {
 
   /** Adds a line of the service itself. */
   add(line: TraceLine): void {
-    this.emit(this.inFlight.only ?? '', [line], []);
+    this.emit(this.inFlight.onlyInFlight ?? '', [line], []);
   }
 
   /** Receives a report of the tail. */
@@ -134,13 +134,13 @@ export class ProgramLog {
         message,
         ...(typeof stack === 'string' ? { stack: withoutOurs(stack) } : {}),
       }));
-      const id = this.inFlight.knows(item.id) ? item.id : '';
+      const id = this.inFlight.isKnown(item.id) ? item.id : '';
       this.emit(id, lines, dedupe(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
     }
   }
 
   /** Reports the lines printed so far without a request, after the module was loaded. */
-  loaded(): void {
+  reportLoad(): void {
     const lines = this.printed.takeAll();
     if (lines.length > 0) this.emit('', lines, []);
   }
@@ -153,7 +153,7 @@ export class ProgramLog {
 
   /** Removes a line from the waiting ones, or records that it need not wait. */
   private settleLine(line: TraceLine): void {
-    if (this.printed.take(line)) return;
+    if (this.printed.removeMatch(line)) return;
     const key = keyOf(line);
     this.reported.set(key, (this.reported.get(key) ?? 0) + 1);
   }

@@ -87,7 +87,7 @@ class WorkerdInstance implements Instance {
   }
 
   /** Kills it, with a reason for its author. */
-  end(reason: string): void {
+  killFor(reason: string): void {
     this.killReason ??= reason;
     this.process.signal('SIGKILL');
   }
@@ -142,7 +142,7 @@ export class WorkerdEngine extends Engine {
       const process = await this.launch(program, context, stateDir, log);
       const instance = new WorkerdInstance(process, inFlight, context.runDir, cleanUp);
       if (stateDir !== null) {
-        const stop = watchSessions(stateDir, () => instance.end(TOO_MUCH_DISK));
+        const stop = watchSessions(stateDir, () => instance.killFor(TOO_MUCH_DISK));
         opened.push(async () => stop());
       }
       return instance;
@@ -163,10 +163,10 @@ export class WorkerdEngine extends Engine {
     try {
       // The package's binary; throws when it is not installed for this platform.
       const binary = createRequire(import.meta.url)('workerd') as { default: string };
-      const workerd = await openFiles.hold(binary.default);
-      const config = path.join(await openFiles.hold(runDir), FILES.config);
+      const workerd = await openFiles.holdOpen(binary.default);
+      const config = path.join(await openFiles.holdOpen(runDir), FILES.config);
       if (stateDir !== null) await trimSessions(stateDir);
-      const state = stateDir === null ? null : await openFiles.hold(stateDir);
+      const state = stateDir === null ? null : await openFiles.holdOpen(stateDir);
       await writeRunFiles(program, context, state);
       const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
         memoryMb: limits.memoryMb,
@@ -178,7 +178,7 @@ export class WorkerdEngine extends Engine {
       const process = await listening(
         () => new WorkerdProcess(launch, openFiles, sockets, context.redact, (line) => log.print(line)),
       );
-      log.loaded();
+      log.reportLoad();
       return process;
     } finally {
       await openFiles.release();

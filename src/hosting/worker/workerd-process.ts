@@ -123,7 +123,7 @@ function append(list: string[], words: string): void {
 function read(stream: Readable, onLine: (line: string) => void): void {
   const lines = new LineReader(LINE_CHARS_MAX, 'cut', onLine);
   stream.on('data', (chunk: Buffer) => lines.push(chunk));
-  stream.on('end', () => lines.end());
+  stream.on('end', () => lines.finish());
   // A broken pipe has ended; the exit is reported by the process.
   stream.on('error', () => stream.destroy());
 }

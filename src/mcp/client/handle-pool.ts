@@ -84,22 +84,22 @@ export class HandlePool<H extends UpstreamHandle> {
   /**
    * Removes a handle and closes it at once, aborting its calls; `forGood` when its connection or release was deleted.
    */
-  async end(key: string, forGood = false): Promise<void> {
+  async closeHandle(key: string, forGood = false): Promise<void> {
     await this.remove(key)?.close(forGood);
   }
 
-  /** {@link end} for every handle that matches. Never throws. */
+  /** {@link closeHandle} for every handle that matches. Never throws. */
   endWhere(matches: (handle: H) => boolean, forGood = false): void {
     for (const [key, { handle }] of [...this.handles.entries()]) {
       if (matches(handle))
-        this.end(key, forGood).catch((err: unknown) => this.logger.debug({ msg: 'an end failed', err }));
+        this.closeHandle(key, forGood).catch((err: unknown) => this.logger.debug({ msg: 'an end failed', err }));
     }
   }
 
   /** Closes all handles and the sweep timer. */
   async close(): Promise<void> {
     this.sweeper.stop();
-    await Promise.all([...this.handles.keys()].map((key) => this.end(key)));
+    await Promise.all([...this.handles.keys()].map((key) => this.closeHandle(key)));
   }
 
   /** Makes the key the most recently used one of its account. @returns the keys of the account */

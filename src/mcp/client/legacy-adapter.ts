@@ -220,7 +220,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 
   async close(forGood?: boolean): Promise<void> {
-    await Promise.all([this.plain.end(forGood), this.profiles.close(forGood)]);
+    await Promise.all([this.plain.closeSession(forGood), this.profiles.close(forGood)]);
   }
 
   private slot(open: OpenSession, profile: CallerProfile | undefined): SessionSlot {
@@ -230,7 +230,7 @@ export class LegacyAdapter implements ProtocolAdapter {
       await this.setLevel(opened, slot.level, timeLeft());
       return opened;
     };
-    const listening = new LegacyListening(session, (lost) => slot.lose(lost));
+    const listening = new LegacyListening(session, (lost) => slot.discard(lost));
     const onNotification: SessionHandlers['onNotification'] = (text, method) => {
       const isListenedTo = isChange(method) || (isOfSession(method) && slot.listeners.hearMessages);
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
@@ -284,7 +284,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     return this.requestWithLevel(slot, session, call, timeoutMs, false).catch(async (error: Error) => {
       const resend = mayResend(call, error);
       if (resend === 'new session') {
-        slot.lose(session);
+        slot.discard(session);
         if (slot === this.plain || !slot.listeners.isEmpty) slot.listeners.restart();
         const { isStale, url } = this.options;
         if (isStale?.()) {

@@ -85,12 +85,12 @@ export class ModernAdapter implements ProtocolAdapter {
     this.headers = modernHeaders(wire);
     this.discovery = new SingleFlight(() => this.discover(), wire.target.url);
     this.discovery.value = options.discovered ?? null;
-    this.listeners = new Listeners(modernListening(wire, this.headers), (method) => cache.noticed(method));
+    this.listeners = new Listeners(modernListening(wire, this.headers), (method) => cache.invalidate(method));
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const discovery = this.discovery.value;
-    if (discovery && discovery.until < Date.now()) this.discovery.lose(discovery);
+    if (discovery && discovery.until < Date.now()) this.discovery.discard(discovery);
     return (await this.discovery.get(timeoutMs)).identity;
   }
 
@@ -102,14 +102,14 @@ export class ModernAdapter implements ProtocolAdapter {
     const timeLeft = deadlineIn(timeoutMs);
     let reply = await this.repeated(call, timeLeft);
     if (mayResend(call, reply) === 'new headers') {
-      this.cache.noticed('notifications/tools/list_changed');
+      this.cache.invalidate('notifications/tools/list_changed');
       const list = async (part: McpCall) => this.withoutInvalidTools(await this.repeated(part, () => part.timeoutMs));
       await readList({ request: list }, mcpLists.tools, Math.min(timeLeft(), TOOLS_TIMEOUT_MS));
       reply = await this.repeated(call, timeLeft);
     }
     this.checkEra(reply, call);
     if (call.method === mcpLists.tools.method) reply = this.withoutInvalidTools(reply);
-    if (key !== null) this.cache.keep(key, reply);
+    if (key !== null) this.cache.store(key, reply);
     return reply;
   }
 
@@ -151,7 +151,7 @@ export class ModernAdapter implements ProtocolAdapter {
     const headers: Record<string, string> = { ...this.headers, 'mcp-method': headerValue(method) };
     if (typeof name !== 'string') return headers;
     headers['mcp-name'] = headerValue(name);
-    const marked = method === 'tools/call' ? this.tools.of(name) : undefined;
+    const marked = method === 'tools/call' ? this.tools.headersOf(name) : undefined;
     return marked ? Object.assign(headers, paramHeaders(marked, parsed?.arguments)) : headers;
   }
 
@@ -180,7 +180,7 @@ export class ModernAdapter implements ProtocolAdapter {
   /** Learns the header parameters of a `tools/list` reply and removes tools whose declaration is invalid. */
   private withoutInvalidTools(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
-      const refused = this.tools.learn(items);
+      const refused = this.tools.learnHeaders(items);
       return refused.size === 0 ? null : items.filter((_, at) => !refused.has(at));
     });
   }

@@ -12,9 +12,9 @@ function silentPipe(): Pipe & { answers: string[] } {
     takeId: () => (lastId += 1),
     send: async () => undefined,
     notify: nothing,
-    answer: (text) => answers.push(text),
-    refused: (message) => new Error(message),
-    cut: () => new Error('cut'),
+    sendResponse: (text) => answers.push(text),
+    toRejection: (message) => new Error(message),
+    toClosedError: () => new Error('cut'),
     close: nothing,
     answers,
   };
@@ -45,7 +45,7 @@ describe('a request of the peer that names no call', () => {
     void begin(session, requests, undefined, 'tools/list');
     ask(session);
     expect(requests).toEqual(['alice roots/list']);
-    session.lose(new Error('over'));
+    session.fail(new Error('over'));
   });
 
   it('goes to nobody when several callers could be meant, whatever their order', async () => {
@@ -63,7 +63,7 @@ describe('a request of the peer that names no call', () => {
       expect(requests).toEqual([]);
       await until(() => pipe.answers.length === 2, 'both are answered');
       expect(pipe.answers).toEqual(Array(2).fill(expect.stringMatching(/"id":7,"error":\{"code":-32601/)));
-      session.lose(new Error('over'));
+      session.fail(new Error('over'));
     }
   });
 });
@@ -80,6 +80,6 @@ describe('a notification that names no call', () => {
     void start('second');
     session.receive({ method: 'notifications/message' }, '{}');
     expect(heard).toEqual(['first']);
-    session.lose(new Error('over'));
+    session.fail(new Error('over'));
   });
 });

@@ -58,11 +58,11 @@ export interface Pipe {
   /** Sends a notification. Never throws. */
   notify(text: string): void;
   /** Sends an answer to a request of the peer. Never throws. */
-  answer(text: string): void;
+  sendResponse(text: string): void;
   /** The error for a refused `initialize`. @param message that of the peer */
-  refused(message: string): Error;
+  toRejection(message: string): Error;
   /** The error of a call during which the pipe ended. */
-  cut(): Error;
+  toClosedError(): Error;
   /** Called once when the session has ended. */
   close(): void;
 }
@@ -96,7 +96,7 @@ export class PipeSession implements LegacySession {
     const { pipe } = this;
     const call = { method: 'initialize', params: initializeParams(this.capabilities), timeoutMs };
     const reply = await this.request(call, timeoutMs, true);
-    if (reply.error) throw pipe.refused(reply.error.message);
+    if (reply.error) throw pipe.toRejection(reply.error.message);
     this.identity = identityOfInitialize(resultOf(reply), pipe);
     await pipe.send(requestText(null, 'notifications/initialized', undefined), call, timeoutMs);
   }
@@ -114,7 +114,7 @@ export class PipeSession implements LegacySession {
         running.send();
       });
     } catch (error) {
-      throw asCallError(error instanceof SessionLostError && isRepeat ? this.pipe.cut() : error, call);
+      throw asCallError(error instanceof SessionLostError && isRepeat ? this.pipe.toClosedError() : error, call);
     }
   }
 
@@ -124,7 +124,7 @@ export class PipeSession implements LegacySession {
 
   /** Sends an answer to a request of the peer. */
   readonly answer = (text: string): void => {
-    if (!this.loss) this.pipe.answer(text);
+    if (!this.loss) this.pipe.sendResponse(text);
   };
 
   startListening(_timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean> {
@@ -136,16 +136,16 @@ export class PipeSession implements LegacySession {
     this.onListeningEnd = null;
   }
 
-  async end(): Promise<void> {
-    this.lose(new UpstreamError('The connection was changed or deleted meanwhile.', undefined, true));
+  async close(): Promise<void> {
+    this.fail(new UpstreamError('The connection was changed or deleted meanwhile.', { outcomeUnknown: true }));
   }
 
   /** Ends the session with its pipe, and fails all running calls. */
-  lose(error: Error): void {
+  fail(error: Error): void {
     if (this.loss) return;
     this.loss = error;
     this.pipe.close();
-    for (const call of [...this.running.values()]) call.fail(this.pipe.cut());
+    for (const call of [...this.running.values()]) call.fail(this.pipe.toClosedError());
     this.handlers.onLost?.(this);
     this.onListeningEnd?.();
   }
@@ -202,7 +202,7 @@ export class PipeSession implements LegacySession {
       );
     const ask: McpCall['onRequest'] =
       this.capabilities && onRequest && ((rpcMethod, params) => onRequest(rpcMethod, params, undefined));
-    new UpstreamRequestResponder(this.answer, able.length > 0 ? refuse : ask).take(text, method);
+    new UpstreamRequestResponder(this.answer, able.length > 0 ? refuse : ask).handleRequest(text, method);
   }
 }
 
@@ -254,7 +254,7 @@ class RunningCall {
     const { session, call, timeoutMs } = this;
     session.pipe.send(requestText(this.id, method, ownParams), call, timeoutMs).catch((error: unknown) => {
       this.fail(error as Error);
-      if (error instanceof SessionLostError) session.lose(session.pipe.cut());
+      if (error instanceof SessionLostError) session.fail(session.pipe.toClosedError());
     });
   }
 
@@ -274,7 +274,7 @@ class RunningCall {
   /** Forwards a request of the peer to the caller. */
   requested(text: string, method: string): void {
     if (this.call.onNotification) this.timer.restart();
-    this.responder.take(text, method);
+    this.responder.handleRequest(text, method);
   }
 
   succeed(reply: McpReply): void {

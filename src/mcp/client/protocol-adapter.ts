@@ -34,7 +34,7 @@ export class HandshakeRefusedError extends UpstreamError {
     message: string,
     readonly isOtherEra: boolean,
   ) {
-    super(message, undefined, false, 'refused');
+    super(message, { outcomeUnknown: false, failure: 'refused' });
   }
 }
 
@@ -97,5 +97,5 @@ function withoutSecrets({ url, headers }: Target, text: string): string {
 
 /** {@link refusalText} as an error. */
 export function refusal(target: Target, words: string): UpstreamError {
-  return new UpstreamError(refusalText(target, words), undefined, false, 'refused');
+  return new UpstreamError(refusalText(target, words), { outcomeUnknown: false, failure: 'refused' });
 }

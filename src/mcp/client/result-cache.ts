@@ -80,7 +80,7 @@ export class ResultCache {
   }
 
   /** Caches a complete result that carries `ttlMs`. `key` must be computed before the request is sent. */
-  keep(key: string, reply: McpReply): void {
+  store(key: string, reply: McpReply): void {
     if (!reply.result || !reply.text.includes('"ttlMs"')) return;
     const { ttlMs, resultType = 'complete' } = resultOf(reply) as { ttlMs?: unknown; resultType?: unknown };
     if (resultType !== 'complete' || typeof ttlMs !== 'number' || !(ttlMs > 0)) return;
@@ -88,7 +88,7 @@ export class ResultCache {
   }
 
   /** Invalidates the results that a notification makes stale. */
-  noticed(notification: string): void {
+  invalidate(notification: string): void {
     for (const [method, reasons] of staleBy) if (reasons.has(notification)) this.forget(method);
   }
 

@@ -7,7 +7,7 @@ afterEach(() => void jest.useRealTimers());
 function slots() {
   const ended: string[] = [];
   const open: OpenSession = async (profile) =>
-    ({ end: async () => void ended.push(profile?.key ?? '') }) as Partial<LegacySession> as LegacySession;
+    ({ close: async () => void ended.push(profile?.key ?? '') }) as Partial<LegacySession> as LegacySession;
   const handlers = () => undefined;
   const listening = () => Promise.reject(new Error('nobody listens'));
   const made = new ProfileSlots(

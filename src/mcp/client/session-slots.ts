@@ -82,7 +82,7 @@ export interface LegacySession {
    * Ends the session here, and upstream too unless the upstream restores it by name and `forGood` is not set. Never
    * rejects.
    */
-  end(forGood?: boolean): Promise<void>;
+  close(forGood?: boolean): Promise<void>;
 }
 
 /** A session opened before its owner was known. The owner replaces the handlers. */
@@ -118,7 +118,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     upstream: { host: string },
   ) {
     const onLost = (session: LegacySession) => {
-      this.lose(session);
+      this.discard(session);
       // Callers of the shared session reopen it, and its listeners with it.
       if (profile && !this.listeners.isEmpty) this.listeners.restart();
     };
@@ -158,9 +158,9 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     return true;
   }
 
-  async end(forGood?: boolean): Promise<void> {
+  async closeSession(forGood?: boolean): Promise<void> {
     await this.listeners.close();
-    await this.close((session) => session.end(forGood));
+    await this.close((session) => session.close(forGood));
   }
 }
 
@@ -210,7 +210,7 @@ export class ProfileSlots {
   async release(key: string, forGood?: boolean): Promise<void> {
     const slot = this.slots.get(key);
     this.slots.delete(key);
-    await slot?.end(forGood);
+    await slot?.closeSession(forGood);
   }
 
   async close(forGood?: boolean): Promise<void> {

@@ -46,7 +46,7 @@ export class SingleFlight<T> {
   }
 
   /** Discards this value, unless another one has replaced it. */
-  lose(value: T): void {
+  discard(value: T): void {
     if (this.value === value) this.value = null;
   }
 

@@ -65,10 +65,10 @@ describe('ToolHeaders', () => {
   it('is updated by each tool list', () => {
     const tools = new ToolHeaders();
     const text = (inputSchema: object) => JSON.stringify({ name: 't', inputSchema });
-    expect(tools.learn([text(object({ a: marked('A') }))])).toEqual(new Set());
-    expect(tools.of('t')).toHaveLength(1);
-    expect(tools.learn(['5', text(object({}))])).toEqual(new Set());
-    expect(tools.of('t')).toBeUndefined();
-    expect(tools.learn(['{}', text(object({ a: marked('A', 'number') }))])).toEqual(new Set([1]));
+    expect(tools.learnHeaders([text(object({ a: marked('A') }))])).toEqual(new Set());
+    expect(tools.headersOf('t')).toHaveLength(1);
+    expect(tools.learnHeaders(['5', text(object({}))])).toEqual(new Set());
+    expect(tools.headersOf('t')).toBeUndefined();
+    expect(tools.learnHeaders(['{}', text(object({ a: marked('A', 'number') }))])).toEqual(new Set([1]));
   });
 });

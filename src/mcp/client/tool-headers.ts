@@ -95,7 +95,7 @@ export class ToolHeaders {
   private readonly byTool = new Map<string, HeaderParam[]>();
 
   /** Header parameters of a tool; undefined when unknown. */
-  of(tool: string): HeaderParam[] | undefined {
+  headersOf(tool: string): HeaderParam[] | undefined {
     return this.byTool.get(tool);
   }
 
@@ -104,7 +104,7 @@ export class ToolHeaders {
    *
    * @returns indexes of the items that must not be offered
    */
-  learn(items: readonly string[]): Set<number> {
+  learnHeaders(items: readonly string[]): Set<number> {
     const refused = new Set<number>();
     items.forEach((text, at) => {
       const isMarked = text.includes(`"${MARK}"`);

@@ -24,7 +24,7 @@ export class UpstreamRequestResponder {
   ) {}
 
   /** Answers a request of the upstream, or forwards it to the caller. @param forward replaces that of the call */
-  take(text: string, method: string, forward = this.forward): void {
+  handleRequest(text: string, method: string, forward = this.forward): void {
     const parts = members(text);
     const idAt = parts.get('id');
     const id = idAt ? slice(text, idAt) : 'null';

@@ -199,13 +199,13 @@ export async function* listPages(
 function readPage({ text, result, error }: McpReply, { member, noun }: Pick<ListKind, 'member' | 'noun'>): ListPage {
   if (error) {
     const message = `The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`;
-    throw new UpstreamError(message, { code: error.code }, false, 'broken list');
+    throw new UpstreamError(message, { detail: { code: error.code }, outcomeUnknown: false, failure: 'broken list' });
   }
   const parts = result && text[result[0]] === '{' ? members(text, result[0]) : new Map<string, Span>();
   const list = parts.get(member);
   if (!list || text[list[0]] !== '[') {
     const message = `The MCP server listed its ${noun} in a form that is not MCP.`;
-    throw new UpstreamError(message, undefined, false, 'broken list');
+    throw new UpstreamError(message, { outcomeUnknown: false, failure: 'broken list' });
   }
   const items = elements(text, list[0]).map((span) => slice(text, span));
   const next = parts.get('nextCursor');

@@ -17,7 +17,7 @@ const samples: errors.UpstreamFailure[] = [
     'insufficient scope',
     'https://slipway.example/setup/x',
   ),
-  new errors.UpstreamError('down', undefined, true, 'loop', 508),
+  new errors.UpstreamError('down', { outcomeUnknown: true, failure: 'loop', status: 508 }),
 ];
 
 it('a failure is the same error in another process, with the page that resolves it', () => {
@@ -29,7 +29,7 @@ it('a failure is the same error in another process, with the page that resolves 
 });
 
 it('a failure of a newer version, whose row is unknown, is that of an upstream that cannot be reached', () => {
-  const sent = serializeError(new errors.UpstreamError('new', undefined, true));
+  const sent = serializeError(new errors.UpstreamError('new', { outcomeUnknown: true }));
   const arrived = deserializeError({ ...sent, fields: { ...sent.fields, failure: 'of a newer version' } });
   expect(arrived).toMatchObject({ kind: 'upstream', code: 'upstream_error', message: 'new', outcomeUnknown: true });
 });

@@ -38,6 +38,18 @@ export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
 
+/** What is known of an upstream's failure. */
+interface UpstreamErrorOptions {
+  detail?: unknown;
+  /** True if the request may have been carried out; that of the row by default. */
+  outcomeUnknown?: boolean;
+  /** Row of the failure; that of the status by default, or `unreachable`. */
+  failure?: FailureName;
+  /** HTTP status that was not an MCP answer; null for other failures. */
+  status?: number | null;
+  retryAfterSeconds?: number;
+}
+
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
 @Serializable('outcomeUnknown', 'failure', 'status', 'retryAfterSeconds', 'noRetry')
 export class UpstreamError extends UpstreamFailure {
@@ -47,17 +59,16 @@ export class UpstreamError extends UpstreamFailure {
   /** A person or agent decides when to try again: published clients would repeat a tool call by themselves. */
   override readonly noRetry = true;
 
-  /** @param failure its row; that of the status by default, or `unreachable` */
+  readonly status: number | null;
+  override readonly retryAfterSeconds: number | undefined;
+
   constructor(
     message: string,
-    detail?: unknown,
-    outcomeUnknown?: boolean,
-    failure?: FailureName,
-    /** HTTP status that was not an MCP answer; null for other failures. */
-    readonly status: number | null = null,
-    override readonly retryAfterSeconds: number | undefined = undefined,
+    { detail, outcomeUnknown, failure, status = null, retryAfterSeconds }: UpstreamErrorOptions = {},
   ) {
     super(message, detail);
+    this.status = status;
+    this.retryAfterSeconds = retryAfterSeconds;
     const ofStatus = status === 429 ? 'rate limited' : 'server error';
     this.failure = failure ?? (status === null ? 'unreachable' : ofStatus);
     this.outcomeUnknown = outcomeUnknown ?? this.row.mayHaveRun;
@@ -247,11 +258,15 @@ const TLS_CODES =
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof DomainError) {
-    return new UpstreamError(error.message, error.detail, false, error.kind === 'upstream' ? 'unreachable' : 'blocked');
+    return new UpstreamError(error.message, {
+      detail: error.detail,
+      outcomeUnknown: false,
+      failure: error.kind === 'upstream' ? 'unreachable' : 'blocked',
+    });
   }
   const { code = '', message } = error as { code?: string; message: string };
   const { host, hostname } = url;
-  const failed = (text: string, outcomeUnknown = false) => new UpstreamError(text, error, outcomeUnknown);
+  const failed = (text: string, outcomeUnknown = false) => new UpstreamError(text, { detail: error, outcomeUnknown });
   switch (code) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
@@ -275,7 +290,7 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
   }
   if (code.startsWith('HPE_')) return failed(`${host} does not speak HTTP: is the port right?`, written);
   const broken = `The connection to ${host} broke before the response was complete: the server or a proxy closed it.`;
-  return new UpstreamError(broken, message, written);
+  return new UpstreamError(broken, { detail: message, outcomeUnknown: written });
 }
 
 /** Text of the server's own words in an error; {@link withoutWords} recognizes it. */
@@ -303,7 +318,7 @@ export function fromHttpStatus(
   const detail = words === '' ? '' : ` The server said: ${quote(words.replace(/\.$/, ''), 200)}.`;
   const where = `${url.origin}${url.pathname}`;
   const failed = (text: string, failure?: FailureName, outcomeUnknown?: boolean) =>
-    new UpstreamError(`${where} ${text}${detail}`, location, outcomeUnknown, failure, status);
+    new UpstreamError(`${where} ${text}${detail}`, { detail: location, outcomeUnknown, failure, status });
   if (status >= 300 && status < 400) {
     return location === undefined
       ? failed(`answered ${status}, a redirect to nowhere.`, 'wrong path')
@@ -324,7 +339,12 @@ export function fromHttpStatus(
       const wait = Math.max(seconds, 1);
       const cause = status === 429 ? 'it receives too many requests' : 'it is down or overloaded';
       const text = `${where} answered ${status}: ${cause}. Try again in ${wait} s.${detail}`;
-      return new UpstreamError(text, undefined, false, status === 429 ? 'told to wait' : 'away for now', status, wait);
+      return new UpstreamError(text, {
+        outcomeUnknown: false,
+        failure: status === 429 ? 'told to wait' : 'away for now',
+        status,
+        retryAfterSeconds: wait,
+      });
     }
   }
   if (status === 429) return failed('answered 429: it receives too many requests. Try again later.');
@@ -344,7 +364,7 @@ function redirected(status: number, { origin }: URL, location: string): string {
 export function notificationRefused(status: number, url: URL, method: string, words: string): UpstreamError {
   const detail = words === '' ? '' : ` The server said: ${quote(words.replace(/\.$/, ''), 200)}.`;
   const text = `${url.origin}${url.pathname} answered ${status} to the notification ${method}: an MCP server must take it, with 202.${detail}`;
-  return new UpstreamError(text, undefined, false, undefined, status);
+  return new UpstreamError(text, { outcomeUnknown: false, status });
 }
 
 /** A 404 in which the endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
@@ -364,7 +384,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
   const where = `${url.origin}${url.pathname}`;
   if (contentType.includes('html')) {
     const message = `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`;
-    return new UpstreamError(message, undefined, false, 'wrong path');
+    return new UpstreamError(message, { outcomeUnknown: false, failure: 'wrong path' });
   }
   if (!text?.trim()) {
     return unreadable(`${where} answered with nothing: is it an MCP endpoint, and is the path right?`);
@@ -377,7 +397,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
     );
   }
   const message = `${where} answered with JSON that is not JSON-RPC: it is an API, but not an MCP endpoint. Is the path right?`;
-  return new UpstreamError(message, undefined, true, 'wrong path');
+  return new UpstreamError(message, { outcomeUnknown: true, failure: 'wrong path' });
 }
 
 /**
@@ -393,5 +413,5 @@ export function strayAnswer(where: string, id: number, head: object | null): Ups
 
 /** Error for a malformed answer: the request may have run, and repeating it would hardly help. */
 export function unreadable(message: string): UpstreamError {
-  return new UpstreamError(message, undefined, undefined, 'unreadable');
+  return new UpstreamError(message, { failure: 'unreadable' });
 }

@@ -87,15 +87,13 @@ export function identityOfInitialize(result: unknown, { host }: { host: string }
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
     const message = `${host} answered "initialize" without a protocol version: it is not an MCP server.`;
-    throw new UpstreamError(message, undefined, false, 'not our MCP');
+    throw new UpstreamError(message, { outcomeUnknown: false, failure: 'not our MCP' });
   }
   if (!(LEGACY_VERSIONS as readonly string[]).includes(protocolVersion)) {
     throw new UpstreamError(
       `${host} speaks MCP ${protocolVersion.slice(0, 20)}, which Slipway does not know: ` +
         `it speaks ${[MODERN_VERSION, ...LEGACY_VERSIONS].join(', ')}.`,
-      undefined,
-      false,
-      'not our MCP',
+      { outcomeUnknown: false, failure: 'not our MCP' },
     );
   }
   return {
@@ -125,7 +123,7 @@ export function identityOfDiscover(result: unknown, url: URL): UpstreamIdentity 
   const versions = versionsOfDiscover(result);
   if (versions && !versions.includes(MODERN_VERSION)) {
     const message = `${url.host} does not speak MCP ${MODERN_VERSION} or an older revision Slipway knows.`;
-    throw new UpstreamError(message, undefined, false, 'not our MCP');
+    throw new UpstreamError(message, { outcomeUnknown: false, failure: 'not our MCP' });
   }
   return {
     era: 'modern',

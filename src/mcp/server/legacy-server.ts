@@ -62,7 +62,7 @@ export class LegacyServer {
   ) {}
 
   /** @throws McpRefusal, UpstreamFailure */
-  answer(incoming: McpRequest): Promise<void> | void {
+  handleRequest(incoming: McpRequest): Promise<void> | void {
     const { method, id, sink } = incoming;
     switch (method) {
       case 'ping':
@@ -178,7 +178,7 @@ export class LegacyServer {
         profile: responder?.profile,
         onRequest: responder?.onRequest,
       });
-      if (isTask) return sink.reply(200, await this.taskRelay.started(incoming, reply));
+      if (isTask) return sink.reply(200, await this.taskRelay.registerTask(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const required = reply.result && inputRequired(slice(reply.text, reply.result));
       if (!required) return this.complete(incoming, reply);
@@ -219,7 +219,7 @@ export class LegacyServer {
       return sink.reply(200, toolFailureText(id, text, 'legacy'));
     }
     if (error) return sink.reply(200, withOwnError(reply, id, hopError(error) ?? legacyError(method, error)));
-    if (method === 'tools/list') this.toolMetadataCache.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadataCache.learnTools(channel, reply);
     const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
     const reader = {
       method,

@@ -66,6 +66,17 @@ const STATELESS = 'smithery-stateless';
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
 
+/** A request of MCP 2026-07-28 whose client is this process. */
+interface InProcessRequest {
+  /** The message as JSON text. */
+  text: string;
+  /** By lower-case names, as the client would send them. */
+  headers: IncomingHttpHeaders;
+  /** Cancelled when the credential of the caller ends. */
+  cancellation: Cancellation;
+  observer: CallObserver;
+}
+
 /** Target of a request. */
 export interface McpServerTarget {
   /** Upstream channel, or the reason why there is none. */
@@ -143,7 +154,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const id = sessionIdOf(request);
     const sink = new ResponseSink(response);
     const findSession = id === undefined ? null : () => this.session(id, target);
-    const leave = this.inFlight.enter(target.account);
+    const leave = this.inFlight.acquire(target.account);
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
     // Also where its client may come back for the answer.
@@ -176,7 +187,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
         await this.mcpServer.serve(this.channelFor(request, target), context, sink);
       }
     } finally {
-      cancellation.end();
+      cancellation.stopWatching();
       release();
       leave();
     }
@@ -185,19 +196,14 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   /**
    * Answers one request of MCP 2026-07-28 whose client is this process.
    *
-   * @param headers by lower-case names, as its client would send them
-   * @param cancellation cancelled here when the credential of the caller ends
    * @throws TooManyError
    */
   async serveInProcess(
-    text: string,
-    headers: IncomingHttpHeaders,
+    { text, headers, cancellation, observer }: InProcessRequest,
     target: McpServerTarget,
     sink: McpResponseSink,
-    cancellation: Cancellation,
-    observer: CallObserver,
   ): Promise<void> {
-    const leave = this.inFlight.enter(target.account);
+    const leave = this.inFlight.acquire(target.account);
     if (!leave) throw tooManyOpen('requests');
     const release = this.streamLimiter.endWithKey(target.principal, () => cancellation.cancel());
     const request = { headers, headersDistinct: {} };
@@ -225,7 +231,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const session = await this.session(id, target);
     if (request.method === 'DELETE') {
       const { channel, principal } = target;
-      this.liveSessions.end(session, principal);
+      this.liveSessions.closeSession(session, principal);
       if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
       return void response.writeHead(204).end();
     }
@@ -251,9 +257,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const caller = callerOf(target);
     const sink = new ResponseSink(response);
-    const leave = this.streamLimiter.enter(target, Infinity, () => sink.end());
+    const leave = this.streamLimiter.openStream(target, Infinity, () => sink.close());
     if (!leave) throw tooManyOpen('streams');
-    this.openRequests.endBy(request, () => sink.end());
+    this.openRequests.endBy(request, () => sink.close());
     await this.sseStreams.serve(request, response, sink, caller, {
       serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
@@ -264,7 +270,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       sessionOf: (id) => this.sessionIds.open(id, caller),
       listen: (session, events) => this.listen(session, principal, find, events),
       leave: (session) => {
-        this.liveSessions.end(session, principal);
+        this.liveSessions.closeSession(session, principal);
         void channel.release(session.key, true);
       },
     });
@@ -279,9 +285,11 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     const sink = new ResponseSink(response);
-    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
+    const leave = this.streamLimiter.openStream({ account, principal }, session.expiresAt - Date.now(), () =>
+      sink.close(),
+    );
     if (!leave) throw tooManyOpen('streams');
-    this.openRequests.endBy(response.req, () => sink.end());
+    this.openRequests.endBy(response.req, () => sink.close());
     const reader = {
       open: () => sink.openAnswer(),
       write: (frame: string) => sink.write(frame),
@@ -306,8 +314,10 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
-    let endStream: () => void = () => sink.end();
-    const leave = this.streamLimiter.enter({ account, principal }, session.expiresAt - Date.now(), () => endStream());
+    let endStream: () => void = () => sink.close();
+    const leave = this.streamLimiter.openStream({ account, principal }, session.expiresAt - Date.now(), () =>
+      endStream(),
+    );
     if (!leave) throw tooManyOpen('streams');
     this.openRequests.endBy(response.req, () => endStream());
     const stop = this.listen(session, principal, find, sink);
@@ -317,7 +327,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     }
     endStream = () => {
       stop();
-      sink.end();
+      sink.close();
     };
     await closed(response);
     stop();

@@ -74,7 +74,7 @@ export interface CallObserver {
    */
   received(method: string | null, params: unknown): void;
   /** Called when the upstream answered, also with a JSON-RPC error. */
-  answered?(reply: McpReply): void;
+  recordReply?(reply: McpReply): void;
   /**
    * Called when the upstream failed or was not called. A JSON-RPC error of the upstream is an answer, not a failure.
    */
@@ -109,7 +109,7 @@ export interface McpResponseSink {
   /** Turns the answer into an event stream if it does not come soon, so that proxies see that the request is served. */
   openWhenLate(): void;
   /** Ends the stream without an answer. */
-  end(): void;
+  close(): void;
 }
 
 /** Discards all that it receives. */
@@ -120,7 +120,7 @@ export const silentSink: McpResponseSink = {
   open: () => undefined,
   openAnswer: () => undefined,
   openWhenLate: () => undefined,
-  end: () => undefined,
+  close: () => undefined,
 };
 
 /** A request in progress. */

@@ -100,7 +100,7 @@ export class McpServer {
     request.observer?.received(typeof method === 'string' ? method : null, message.params);
     request.origin.client = request.session?.client ?? clientNameIn(message.params);
     if (typeof method !== 'string') {
-      this.pendingClientRequests.take(request.session, message, request.text);
+      this.pendingClientRequests.deliverResponse(request.session, message, request.text);
       return sink.reply(202, null);
     }
     if (message.id === undefined) {
@@ -122,8 +122,8 @@ export class McpServer {
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
       if (classified.era === 'modern' && classified.envelope)
-        await this.modernServer.answer(incoming, classified.envelope);
-      else await this.legacyServer.answer(incoming);
+        await this.modernServer.handleRequest(incoming, classified.envelope);
+      else await this.legacyServer.handleRequest(incoming);
     } catch (error) {
       request.observer?.failed(error as Error);
       const { era } = classified;

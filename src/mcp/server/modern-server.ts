@@ -77,7 +77,7 @@ export class ModernServer {
   ) {}
 
   /** @throws McpRefusal, UpstreamFailure */
-  async answer(incoming: McpRequest, envelope: Envelope): Promise<void> {
+  async handleRequest(incoming: McpRequest, envelope: Envelope): Promise<void> {
     const { method, id, sink, channel } = incoming;
     if (removed.has(method)) {
       return replyError(incoming, rpcCode.methodNotFound, `MCP 2026-07-28 has no ${method}`, 404);
@@ -120,7 +120,7 @@ export class ModernServer {
       if (error.isLost) return replyFailure(incoming, error.message, 'modern');
       return replyError(incoming, rpcCode.invalidParams, error.message);
     }
-    if (method === 'tools/list') this.toolMetadataCache.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadataCache.learnTools(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(

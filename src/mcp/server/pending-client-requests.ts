@@ -122,7 +122,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     { timeoutMs, late }: { timeoutMs: number; late: ClientAnswer },
   ): Promise<ClientAnswer> {
     const isOff = this.isClosed || cancellation.isCancelled;
-    const release = isOff ? null : this.waiting.enter(session.key);
+    const release = isOff ? null : this.waiting.acquire(session.key);
     if (!release) return Promise.resolve(errorAnswer('The client cannot receive a request now'));
     const id = `${this.processId}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {
@@ -149,7 +149,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
   /**
    * Delivers a client's answer to the waiting request in any process. An answer without a waiting request is dropped.
    */
-  take(session: ClientSession | null, { id }: RpcHead, text: string): void {
+  deliverResponse(session: ClientSession | null, { id }: RpcHead, text: string): void {
     if (!session || typeof id !== 'string') return;
     const [process = '', name, ...more] = id.split('.');
     if (name === undefined || more.length > 0 || !/^[\w-]{12}$/.test(process)) return;

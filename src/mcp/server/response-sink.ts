@@ -108,7 +108,7 @@ export class ResponseSink implements McpResponseSink {
     this.early = setTimeout(() => this.openAnswer(), EARLY_MS).unref();
   }
 
-  end(): void {
+  close(): void {
     this.isOver = true;
     clearTimeout(this.early);
     this.endStream(undefined);
@@ -119,9 +119,9 @@ export class ResponseSink implements McpResponseSink {
    *
    * @returns false for an answer that cannot be resumed
    */
-  outlives(cancellation: Cancellation): boolean {
+  detachClient(cancellation: Cancellation): boolean {
     if (!this.stream) return false;
-    this.stream.leave(this.reader);
+    this.stream.detach(this.reader);
     this.stream.whenUnread(() => cancellation.cancel());
     return true;
   }
@@ -135,7 +135,7 @@ export class ResponseSink implements McpResponseSink {
   }
 
   private endStream(last: string | undefined): void {
-    if (this.stream) this.stream.end(last);
+    if (this.stream) this.stream.close(last);
     else this.finish(last);
   }
 
@@ -164,11 +164,11 @@ function frame(text: string): string {
 }
 
 /**
- * Cancels the work of a request when its client disconnects before its answer is complete. {@link end} must be called after
- * the work.
+ * Cancels the work of a request when its client disconnects before its answer is complete. {@link stopWatching} must be
+ * called after the work.
  */
 export class DisconnectCancellation extends Cancellation {
-  /** @param sink may let the work go on instead ({@link ResponseSink.outlives}); it then owns the cancellation */
+  /** @param sink may let the work go on instead ({@link ResponseSink.detachClient}); it then owns the cancellation */
   constructor(
     private readonly response: ServerResponse,
     private readonly sink: ResponseSink | null = null,
@@ -179,12 +179,12 @@ export class DisconnectCancellation extends Cancellation {
   }
 
   /** Stops watching the connection. */
-  end(): void {
+  stopWatching(): void {
     this.response.off('close', this.onClose);
   }
 
   private readonly onClose = (): void => {
-    if (!this.sink?.outlives(this)) this.cancel();
+    if (!this.sink?.detachClient(this)) this.cancel();
   };
 }
 

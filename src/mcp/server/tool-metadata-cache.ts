@@ -23,7 +23,7 @@ export class ToolMetadataCache {
   private readonly byChannel = new WeakMap<Channel, Map<string, ToolMetadata>>();
 
   /** Learns from a `tools/list` answer. Free for lists without such tools. */
-  learn(channel: Channel, { text, result }: McpReply): void {
+  learnTools(channel: Channel, { text, result }: McpReply): void {
     if (!result) return;
     const learned = this.byChannel.get(channel);
     const isSpecial = text.includes('"x-mcp-header"') || text.includes('"outputSchema"');

@@ -93,7 +93,7 @@ export class UpstreamCalls {
       };
       if (onRequest) call.onRequest = onRequest;
       const reply = await channel.request(call);
-      observer?.answered?.(reply);
+      observer?.recordReply?.(reply);
       return reply;
     } finally {
       end();

@@ -46,7 +46,7 @@ export class AccessGuard implements CanActivate {
       if (!UNLIMITED.test(request.path)) this.requestLimits.admitStranger(request, response);
       return true;
     }
-    if (declared.signed && this.signedUrls.opens(request.path, request.query)) {
+    if (declared.signed && this.signedUrls.isSigned(request.path, request.query)) {
       request.grant = { caller: ANONYMOUS, isSigned: true };
       return true;
     }

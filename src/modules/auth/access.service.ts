@@ -13,18 +13,14 @@ import {
   ANONYMOUS,
   BY_MEMBERSHIP,
   type AccessRule,
-  type AccessTarget,
   type Action,
   type Caller,
   type FoundGrant,
   type Grant,
-  type GrantedThing,
+  type GuardedTarget,
   GrantSource,
-  type NamespaceOwner,
-  NamespaceOwners,
-  type OwnedThing,
+  type RuleParameters,
   SessionSource,
-  type Target,
   TokenSource,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
@@ -38,6 +34,8 @@ import {
   UnauthenticatedError,
 } from './auth.errors.js';
 import { hasKeyPrefix } from './api-key.js';
+import { namespaceNamed, type Target, type TargetName } from '../targets/target.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { accountOwns, accountsWith, covers, coversSomewhere, decide } from './may.js';
 
 /** What a rule with `owner` asks. */
@@ -46,13 +44,13 @@ interface OwnedQuestion {
   /** The name of the namespace. */
   name: string;
   /** The server, connection or namespace that the path names. */
-  thing: GrantedThing;
+  target: TargetName;
 }
 
 /** Where owners and grants are looked up. */
 export interface AccessFacts {
-  owner: (name: string) => Promise<NamespaceOwner | null> | NamespaceOwner | null;
-  grant: (accountId: string, target: GrantedThing) => Promise<FoundGrant | null> | FoundGrant | null;
+  namespace: (name: string) => Promise<Target | null> | Target | null;
+  grant: (accountId: string, target: TargetName) => Promise<FoundGrant | null> | FoundGrant | null;
 }
 
 const BEARER = /^Bearer +(\S+) *$/i;
@@ -60,25 +58,24 @@ const BEARER = /^Bearer +(\S+) *$/i;
 /** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
 @Injectable()
 export class AccessService implements OnModuleInit {
-  private owners!: NamespaceOwners;
   private grants!: GrantSource;
   private tokens!: TokenSource | null;
   private sessions!: SessionSource;
   /** Callers of {@link opened}. */
   private readonly members = new WeakMap<Caller, Caller>();
   private readonly accessFacts: AccessFacts = {
-    owner: (name) => this.owners.find(name),
+    namespace: (name) => this.targetsService.findNamespace(name),
     grant: (accountId, target) => this.grants.find(accountId, target),
   };
 
   constructor(
     private readonly apiKeysService: ApiKeysService,
+    private readonly targetsService: TargetsService,
     private readonly env: Env,
     private readonly moduleRef: ModuleRef,
   ) {}
 
   onModuleInit(): void {
-    this.owners = partOf(this.moduleRef, NamespaceOwners);
     this.grants = partOf(this.moduleRef, GrantSource);
     this.tokens = partOf(this.moduleRef, TokenSource);
     this.sessions = partOf(this.moduleRef, SessionSource);
@@ -129,18 +126,18 @@ export class AccessService implements OnModuleInit {
    *
    * @throws KeyScopeError when only the key lacks the right
    */
-  may(caller: Caller, action: Action, target: Target): boolean {
+  isAllowed(caller: Caller, action: Action, target: GuardedTarget): boolean {
     const decision = decide(caller, action, target);
     if (decision === 'scope') throw new KeyScopeError(action, target.namespace);
     return decision === 'yes';
   }
 
-  /** {@link may} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
-  async mayUse(caller: Caller, action: Action, target: OwnedThing): Promise<boolean> {
+  /** {@link isAllowed} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
+  async mayUse(caller: Caller, action: Action, target: TargetName & Pick<Target, 'ownerId'>): Promise<boolean> {
     const { ownerId, namespace } = target;
-    if (this.may(caller, action, { ownerId, namespace })) return true;
+    if (this.isAllowed(caller, action, { ownerId, namespace })) return true;
     const grant = caller === ANONYMOUS ? null : await this.grants.find(caller.accountId, target);
-    return this.may(caller, action, { ownerId, namespace, granted: grant?.level });
+    return this.isAllowed(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
   /** True for the caller's own account and organizations that it may do this for, whatever the key may: for filters and names. */
@@ -153,9 +150,9 @@ export class AccessService implements OnModuleInit {
     return accountsWith(caller, action);
   }
 
-  /** Names of the namespaces that an account owns, newest first, 1,000 at most. */
+  /** Names of the namespaces that an account owns, newest first. */
   namespacesOf(accountId: string): Promise<string[]> {
-    return this.owners.namesOf([accountId]);
+    return this.targetsService.namespacesOf([accountId]);
   }
 
   /** @throws KeyScopeError when the key lacks a right for all namespaces of its account */
@@ -175,7 +172,7 @@ export class AccessService implements OnModuleInit {
    * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError,
    * GrantLevelError
    */
-  authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Grant | Promise<Grant> {
+  authorize(caller: Caller, rule: AccessRule, target: RuleParameters): Grant | Promise<Grant> {
     const action = actionOfRule(rule);
     if (rule.operator) {
       if (!caller.isOperator) throw new ForbiddenError('Forbidden: only the operator manages accounts');
@@ -192,21 +189,21 @@ export class AccessService implements OnModuleInit {
       return { caller, accountId };
     }
     if (rule.owner === undefined) {
-      // The service that finds the target of such a route asks `may` about it.
+      // The service that finds the target of such a route asks `isAllowed` about it.
       if (caller.scopes && !coversSomewhere(caller.scopes, action)) throw new KeyScopeError(action, null);
       return { caller };
     }
     const question = questionOf(rule, target);
-    const cached = this.owners.peek(question.name);
-    if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: question.name })) {
+    const cached = this.targetsService.peekNamespace(question.name);
+    if (cached && this.isAllowed(caller, action, cached)) {
       requireActive(action, rule, cached);
-      return this.opened(caller, cached, question.name);
+      return this.opened(caller, cached);
     }
     return this.authorizeOwned(caller, rule, question, this.accessFacts);
   }
 
   /** True if {@link authorize} lets the caller in: for a page, which shows what its reader may do. */
-  async allows(caller: Caller, rule: AccessRule, target: AccessTarget): Promise<boolean> {
+  async allows(caller: Caller, rule: AccessRule, target: RuleParameters): Promise<boolean> {
     try {
       await this.authorize(caller, rule, target);
       return true;
@@ -220,34 +217,34 @@ export class AccessService implements OnModuleInit {
   async authorizeOwned(
     caller: Caller,
     rule: AccessRule,
-    { action, name, thing: target }: OwnedQuestion,
+    { action, name, target }: OwnedQuestion,
     facts: AccessFacts,
   ): Promise<Grant> {
-    const owner = await facts.owner(name);
-    if (owner && this.may(caller, action, { ownerId: owner.accountId, namespace: name })) {
-      requireActive(action, rule, owner);
-      return this.opened(caller, owner, name);
+    const namespace = await facts.namespace(name);
+    if (namespace && this.isAllowed(caller, action, namespace)) {
+      requireActive(action, rule, namespace);
+      return this.opened(caller, namespace);
     }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
-    const find = (candidate: GrantedThing) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, candidate));
-    // A thing that is not there yet may be made by who was granted its namespace.
-    const granted = (await find(target)) ?? (await find({ namespace: name, kind: 'namespace', name: '' }));
+    const find = (candidate: TargetName) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, candidate));
+    // A target that is not there yet may be made by who was granted its namespace.
+    const granted = (await find(target)) ?? (await find(namespaceNamed(name)));
     if (granted) {
       const { id, level, tools, namespaceId, ownerId } = granted;
-      if (!this.may(caller, action, { ownerId, namespace: name, granted: level })) {
+      if (!this.isAllowed(caller, action, { ownerId, namespace: name, granted: level })) {
         throw new GrantLevelError(level, action);
       }
       if (tools && !rule.byTool) throw new ToolsOnlyError(tools);
-      requireActive(action, rule, owner);
+      requireActive(action, rule, namespace);
       return { caller: { ...caller, grant: { id, level, tools } }, namespace: { id: namespaceId, name } };
     }
-    const role = owner && caller.memberships.get(owner.accountId);
+    const role = namespace && caller.memberships.get(namespace.ownerId);
     if (role && role !== 'guest') throw new RoleError(role);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
     // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
-    const error = owner && rule.foreign ? rule.foreign() : missing();
+    const error = namespace && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
-    const names = await this.owners.namesOf(accountsWith(caller, 'discover'));
+    const names = await this.targetsService.namespacesOf(accountsWith(caller, 'discover'));
     // Of a server that the caller may read, only what is its owner's is missing.
     const fact =
       rule.owner === 'qualifiedName'
@@ -257,9 +254,9 @@ export class AccessService implements OnModuleInit {
   }
 
   /** The namespace of an owner that let the caller in. A member of an organization sees what a grant of calls shows. */
-  private opened(caller: Caller, owner: NamespaceOwner, name: string): Grant {
-    const namespace = { id: owner.id, name };
-    if (caller.memberships.size === 0 || accountOwns(caller, 'read', owner.accountId)) return { caller, namespace };
+  private opened(caller: Caller, { id, namespace: name, ownerId }: Target): Grant {
+    const namespace = { id, name };
+    if (caller.memberships.size === 0 || accountOwns(caller, 'read', ownerId)) return { caller, namespace };
     let member = this.members.get(caller);
     if (!member) this.members.set(caller, (member = { ...caller, grant: BY_MEMBERSHIP }));
     return { caller: member, namespace };
@@ -273,20 +270,20 @@ export function actionOfRule(rule: AccessRule): Action {
 }
 
 /** What a rule with `owner` asks of its target. */
-export function questionOf(rule: AccessRule, { owner = '', connectionId }: AccessTarget): OwnedQuestion {
+export function questionOf(rule: AccessRule, { owner = '', connectionId }: RuleParameters): OwnedQuestion {
   // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
   const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
-  let target: GrantedThing = { namespace: name, kind: 'namespace', name: '' };
+  let target: TargetName = namespaceNamed(name);
   if (rule.owner === 'qualifiedName' && !rule.inNamespace) {
     target = { namespace: name, kind: 'server', name: owner.slice(name.length + 1) };
   } else if (connectionId !== undefined) target = { namespace: name, kind: 'connection', name: connectionId };
-  return { action: actionOfRule(rule), name, thing: target };
+  return { action: actionOfRule(rule), name, target };
 }
 
 /** @throws SuspendedError for a call in a suspended namespace, and for what serves calls there */
-function requireActive(action: Action, { serves }: AccessRule, owner: NamespaceOwner | null): void {
-  if ((serves || action === 'call') && owner && owner.suspended !== null)
-    throw new SuspendedError('namespace', owner.suspended);
+function requireActive(action: Action, { serves }: AccessRule, namespace: Pick<Target, 'suspended'> | null): void {
+  if ((serves || action === 'call') && namespace && namespace.suspended !== null)
+    throw new SuspendedError('namespace', namespace.suspended);
 }
 
 /** The access declaration of a route, on its method or its class. */

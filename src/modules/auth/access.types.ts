@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { AccountLimits } from '../../config/account-limits.js';
 import type { DomainError } from '../../platform/errors/domain-error.js';
+import type { Target, TargetName, Visibility } from '../targets/target.types.js';
 
 /** Levels of keys, in the form of the API. */
 export const keyLevels = ['read', 'call', 'publish', 'manage'] as const;
@@ -31,21 +32,10 @@ export interface KeyScope {
   namespace: string | null;
 }
 
-/**
- * Who may find and call a server beside its owner and those with a grant: everybody (`public`), nobody (`private`), or
- * everybody may find it and nobody call it (`restricted`). Sorted from the most open one.
- */
-export const visibilities = ['public', 'restricted', 'private'] as const;
-export type Visibility = (typeof visibilities)[number];
-
-/** A namespace, or a server or connection in it. */
-export interface Target {
-  /** The account that owns the namespace. */
-  ownerId: string;
-  /** The namespace's name. */
-  namespace: string;
-  /** Of a server; absent for what only its owner and those with a grant may find. */
-  visibility?: Visibility;
+/** What a decision needs of a target. */
+export interface GuardedTarget extends Pick<Target, 'ownerId' | 'namespace'> {
+  /** Of a server; absent or null for what only its owner and those with a grant may find. */
+  visibility?: Visibility | null;
   /** What the owner granted to the caller's account. */
   granted?: GrantLevel | null;
 }
@@ -192,7 +182,7 @@ export interface AccessRule {
 }
 
 /** The values of the route parameters that a rule names. */
-export interface AccessTarget {
+export interface RuleParameters {
   owner?: string;
   account?: string;
   /** The connection of a route below one, which may be granted. */
@@ -232,48 +222,16 @@ export abstract class SessionSource {
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }
 
-/** A namespace and its owner. */
-export interface NamespaceOwner {
-  id: string;
-  accountId: string;
-  /** Why the operator suspended it; null for one in use. */
-  suspended: string | null;
-}
-
-/** Finds the owners of namespaces. The namespaces module provides it. */
-export abstract class NamespaceOwners {
-  /** The answer of {@link find} if it needs no query; otherwise null. */
-  abstract peek(name: string): NamespaceOwner | null;
-  /** @returns null when there is no such namespace. At most 5 s old. */
-  abstract find(name: string): Promise<NamespaceOwner | null>;
-  /** The owners of namespaces as they are now, by their names. */
-  abstract findAll(names: string[]): Promise<Map<string, NamespaceOwner>>;
-  /** Names of the namespaces of accounts, newest first, 1,000 at most. */
-  abstract namesOf(accountIds: string[]): Promise<string[]>;
-}
-
-/** A namespace, or a server or a connection in it, by its names: each may be granted. */
-export interface GrantedThing {
-  /** The name of the namespace. */
-  namespace: string;
-  kind: 'server' | 'connection' | 'namespace';
-  /** The part of a qualified name behind the slash, or the id of a connection; '' for a namespace. */
-  name: string;
-}
-
 /** A grant, and the namespace that holds its target. */
 export interface FoundGrant extends GrantRef {
   namespaceId: string;
   ownerId: string;
 }
 
-/** A server or a connection, with the account that owns its namespace. */
-export type OwnedThing = GrantedThing & { ownerId: string };
-
 /** Finds grants. The grants module provides it. */
 export abstract class GrantSource {
-  /** @returns null when nothing was granted, or the thing does not exist. At most 5 s old. */
-  abstract find(accountId: string, target: GrantedThing): Promise<FoundGrant | null>;
+  /** @returns null when nothing was granted, or the target does not exist. At most 5 s old. */
+  abstract find(accountId: string, target: TargetName): Promise<FoundGrant | null>;
   /** What is granted now, in the order of what was asked. */
-  abstract findAll(questions: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]>;
+  abstract findAll(questions: { accountId: string; target: TargetName }[]): Promise<(FoundGrant | null)[]>;
 }

@@ -29,21 +29,21 @@ export class AccountLimitsService {
   ) {}
 
   /** The limits of an account with these limits of its own. */
-  of(overrides: Partial<AccountLimits> | null): AccountLimits {
+  limitsOf(overrides: Partial<AccountLimits> | null): AccountLimits {
     return overrides ? { ...this.env.accountLimits, ...overrides } : this.env.accountLimits;
   }
 
   /** The account that owns a program, and how many of its programs may run in one process; null for a deleted program. */
   async programQuota(owner: QuotaOwner): Promise<{ accountId: string; max: number } | null> {
     const stored = await this.accountLimitsRepository.usage(owner, []);
-    return stored && { accountId: stored.accountId, max: this.of(stored.overrides).livePrograms };
+    return stored && { accountId: stored.accountId, max: this.limitsOf(stored.overrides).livePrograms };
   }
 
   /** The limits of an account, and what it uses of them now. @throws NotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
     const stored = await this.accountLimitsRepository.usage({ accountId }, this.accountLimitsRepository.accountQuotas);
     if (!stored) throw new NotFoundError('Account not found');
-    const limits = this.of(stored.overrides);
+    const limits = this.limitsOf(stored.overrides);
     return {
       limits: accountLimitNames.map((name) => ({ name, used: stored.used[name] ?? null, limit: limits[name] })),
     };
@@ -78,7 +78,7 @@ export class AccountLimitsService {
    * @param added by how much each quota grows
    * @throws QuotaExceededError, and what `create` throws
    */
-  async within<T>(owner: QuotaOwner, added: Growth, create: () => Promise<T>): Promise<T> {
+  async createWithinQuota<T>(owner: QuotaOwner, added: Growth, create: () => Promise<T>): Promise<T> {
     const [id] = Object.values(owner) as [string];
     const previous = this.creating.get(id);
     const created = (previous ?? Promise.resolve()).then(async () => {
@@ -104,7 +104,7 @@ export class AccountLimitsService {
     const names = Object.keys(added) as AccountLimitName[];
     const stored = await this.accountLimitsRepository.usage(owner, names, within);
     if (!stored) return;
-    const limits = this.of(stored.overrides);
+    const limits = this.limitsOf(stored.overrides);
     for (const name of names) {
       const used = stored.used[name] ?? 0;
       if (used + (added[name] ?? 0) <= limits[name]) continue;

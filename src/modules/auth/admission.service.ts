@@ -46,7 +46,7 @@ export class Admission {
   }
 
   /** To be called when an admitted request has ended, where its response does not tell (`OpenRequests`). */
-  ended(request: IncomingMessage): void {
+  removeRequest(request: IncomingMessage): void {
     this.openRequests.remove(request);
   }
 

@@ -161,7 +161,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const distinct = scopes ? [...new Set(scopes)] : null;
     requireWithin(caller, distinct);
     const { row, key } = await this.accountLimitsService
-      .within({ accountId }, { apiKeys: 1 }, () =>
+      .createWithinQuota({ accountId }, { apiKeys: 1 }, () =>
         this.apiKeyRepository.manager.transaction(async (tx) => {
           const newKey = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
           await tx.insert(ApiKey, newKey.row);
@@ -186,7 +186,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     keyId: string,
     { expiresAt, overlapSeconds = 0 }: RotateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
-    const newKey = await this.accountLimitsService.within({ accountId }, { apiKeys: 1 }, () =>
+    const newKey = await this.accountLimitsService.createWithinQuota({ accountId }, { apiKeys: 1 }, () =>
       this.apiKeyRepository.manager.transaction(async (tx) => {
         // Both in the order in which a revocation locks them.
         await this.apiKeysRepository.lock(tx, [keyId, makerKeyOf(caller) ?? keyId]);
@@ -205,7 +205,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
         return { row, key };
       }),
     );
-    if (overlapSeconds === 0) this.end(keyId);
+    if (overlapSeconds === 0) this.announceRevocation(keyId);
     else this.cachedKeys.dropWhere(({ caller: { keyId: id } }) => id === keyId);
     return { ...toApiKeyDto(newKey.row), key: newKey.key };
   }
@@ -256,7 +256,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<string[]> {
     const revoked = await this.apiKeysRepository.revoke(accountId, keyId, { made, ofOthers: isOperator });
     if (revoked.length === 0) throw new NotFoundError('API key not found');
-    for (const id of revoked) this.end(id, now);
+    for (const id of revoked) this.announceRevocation(id, now);
     return revoked;
   }
 
@@ -362,7 +362,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled, loginsEpoch } = row;
     const scopes = readScopes(row.scopes);
     const memberships = readMemberships(row.roles);
-    const limits = this.accountLimitsService.of(overrides);
+    const limits = this.accountLimitsService.limitsOf(overrides);
     return {
       caller: { accountId, keyId, isOperator, scopes, memberships, limits, loginsEpoch },
       expiresAt,
@@ -378,7 +378,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /** To be called when a key was deleted: ends what it holds at once in this process, within 5 s in every other. */
-  end(keyId: string, now = false): void {
+  announceRevocation(keyId: string, now = false): void {
     this.pubSub.announce('auth.key-revoked', { keyId, now });
   }
 
@@ -390,8 +390,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   private forget(keyId: string, now = false): void {
-    this.revocationRegistry.end(keyId);
-    if (now) this.revocationRegistry.cut(keyId);
+    this.revocationRegistry.closeAllOf(keyId);
+    if (now) this.revocationRegistry.cutCalls(keyId);
     this.cachedKeys.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }

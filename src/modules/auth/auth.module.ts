@@ -5,6 +5,7 @@ import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { roleModule } from '../../config/role-module.js';
 import { KnownQueryGuard } from '../../platform/http/known-query.guard.js';
 import { HOUR_MS, scheduledDeletion } from '../../platform/schedule/schedule.js';
+import { TargetsModule } from '../targets/targets.module.js';
 import { AccessGuard } from './access.guard.js';
 import { AccessService } from './access.service.js';
 import { Account, ApiKey, Membership } from './account.entity.js';
@@ -28,9 +29,9 @@ export class AuthModule {
   static readonly forRoles = roleModule(() => ({
     module: AuthModule,
     always: {
-      imports: [DiscoveryModule, TypeOrmModule.forFeature([Account, ApiKey, Membership])],
+      imports: [DiscoveryModule, TypeOrmModule.forFeature([Account, ApiKey, Membership]), TargetsModule],
       providers: [ApiKeysRepository, ApiKeysService, AccountLimitsRepository, AccountLimitsService],
-      exports: [AccountLimitsService, ApiKeysService],
+      exports: [AccountLimitsService, ApiKeysService, TargetsModule],
     },
     api: {
       controllers: [AccountsController, MembersController, MemberInvitationsController],

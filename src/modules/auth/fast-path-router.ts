@@ -108,7 +108,7 @@ export class FastPathRouter {
   }
 
   /** Serves a request, in the background. @param request with its canonical URL @returns false when no route matches */
-  take(request: IncomingMessage, response: ServerResponse): boolean {
+  tryServe(request: IncomingMessage, response: ServerResponse): boolean {
     const url = request.url ?? '';
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
@@ -170,7 +170,7 @@ export class FastPathRouter {
       };
       response.writeHead(status, all).end(JSON.stringify(body));
     } finally {
-      this.admission.ended(request);
+      this.admission.removeRequest(request);
     }
   }
 }

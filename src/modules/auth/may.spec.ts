@@ -4,13 +4,13 @@ import {
   grantLevels,
   keyLevels,
   roles,
-  visibilities,
   type Action,
   type Caller,
   type Role,
-  type Target,
+  type GuardedTarget,
 } from './access.types.js';
 import { randomFrom, testSeed } from '../../../test/support/seed.mjs';
+import { visibilities } from '../targets/target.types.js';
 import { decide, isWithin, parseScope } from './may.js';
 
 const ACTIONS: Action[] = ['discover', ...keyLevels, 'administer', 'own'];
@@ -57,7 +57,7 @@ describe('may', () => {
         ? Array.from({ length: 1 + below(3) }, () => one(keyLevels) + one(['', ':acme', ':bolt']))
         : null;
       const [action, namespace] = [one(ACTIONS), one(namespaces)];
-      const target: Target = {
+      const target: GuardedTarget = {
         ownerId: one(['me', 'other', 'org', 'org2']),
         namespace,
         visibility: one([undefined, ...visibilities]),

@@ -1,6 +1,6 @@
 /**
  * The one question of access: may this caller do this with that target? Guard, fast path, run endpoint, MCP endpoints,
- * WebSockets and services ask it by `AccessService.may`; nothing else compares an account with an owner.
+ * WebSockets and services ask it by `AccessService.isAllowed`; nothing else compares an account with an owner.
  *
  * Two things must hold. The account: it owns the target, it has a role in the organization that does, the owner granted it, or
  * the target is public; of a restricted one everybody may know. The key: one of its scopes covers the action in the namespace
@@ -25,7 +25,7 @@ import {
   type KeyLevel,
   type KeyScope,
   type Role,
-  type Target,
+  type GuardedTarget,
 } from './access.types.js';
 
 /** `no`: the target must look like a missing one. `scope`: the account may, this key may not. */
@@ -40,7 +40,7 @@ const ALLOWED: Record<Role, ReadonlySet<Action>> = {
 };
 
 /** Decides without a query. */
-export function decide(caller: Caller, action: Action, target: Target): Decision {
+export function decide(caller: Caller, action: Action, target: GuardedTarget): Decision {
   const isOpen = action === 'discover' || action === 'call';
   const { ownerId, visibility, granted } = target;
   const isPublic = visibility === 'public' || (visibility === 'restricted' && action === 'discover');

@@ -9,6 +9,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { askedUrl } from '../../platform/http/adapter.js';
+import type { TargetName } from '../targets/target.types.js';
 import { rootFrom, wantsPage } from '../../platform/pages/page.js';
 
 /** Prefix of OAuth access tokens, which secret scanners recognise. */
@@ -19,8 +20,7 @@ const SERVER = /^\/run\/([^/]+)(?:\/mcp)?$/;
 
 /** What an MCP endpoint leads to, by names. */
 export type McpEndpoint =
-  | { kind: 'connection'; namespace: string; connectionId: string }
-  | { kind: 'namespace'; namespace: string }
+  | (TargetName & { kind: 'connection' | 'namespace' })
   /** Slugs are unique in lower case. */
   | { kind: 'server'; slug: string };
 
@@ -31,8 +31,8 @@ export function mcpEndpointAt(path: string): McpEndpoint | null {
     if (namespace !== undefined) {
       const owner = decodeURIComponent(namespace);
       return connectionId === undefined
-        ? { kind: 'namespace', namespace: owner }
-        : { kind: 'connection', namespace: owner, connectionId: decodeURIComponent(connectionId) };
+        ? { kind: 'namespace', namespace: owner, name: '' }
+        : { kind: 'connection', namespace: owner, name: decodeURIComponent(connectionId) };
     }
     const slug = SERVER.exec(path)?.[1];
     return slug === undefined ? null : { kind: 'server', slug: decodeURIComponent(slug).toLowerCase() };
@@ -46,8 +46,8 @@ export function mcpEndpointAt(path: string): McpEndpoint | null {
 export function pathOfEndpoint(endpoint: McpEndpoint): string {
   switch (endpoint.kind) {
     case 'connection': {
-      const { namespace, connectionId } = endpoint;
-      return `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}/mcp`;
+      const { namespace, name } = endpoint;
+      return `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/mcp`;
     }
     case 'namespace':
       return `/connect/${encodeURIComponent(endpoint.namespace)}/.mcp`;
@@ -60,7 +60,7 @@ export function pathOfEndpoint(endpoint: McpEndpoint): string {
 function pageOfEndpoint(endpoint: McpEndpoint): string {
   switch (endpoint.kind) {
     case 'connection':
-      return `ui/c/${encodeURIComponent(endpoint.namespace)}/${encodeURIComponent(endpoint.connectionId)}`;
+      return `ui/c/${encodeURIComponent(endpoint.namespace)}/${encodeURIComponent(endpoint.name)}`;
     case 'namespace':
       return `ui/n/${encodeURIComponent(endpoint.namespace)}`;
     case 'server':

@@ -151,7 +151,7 @@ export class MembersService {
     const removed = await this.membersRepository.remove(organizationId, accountId, revokeKeys);
     if (typeof removed === 'string') throw refusal(removed);
     await this.apiKeysService.accountChanged(accountId);
-    if (revokeKeys) for (const { id } of removed.keys) this.apiKeysService.end(id);
+    if (revokeKeys) for (const { id } of removed.keys) this.apiKeysService.announceRevocation(id);
     return { success: true, keys: removed.keys, revoked: revokeKeys };
   }
 }

@@ -15,15 +15,15 @@ import { AccessService, questionOf, type AccessFacts } from './access.service.js
 import {
   ANONYMOUS,
   GrantSource,
-  NamespaceOwners,
   type AccessRule,
-  type AccessTarget,
   type Caller,
-  type GrantedThing,
   type GrantRef,
+  type RuleParameters,
 } from './access.types.js';
 import { UnauthenticatedError } from './auth.errors.js';
 import { ApiKeysService } from './api-keys.service.js';
+import { namespaceNamed, type TargetName } from '../targets/target.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { accountOwns } from './may.js';
 
 /** Interval of the check. Two checks with their queries take less than 5 s. */
@@ -33,7 +33,7 @@ const CHECK_MS = 2_000;
 export interface Right {
   caller: Caller;
   rule: AccessRule;
-  target: AccessTarget;
+  target: RuleParameters;
   /** The grant that opened it; absent where the account owns the target. */
   by?: GrantRef;
 }
@@ -42,7 +42,6 @@ export interface Right {
 @Injectable()
 export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('access');
-  private owners!: NamespaceOwners;
   private grants!: GrantSource;
   private work: ScheduledWork | undefined;
   private soon: Promise<void> | undefined;
@@ -51,13 +50,13 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     private readonly openRequests: OpenRequests<Right>,
     private readonly accessService: AccessService,
     private readonly apiKeysService: ApiKeysService,
+    private readonly targetsService: TargetsService,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     private readonly moduleRef: ModuleRef,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    this.owners = partOf(this.moduleRef, NamespaceOwners);
     this.grants = partOf(this.moduleRef, GrantSource);
     const check = () => this.checkSoon();
     await this.pubSub.subscribe('auth.account-changed', check);
@@ -132,28 +131,28 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     const names = new Set<string>();
     for (const { right } of open)
       if (right.rule.owner !== undefined) names.add(questionOf(right.rule, right.target).name);
-    const owners = await this.owners.findAll([...names]);
-    const questions = new Map<string, { accountId: string; thing: GrantedThing }>();
+    const namespaces = await this.targetsService.readNamespaces([...names]);
+    const questions = new Map<string, { accountId: string; target: TargetName }>();
     for (const { right } of open) {
       const caller = callers.get(right.caller.keyId);
       if (!caller || right.rule.owner === undefined) continue;
-      const { name, thing: target, action } = questionOf(right.rule, right.target);
-      const owner = owners.get(name);
-      if (owner && accountOwns(caller, action, owner.accountId)) continue;
+      const { name, target, action } = questionOf(right.rule, right.target);
+      const namespace = namespaces.get(name);
+      if (namespace && accountOwns(caller, action, namespace.ownerId)) continue;
       const { accountId } = caller;
-      for (const candidate of [target, { namespace: name, kind: 'namespace' as const, name: '' }])
-        questions.set(keyOf(accountId, candidate), { accountId, thing: candidate });
+      for (const candidate of [target, namespaceNamed(name)])
+        questions.set(keyOf(accountId, candidate), { accountId, target: candidate });
     }
     const foundGrants = await this.grants.findAll([...questions.values()]);
     const grants = new Map([...questions.keys()].map((key, at) => [key, foundGrants[at] ?? null]));
     return {
-      owner: (name) => owners.get(name) ?? null,
+      namespace: (name) => namespaces.get(name) ?? null,
       grant: (accountId, target) => grants.get(keyOf(accountId, target)) ?? null,
     };
   }
 }
 
-function keyOf(accountId: string, target: GrantedThing): string {
+function keyOf(accountId: string, target: TargetName): string {
   return JSON.stringify([accountId, target.kind, target.namespace, target.name]);
 }
 

@@ -101,7 +101,7 @@ export class RequestLimits {
     { accountId, keyId, rootKeyId, grant, limits = this.env.accountLimits }: Caller,
     response: ServerResponse,
   ): void {
-    const end = this.calls.enter(accountId, limits.callsAtOnce);
+    const end = this.calls.acquire(accountId, limits.callsAtOnce);
     if (!end) {
       throw new TooManyError(
         `This account has ${shareOf(limits.callsAtOnce)} calls at work, the limit of a process. Try again in 1 s.`,

@@ -8,7 +8,7 @@ export { covers, namespacesOf } from './may.js';
  * The SQL condition that a caller may find a server: it is not private, the caller's account or an organization where it is
  * more than a guest owns its namespace, or the owner granted it, or its namespace, to one of these or to everybody. Lists of what is on servers use it; lists of
  * servers use {@link listedFor}, and everything else asks
- * `ServerAccessService.may`.
+ * `ServerAccessService.isAllowed`.
  *
  * @param server alias of the table `servers`
  * @param add stores a value of the statement and returns its placeholder

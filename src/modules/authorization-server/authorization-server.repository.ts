@@ -5,9 +5,9 @@ import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
-import { grantsTo, ROLES } from '../auth/memberships.access.js';
-import type { McpEndpoint } from '../auth/mcp-endpoint.access.js';
-import type { EndpointTarget, ShownGrant } from './authorization-server.types.js';
+import { ROLES } from '../auth/memberships.access.js';
+import type { TargetRef } from '../targets/target.types.js';
+import type { ShownGrant } from './authorization-server.types.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Time for which a used refresh token stays good after its successor was used: an answer may have been lost. */
@@ -94,7 +94,9 @@ export interface NewGrant {
   redirectKey: string;
   redirectsHash: Buffer;
   resource: string;
-  target: Pick<EndpointTarget, 'kind' | 'id' | 'rightId'>;
+  target: TargetRef;
+  /** The id of the grant that lets the account use the target; null for an own or public one. */
+  rightId: string | null;
   /** The API key of the session that consents; null for a password. */
   keyId: string | null;
   /** That of the account when the session was checked. */
@@ -140,29 +142,6 @@ const OLDER_INTERACTIONS = new PreparedStatement<object>(
        UNION ALL ${beyond(WAITING_MAX.ofAll)}))
      FOR UPDATE SKIP LOCKED)`,
 );
-
-/** The strongest grant `g` for account `$1`, also as a member of organizations. @param target a condition on `held` */
-const grantOf = (
-  target: string,
-) => `LEFT JOIN LATERAL (SELECT held.id, held."ownLevel" AS level FROM ${grantsTo('$1::uuid')} held
-       WHERE ${target} ORDER BY held."ownLevel" DESC, held.id LIMIT 1) g ON true`;
-
-/** Target of an endpoint for account `$1`. */
-const TARGETS = {
-  connection: `SELECT c.id, n.account_id AS "ownerId", n.name AS namespace, c.name AS title,
-           n.name || '/' || c.connection_id AS label, 'private' AS visibility, g.level AS granted, g.id AS "rightId"
-      FROM connections c JOIN namespaces n ON n.id = c.namespace_id
-      ${grantOf('held.connection_id = c.id OR held.namespace_id = n.id')}
-     WHERE n.name = $2 AND c.connection_id = $3`,
-  namespace: `SELECT n.id, n.account_id AS "ownerId", n.name AS namespace, n.name AS title, n.name AS label,
-           'private' AS visibility, g.level AS granted, g.id AS "rightId"
-      FROM namespaces n ${grantOf('held.namespace_id = n.id')} WHERE n.name = $2`,
-  server: `SELECT s.id, n.account_id AS "ownerId", n.name AS namespace, coalesce(nullif(s.display_name, ''), nullif(s.name, ''), n.name) AS title,
-           n.name || coalesce('/' || nullif(s.name, ''), '') AS label, s.visibility, g.level AS granted, g.id AS "rightId"
-      FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-      ${grantOf('held.server_id = s.id OR held.namespace_id = n.id')}
-     WHERE lower(s.slug) = $2`,
-};
 
 const GRANT_COLUMNS = { connection: 'connection_id', namespace: 'namespace_id', server: 'server_id' } as const;
 
@@ -286,20 +265,6 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /** The target of an endpoint, with what its owner granted this account; null when there is none. */
-  async findTarget(endpoint: McpEndpoint, accountId: string): Promise<EndpointTarget | null> {
-    const names =
-      endpoint.kind === 'connection'
-        ? [endpoint.namespace, endpoint.connectionId]
-        : [endpoint.kind === 'server' ? endpoint.slug : endpoint.namespace];
-    if (!names.every((name) => STORABLE.test(name))) return null;
-    const [row] = await this.database.query<Omit<EndpointTarget, 'kind'>[]>(TARGETS[endpoint.kind], [
-      accountId,
-      ...names,
-    ]);
-    return row ? { kind: endpoint.kind, ...row } : null;
-  }
-
   /** Stores a consent. The account's grants beyond its limits end, least recently used first. @returns the ids of those */
   async saveGrant(grant: NewGrant): Promise<string[]> {
     await this.database.query(
@@ -319,7 +284,7 @@ export class AuthorizationServerRepository {
         grant.isRemembered,
         grant.lifeSeconds,
         grant.keyId,
-        grant.target.rightId,
+        grant.rightId,
         grant.loginsEpoch,
         grant.address,
         grant.target.id,

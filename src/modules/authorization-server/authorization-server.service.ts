@@ -84,7 +84,7 @@ export class AuthorizationServerService {
     this.refreshTokens = new RefreshTokens(keysFor(env, 'slipway refresh tokens'));
   }
 
-  /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link take} takes nothing. */
+  /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link tryServe} takes nothing. */
   async start(): Promise<void> {
     // The library is written for Node 22: Node 20 lacks one function, and it prints a line about that.
     type Parse = (url: string) => URL | null;
@@ -112,7 +112,9 @@ export class AuthorizationServerService {
     };
     allowLoopbackPorts(provider.Client as unknown as Parameters<typeof allowLoopbackPorts>[0]);
     provider.on('server_error', (_context: unknown, error: Error) => this.logger.error(error));
-    provider.on('grant.revoked', (_context: unknown, grantId: string) => this.tokensService.end([grantId]));
+    provider.on('grant.revoked', (_context: unknown, grantId: string) =>
+      this.tokensService.announceRevocation([grantId]),
+    );
     this.callback = provider.callback();
     this.provider = provider;
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
@@ -125,7 +127,7 @@ export class AuthorizationServerService {
   }
 
   /** Answers a request for one of its paths. @returns false for any other path */
-  take(request: IncomingMessage, response: ServerResponse): boolean {
+  tryServe(request: IncomingMessage, response: ServerResponse): boolean {
     const { url = '', method } = request;
     const [path = ''] = url.split('?');
     if (path.startsWith('/.well-known/') || path === paths.jwks) {
@@ -302,7 +304,7 @@ export class AuthorizationServerService {
       used: () => Provider.ctx?.oidc.entities.RotatedRefreshToken?.jti ?? null,
       endGrant: async (id) => {
         await this.authorizationServerRepository.deleteGrant(id);
-        this.tokensService.end([id]);
+        this.tokensService.announceRevocation([id]);
       },
       invalidGrant: (words) => new errors.InvalidGrant(words),
       usedAssertion: () => new errors.InvalidClientAuth('client assertion tokens must only be used once'),

@@ -1,28 +1,8 @@
-import type { Visibility } from '../auth/access.types.js';
-
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when what a person allowed a client has ended: its tokens and streams end. */
     'authorization-server.grants-ended': { grantIds: string[] };
   }
-}
-
-/** A connection, all connections of a namespace, or a server: what a grant opens. */
-export interface EndpointTarget {
-  kind: 'connection' | 'namespace' | 'server';
-  id: string;
-  ownerId: string;
-  namespace: string;
-  /** The name that people know it by; its names in the address where it has no other. */
-  title: string;
-  /** `namespace/name`, as developers know it. */
-  label: string;
-  /** `private` for what is no server. */
-  visibility: Visibility;
-  /** What its owner granted the account. */
-  granted: 'call' | 'manage' | null;
-  /** The id of that grant. */
-  rightId: string | null;
 }
 
 /** What a person allowed a client, as lists show it. */

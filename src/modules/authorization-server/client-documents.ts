@@ -144,7 +144,7 @@ export class ClientDocuments {
   private takeSlot(address: string): (() => void) | null {
     const { asker } = this;
     const host = `host:${new URL(address).host}`;
-    const leave = this.fetches.enter(asker === null ? host : [host, asker]);
+    const leave = this.fetches.acquire(asker === null ? host : [host, asker]);
     if (!leave || asker === null || this.rateCounter.add(`documents:${asker}`) <= ASKER_FETCHES_MAX) return leave;
     leave();
     return null;

@@ -9,12 +9,12 @@ const target = {
   kind: 'connection' as const,
   id: 'c1',
   ownerId: 'a1',
+  namespaceId: 'n1',
   namespace: HOSTILE,
+  name: `${HOSTILE}2`,
   title: HOSTILE,
-  label: `${HOSTILE}2`,
-  visibility: 'private' as const,
-  granted: null,
-  rightId: null,
+  visibility: null,
+  suspended: null,
 };
 const framed = (...view: Parameters<typeof accessPage>) => ({ html: String(accessPage(...view).body) });
 const pages = {

@@ -1,13 +1,14 @@
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
-import type { EndpointTarget, ShownGrant } from './authorization-server.types.js';
+import { qualifiedNameOf, type Target } from '../targets/target.types.js';
+import type { ShownGrant } from './authorization-server.types.js';
 
 /** Who asks for what, and where the answer goes. */
 export interface ConsentView {
   personName: string;
   client: { name: string; host: string | null };
-  target: EndpointTarget;
+  target: Target;
   /** Where the browser goes on. */
   redirectUri: string;
   /** True where the decision may be remembered: an exact client with an exact https address. */
@@ -17,13 +18,13 @@ export interface ConsentView {
   accountId: string;
 }
 
-const allowed: Record<EndpointTarget['kind'], string> = {
+const allowed: Record<Target['kind'], string> = {
   connection: 'use the tools of this connection, with the access that is stored for it',
   namespace: 'use the tools of all connections of this namespace, including those that are added later',
   server: 'use the tools of this server',
 };
 
-const kindNames: Record<EndpointTarget['kind'], string> = {
+const kindNames: Record<Target['kind'], string> = {
   connection: 'Connection',
   namespace: 'All connections of the namespace',
   server: 'Server',
@@ -36,7 +37,8 @@ export function consentPage(env: PageEnv, view: ConsentView): Page {
   const program = /^(localhost|127\.|\[::1\])/.test(hostname) ? host : protocol;
   const place =
     protocol === 'https:' ? html`<code>${host}</code>` : html`a program on this computer (<code>${program}</code>)`;
-  const label = target.label !== target.title && html` <span class="hint">${target.label}</span>`;
+  const name = qualifiedNameOf(target);
+  const label = name !== target.title && html` <span class="hint">${name}</span>`;
   return page(
     env,
     `Authorize ${client.name}?`,

@@ -17,6 +17,9 @@ import { requireOwnHost } from '../../platform/pages/own-host.js';
 import { PageFormsService } from '../../platform/pages/page-forms.service.js';
 import { PageFilter } from '../../platform/pages/page.filter.js';
 import { PlainPageError, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { GrantsService } from '../grants/grants.service.js';
+import { qualifiedNameOf } from '../targets/target.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { AccessService } from '../auth/access.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
@@ -65,6 +68,8 @@ export class ConsentController {
     private readonly tokensService: TokensService,
     private readonly accessService: AccessService,
     private readonly apiKeysService: ApiKeysService,
+    private readonly targetsService: TargetsService,
+    private readonly grantsService: GrantsService,
     private readonly sessionsService: SessionsService,
     private readonly signInService: SignInService,
     private readonly accessRequestsService: AccessRequestsService,
@@ -90,12 +95,12 @@ export class ConsentController {
     };
     const personName = person.accountName;
     if (!match?.isOpen) {
-      const restricted = match?.target.label ?? null;
+      const restricted = match && qualifiedNameOf(match.target);
       const clientName = client.name;
       return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName, resource, restricted }));
     }
     const { target } = match;
-    const grant = this.grantOf(request, flow, person, target);
+    const grant = this.grantOf(request, flow, person, match);
     const isAsked = prompts.some((prompt) => prompt !== 'none');
     if (!isAsked && isExactHttps(flow.redirectUri) && (await this.authorizationServerRepository.isRemembered(grant))) {
       return this.allow(request, response, { ...grant, isRemembered: true });
@@ -111,7 +116,7 @@ export class ConsentController {
     const flow = await this.readPending(request, response);
     const answer = form.get('answer');
     if (answer === 'other') {
-      await this.sessionsService.end(request, response);
+      await this.sessionsService.signOut(request, response);
       return redirectTo(response, request.path);
     }
     if (answer === 'deny') {
@@ -132,14 +137,13 @@ export class ConsentController {
     const match = await this.findTarget(flow, person);
     if (answer === 'ask' && match && !match.isOpen) {
       const text = (form.get('text') ?? '').slice(0, 500).replace(/[\p{Cc}\p{Cs}]/gu, ' ');
-      await this.accessRequestsService.ask(person, match.target, text);
+      await this.accessRequestsService.requestAccess(person, match.target, text);
       const view = { clientName: flow.client.name, action: request.path };
       return sendPage(response, askedPage(this.env, { ...view, formToken: formToken(this.env, request, response) }));
     }
     if (answer !== 'allow' || !match?.isOpen) throw nothingHere();
-    const { target } = match;
     const isRemembered = form.get('remember') === 'yes' && isExactHttps(flow.redirectUri);
-    await this.allow(request, response, { ...this.grantOf(request, flow, person, target), isRemembered });
+    await this.allow(request, response, { ...this.grantOf(request, flow, person, match), isRemembered });
   }
 
   /** @throws PageError when no authorization of this browser waits */
@@ -163,18 +167,19 @@ export class ConsentController {
    */
   private async findTarget({ resource }: Asked, { accountId }: SignedIn) {
     const endpoint = endpointOfResource(resource, this.env);
-    const target = endpoint && (await this.authorizationServerRepository.findTarget(endpoint, accountId));
+    const target = endpoint && (await this.targetsService.find(endpoint));
     const caller = await this.apiKeysService.callerOf(accountId);
     if (!target || !caller) return null;
-    const isOpen = this.accessService.may(caller, 'call', target);
-    return isOpen || target.visibility === 'restricted' ? { target, isOpen } : null;
+    const right = await this.grantsService.findCurrent(accountId, target);
+    const isOpen = this.accessService.isAllowed(caller, 'call', { ...target, granted: right?.level });
+    return isOpen || target.visibility === 'restricted' ? { target, rightId: right?.id ?? null, isOpen } : null;
   }
 
   private grantOf(
     request: Request,
     { client, redirectUri, resource }: Asked,
     { accountId, keyId, loginsEpoch }: SignedIn,
-    target: NewGrant['target'],
+    { target, rightId }: Pick<NewGrant, 'target' | 'rightId'>,
   ): NewGrant {
     return {
       id: randomUUID(),
@@ -186,6 +191,7 @@ export class ConsentController {
       redirectsHash: createHash('sha256').update(JSON.stringify(client.redirectUris.toSorted())).digest(),
       resource,
       target,
+      rightId,
       keyId,
       loginsEpoch,
       address: clientAddress(request, this.env.trustProxy),
@@ -198,7 +204,7 @@ export class ConsentController {
     const ended = await this.authorizationServerRepository
       .saveGrant(grant)
       .catch(onViolation({ foreignKey: nothingHere }));
-    this.tokensService.end(ended);
+    this.tokensService.announceRevocation(ended);
     const { id: grantId, accountId } = grant;
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
     redirectTo(response, await this.authorizationServerService.finish(request, response, result));

@@ -32,10 +32,10 @@ export class GrantedAccessController {
 
   @Post()
   @Form('accounts:write')
-  async end(@CurrentPage() { form, person: { accountId } }: PageRequest): Promise<Redirect> {
+  async revokeGrant(@CurrentPage() { form, person: { accountId } }: PageRequest): Promise<Redirect> {
     const id = form.get('grant');
     if (isUUID(id) && (await this.authorizationServerRepository.deleteOwnGrant(String(id), accountId)))
-      this.tokensService.end([String(id)]);
+      this.tokensService.announceRevocation([String(id)]);
     return new Redirect('me/access');
   }
 }

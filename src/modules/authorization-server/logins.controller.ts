@@ -49,7 +49,7 @@ export class LoginsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Param('loginId') loginId: string,
   ): Promise<SuccessDto> {
-    await this.loginsService.end(id, loginId);
+    await this.loginsService.revoke(id, loginId);
     return { success: true };
   }
 }

@@ -32,7 +32,7 @@ export class LoginsService {
    *
    * @throws NotFoundError
    */
-  async end(accountId: string, id: string): Promise<void> {
+  async revoke(accountId: string, id: string): Promise<void> {
     const isEnded =
       id === 'password'
         ? await this.passwordsService.remove(accountId)
@@ -43,12 +43,12 @@ export class LoginsService {
   /** Ends all logins of an account. Its API keys stay. */
   async endAll(accountId: string): Promise<void> {
     await this.passwordsService.endLogins(accountId);
-    this.tokensService.end(await this.authorizationServerRepository.deleteGrantsOf(accountId));
+    this.tokensService.announceRevocation(await this.authorizationServerRepository.deleteGrantsOf(accountId));
   }
 
   private async endGrant(id: string, accountId: string): Promise<boolean> {
     if (!(await this.authorizationServerRepository.deleteOwnGrant(id, accountId))) return false;
-    this.tokensService.end([id]);
+    this.tokensService.announceRevocation([id]);
     return true;
   }
 }

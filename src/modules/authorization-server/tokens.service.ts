@@ -83,7 +83,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   /** Ends grants that were deleted: at once in this process, within 5 s in every other. */
-  end(grantIds: string[]): void {
+  announceRevocation(grantIds: string[]): void {
     if (grantIds.length === 0) return;
     this.pubSub.announce('authorization-server.grants-ended', { grantIds });
   }
@@ -112,10 +112,10 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
       slug !== null
         ? { kind: 'server', slug: slug.toLowerCase() }
         : connectionId === null
-          ? { kind: 'namespace', namespace: String(namespace) }
-          : { kind: 'connection', namespace: String(namespace), connectionId };
+          ? { kind: 'namespace', namespace: String(namespace), name: '' }
+          : { kind: 'connection', namespace: String(namespace), name: connectionId };
     const { accountId, grantId, rootKeyId, expiresAt, overrides, roles, loginsEpoch } = row;
-    const limits = this.accountLimitsService.of(overrides);
+    const limits = this.accountLimitsService.limitsOf(overrides);
     const caller = {
       accountId,
       keyId: grantId,
@@ -131,7 +131,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   private forget(grantId: string): void {
-    this.revocationRegistry.end(grantId);
+    this.revocationRegistry.closeAllOf(grantId);
     this.cachedTokens.dropWhere(({ caller }) => caller.keyId === grantId);
     this.used.delete(grantId);
   }

@@ -83,7 +83,7 @@ export class ConnectionCreation {
     };
     try {
       const quotas = { connections: 1, connectionsPerNamespace: 1 };
-      const isNew = await this.accountLimitsService.within({ namespaceId: namespace.id }, quotas, () =>
+      const isNew = await this.accountLimitsService.createWithinQuota({ namespaceId: namespace.id }, quotas, () =>
         this.database.transaction(async (tx) => {
           const isInserted = await this.connectionsRepository.insert(row, tx);
           if (isInserted && newMock) await this.mockCreation.insert(id, newMock, tx);

@@ -83,7 +83,7 @@ export class ConnectionsService {
   }
 
   /** The body of a new connection or of a change, from the values of a form. @throws InvalidInputError */
-  checked(body: object): Promise<SetConnectionDto> {
+  checkBody(body: object): Promise<SetConnectionDto> {
     return checkedBody(SetConnectionDto, body);
   }
 

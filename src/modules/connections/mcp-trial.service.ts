@@ -119,10 +119,11 @@ export class McpTrial {
         const { last } = handle.catalogFor(TRIAL_CAPABILITIES);
         const tool = last?.find((listed) => listed.name === name)?.text ?? '';
         const marked = paramHeaders(headerParamsOf(tool) ?? [], params.arguments);
-        await this.mcpHttpServer.serveInProcess(text, { ...headers, ...marked }, target, sink, cancellation, record);
+        const request = { text, headers: { ...headers, ...marked }, cancellation, observer: record };
+        await this.mcpHttpServer.serveInProcess(request, target, sink);
       });
     } finally {
-      cancellation.end();
+      cancellation.stopWatching();
     }
     const { result, error } = JSON.parse(answer.text) as Pick<Trial, 'result' | 'error'>;
     const progress = notices

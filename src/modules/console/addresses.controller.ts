@@ -15,7 +15,8 @@ import type { SessionCaller } from '../auth/access.types.js';
 import { ConnectionsService } from '../connections/connections.service.js';
 import { listedTools } from '../connections/core/connections.access.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
-import { NamespacesService } from '../namespaces/namespaces.service.js';
+import { namespaceNamed } from '../targets/target.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { formatQualifiedName, parseQualifiedName } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
@@ -35,7 +36,7 @@ type ServerRequest = PageRequest<{ slug: string }>;
 export class AddressesController {
   constructor(
     private readonly connectionsService: ConnectionsService,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
     private readonly serversService: ServersService,
     private readonly serverViewsService: ServerViewsService,
     private readonly accessRequestsService: AccessRequestsService,
@@ -48,7 +49,7 @@ export class AddressesController {
   showNamespace(@CurrentPage() { namespace: { name }, person, query }: PageRequest): FramedPage {
     return new FramedPage((_, root) => {
       const address = `${root}ui/n/${name}`;
-      const connect = this.connectService.part({ kind: 'namespace', namespace: name }, query.client, address);
+      const connect = this.connectService.part(namespaceNamed(name), query.client, address);
       return namespacePage(name, person.grant, connect);
     });
   }
@@ -69,7 +70,7 @@ export class AddressesController {
       if (!/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(text)) {
         throw new InvalidInputError('Say in 1 to 500 characters, on one line, what you need it for.');
       }
-      await this.accessRequestsService.ask(person, server, text);
+      await this.accessRequestsService.requestAccess(person, server, text);
       return new Redirect(`ui/s/${encodeURIComponent(params.slug)}?done=asked`);
     };
     return respondToForm('ask', form, work, (rejected) => this.renderServer(page, rejected));
@@ -96,7 +97,7 @@ export class AddressesController {
 
   private async renderServer(page: ServerRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const { query, person } = page;
-    const [view] = await this.serverViewsService.of(person, [formatQualifiedName(await this.serverOf(page))]);
+    const [view] = await this.serverViewsService.viewsOf(person, [formatQualifiedName(await this.serverOf(page))]);
     if (!view) throw new ServerNotFoundError();
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;
@@ -108,7 +109,7 @@ export class AddressesController {
   /** A connection of the person to a server, named like it, in the oldest namespace of the account, which may be a new one. */
   private async connect(person: SessionCaller, server: string): Promise<{ namespace: string; connectionId: string }> {
     const namespace = await this.ownNamespacesService.first(person);
-    const owner = await this.namespacesService.find(namespace);
+    const owner = await this.targetsService.findNamespace(namespace);
     if (!owner) throw new ServerNotFoundError();
     const { namespace: first, name } = parseQualifiedName(server);
     const target = { id: owner.id, name: namespace };

@@ -8,7 +8,7 @@ import type { AccessRequestsService } from '../grants/access-requests.service.js
 import type { ServersService } from '../servers/servers.service.js';
 
 export type Server = Awaited<ReturnType<ServersService['detail']>>;
-export type AccessRequest = Awaited<ReturnType<AccessRequestsService['ask']>>['request'];
+export type AccessRequest = Awaited<ReturnType<AccessRequestsService['requestAccess']>>['request'];
 
 /** Tools of a server on its page. */
 const TOOLS_MAX = 200;

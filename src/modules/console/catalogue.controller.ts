@@ -24,7 +24,7 @@ export class CatalogueController {
     const page = /^[1-9]\d{0,8}$/.test(String(sentPage)) ? Number(sentPage) : 1;
     const { servers, pagination } = await this.serverSearchService.list({ q, page, fields: ['qualifiedName'] }, person);
     const names = servers.flatMap(({ qualifiedName }) => qualifiedName ?? []);
-    const views = await this.serverViewsService.of(person, names);
+    const views = await this.serverViewsService.viewsOf(person, names);
     return new FramedPage((token) => cataloguePage({ q, views, pagination, token }));
   }
 }

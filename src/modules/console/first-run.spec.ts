@@ -7,8 +7,8 @@ import { verifies } from '../../../test/support/verifies.js';
 import { firstRun } from './first-run.js';
 
 /** The guides of the items that are shown. */
-function guides(settings: Record<string, string>, parts: Parameters<ReturnType<typeof loadEnv>['with']>[0] = {}) {
-  const shown = String(firstRun(loadEnv(settings).with(parts), '../ui/', true) ?? '');
+function guides(settings: Record<string, string>, parts: Parameters<ReturnType<typeof loadEnv>['copyWith']>[0] = {}) {
+  const shown = String(firstRun(loadEnv(settings).copyWith(parts), '../ui/', true) ?? '');
   return [...shown.matchAll(/<li>(.*?)[:.] .*?href="\.\.\/ui\/\.\.\/docs\/([^"]+)"/g)].map(([, ...item]) => item);
 }
 

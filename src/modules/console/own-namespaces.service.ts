@@ -2,15 +2,19 @@ import { Injectable } from '@nestjs/common';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
+import { TargetsService } from '../targets/targets.service.js';
 
 /** Namespaces of a person, of which the first one is made on the way. */
 @Injectable()
 export class OwnNamespacesService {
-  constructor(private readonly namespacesService: NamespacesService) {}
+  constructor(
+    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
+  ) {}
 
   /** Names of the namespaces of the account, newest first. */
   namesOf({ accountId }: SessionCaller): Promise<string[]> {
-    return this.namespacesService.namesOf([accountId]);
+    return this.targetsService.namespacesOf([accountId]);
   }
 
   /** The name of the first namespace, made of that of the account; it may be taken. */

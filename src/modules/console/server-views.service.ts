@@ -17,7 +17,7 @@ export class ServerViewsService {
   ) {}
 
   /** The servers of these qualified names that the caller may find, in this order. */
-  async of(caller: Caller, names: string[]): Promise<ServerView[]> {
+  async viewsOf(caller: Caller, names: string[]): Promise<ServerView[]> {
     const views: ServerView[] = [];
     for (const text of names) {
       const name = parseQualifiedName(text);

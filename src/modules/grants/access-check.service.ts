@@ -1,21 +1,23 @@
 /**
- * Why an account may call a server, a connection or a namespace, or may not. Asks the rule of every call (`AccessService.may`)
+ * Why an account may call a server, a connection or a namespace, or may not. Asks the rule of every call (`AccessService.isAllowed`)
  * with what was granted, and names the facts behind the answer: the owner, the role in its organization, each grant, the
  * visibility, the scopes of the asking key, the suspension.
  *
- * Every account asks about itself, of what it may find; the owner of a thing, and editors of its organization, about every
+ * Every account asks about itself, of what it may find; the owner of a target, and editors of its organization, about every
  * account; the operator about all. No contents are read. What the caller may not find looks missing.
  *
- * Fails: 404 for a thing or an account that is missing, 403 for another account's right to a thing of others.
+ * Fails: 404 for a target or an account that is missing, 403 for another account's right to a target of others.
  */
 import { Injectable } from '@nestjs/common';
 import { ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { AccessService } from '../auth/access.service.js';
-import { ANONYMOUS, callerFor, type Caller, type GrantedThing } from '../auth/access.types.js';
+import { ANONYMOUS, callerFor, type Caller } from '../auth/access.types.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { KeyScopeError } from '../auth/auth.errors.js';
 import { toolsOfAll } from '../auth/memberships.access.js';
 import type { AccessCheckDto, AccessCheckQueryDto, AccessReasonDto } from './access-check.dto.js';
+import type { TargetKind, TargetName } from '../targets/target.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { GrantsRepository, type OpeningGrant } from './grants.repository.js';
 
 /** Explains decisions on access. */
@@ -25,25 +27,26 @@ export class AccessCheckService {
     private readonly accessService: AccessService,
     private readonly apiKeysService: ApiKeysService,
     private readonly grantsRepository: GrantsRepository,
+    private readonly targetsService: TargetsService,
   ) {}
 
-  /** Decides on a call of a thing by an account, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
+  /** Decides on a call of a target by an account, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
   async check(caller: Caller, { account: accountName, on, tool }: AccessCheckQueryDto): Promise<AccessCheckDto> {
-    const target = thingOf(on);
+    const target = targetOf(on);
     const account = await this.grantsRepository.findAccount(accountName ?? caller.accountId);
     if (!account) throw new NotFoundError('No account has this id or name');
-    const row = await this.grantsRepository.findThing(target);
+    const row = await this.targetsService.find(target);
     // Also read for what does not exist: otherwise the time of the answer would tell.
     const ownGrants = await this.grantsRepository.opening(caller.accountId, target);
     const { ownerId, visibility } = row ?? { ownerId: ANONYMOUS.accountId, visibility: null };
-    const place = { ownerId, namespace: target.namespace, visibility: visibility ?? undefined };
+    const place = { ownerId, namespace: target.namespace, visibility };
     if (caller.isOperator) this.accessService.requireForAll(caller, 'read');
     const mayFind =
-      caller.isOperator || this.accessService.may(caller, 'discover', { ...place, granted: ownGrants[0]?.level });
+      caller.isOperator || this.accessService.isAllowed(caller, 'discover', { ...place, granted: ownGrants[0]?.level });
     if (!row || !mayFind) throw new NotFoundError(`"${on}" does not exist`);
     // eslint-disable-next-line no-restricted-syntax -- Every account asks about itself.
     const isSelf = account.id === caller.accountId;
-    if (!isSelf && !caller.isOperator && !this.accessService.may(caller, 'administer', place)) {
+    if (!isSelf && !caller.isOperator && !this.accessService.isAllowed(caller, 'administer', place)) {
       throw new ForbiddenError('Forbidden: only its owner asks about other accounts. Omit account for your own.');
     }
     const person = isSelf ? caller : await this.apiKeysService.callerOf(account.id);
@@ -57,13 +60,14 @@ export class AccessCheckService {
     // eslint-disable-next-line no-restricted-syntax -- Names the owner; the rule decides below.
     if (account.id === ownerId) add('owner', true, `${account.name} owns it.`);
     else if (role) {
+      const owner = await this.grantsRepository.findAccount(ownerId);
       const opens = this.accessService.owns(subject, 'call', ownerId);
-      add('member', opens, `${account.name} is "${role}" of ${row.ownerName}, which owns it.`);
+      add('member', opens, `${account.name} is "${role}" of ${owner?.name}, which owns it.`);
     }
     for (const grant of grants) add('grant', tool === undefined || opensTool(grant.tools, tool), inWords(grant));
     if (visibility === 'public') add('public', true, 'Everybody may call it: it is public.');
-    const byAccount = this.accessService.may(subject, 'call', { ...place, granted: grants[0]?.level });
-    const isWhole = this.accessService.may(subject, 'call', place);
+    const byAccount = this.accessService.isAllowed(subject, 'call', { ...place, granted: grants[0]?.level });
+    const isWhole = this.accessService.isAllowed(subject, 'call', place);
     if (!byAccount) add(...closedBy(visibility));
     let allowed = byAccount && person !== null && row.suspended === null;
     if (byAccount && !isWhole && tool !== undefined && !opensTool(tools, tool)) {
@@ -74,7 +78,7 @@ export class AccessCheckService {
     if (row.suspended !== null) add('suspended', false, `The operator suspended it: ${row.suspended}`);
     if (isSelf && byAccount) {
       try {
-        this.accessService.may(caller, 'call', { ...place, granted: grants[0]?.level });
+        this.accessService.isAllowed(caller, 'call', { ...place, granted: grants[0]?.level });
       } catch (error) {
         if (!(error instanceof KeyScopeError)) throw error;
         allowed = false;
@@ -85,10 +89,10 @@ export class AccessCheckService {
   }
 }
 
-function thingOf(on: string): GrantedThing {
-  const [kind = '', qualified = ''] = on.split(':', 2) as [GrantedThing['kind'], string];
+function targetOf(on: string): TargetName {
+  const [kind = '', qualified = ''] = on.split(':', 2) as [TargetKind, string];
   const [namespace = '', name = ''] = qualified.split('/');
-  return { kind: kind as GrantedThing['kind'], namespace, name };
+  return { kind: kind as TargetKind, namespace, name };
 }
 
 function opensTool(tools: readonly string[] | null, tool: string): boolean {

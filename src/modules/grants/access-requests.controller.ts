@@ -44,7 +44,7 @@ export class AccessRequestsController {
     @Body() { text }: AskForAccessDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<AccessRequestDto> {
-    const { created, request } = await this.accessRequestsService.ask(caller, server, text);
+    const { created, request } = await this.accessRequestsService.requestAccess(caller, server, text);
     response.status(created ? 201 : 200);
     return request;
   }

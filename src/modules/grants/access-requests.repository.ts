@@ -36,7 +36,7 @@ export class AccessRequestsRepository {
    * @returns null when the account has made as many; the id otherwise
    * @throws QueryFailedError (23503) when the server was deleted meanwhile
    */
-  ask(
+  openRequest(
     accountId: string,
     serverId: string,
     text: string,

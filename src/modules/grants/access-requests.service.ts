@@ -43,7 +43,7 @@ export class AccessRequestsService {
    * @returns the open request of the account where there is one, with `created` false
    * @throws ConflictError for its own server, TooManyError, ServerNotFoundError
    */
-  async ask(
+  async requestAccess(
     { accountId }: Pick<Caller, 'accountId'>,
     { id: serverId, ownerId }: Pick<ServerRef, 'id' | 'ownerId'>,
     text: string,
@@ -51,7 +51,7 @@ export class AccessRequestsService {
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (ownerId === accountId) throw new ConflictError('The server is your own: you need no access to it');
     const accessRequest = await this.accessRequestsRepository
-      .ask(accountId, serverId, text, REQUESTS_PER_DAY_MAX)
+      .openRequest(accountId, serverId, text, REQUESTS_PER_DAY_MAX)
       .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
     if (!accessRequest) {
       throw new TooManyError(
@@ -88,7 +88,7 @@ export class AccessRequestsService {
     if (refuse !== undefined && !/^(?=.*\S)[^\p{Cc}\p{Cs}]{1,500}$/u.test(refuse)) {
       throw new InvalidInputError('refuse must be a message of 1 to 500 characters, without line ends');
     }
-    if (grant && !(await this.serverAccessService.may(caller, 'administer', server)))
+    if (grant && !(await this.serverAccessService.isAllowed(caller, 'administer', server)))
       throw new GrantLevelError('manage', 'administer');
     const { account } = await this.get(id, server.id);
     const decidedBy = caller.accountId;

@@ -1,7 +1,7 @@
 /**
  * Grants as the access guard sees them. A grant lets another account, or everybody, use
  * a server, a connection or all of a namespace (`grants`, level `call` or `manage`), in whole or some tools, and until a time.
- * Several grants of one thing add up.
+ * Several grants of one target add up.
  *
  * Lookups are cached for 5 s by account, kind and name. A change is announced (`grants.changed`) and drops the cache in
  * every process; the short lifetime covers a lost message. So a revoked grant authorizes no request after 5 s, and the requests
@@ -12,9 +12,9 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { RevocationRegistry } from '../../platform/http/revocation-registry.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import type { FoundGrant, GrantedThing, GrantSource } from '../auth/access.types.js';
+import type { FoundGrant, GrantSource } from '../auth/access.types.js';
+import type { TargetName, TargetRef } from '../targets/target.types.js';
 import { ConnectionEvents } from '../connections/core/connection.events.js';
-import type { GrantTarget } from './grant.types.js';
 import { GrantsRepository, type TargetedGrant } from './grants.repository.js';
 
 /** Finds grants for the access guard, and cancels the calls of revoked ones. */
@@ -36,7 +36,7 @@ export class GrantCache implements GrantSource, OnModuleInit {
     await this.pubSub.subscribe('grants.changed', (changed) => {
       const id = changed.serverId ?? changed.connectionId ?? changed.namespaceId;
       this.forget(({ targetId, namespaceId }) => targetId === id || namespaceId === id);
-      if (changed.cut !== undefined) this.revocationRegistry.cut(changed.cut);
+      if (changed.cut !== undefined) this.revocationRegistry.cutCalls(changed.cut);
     });
     // The account may have left an organization, or entered one.
     await this.pubSub.subscribe('auth.account-changed', () => this.forget(() => true));
@@ -45,13 +45,14 @@ export class GrantCache implements GrantSource, OnModuleInit {
   }
 
   /** What was granted to an account, at most 5 s old; null for nothing. */
-  async find(accountId: string, { kind, namespace, name }: GrantedThing): Promise<FoundGrant | null> {
+  async find(accountId: string, { kind, namespace, name }: TargetName): Promise<FoundGrant | null> {
     if (!STORABLE.test(namespace) || !STORABLE.test(name)) return null;
     return this.cachedGrants.get(JSON.stringify([accountId, kind, namespace, name]));
   }
 
-  findAll(questions: { accountId: string; thing: GrantedThing }[]): Promise<(FoundGrant | null)[]> {
-    const isName = ({ thing }: { thing: GrantedThing }) => STORABLE.test(thing.namespace) && STORABLE.test(thing.name);
+  findAll(questions: { accountId: string; target: TargetName }[]): Promise<(FoundGrant | null)[]> {
+    const isName = ({ target }: { target: TargetName }) =>
+      STORABLE.test(target.namespace) && STORABLE.test(target.name);
     return this.grantsRepository.findAll(questions.filter(isName)).then((grants) => {
       const rows = grants.values();
       return questions.map((each) => (isName(each) ? (rows.next().value ?? null) : null));
@@ -63,12 +64,12 @@ export class GrantCache implements GrantSource, OnModuleInit {
    *
    * @param cut id of the revoked grant whose calls are canceled
    */
-  announce({ kind, id }: GrantTarget, cut?: string): void {
+  announce({ kind, id }: TargetRef, cut?: string): void {
     this.pubSub.announce('grants.changed', { [`${kind}Id`]: id, cut });
   }
 
   private load(key: string): Promise<TargetedGrant | null> {
-    const [accountId, kind, namespace, name] = JSON.parse(key) as [string, GrantedThing['kind'], string, string];
+    const [accountId, kind, namespace, name] = JSON.parse(key) as [string, TargetName['kind'], string, string];
     return this.grantsRepository.find(accountId, { kind, namespace, name });
   }
 

@@ -17,15 +17,8 @@ import { IsFlag, IsPrintable, Omittable } from '../../platform/http/input-values
 import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { grantLevels, type GrantLevel } from '../auth/access.types.js';
-import {
-  targetKinds,
-  type GivenGrantRow,
-  type GrantedRow,
-  type GrantRow,
-  type GrantTerms,
-  type ListedGrantRow,
-  type TargetKind,
-} from './grant.types.js';
+import { targetKinds, type TargetKind } from '../targets/target.types.js';
+import type { GivenGrantRow, GrantedRow, GrantRow, GrantTerms, ListedGrantRow } from './grant.types.js';
 
 /** Tools that a grant opens. */
 @ClosedBody()

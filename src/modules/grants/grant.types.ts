@@ -1,15 +1,5 @@
 import type { GrantLevel } from '../auth/access.types.js';
 
-/** What can be granted. */
-export const targetKinds = ['server', 'connection', 'namespace'] as const;
-export type TargetKind = (typeof targetKinds)[number];
-
-/** A server, a connection or a namespace, by the id of its row. */
-export interface GrantTarget {
-  kind: TargetKind;
-  id: string;
-}
-
 /** Level, tools and end of a grant. */
 export interface GrantTerms {
   level: GrantLevel;

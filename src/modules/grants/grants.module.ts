@@ -12,18 +12,16 @@ import { AccessRequest } from './access-request.entity.js';
 import { AccessRequestsController } from './access-requests.controller.js';
 import { AccessRequestsRepository } from './access-requests.repository.js';
 import { AccessRequestsService } from './access-requests.service.js';
-import { ConnectionGrantsController } from './connection-grants.controller.js';
 import { ExpiredGrants } from './expired-grants.js';
 import { GrantCache } from './grant-cache.js';
 import { Grant } from './grant.entity.js';
+import { grantsControllers } from './grants.controller.js';
 import { GrantsRepository } from './grants.repository.js';
 import { GrantsService } from './grants.service.js';
 import { LastUse } from './usable/last-use.entity.js';
 import { LastUses } from './usable/last-uses.js';
 import { LastUsesRepository } from './usable/last-uses.repository.js';
-import { NamespaceGrantsController } from './namespace-grants.controller.js';
 import { ReceivedGrantsController } from './received-grants.controller.js';
-import { ServerGrantsController } from './server-grants.controller.js';
 import { UsableController } from './usable/usable.controller.js';
 import { UsableRepository } from './usable/usable.repository.js';
 import { UsableService } from './usable/usable.service.js';
@@ -40,9 +38,7 @@ export class GrantsModule {
     api: {
       imports: [AuthModule, ConnectionCoreModule, LogsModule].map((module) => module.forRoles(env)),
       controllers: [
-        ServerGrantsController,
-        ConnectionGrantsController,
-        NamespaceGrantsController,
+        ...grantsControllers,
         ReceivedGrantsController,
         AccessRequestsController,
         AccessCheckController,

@@ -4,9 +4,10 @@ import { isUUID } from 'class-validator';
 import { DataSource } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { grantsTo, IS_CURRENT, toolsOfAll } from '../auth/memberships.access.js';
-import type { FoundGrant, GrantedThing, Visibility } from '../auth/access.types.js';
+import type { FoundGrant } from '../auth/access.types.js';
+import { keyOf, type TargetName, type TargetRef } from '../targets/target.types.js';
 import { callableByAccount } from '../auth/visible-servers.access.js';
-import type { GivenGrantRow, GrantedRow, GrantTarget, GrantTerms, ListedGrantRow } from './grant.types.js';
+import type { GivenGrantRow, GrantedRow, GrantTerms, ListedGrantRow } from './grant.types.js';
 
 /** A grant that was found, with the id of the row that was asked for. */
 export type TargetedGrant = FoundGrant & { targetId: string };
@@ -24,54 +25,29 @@ const places = {
   namespace: { table: 'namespaces', column: 'namespace_id' },
 } as const;
 
-/** One of the grants that open a thing to an account. */
+/** One of the grants that open a target to an account. */
 export type OpeningGrant = TargetedGrant & {
   expiresAt: Date | null;
   /** Name of the account or organization that has it; null for everybody. */
   subject: string | null;
 };
 
-/** SQL of what is asked: the id of an account, the name of a namespace, and that of the thing in it. */
-interface Asked {
-  account: string;
-  namespace: string;
-  name: string;
-}
-
-/** Every grant of a thing and of its namespace, the strongest first. */
-const opening = {
-  server: ({ account, namespace, name }: Asked) =>
-    toSql(`servers t ON t.namespace_id = n.id AND lower(t.name) = lower(${name})`, 'server_id', account, namespace),
-  connection: ({ account, namespace, name }: Asked) =>
-    toSql(`connections t ON t.namespace_id = n.id AND t.connection_id = ${name}`, 'connection_id', account, namespace),
-  namespace: ({ account, namespace, name }: Asked) =>
-    toSql(`namespaces t ON t.id = n.id AND ${name} = ''`, 'namespace_id', account, namespace),
-};
-const toSql = (target: string, column: string, account: string, namespace: string) =>
-  `SELECT g.id, g."ownLevel" AS level, g.tools, t.id AS "targetId", n.id AS "namespaceId", n.account_id AS "ownerId",
+/**
+ * Every grant of a target and of its namespace, the strongest first.
+ *
+ * @param account SQL of the id of an account
+ * @param target SQL of kind, namespace and key of the target
+ */
+const opening = (account: string, target: { kind: string; namespace: string; key: string }) =>
+  `SELECT g.id, g."ownLevel" AS level, g.tools, t.id AS "targetId", t.namespace_id AS "namespaceId", t.owner_id AS "ownerId",
           g.expires_at AS "expiresAt", (SELECT a.name FROM accounts a WHERE a.id = g.subject_id) AS subject
-     FROM namespaces n JOIN ${target} JOIN ${grantsTo(account)} g ON g.${column} = t.id OR g.namespace_id = n.id
-    WHERE n.name = ${namespace} ORDER BY g."ownLevel" DESC, g.tools IS NULL DESC, g.expires_at DESC, g.id`;
-const one = (kind: GrantedThing['kind']) =>
-  new PreparedStatement<OpeningGrant>(opening[kind]({ account: '$1::uuid', namespace: '$2', name: '$3' }));
-const FIND = { server: one('server'), connection: one('connection'), namespace: one('namespace') };
-
-/** The join of a kind of thing to its namespace `n`. */
-const THING = {
-  server: 'JOIN servers t ON t.namespace_id = n.id AND lower(t.name) = lower($2)',
-  connection: 'JOIN connections t ON t.namespace_id = n.id AND t.connection_id = $2',
-  namespace: '',
-};
-
-/** A thing, with what decides on calls of it. */
-interface ThingRow {
-  ownerId: string;
-  ownerName: string;
-  /** Null for what is no server. */
-  visibility: Visibility | null;
-  /** Why the operator suspended it, or its namespace; null for one in use. */
-  suspended: string | null;
-}
+     FROM targets t JOIN ${grantsTo(account)} g
+       ON g.server_id = t.id OR g.connection_id = t.id OR g.namespace_id = t.id OR g.namespace_id = t.namespace_id
+    WHERE t.kind = ${target.kind} AND t.namespace = ${target.namespace} AND t.key = ${target.key}
+    ORDER BY g."ownLevel" DESC, g.tools IS NULL DESC, g.expires_at DESC, g.id`;
+const OPENING = new PreparedStatement<OpeningGrant>(opening('$1::uuid', { kind: '$2', namespace: '$3', key: '$4' }));
+const OPENING_EACH = `SELECT a.at, f.* FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[]) a(at, account, kind, namespace, key)
+  CROSS JOIN LATERAL (${opening('a.account', { kind: 'a.kind', namespace: 'a.namespace', key: 'a.key' })}) f`;
 
 /** A server of another owner behind a connection. */
 interface ServerBehind {
@@ -94,71 +70,32 @@ const MEMBER = 'SELECT FROM memberships WHERE organization_id = $1 AND account_i
 export class GrantsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** What the grants of a thing open together to an account, under the id of the strongest; null when there is none. */
-  async find(accountId: string, target: GrantedThing): Promise<TargetedGrant | null> {
+  /** What the grants of a target open together to an account, under the id of the strongest; null when there is none. */
+  async find(accountId: string, target: TargetName): Promise<TargetedGrant | null> {
     return mergeGrants(await this.opening(accountId, target));
   }
 
   /** {@link find} of many, in their order. */
-  async findAll(questions: { accountId: string; thing: GrantedThing }[]): Promise<(TargetedGrant | null)[]> {
+  async findAll(questions: { accountId: string; target: TargetName }[]): Promise<(TargetedGrant | null)[]> {
     const rowsOf = questions.map((): OpeningGrant[] => []);
-    for (const kind of Object.keys(opening) as GrantedThing['kind'][]) {
-      const some = questions.flatMap((each, at) => (each.thing.kind === kind ? [{ ...each, at }] : []));
-      if (some.length === 0) continue;
-      const rows = await this.database.query<(OpeningGrant & { at: number })[]>(
-        `SELECT a.at, f.* FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[]) a(at, account, namespace, name)
-          CROSS JOIN LATERAL (${opening[kind]({ account: 'a.account', namespace: 'a.namespace', name: 'a.name' })}) f`,
-        [
-          some.map(({ at }) => at),
-          some.map(({ accountId }) => accountId),
-          some.map(({ thing }) => thing.namespace),
-          some.map(({ thing }) => thing.name),
-        ],
-      );
-      for (const { at, ...row } of rows) rowsOf[at]?.push(row);
-    }
+    const rows = await this.database.query<(OpeningGrant & { at: number })[]>(OPENING_EACH, [
+      questions.map((_, at) => at),
+      questions.map(({ accountId }) => accountId),
+      questions.map(({ target }) => target.kind),
+      questions.map(({ target }) => target.namespace),
+      questions.map(({ target }) => keyOf(target)),
+    ]);
+    for (const { at, ...row } of rows) rowsOf[at]?.push(row);
     return rowsOf.map(mergeGrants);
   }
 
-  /** The current grants that open a thing to an account, of the thing and of its namespace, the strongest first. */
-  opening(accountId: string, { kind, namespace, name }: GrantedThing): Promise<OpeningGrant[]> {
-    return FIND[kind].run(this.database, [accountId, namespace, name]);
-  }
-
-  /** A thing as the target of the question of access; null when there is none. */
-  async findThing({ kind, namespace, name }: GrantedThing): Promise<ThingRow | null> {
-    const alias = kind === 'namespace' ? 'n' : 't';
-    const [row] = await this.database.query<ThingRow[]>(
-      `SELECT n.account_id AS "ownerId", a.name AS "ownerName", ${kind === 'server' ? 't.visibility' : 'NULL AS visibility'},
-              coalesce(${alias}.suspended, n.suspended) ->> 'reason' AS suspended
-         FROM namespaces n JOIN accounts a ON a.id = n.account_id ${THING[kind]} WHERE n.name = $1`,
-      kind === 'namespace' ? [namespace] : [namespace, name],
-    );
-    return row ?? null;
-  }
-
-  /** The id of the row of a connection; null when there is none. */
-  async findConnection(namespaceId: string, connectionId: string): Promise<string | null> {
-    const [row] = await this.database.query<{ id: string }[]>(
-      'SELECT id FROM connections WHERE namespace_id = $1 AND connection_id = $2',
-      [namespaceId, connectionId],
-    );
-    return row?.id ?? null;
-  }
-
-  /** The account that owns a target, and the name of its namespace; null when there is none. */
-  async ownerOf({ kind, id }: GrantTarget): Promise<{ ownerId: string; namespace: string } | null> {
-    const { table } = places[kind];
-    const namespaceId = kind === 'namespace' ? '$1' : `(SELECT namespace_id FROM ${table} WHERE id = $1)`;
-    const [row] = await this.database.query<{ ownerId: string; namespace: string }[]>(
-      `SELECT account_id AS "ownerId", name AS namespace FROM namespaces WHERE id = ${namespaceId}`,
-      [id],
-    );
-    return row ?? null;
+  /** The current grants that open a target to an account, of the target and of its namespace, the strongest first. */
+  opening(accountId: string, target: TargetName): Promise<OpeningGrant[]> {
+    return OPENING.run(this.database, [accountId, target.kind, target.namespace, keyOf(target)]);
   }
 
   /** Servers of other owners behind the connections of a target that the grantee cannot call itself. @param subjectId null: everybody */
-  serversBehind({ kind, id }: GrantTarget, subjectId: string | null): Promise<ServerBehind[]> {
+  serversBehind({ kind, id }: TargetRef, subjectId: string | null): Promise<ServerBehind[]> {
     return this.database.query<ServerBehind[]>(
       `SELECT DISTINCT o.account_id AS "ownerId", o.name AS namespace, concat_ws('/', o.name, nullif(s.name, '')) AS name
          FROM connections c JOIN namespaces n ON n.id = c.namespace_id
@@ -189,7 +126,7 @@ export class GrantsRepository {
    * @returns `full` when it has them, `missing` when there is no such target, `outsider` for no member
    */
   set(
-    { kind, id }: GrantTarget,
+    { kind, id }: TargetRef,
     {
       subjectId,
       level,
@@ -240,7 +177,7 @@ export class GrantsRepository {
    *
    * @param organizationId only of a member of this organization; null: of anybody
    */
-  delete(target: GrantTarget, id: string, organizationId: string | null): Promise<'deleted' | 'missing' | 'outsider'> {
+  delete(target: TargetRef, id: string, organizationId: string | null): Promise<'deleted' | 'missing' | 'outsider'> {
     const { table, column } = places[target.kind];
     return this.database.transaction(async (tx) => {
       // Locked first, as by what adds and changes grants.
@@ -259,9 +196,9 @@ export class GrantsRepository {
   }
 
   /** Deletes grants that expired before `now`, and so the logins by URL that they opened. @returns their targets */
-  async deleteExpired(now: Date): Promise<GrantTarget[]> {
+  async deleteExpired(now: Date): Promise<TargetRef[]> {
     // Skips what an owner changes at this moment.
-    const [deleted] = await this.database.query<[GrantTarget[]]>(
+    const [deleted] = await this.database.query<[TargetRef[]]>(
       `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE expires_at <= $1 FOR UPDATE SKIP LOCKED)
        RETURNING CASE WHEN server_id IS NOT NULL THEN 'server' WHEN connection_id IS NOT NULL THEN 'connection'
                       ELSE 'namespace' END AS kind, coalesce(server_id, connection_id, namespace_id) AS id`,
@@ -270,7 +207,7 @@ export class GrantsRepository {
     return deleted;
   }
 
-  async count({ kind, id }: GrantTarget): Promise<number> {
+  async count({ kind, id }: TargetRef): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(
       `SELECT count(*)::int AS count FROM grants WHERE ${places[kind].column} = $1`,
       [id],
@@ -279,7 +216,7 @@ export class GrantsRepository {
   }
 
   /** Grants of a target, newest first. */
-  list({ kind, id }: GrantTarget, { offset, limit }: Page): Promise<ListedGrantRow[]> {
+  list({ kind, id }: TargetRef, { offset, limit }: Page): Promise<ListedGrantRow[]> {
     return this.database.query(
       `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g.level, g.tools, g.expires_at AS "expiresAt",
               g.created_at AS "createdAt", (SELECT o.name FROM accounts o WHERE o.id = g.created_by) AS "grantedBy",

@@ -3,10 +3,9 @@ import { isUUID } from 'class-validator';
 import type { EntityManager } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { checkedBody } from '../../platform/http/input.pipe.js';
-import { STORABLE } from '../../platform/http/input-values.js';
 import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
-import type { Caller } from '../auth/access.types.js';
+import type { Caller, FoundGrant } from '../auth/access.types.js';
 import { GrantCache } from './grant-cache.js';
 import {
   SetGrantDto,
@@ -20,7 +19,8 @@ import {
   type ReceivedGrantListDto,
   type WithdrawGrantQueryDto,
 } from './grant.dto.js';
-import type { GrantTarget } from './grant.types.js';
+import type { TargetName, TargetRef } from '../targets/target.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { AccessService } from '../auth/access.service.js';
 import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { NotGrantableError } from '../servers/servers.errors.js';
@@ -37,16 +37,17 @@ export class GrantsService {
     private readonly grantsRepository: GrantsRepository,
     private readonly grantCache: GrantCache,
     private readonly accessService: AccessService,
+    private readonly targetsService: TargetsService,
   ) {}
 
   /** The terms of a grant, from the values of a form. @throws InvalidInputError */
-  checked(body: object): Promise<SetGrantDto> {
+  checkBody(body: object): Promise<SetGrantDto> {
     return checkedBody(SetGrantDto, body);
   }
 
-  /** The id of the row of a connection; null when there is none. */
-  async findConnection(namespaceId: string, connectionId: string): Promise<string | null> {
-    return STORABLE.test(connectionId) ? this.grantsRepository.findConnection(namespaceId, connectionId) : null;
+  /** What is granted now to an account of a target, under the id of the strongest grant; null for nothing. */
+  findCurrent(accountId: string, target: TargetName): Promise<FoundGrant | null> {
+    return this.grantsRepository.find(accountId, target);
   }
 
   /**
@@ -58,7 +59,7 @@ export class GrantsService {
    * ConflictError for one grant too many, ForbiddenError for an editor's grant to others than members of the organization
    */
   async set(
-    target: GrantTarget,
+    target: TargetRef,
     caller: Caller,
     { account: grantee, everyone, level, ...rest }: SetGrantDto,
     missing: () => Error,
@@ -81,7 +82,7 @@ export class GrantsService {
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
     if (account?.id === ownerId) throw new InvalidInputError('account owns this already: name another account');
     for (const server of await this.grantsRepository.serversBehind(target, account?.id ?? null)) {
-      if (!this.accessService.may(caller, 'own', server)) throw new NotGrantableError(server.name);
+      if (!this.accessService.isAllowed(caller, 'own', server)) throw new NotGrantableError(server.name);
     }
     const row = { subjectId: account?.id ?? null, ...terms, createdBy: caller.accountId, organizationId };
     const stored = await this.grantsRepository
@@ -99,12 +100,12 @@ export class GrantsService {
   }
 
   /** Makes a change of the grants of a target hold in every process. */
-  announce(target: GrantTarget): void {
+  announce(target: TargetRef): void {
     this.grantCache.announce(target);
   }
 
   /** One page of the grants of a target, newest first. */
-  async list(target: GrantTarget, query: PageQueryDto): Promise<GrantListDto> {
+  async list(target: TargetRef, query: PageQueryDto): Promise<GrantListDto> {
     const { rows, pagination } = await readPage(query, this.grantsRepository.count(target), (page) =>
       this.grantsRepository.list(target, page),
     );
@@ -118,7 +119,7 @@ export class GrantsService {
    * @throws NotFoundError, ForbiddenError for an editor and a grant to others than members of the organization
    */
   async remove(
-    target: GrantTarget,
+    target: TargetRef,
     caller: Caller,
     id: string,
     { now = false }: WithdrawGrantQueryDto,
@@ -162,12 +163,12 @@ export class GrantsService {
    */
   private async rightOf(
     caller: Caller,
-    target: GrantTarget,
+    target: TargetRef,
     missing: () => Error,
   ): Promise<{ ownerId: string; organizationId: string | null }> {
-    const owned = await this.grantsRepository.ownerOf(target);
-    if (!owned || !this.accessService.may(caller, 'administer', owned)) throw missing();
+    const owned = await this.targetsService.findById(target);
+    if (!owned || !this.accessService.isAllowed(caller, 'administer', owned)) throw missing();
     const { ownerId } = owned;
-    return { ownerId, organizationId: this.accessService.may(caller, 'own', owned) ? null : ownerId };
+    return { ownerId, organizationId: this.accessService.isAllowed(caller, 'own', owned) ? null : ownerId };
   }
 }

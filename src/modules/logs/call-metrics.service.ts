@@ -29,7 +29,7 @@ export class CallMetricsService {
   }
 
   /** @param firstByteMs null if no MCP server was called over HTTP */
-  ended(kind: CallKind, outcome: InvocationOutcome, ms: number, firstByteMs: number | null = null): void {
+  observeCall(kind: CallKind, outcome: InvocationOutcome, ms: number, firstByteMs: number | null = null): void {
     this.calls.inc({ kind, outcome });
     this.durations.observe(ms / 1_000, { kind });
     if (firstByteMs !== null) this.firstBytes.observe(firstByteMs / 1_000);

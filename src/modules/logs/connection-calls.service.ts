@@ -60,7 +60,8 @@ export class ConnectionCallsService {
   /** Records a request or a part of it. Does not wait and does not fail. */
   record(part: ConnectionCall): void {
     const { outcome, timing } = part;
-    if (outcome && timing) this.callMetricsService.ended('connection', outcome, timing.totalMs, timing.firstByteMs);
+    if (outcome && timing)
+      this.callMetricsService.observeCall('connection', outcome, timing.totalMs, timing.firstByteMs);
     const { connectionId, method } = part;
     const leftOut = method == null ? 0 : (this.leftOut.get(connectionId) ?? 0);
     if (!this.isWithinLimits(part)) {

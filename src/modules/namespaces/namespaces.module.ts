@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
-import { NamespaceOwners } from '../auth/access.types.js';
 import { AuthModule } from '../auth/auth.module.js';
+import { TargetsModule } from '../targets/targets.module.js';
 import { AccountTransfersController } from './account-transfers.controller.js';
 import { Namespace } from './namespace.entity.js';
 import { NamespacesController } from './namespaces.controller.js';
@@ -20,14 +20,10 @@ declare global {
 export class NamespacesModule {
   static readonly forRoles = roleModule((env) => ({
     module: NamespacesModule,
-    always: { imports: [TypeOrmModule.forFeature([Namespace]), AuthModule.forRoles(env)] },
+    always: { imports: [TypeOrmModule.forFeature([Namespace]), AuthModule.forRoles(env), TargetsModule] },
     api: {
       controllers: [NamespacesController, AccountTransfersController],
-      providers: [
-        NamespacesRepository,
-        NamespacesService,
-        { provide: NamespaceOwners, useExisting: NamespacesService },
-      ],
+      providers: [NamespacesRepository, NamespacesService],
       exports: [NamespacesService],
     },
   }));

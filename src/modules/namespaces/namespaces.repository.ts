@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, type SelectQueryBuilder } from 'typeorm';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
-import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import type { Caller, NamespaceOwner, OwnedNamespace } from '../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import type { Suspension } from '../auth/suspension.types.js';
 import { grantsWithinNamespaces } from '../auth/memberships.access.js';
 import { listedFor } from '../auth/visible-servers.access.js';
@@ -22,10 +21,6 @@ export interface NamespaceFilter {
   hasSkills?: boolean;
 }
 
-const OWNER_BY_NAME = new PreparedStatement<NamespaceOwner>(
-  `SELECT id, account_id AS "accountId", suspended ->> 'reason' AS suspended FROM namespaces WHERE name = $1`,
-);
-
 /** Statements that search and claim namespaces. */
 @AccountQuotas({
   counts: { namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id' },
@@ -34,20 +29,6 @@ const OWNER_BY_NAME = new PreparedStatement<NamespaceOwner>(
 @Injectable()
 export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
-
-  /** The id and owner of a namespace; null when there is none. */
-  findOwner(name: string): Promise<NamespaceOwner | null> {
-    return OWNER_BY_NAME.findOne(this.database, [name]);
-  }
-
-  /** The owners of namespaces, by their names. */
-  async findOwners(names: string[]): Promise<Map<string, NamespaceOwner>> {
-    const rows = await this.database.query<(NamespaceOwner & { name: string })[]>(
-      `SELECT name, id, account_id AS "accountId", suspended ->> 'reason' AS suspended FROM namespaces WHERE name = ANY($1)`,
-      [names],
-    );
-    return new Map(rows.map(({ name, ...owner }) => [name, owner]));
-  }
 
   /** Sets or ends the suspension of a namespace. @returns false when there is none */
   async suspend(name: string, suspended: Suspension | null): Promise<boolean> {

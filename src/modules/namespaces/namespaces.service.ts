@@ -1,9 +1,8 @@
 /**
  * Namespaces: names that an account owns, and that hold its servers, skills and connections. Claims, lists and deletes
- * them, and finds their owners for the access guard.
+ * them.
  *
- * A name is claimed by whoever is first (`PUT /namespaces/{name}`); claiming one's own changes nothing. Owners are
- * cached for 5 s, and `namespaces.deleted` drops them in every process. Deletion takes skills and connections along;
+ * A name is claimed by whoever is first (`PUT /namespaces/{name}`); claiming one's own changes nothing. Deletion takes skills and connections along;
  * the module that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, also one
  * created at the same moment.
  *
@@ -15,7 +14,6 @@ import { ModuleRef } from '@nestjs/core';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository, type EntityManager } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
-import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 import { readPage } from '../../platform/http/pagination.dto.js';
@@ -24,7 +22,7 @@ import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { AccessService } from '../auth/access.service.js';
-import type { Caller, NamespaceOwner, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   type DeletedNamespaceDto,
@@ -36,18 +34,10 @@ import {
 } from './namespace.dto.js';
 import { Namespace } from './namespace.entity.js';
 import { toSuspension } from '../auth/suspension.types.js';
+import { TargetsService } from '../targets/targets.service.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { NamespaceNotFoundError } from './namespaces.errors.js';
 import { NamespacesRepository } from './namespaces.repository.js';
-
-declare module '../../platform/queue/pub-sub.js' {
-  interface Topics {
-    /** Published when a namespace was deleted, or moved to another account: what it holds open ends. */
-    'namespaces.deleted': { id: string; name: string };
-    /** Published when a namespace was suspended, or is in use again. */
-    'namespaces.suspended': { name: string };
-  }
-}
 
 /** Prepares the deletion and the move of namespaces in the module that has the connections. */
 export abstract class NamespaceDeletion {
@@ -59,27 +49,24 @@ export abstract class NamespaceDeletion {
   abstract revokeTokens(namespaceIds: string[]): Promise<void>;
 }
 
-/** Claims, lists and deletes namespaces, and finds their owners. */
+/** Claims, lists, moves and deletes namespaces. */
 @Injectable()
-export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
+export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');
-  private readonly owners = new RowCache<NamespaceOwner>((name) => this.namespacesRepository.findOwner(name));
-
   private deletion!: NamespaceDeletion;
 
   constructor(
     @InjectRepository(Namespace) private readonly namespaceRepository: Repository<Namespace>,
     private readonly namespacesRepository: NamespacesRepository,
+    private readonly targetsService: TargetsService,
     private readonly accessService: AccessService,
     private readonly pubSub: PubSub,
     private readonly accountLimitsService: AccountLimitsService,
     private readonly moduleRef: ModuleRef,
   ) {}
 
-  async onModuleInit(): Promise<void> {
+  onModuleInit(): void {
     this.deletion = partOf(this.moduleRef, NamespaceDeletion);
-    await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
-    await this.pubSub.subscribe('namespaces.suspended', ({ name }) => this.owners.drop(name));
   }
 
   /** Warns of namespaces whose short form `/{namespace}` is the path of a route that was added later. */
@@ -88,30 +75,6 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     for (const { name } of hidden) {
       this.logger.warn(`A route begins with /${name}: reach the namespace "${name}" under /connect/${name} only`);
     }
-  }
-
-  /** The id and owner of a namespace that was read within the last 5 s; otherwise null. */
-  peek(name: string): NamespaceOwner | null {
-    return this.owners.peek(name);
-  }
-
-  /** The id and owner of a namespace, at most 5 s old; null when there is none. */
-  async find(name: string): Promise<NamespaceOwner | null> {
-    if (!NAMESPACE_NAME.test(name)) return null;
-    return this.owners.get(name);
-  }
-
-  findAll(names: string[]): Promise<Map<string, NamespaceOwner>> {
-    return this.namespacesRepository.findOwners(names.filter((name) => NAMESPACE_NAME.test(name)));
-  }
-
-  async namesOf(accountIds: string[]): Promise<string[]> {
-    const rows = await this.namespaceRepository.find({
-      where: { accountId: In(accountIds) },
-      select: { name: true },
-      order: { createdAt: 'DESC' },
-    });
-    return rows.map(({ name }) => name);
   }
 
   /** The namespaces of the caller and its organizations, newest first; with a search filter those of everybody, by name. */
@@ -152,7 +115,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
     for (;;) {
       const row = await this.namespaceRepository.findOneBy({ name });
-      if (row && this.accessService.may(caller, 'manage', { ownerId: row.accountId, namespace: name }))
+      if (row && this.accessService.isAllowed(caller, 'manage', { ownerId: row.accountId, namespace: name }))
         return toNamespaceDto(row);
       // Published tools look for the words "already exists".
       if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
@@ -234,7 +197,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   /** {@link move} of one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */
   async moveOne(caller: Caller, name: string, to: string): Promise<TransferredAccountDto> {
     const row = await this.namespaceRepository.findOneBy({ name });
-    if (!row || !this.accessService.may(caller, 'own', { ownerId: row.accountId, namespace: name })) {
+    if (!row || !this.accessService.isAllowed(caller, 'own', { ownerId: row.accountId, namespace: name })) {
       throw new NamespaceNotFoundError();
     }
     return this.move(caller, row.accountId, to, name);
@@ -242,9 +205,9 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
 
   private async insert(name: string, accountId: string): Promise<NamespaceDto | null> {
     const insert = () => this.namespacesRepository.insertIfFree(name, accountId);
-    const row = await this.accountLimitsService.within({ accountId }, { namespaces: 1 }, insert);
+    const row = await this.accountLimitsService.createWithinQuota({ accountId }, { namespaces: 1 }, insert);
     // The cache may still hold a previous owner.
-    this.owners.drop(name);
+    this.targetsService.forget(name);
     return row && toNamespaceDto(row);
   }
 }

@@ -253,7 +253,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const tokens = await this.exchange(pending, client, query.code, query.iss);
     const owner = ownerOf(pending);
     await this.database.transaction((tx) => this.store(pending, tokens, tx));
-    await this.credentialsService.authorized(owner, this.owners[pending.ownerKind]);
+    await this.credentialsService.completeAuthorization(owner, this.owners[pending.ownerKind]);
     return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
   }
 
@@ -446,7 +446,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     } catch (error) {
       if (error instanceof TokenRefusedError) {
         const isClient = client !== null && isClientRefusal(error);
-        if (isClient) await this.oauthClientsService.refused(client.id);
+        if (isClient) await this.oauthClientsService.handleRejection(client.id);
         if (isClient && client.kind === 'given') {
           throw SetupPageError.wrongClient(error.host, knownName(await this.serverOf(pending)), error.code);
         }

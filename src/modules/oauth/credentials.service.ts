@@ -176,10 +176,10 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    * Awaits the step of the owner's module after an authorization was stored. Never rejects: the authorization stands, and the
    * next call uses it also if the step failed.
    */
-  async authorized(owner: CredentialOwner, owners: CredentialOwners): Promise<void> {
+  async completeAuthorization(owner: CredentialOwner, owners: CredentialOwners): Promise<void> {
     this.changed(keyOf(owner));
     try {
-      await owners.authorized(owner.id);
+      await owners.handleAuthorization(owner.id);
     } catch (error) {
       const names = await LogNamesRepository.find(this.database, owner.kind, owner.id);
       this.logger.error({ msg: `a step after the authorization of a ${owner.kind} failed`, ...names, err: error });

@@ -24,7 +24,7 @@ export interface CredentialOwners {
   /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
   presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
   /** A step after an authorization was stored, such as the resumption of a release. */
-  authorized(ownerId: string): Promise<void>;
+  handleAuthorization(ownerId: string): Promise<void>;
 }
 
 /** Tokens of the {@link CredentialOwners}. */

@@ -163,7 +163,7 @@ export class OAuthClientsService {
    * After its server refused a client: deletes a registered one, so that the next authorization registers again, and marks a
    * pre-registered one, since only a person can replace it.
    */
-  async refused(id: string): Promise<void> {
+  async handleRejection(id: string): Promise<void> {
     const { manager } = this.database;
     await manager.delete(OAuthClient, { id, kind: 'registered' });
     await manager.update(OAuthClient, { id, kind: 'given' }, { refusedAt: new Date() });

@@ -76,6 +76,14 @@ interface AttemptHandlers {
   onRefused: (client: OAuthClient) => void;
 }
 
+/** An attempt whose token the authorization server refused. */
+interface RefusedAttempt extends Pick<AttemptHandlers, 'onRefused'> {
+  /** Null for an adapter. */
+  client: OAuthClient | null;
+  /** The old tokens, if the access token is still valid. */
+  usable: OpenedTokens | null;
+}
+
 /** Refreshes tokens, each once. */
 @Injectable()
 export class TokenRefresherService implements BeforeApplicationShutdown {
@@ -152,7 +160,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
           })
         );
       });
-      if (refused) await this.oauthClientsService.refused((refused as OAuthClient).id);
+      if (refused) await this.oauthClientsService.handleRejection((refused as OAuthClient).id);
       return outcome;
     } catch (error) {
       if (rotated === null) throw error;
@@ -191,7 +199,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     } catch (error) {
       if (error instanceof TokenRefusedError) {
         const isUsable = !isPast(row.expiresAt) && oldTokens.accessToken !== rejected;
-        return this.handleRefusal(tx, row, client, error, onRefused, isUsable ? oldTokens : null);
+        return this.handleRefusal(tx, row, error, { client, onRefused, usable: isUsable ? oldTokens : null });
       }
       if (!(error instanceof TokenEndpointUnreachableError)) throw error;
       const isHopeless = error instanceof UnclearRefusalError && row.failures + 1 >= UNCLEAR_REFUSALS_MAX;
@@ -212,10 +220,8 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private async handleRefusal(
     tx: EntityManager,
     row: UpstreamCredential,
-    client: OAuthClient | null,
     error: TokenRefusedError,
-    onRefused: AttemptHandlers['onRefused'],
-    usable: OpenedTokens | null,
+    { client, onRefused, usable }: RefusedAttempt,
   ): Promise<RefreshOutcome> {
     const { code, host } = error;
     const isClient = client !== null && isClientRefusal(error);

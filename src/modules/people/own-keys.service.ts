@@ -14,7 +14,7 @@ export class OwnKeysService {
   ) {}
 
   /** The keys of a person, and the namespaces that one may be limited to. */
-  async of(person: SessionCaller) {
+  async list(person: SessionCaller) {
     const accounts = this.accessService.accountsWith(person, 'read');
     const [{ apiKeys }, ...names] = await Promise.all([
       this.apiKeysService.list(person.accountId),

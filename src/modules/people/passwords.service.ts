@@ -130,7 +130,7 @@ export class PasswordsService {
     [logN, r, p]: [number, number, number],
     owners: string[] = [],
   ): Promise<Buffer> {
-    const leave = this.accepted.enter(owners);
+    const leave = this.accepted.acquire(owners);
     if (!leave) throw passwordsBusy();
     try {
       const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };

@@ -77,7 +77,7 @@ export class PeoplePagesController {
   async logout(@Req() request: Request, @Res() response: Response): Promise<void> {
     const form = await this.pageFormsService.read(request, response);
     if (form.has('everywhere')) await this.sessionsService.endEverywhere(request, response);
-    else await this.sessionsService.end(request, response);
+    else await this.sessionsService.signOut(request, response);
     redirectTo(response, './login');
   }
 
@@ -183,7 +183,7 @@ export class PeoplePagesController {
   ): Promise<FramedPage> {
     const [sessions, ownKeys, { memberships }] = await Promise.all([
       this.sessionsService.list(person.accountId),
-      this.ownKeysService.of(person),
+      this.ownKeysService.list(person),
       this.membersService.organizationsOf(person.accountId),
     ]);
     const outcomes = { notice: null, fault: null, made: null, refusedKey: null, ...outcome };

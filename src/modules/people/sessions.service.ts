@@ -58,7 +58,7 @@ export class SessionsService implements SessionSource {
       isOperator,
       scopes: null,
       memberships: readMemberships(roles),
-      limits: this.accountLimitsService.of(overrides),
+      limits: this.accountLimitsService.limitsOf(overrides),
       loginsEpoch,
     };
   }
@@ -87,7 +87,7 @@ export class SessionsService implements SessionSource {
   }
 
   /** Signs this browser out. */
-  async end(request: Request, response: Response): Promise<void> {
+  async signOut(request: Request, response: Response): Promise<void> {
     const hash = this.hashOf(request);
     if (hash) await this.peopleRepository.endSession(hash);
     sendOwnCookie(this.env, response, SESSION_COOKIE, '', { seconds: 0 });
@@ -97,7 +97,7 @@ export class SessionsService implements SessionSource {
   async endEverywhere(request: Request, response: Response): Promise<void> {
     const person = await this.current(request);
     if (person) await this.peopleRepository.endSessionsOf(person.accountId);
-    await this.end(request, response);
+    await this.signOut(request, response);
   }
 
   /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */

@@ -56,7 +56,7 @@ export class LossSignal {
   }
 
   /** Rejects what waits in {@link whileHeld}, now and later. */
-  lose(): void {
+  signalLoss(): void {
     this.reject(new LeaseLostError());
   }
 }
@@ -119,7 +119,7 @@ export class ReleaseLease extends LossSignal {
       // First, since it locks the server's row: publishing locks that row before any release's.
       await also?.(tx);
       if (!(await releases.updateHeld(this.claim, change, tx))) {
-        this.lose();
+        this.signalLoss();
         throw new LeaseLostError();
       }
       await logs.append(this.claim.releaseId, lines, tx);
@@ -130,7 +130,7 @@ export class ReleaseLease extends LossSignal {
   /** Extends the lease, or ends what runs under it if it was lost. A database outage changes nothing. */
   async renew(): Promise<void> {
     try {
-      if (!(await this.leases.releasesRepository.renewLease(this.claim))) this.lose();
+      if (!(await this.leases.releasesRepository.renewLease(this.claim))) this.signalLoss();
     } catch (error) {
       this.leases.logger.debug({ msg: 'a lease was not renewed', releaseId: this.releaseId, err: error });
     }
@@ -142,7 +142,7 @@ export class ReleaseLease extends LossSignal {
    * @returns the next attempt; null when the lease was lost already
    */
   async handBack(): Promise<number | null> {
-    this.lose();
+    this.signalLoss();
     return (await this.leases.releasesRepository.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
   }
 

@@ -31,7 +31,7 @@ export class ReleaseLogsRepository {
   }
 
   /** The log of a release, in order. @param after the `seq` after which it begins */
-  of(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
+  linesOf(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
     return this.database.manager.find(ReleaseLog, {
       where: { releaseId, seq: MoreThan(after) },
       order: { seq: 'ASC' },

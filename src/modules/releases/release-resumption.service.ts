@@ -48,7 +48,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     const server = await this.serversService.findRunnable({ id: serverId });
     return (
       server !== null &&
-      this.accessService.may(person, 'manage', { ownerId: server.ownerId, namespace: server.namespace })
+      this.accessService.isAllowed(person, 'manage', { ownerId: server.ownerId, namespace: server.namespace })
     );
   }
 
@@ -57,7 +57,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
   }
 
   /** Resumes the newest release, if it waits. */
-  async authorized(serverId: string): Promise<void> {
+  async handleAuthorization(serverId: string): Promise<void> {
     const newest = await this.releaseRepository.findOne({ where: { serverId }, order: { seq: 'DESC' } });
     if (newest && isResumable(newest.status)) await this.continue(newest.id);
   }

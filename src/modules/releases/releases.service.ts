@@ -68,7 +68,7 @@ export class ReleasesService {
 
   /** The log of a release, in order, with the setup link for callers that get it. @param after the `seq` after which it begins */
   async logsOf(releaseId: string, server: ServerRef, caller: Caller, after?: string): Promise<ReleaseLog[]> {
-    const lines = await this.releaseLogsRepository.of(releaseId, after);
+    const lines = await this.releaseLogsRepository.linesOf(releaseId, after);
     const namesPage = lines.some(({ message }) => message.includes(RELEASE_SETUP_PAGE));
     const setupUrl = namesPage ? await this.setupUrl(server, caller) : null;
     if (setupUrl === null) return lines;

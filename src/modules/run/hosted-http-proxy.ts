@@ -73,7 +73,7 @@ export class HostedHttpProxy {
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
-    const leave = this.limiter.enter(accountId);
+    const leave = this.limiter.acquire(accountId);
     if (!leave) throw tooManyOpen('requests');
     const forget = this.revocationRegistry.addCall(response, [keyId, grant?.id]);
     // A call without an answer yet may have had effects: it is answered.
@@ -166,11 +166,11 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
     this.markOver();
     const failure = error instanceof HostedFailure ? asUpstreamFailure(error) : error;
     if (this.response.headersSent) {
-      this.record.broke(failure);
+      this.record.markBroken(failure);
       this.response.destroy();
       this.resolve();
     } else {
-      this.reject(failure === error ? new UpstreamError(BROKEN, error, true) : failure);
+      this.reject(failure === error ? new UpstreamError(BROKEN, { detail: error, outcomeUnknown: true }) : failure);
     }
   }
 

@@ -12,7 +12,7 @@ const SERVER = { serverId: '00000000-0000-4000-8000-000000000001', releaseId: nu
 function recorded(reply: McpReply, { keepsPayload = false, method = 'tools/call' } = {}) {
   const record = new InvocationRecord(null, { keepsPayload });
   record.received(method, { name: 'forecast', arguments: {} });
-  record.answered(reply);
+  record.recordReply(reply);
   return { ...record.finish(SERVER, '/run/acme--weather', { method: 'POST', status: 200 }), output: record.output };
 }
 

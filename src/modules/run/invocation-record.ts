@@ -53,7 +53,7 @@ export class InvocationRecord extends RequestRecord {
     super(origin, options.invocationId);
   }
 
-  answered(reply: McpReply): void {
+  recordReply(reply: McpReply): void {
     if (this.hasPayload()) this.reply = reply;
     const { toolName } = this;
     this.answeredError = errorIn(reply, toolName !== null);
@@ -69,7 +69,7 @@ export class InvocationRecord extends RequestRecord {
   }
 
   /** The response ended early, so its status does not state the outcome. */
-  broke(error: Error): void {
+  markBroken(error: Error): void {
     this.failure = error;
     this.isBroken = true;
   }
@@ -185,7 +185,7 @@ export class InvocationRecorder {
    * @param http method and status of the answer
    * @param keepsDenied false: a call that was refused before the server was reached is not stored
    */
-  end(
+  finishRecord(
     record: InvocationRecord,
     server: { serverId: string; releaseId: string | null },
     url: string,

@@ -82,7 +82,7 @@ export class ReleaseHandles {
    * A handle for callers who send these values and this token. `sessionsOf` names the owner of their sessions with hosted
    * code. Header names are lower-case.
    */
-  to(
+  handleTo(
     { serverId, name, slug }: ResolvedServer,
     release: ResolvedRelease,
     values: RunValues | null,

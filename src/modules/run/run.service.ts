@@ -103,7 +103,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     };
     this.openRequests.checkWhileOpen(request, async () => {
       const now = await this.serverResolver.forCaller(slug, caller);
-      const tool = this.openRequests.of(request)?.tool;
+      const tool = this.openRequests.find(request)?.tool;
       if (!isStillOpen(asGuest(server.grant), asGuest(now.grant), isPost ? tool : undefined)) {
         throw new ServerNotFoundError();
       }
@@ -149,8 +149,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
         const url = [this.releaseHandles.addressOf(server), ...path.map(encodeURIComponent)].join('/');
         const http = { method: request.method ?? 'POST', status: response.statusCode };
         const owner = { serverId, releaseId: release.id };
-        const { outcome, wallMs } = this.invocationRecorder.end(record, owner, url, http, true);
-        this.callMetricsService.ended('run', outcome, wallMs);
+        const { outcome, wallMs } = this.invocationRecorder.finishRecord(record, owner, url, http, true);
+        this.callMetricsService.observeCall('run', outcome, wallMs);
         if (record.origin && outcome !== 'denied')
           this.callEvents.emit('ended', { kind: 'server', id: serverId }, record.origin);
       }
@@ -175,7 +175,10 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     }
     const existing = this.handles.get(key);
     if (existing) return existing;
-    const handle = this.releaseHandles.to(server, release, values, { accountId, sessionsOf: `account ${accountId}` });
+    const handle = this.releaseHandles.handleTo(server, release, values, {
+      accountId,
+      sessionsOf: `account ${accountId}`,
+    });
     this.handles.put(key, handle, accountId);
     return handle;
   }

@@ -154,7 +154,7 @@ export class ServerChannelsService {
       (server) => valuesFor(server.release.config, connection, server.namespaceId),
       (server, values) => {
         const bearer = tokenFor(server, values, connection);
-        return this.releaseHandles.to(server, server.release, values, {
+        return this.releaseHandles.handleTo(server, server.release, values, {
           accountId: connection.accountId,
           sessionsOf: `connection ${connection.id}`,
           bearer,
@@ -240,7 +240,7 @@ export class ServerChannelsService {
       const recorded = { ...call };
       recorded.invocationId = record.invocationId;
       const reply = await grantedTools(handle, server?.grant?.tools).request(recorded);
-      record.answered(reply);
+      record.recordReply(reply);
       return reply;
     } catch (error) {
       record.threw(error);
@@ -248,7 +248,7 @@ export class ServerChannelsService {
     } finally {
       if (server) {
         const ids = { serverId, releaseId: server.release.id };
-        this.invocationRecorder.end(record, ids, this.releaseHandles.addressOf(server), BY_CONNECTION, false);
+        this.invocationRecorder.finishRecord(record, ids, this.releaseHandles.addressOf(server), BY_CONNECTION, false);
       }
     }
   }

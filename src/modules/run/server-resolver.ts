@@ -95,7 +95,7 @@ export class ServerResolver implements OnModuleInit {
     if (!SLUG.test(slug)) throw new ServerNotFoundError();
     const key = slug.toLowerCase();
     const cached = this.servers.peek(key);
-    const may = cached !== null && this.serverAccessService.may(caller, 'call', cached);
+    const may = cached !== null && this.serverAccessService.isAllowed(caller, 'call', cached);
     return may === true ? this.addGrant(active(cached), caller) : this.readFor(key, caller, cached, may);
   }
 
@@ -110,7 +110,8 @@ export class ServerResolver implements OnModuleInit {
     mayCall: boolean | Promise<boolean>,
   ): Promise<ResolvedServer> {
     const server = cached ?? (await this.servers.get(key));
-    const may = cached === null && server !== null ? this.serverAccessService.may(caller, 'call', server) : mayCall;
+    const may =
+      cached === null && server !== null ? this.serverAccessService.isAllowed(caller, 'call', server) : mayCall;
     if (server !== null && (await may)) return this.addGrant(active(server), caller);
     if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
     if (cached !== null) await this.serversService.findRunnable({ slug: NO_SLUG });
@@ -122,7 +123,7 @@ export class ServerResolver implements OnModuleInit {
   peekFor(serverId: string, caller: Caller): ResolvedServer | null {
     const server = this.servers.peek(`${BY_ID}${serverId}`);
     if (!server) return null;
-    const may = this.serverAccessService.may(caller, 'call', server);
+    const may = this.serverAccessService.isAllowed(caller, 'call', server);
     // A grant is read again by `byId`, whose caller learns of a failure.
     if (may instanceof Promise) may.catch(() => undefined);
     return may === true && server.suspended === null ? this.addGrant(server, caller) : null;
@@ -131,7 +132,7 @@ export class ServerResolver implements OnModuleInit {
   /** The server with this id; null when there is none that the caller may find. @throws AccessRequiredError, SuspendedError */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
-    if (server && (await this.serverAccessService.may(caller, 'call', server)))
+    if (server && (await this.serverAccessService.isAllowed(caller, 'call', server)))
       return this.addGrant(active(server), caller);
     if (server?.visibility === 'restricted') throw new AccessRequiredError(server.name);
     return null;

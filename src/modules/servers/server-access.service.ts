@@ -71,8 +71,8 @@ export class ServerAccessService implements OnModuleInit {
    *
    * @throws KeyScopeError when only the key lacks the right
    */
-  may(caller: Caller, action: Action, server: ServerTarget): boolean | Promise<boolean> {
-    if (this.accessService.may(caller, action, server)) return true;
+  isAllowed(caller: Caller, action: Action, server: ServerTarget): boolean | Promise<boolean> {
+    if (this.accessService.isAllowed(caller, action, server)) return true;
     if (caller === ANONYMOUS) return false;
     const key = `${server.id} ${caller.accountId}`;
     const cached = this.grants.peek(key);
@@ -80,28 +80,28 @@ export class ServerAccessService implements OnModuleInit {
     return this.grants.get(key).then((knownGrant) => this.isGranted(caller, action, server, knownGrant));
   }
 
-  /** The grant by which {@link may} just let a caller call a server; null for its own and public ones. */
+  /** The grant by which {@link isAllowed} just let a caller call a server; null for its own and public ones. */
   grantOf(caller: Caller, server: ServerTarget): GrantRef | null {
-    if (this.accessService.may(caller, 'call', server)) return null;
+    if (this.accessService.isAllowed(caller, 'call', server)) return null;
     return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
   }
 
   /**
    * The only tools of a server that is not public that the account of the caller can call, and see of a private one; null for
-   * all. Right after {@link may}.
+   * all. Right after {@link isAllowed}.
    */
   grantedToolsOf(caller: Caller, server: ServerTarget): readonly string[] | null {
     return this.grantOf(caller.scopes === null ? caller : { ...caller, scopes: null }, server)?.tools ?? null;
   }
 
-  /** {@link may} call it, whatever the key of the caller may do. */
+  /** {@link isAllowed} call it, whatever the key of the caller may do. */
   mayCallByAccount(caller: Caller, server: ServerTarget): boolean | Promise<boolean> {
-    return this.may(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
+    return this.isAllowed(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }
 
   /** True if the caller can grant the server to anybody. @throws KeyScopeError */
   mayGrant(caller: Caller, { ownerId, namespace }: Pick<ServerTarget, 'ownerId' | 'namespace'>): boolean {
-    return this.accessService.may(caller, 'own', { ownerId, namespace });
+    return this.accessService.isAllowed(caller, 'own', { ownerId, namespace });
   }
 
   /** Requires that the caller can make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
@@ -128,7 +128,7 @@ export class ServerAccessService implements OnModuleInit {
    */
   async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {
     const row = await this.serversRepository.namesIn(namespace);
-    if (!row || !this.accessService.may(caller, 'read', { ownerId: row.ownerId, namespace })) {
+    if (!row || !this.accessService.isAllowed(caller, 'read', { ownerId: row.ownerId, namespace })) {
       return new ServerNotFoundError();
     }
     return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, row.names)}`);
@@ -137,7 +137,7 @@ export class ServerAccessService implements OnModuleInit {
   private isGranted(caller: Caller, action: Action, server: ServerTarget, knownGrant: KnownGrant | null): boolean {
     const { ownerId, namespace, visibility } = server;
     const target = { ownerId, namespace, visibility, granted: knownGrant?.grant?.level ?? null };
-    return this.accessService.may(caller, action, target);
+    return this.accessService.isAllowed(caller, action, target);
   }
 
   private forget(id: string): void {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import type { Visibility } from '../auth/access.types.js';
+import type { Visibility } from '../targets/target.types.js';
 import { toStorableText } from '../../platform/database/storable.js';
 import { Server } from './server.entity.js';
 import type { ServerOffers, ServerSnapshot, ServerTarget, QualifiedName } from './server.types.js';

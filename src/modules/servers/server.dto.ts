@@ -2,7 +2,7 @@ import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
 import { IsPrintable, IsText, Omittable } from '../../platform/http/input-values.js';
 import { SpelledBody } from '../../platform/http/input.pipe.js';
 import { IsIn, IsOptional } from 'class-validator';
-import { visibilities, type Visibility } from '../auth/access.types.js';
+import { visibilities, type Visibility } from '../targets/target.types.js';
 import { SuspendedDto } from '../auth/suspension.types.js';
 import { bundleRuntimes, type BundleRuntime } from './server.types.js';
 

@@ -1,7 +1,7 @@
 import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
 import { Namespace } from '../namespaces/namespace.entity.js';
-import type { Visibility } from '../auth/access.types.js';
+import type { Visibility } from '../targets/target.types.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
 import type { Suspension } from '../auth/suspension.types.js';
 

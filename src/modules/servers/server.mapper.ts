@@ -17,7 +17,7 @@ import {
   type ServerTarget,
   withinTools,
 } from './server.types.js';
-import type { Visibility } from '../auth/access.types.js';
+import type { Visibility } from '../targets/target.types.js';
 import { shownSuspension, type Suspension } from '../auth/suspension.types.js';
 
 type Item = Record<string, unknown>;

@@ -1,4 +1,4 @@
-import type { Visibility } from '../auth/access.types.js';
+import type { Visibility } from '../targets/target.types.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {

@@ -9,7 +9,8 @@ import { generateTail } from '../../platform/http/generated-name.js';
 import { partOf } from '../../platform/parts.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
-import type { Caller, OwnedNamespace, Visibility } from '../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import type { Visibility } from '../targets/target.types.js';
 import { ToolsOnlyError } from '../auth/auth.errors.js';
 import { toSuspension } from '../auth/suspension.types.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
@@ -114,7 +115,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       const firstVisibility = await this.firstVisibility(namespace, visibility, caller);
       const insert = () => this.serversRepository.insertIfFree({ ...row, slug, visibility: firstVisibility });
       isNew = await this.accountLimitsService
-        .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
+        .createWithinQuota({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
       // Another server has the slug, unless this one was created, by this request or by another.
       slug = withTail(plain);
@@ -133,7 +134,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       if (!row) throw new ServerNotFoundError();
       return row;
     }
-    if (row && (await this.serverAccessService.may(caller, 'discover', row))) return row;
+    if (row && (await this.serverAccessService.isAllowed(caller, 'discover', row))) return row;
     throw await this.serverAccessService.missing({ namespace, name }, caller);
   }
 
@@ -141,7 +142,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
     const row = await this.serversRepository.find({ slug }, caller.accountId);
     if (!row) await this.serverAccessService.spendLookUp(caller);
-    return row && (await this.serverAccessService.may(caller, 'discover', row)) ? row : null;
+    return row && (await this.serverAccessService.isAllowed(caller, 'discover', row)) ? row : null;
   }
 
   /** @throws AccessRequiredError when the account of the caller may not call a server that it may find */
@@ -207,7 +208,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.serversRepository.findDetail(name, caller.accountId);
-    if (!row || !(await this.serverAccessService.may(caller, 'discover', row)))
+    if (!row || !(await this.serverAccessService.isAllowed(caller, 'discover', row)))
       throw await this.serverAccessService.missing(name, caller);
     const mayCall = await this.serverAccessService.mayCallByAccount(caller, row);
     const detail = toServerDetailDto(

@@ -85,13 +85,13 @@ export class SkillFilesService implements OnApplicationShutdown {
 
   /** Reads a file of the skill that an index of version 0.1.0 lists by this name. @throws NotFoundError */
   async readNamed(namespace: string | undefined, name: string, path: string): Promise<SkillFileContent> {
-    const [skill] = await this.skillsRepository.listed({ namespace, name });
+    const [skill] = await this.skillsRepository.listIndexed({ namespace, name });
     if (!skill) throw skillNotFoundError();
     return this.read(skill, `${name}/${path}`);
   }
 
   private async requireListed(ref: Partial<SkillRef>): Promise<ListedSkill[]> {
-    const skills = await this.skillsRepository.listed(ref);
+    const skills = await this.skillsRepository.listIndexed(ref);
     if (skills.length === 0 && ref.namespace !== undefined) throw skillNotFoundError();
     return skills;
   }

@@ -107,7 +107,7 @@ export class SkillsRepository {
    *
    * @param ref a namespace, a skill, or with neither all
    */
-  async listed({ namespace, slug, name }: Partial<SkillRef & { name: string }>): Promise<ListedSkill[]> {
+  async listIndexed({ namespace, slug, name }: Partial<SkillRef & { name: string }>): Promise<ListedSkill[]> {
     const values = [namespace, slug, name];
     // Postgres refuses NUL, and no stored name has one.
     if (values.some((value) => value?.includes('\0'))) return [];

@@ -145,7 +145,7 @@ export class SkillsService {
     const toConflict = () =>
       new SkillPublishError('conflict', 'git_url_conflict', 'Git URL already claimed by another skill');
     const { created, skill } = await this.accountLimitsService
-      .within({ namespaceId: namespace.id }, quotas, () => this.skillsRepository.replace(key, row, files))
+      .createWithinQuota({ namespaceId: namespace.id }, quotas, () => this.skillsRepository.replace(key, row, files))
       .catch(onViolation({ unique: toConflict, foreignKey: () => new NamespaceNotFoundError() }));
     const published = {
       id: skill.id,

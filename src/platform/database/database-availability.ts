@@ -20,7 +20,7 @@ class DatabaseAvailability {
     this.staleMs = ms;
   }
 
-  answered(): void {
+  markAvailable(): void {
     const now = performance.now();
     if (this.isAway) this.lastOutage = { lastedMs: now - this.answeredAt, endedAt: now };
     this.answeredAt = now;

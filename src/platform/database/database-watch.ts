@@ -55,7 +55,7 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
       const sentAt = Date.now();
       const { rows } = await poolOf(this.database).query<{ now: string }>(query);
       this.clockOffsetMs = (sentAt + Date.now()) / 2 - Number(rows[0]?.now);
-      databaseAvailability.answered();
+      databaseAvailability.markAvailable();
       return true;
     } catch {
       databaseAvailability.failed();

@@ -15,7 +15,7 @@ function cacheWithReads() {
 // The one of the process may remember an outage of another test.
 beforeEach(() => {
   databaseAvailability.allowStale(0);
-  databaseAvailability.answered();
+  databaseAvailability.markAvailable();
 });
 
 describe('RowCache', () => {
@@ -80,7 +80,7 @@ describe('RowCache', () => {
     ] as const) {
       const { cache, reads } = cacheWithReads();
       databaseAvailability.allowStale(60_000);
-      databaseAvailability.answered();
+      databaseAvailability.markAvailable();
       const first = cache.get('a');
       if (!isRead) cache.expire('a', (row) => row.n === n);
       reads[0]?.end({ n: 1 });
@@ -91,7 +91,7 @@ describe('RowCache', () => {
       reads[1]?.fail(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
       if (error) await expect(again).rejects.toThrow('refused');
       else expect(await again).toEqual({ n: 1 });
-      databaseAvailability.answered();
+      databaseAvailability.markAvailable();
     }
   });
 });

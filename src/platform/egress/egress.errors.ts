@@ -53,7 +53,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
 /** The operator's HTTP proxy opened no tunnel. The message has neither its address nor its password. */
 export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
   /** The proxy was not reached, or its answer was no HTTP. */
-  static away(error: NodeJS.ErrnoException): EgressProxyError {
+  static ofConnectFailure(error: NodeJS.ErrnoException): EgressProxyError {
     return new EgressProxyError(
       `The HTTP proxy of this service (EGRESS_PROXY) cannot be used (${error.code ?? 'no answer'}): its operator must ` +
         'check its address, and that it runs.',
@@ -62,7 +62,7 @@ export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
   }
 
   /** The proxy answered with another status than 2xx. @param authority `host:port` */
-  static refused(status: number, authority: string): EgressProxyError {
+  static ofStatus(status: number, authority: string): EgressProxyError {
     const summary = `The HTTP proxy of this service (EGRESS_PROXY) answered ${status}`;
     if (status === 407) {
       return new EgressProxyError(`${summary}: the operator must correct the user name and password in EGRESS_PROXY.`);

@@ -26,13 +26,13 @@ export function openTunnel(proxy: URL, authority: string): Promise<Socket> {
     outgoing.once('connect', ({ statusCode = 0 }, socket: Socket, head) => {
       if (statusCode < 200 || statusCode > 299) {
         socket.destroy();
-        return reject(EgressProxyError.refused(statusCode, authority));
+        return reject(EgressProxyError.ofStatus(statusCode, authority));
       }
       if (head.length > 0) socket.unshift(head);
       resolve(socket.setTimeout(0));
     });
     outgoing.once('timeout', () => outgoing.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })));
-    outgoing.once('error', (error) => reject(EgressProxyError.away(error)));
+    outgoing.once('error', (error) => reject(EgressProxyError.ofConnectFailure(error)));
     outgoing.end();
   });
 }

@@ -182,7 +182,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       // A request for another protocol is read anew on its socket, which comes here a second time then.
       if (this.unused.has(socket) || socket.bytesRead > 0) return;
       const address = plainAddress(socket.remoteAddress ?? '');
-      const leave = isTrusted(address, env.trustProxy) ? () => undefined : connections.enter(peerOf(address));
+      const leave = isTrusted(address, env.trustProxy) ? () => undefined : connections.acquire(peerOf(address));
       if (!leave) return socket.destroy();
       backlog.watch(socket);
       this.unused.add(socket);

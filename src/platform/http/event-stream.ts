@@ -141,7 +141,7 @@ export class EventStreams<Stream extends EventStream> {
    * @returns false above a limit, with nothing sent
    */
   start(stream: Stream, { accountId, keyId }: StreamOwner, response: ServerResponse): boolean {
-    const leave = this.limiter.enter(accountId);
+    const leave = this.limiter.acquire(accountId);
     if (!leave) return false;
     try {
       stream.begin();

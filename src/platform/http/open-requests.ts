@@ -43,7 +43,7 @@ export class OpenRequests<Right = unknown> {
   }
 
   /** The open request; undefined for one that nothing holds open, or that has ended. */
-  of(request: IncomingMessage): OpenRequest<Right> | undefined {
+  find(request: IncomingMessage): OpenRequest<Right> | undefined {
     return this.open.get(request);
   }
 

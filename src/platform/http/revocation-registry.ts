@@ -47,12 +47,12 @@ export class RevocationRegistry {
   }
 
   /** Cuts the calls of a key or a grant, by its id, as if their clients had left. */
-  cut(id: string): void {
+  cutCalls(id: string): void {
     for (const response of [...(this.calls.get(id) ?? [])]) response.destroy();
   }
 
   /** Ends everything that a key holds. */
-  end(keyId: string): void {
+  closeAllOf(keyId: string): void {
     for (const end of [...(this.byKey.get(keyId) ?? [])]) end();
   }
 }

@@ -28,7 +28,7 @@ export class SignedUrls {
    *
    * @throws ForbiddenError when it holds a signature that does not
    */
-  opens(path: string, { expires, signature }: { expires?: unknown; signature?: unknown }): boolean {
+  isSigned(path: string, { expires, signature }: { expires?: unknown; signature?: unknown }): boolean {
     if (expires === undefined && signature === undefined) return false;
     const end = Number(expires);
     const isValid =

@@ -90,7 +90,7 @@ describe('a request to another process', () => {
   });
 
   it('is refused without the secret, and counts as not sent when nothing listens', async () => {
-    const url = await serving((response) => new InternalAnswer(response).end());
+    const url = await serving((response) => new InternalAnswer(response).complete());
     expect((await ask(url, 2)).error).toBeInstanceOf(RequestRefusedError);
     expect((await ask('http://127.0.0.1:1')).error).toBeInstanceOf(ProcessUnreachedError);
   });
@@ -113,7 +113,7 @@ describe('a request to another process', () => {
       response.on('error', (error) => faults.push(error));
       const answer = new InternalAnswer(response);
       answer.message({ n: 1 });
-      answer.end();
+      answer.complete();
       answer.message({ n: 2 });
       response.once('close', () => answer.message({ n: 3 }));
     });

@@ -104,7 +104,7 @@ export class InternalAnswer {
     if (this.response.writableLength > MESSAGE_BYTES_MAX) this.response.destroy();
   }
 
-  end(): void {
+  complete(): void {
     this.finish(END_FRAME);
   }
 
@@ -116,7 +116,7 @@ export class InternalAnswer {
   async endAfter(work: Promise<void>): Promise<void> {
     try {
       await work;
-      this.end();
+      this.complete();
     } catch (error) {
       if (!isSerializable(error)) this.logger.error({ msg: 'a request of another process failed', err: error });
       this.fail(error as Error);

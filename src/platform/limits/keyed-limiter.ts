@@ -1,5 +1,5 @@
 /**
- * Limits concurrent work, for each key and in all. `enter` refuses work above a limit at once; `run` lets it wait for its turn,
+ * Limits concurrent work, for each key and in all. `acquire` refuses work above a limit at once; `run` lets it wait for its turn,
  * up to a time. Work with several keys, such as a host and an account, counts for each. Keys without work take no memory.
  *
  * Limits of work that does not wait bound what users hold, so the processes of `WORKERS` share them. Those of waiting work
@@ -56,7 +56,7 @@ export class KeyedLimiter {
    * @param maxEach limit of these keys where keys have limits of their own
    * @returns a function to call at its end; null above a limit
    */
-  enter(key: string | readonly string[], maxEach = this.maxEach): (() => void) | null {
+  acquire(key: string | readonly string[], maxEach = this.maxEach): (() => void) | null {
     const keys = typeof key === 'string' ? [key] : key;
     const share = this.shareOf(maxEach);
     if (this.isFull || keys.some((name) => (this.counts.get(name) ?? 0) >= share)) return null;
@@ -78,7 +78,7 @@ export class KeyedLimiter {
    * @throws NoSlotError when the work could not start in time; what it throws otherwise
    */
   async run<T>(key: string | readonly string[], work: () => Promise<T>, slotMs?: number): Promise<T> {
-    const leave = this.enter(key) ?? (await this.turn(key));
+    const leave = this.acquire(key) ?? (await this.turn(key));
     const timer = slotMs === undefined ? undefined : setTimeout(leave, slotMs);
     try {
       return await work();
@@ -91,7 +91,7 @@ export class KeyedLimiter {
   private turn(key: string | readonly string[]): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const start = () => {
-        const leave = this.enter(key);
+        const leave = this.acquire(key);
         if (!leave) return false;
         clearTimeout(timer);
         resolve(leave);

@@ -83,7 +83,7 @@ export class ProcessRegistry {
     return (this.leaseMs * 5) / 6;
   }
 
-  /** Adds a holder until {@link leave}. Resolves after a heartbeat that includes it, successful or not. Never rejects. */
+  /** Adds a holder until {@link removeHolder}. Resolves after a heartbeat that includes it, successful or not. Never rejects. */
   async join(holder: LeaseHolder): Promise<void> {
     this.holders.set(holder, null);
     this.heartbeats ??= repeat(this.leaseMs / 3, () => void this.renewLease());
@@ -97,7 +97,7 @@ export class ProcessRegistry {
   }
 
   /** Removes a holder that owns nothing any more. With the last one the process is removed. Never rejects. */
-  async leave(holder: LeaseHolder): Promise<void> {
+  async removeHolder(holder: LeaseHolder): Promise<void> {
     if (!this.holders.delete(holder)) return;
     if (this.holders.size > 0) return this.beatNow();
     this.heartbeats?.stop();

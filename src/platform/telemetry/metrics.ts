@@ -51,10 +51,10 @@ class LabeledCells<Label extends string, Cell> {
       (some, name) => some.flatMap((labels) => values[name].map((value) => ({ ...labels, [name]: value }))),
       [{} as Record<Label, string>],
     );
-    for (const labels of all) this.of(labels);
+    for (const labels of all) this.cellOf(labels);
   }
 
-  of(labels: Record<Label, string>): Cell {
+  cellOf(labels: Record<Label, string>): Cell {
     let key = '';
     for (const name of this.names) key = key === '' ? labels[name] : `${key}\n${labels[name]}`;
     let entry = this.cells.get(key);
@@ -76,7 +76,7 @@ export class LabeledCounter<Label extends string> {
   }
 
   inc(labels: Record<Label, string>, by = 1): void {
-    this.counts.of(labels).count += by;
+    this.counts.cellOf(labels).count += by;
   }
 
   samples(): Sample[] {
@@ -100,7 +100,7 @@ export class Durations<Label extends string> {
   }
 
   observe(seconds: number, labels = {} as Record<Label, string>): void {
-    const series = this.series.of(labels);
+    const series = this.series.cellOf(labels);
     let bucket = 0;
     while (seconds > BUCKETS_SECONDS[bucket]) bucket += 1;
     series.counts[bucket] += 1;

@@ -56,7 +56,7 @@ const LONG_RUN = /[A-Za-z0-9+/_=-]{40,}/g;
 /** JSON text of a value without secrets, cut to `bytesMax` bytes. Null for undefined. */
 export function redactedJson(value: unknown, bytesMax: number): string | null {
   if (value === undefined) return null;
-  return truncate(JSON.stringify(new Redaction().of(value, 0)), bytesMax);
+  return truncate(JSON.stringify(new Redaction().redact(value, 0)), bytesMax);
 }
 
 /** True for names of at most 200 characters with a secret word. */
@@ -69,7 +69,7 @@ function isSecretName(name: string): boolean {
 class Redaction {
   private charsLeft = CHARS_MAX;
 
-  of(value: unknown, depth: number): unknown {
+  redact(value: unknown, depth: number): unknown {
     if (typeof value === 'string') return this.text(value);
     if (typeof value !== 'object' || value === null) return value;
     if (depth >= DEPTH_MAX) return '[nested too deep]';
@@ -77,7 +77,7 @@ class Redaction {
       const items: unknown[] = [];
       for (const item of value) {
         if (this.isSpent(2)) break;
-        items.push(this.of(item, depth + 1));
+        items.push(this.redact(item, depth + 1));
       }
       return items;
     }
@@ -90,7 +90,7 @@ class Redaction {
       if (this.isSpent(2)) break;
       const value = members[name];
       const isSecret = isSecretName(name) && value !== null && typeof value !== 'boolean';
-      redacted[this.text(name)] = isSecret ? BLANK : this.of(value, depth + 1);
+      redacted[this.text(name)] = isSecret ? BLANK : this.redact(value, depth + 1);
     }
     return redacted;
   }

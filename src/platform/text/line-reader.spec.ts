@@ -5,7 +5,7 @@ function linesOf(chunks: (string | Buffer)[], charsMax = 10, longer: 'refused' |
   const lines: string[] = [];
   const reader = new LineReader(charsMax, longer, (line) => lines.push(line));
   for (const chunk of chunks) reader.push(Buffer.from(chunk as string));
-  reader.end();
+  reader.finish();
   return lines;
 }
 

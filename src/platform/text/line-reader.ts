@@ -27,7 +27,7 @@ export class LineReader {
   }
 
   /** Emits the unfinished line at the end of the stream. */
-  end(): void {
+  finish(): void {
     this.append(this.decoder.end());
     this.emit();
   }

@@ -227,7 +227,7 @@ describe('a quota that is used up', () => {
       const { id } = await serverRow(app, of);
       return { id: uuidV7(), serverId: id, method: 'POST', lines: [], exceptions: [] };
     };
-    await app.get(InvocationStore).keep([await part(name), await part(theirs)], 1);
+    await app.get(InvocationStore).store([await part(name), await part(theirs)], 1);
     expect([(await total(account, name)).total, (await total(other, theirs)).total]).toEqual([1, 1]);
     expect((await send(other, theirs)).body).toMatchObject({ accepted: 1 });
     await until(async () => (await total(other, theirs)).total === 2, "the others' log is stored");

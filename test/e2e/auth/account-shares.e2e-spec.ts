@@ -23,7 +23,7 @@ afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
 describe('an account that uses its whole limit', () => {
   verifies('limits:account-share', 'leaves room for tunnels of others', async () => {
     const places = app.get(TunnelLimits);
-    const taken = times(TUNNELS_EACH_MAX, () => places.enter(busy.id));
+    const taken = times(TUNNELS_EACH_MAX, () => places.acquire(busy.id));
     const { path } = await createConnection(app, busy, { transport: 'uplink' });
     const refused = (await openTunnel(app, busy, path).catch((error: unknown) => error)) as PairingRefused;
     expect([refused.status, refused.reason, refused.body]).toEqual([
@@ -35,12 +35,12 @@ describe('an account that uses its whole limit', () => {
     open.push(await pair(app, other, theirs.path));
     taken.pop()?.();
     const own = await pair(app, busy, path);
-    expect(() => places.enter(busy.id)).toThrow('This account holds');
+    expect(() => places.acquire(busy.id)).toThrow('This account holds');
     // A tunnel that ends gives its place back, and so does one that is replaced.
     open.push(await pair(app, other, theirs.path, { force: true }));
     await own.close();
     await until(async () => {
-      places.enter(busy.id)();
+      places.acquire(busy.id)();
       return true;
     }, 'its place is free');
     for (const leave of taken) leave();
@@ -50,12 +50,12 @@ describe('an account that uses its whole limit', () => {
     const { path } = await createConnection(app, busy, { transport: 'uplink' });
     open.push(await pair(app, busy, path));
     const places = app.get(TunnelLimits);
-    const taken = times(TUNNELS_EACH_MAX - 2, () => places.enter(busy.id));
+    const taken = times(TUNNELS_EACH_MAX - 2, () => places.acquire(busy.id));
     for (let round = 0; round < 2; round += 1) {
       const refused = (await openTunnel(app, busy, path).catch((error: unknown) => error)) as PairingRefused;
       expect(refused.status).toBe(409);
     }
-    places.enter(busy.id)();
+    places.acquire(busy.id)();
     for (const leave of taken) leave();
   });
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { TargetResolver } from '../../../src/modules/connections/core/target-resolver.js';
 import { callerFor } from '../../../src/modules/auth/access.types.js';
-import { NamespacesService } from '../../../src/modules/namespaces/namespaces.service.js';
+import { TargetsService } from '../../../src/modules/targets/targets.service.js';
 import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import {
   announceCurrent,
@@ -105,7 +105,7 @@ describe('a connection to a registered server', () => {
   verifies('connection:server:aliases', 'is what addresses on the hosts of the setting mean', async () => {
     const server = await externalServer(app, owner, upstream.url);
     const name = await createNamespace(app, owner);
-    const home = { id: (await app.get(NamespacesService).find(name))?.id ?? '', name };
+    const home = { id: (await app.get(TargetsService).findNamespace(name))?.id ?? '', name };
     const theirs = [`https://server.smithery.ai/${server.name}`, `https://${server.slug.toLowerCase()}.run.tools`];
     const ours = [
       `https://mcp.acme.example/${server.name}/mcp`,

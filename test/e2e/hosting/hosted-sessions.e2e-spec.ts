@@ -159,7 +159,7 @@ describe('a caller of a stateful hosted server', () => {
     expect(await countBy(other, one)).toMatchObject({ stored: 3, inMemory: 3, greeted: 1 });
     // As it happens to what nobody called for a while.
     const [{ id }] = await app.database.query('SELECT id FROM connections WHERE connection_id = $1', [connectionId]);
-    await app.get(ConnectionHandles).end(id as string);
+    await app.get(ConnectionHandles).closeHandle(id as string);
     expect(await countBy(app, one)).toMatchObject({ stored: 4, inMemory: 4, greeted: 1 });
     expect(await countBy(other, two)).toMatchObject({ stored: 1, inMemory: 1 });
     expect(await count(app, `${one}/mcp`)).toMatchObject({ stored: 1 });

@@ -561,11 +561,11 @@ describe('real programs', () => {
         valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
         quotaOf: () => Promise.resolve({ accountId: 'an-account', max: 100 }),
         namesOf: () => Promise.resolve({}),
-        traced: () => undefined,
+        recordTrace: () => undefined,
       };
       const first = await startApp({ DATA_DIR: dataDir });
       const second = await first.sibling({ ROLES: 'api,host' });
-      for (const each of [first, second]) jest.spyOn(each.get(ProgramOwners), 'of').mockReturnValue(owner);
+      for (const each of [first, second]) jest.spyOn(each.get(ProgramOwners), 'ownerOf').mockReturnValue(owner);
       const live = (each: TestApp) => each.get(Runtime).stats().live;
       const there = (process: TestApp, ref: ProgramRef) => ask(process, ref, '/').then(({ text }) => text);
       await until(async () => {

@@ -146,7 +146,7 @@ describe('an invocation', () => {
         for (const isRecordFirst of [true, false]) {
           const whole = row({ outcome: recorded });
           const parts = [whole, pieceRow(whole.id, { outcome: added })];
-          for (const part of isRecordFirst ? parts : parts.reverse()) await store.keep([part], (job += 1));
+          for (const part of isRecordFirst ? parts : parts.reverse()) await store.store([part], (job += 1));
           expect([recorded, added, (await kept([whole.id]))[0].outcome]).toEqual([recorded, added, stored]);
         }
       }
@@ -156,9 +156,9 @@ describe('an invocation', () => {
   verifies('log-ingestion:once', 'is written once, also if its job runs several times', async () => {
     const store = app.get(InvocationStore);
     const late = row({ lines: [{ at: 1, level: 'log', message: 'once' }] });
-    for (const job of [71, 71]) await store.keep([late], job);
+    for (const job of [71, 71]) await store.store([late], job);
     for (const job of [72, 72, 71]) {
-      await store.keep([pieceRow(late.id, { lines: [{ at: 2, level: 'log', message: `by ${job}` }] })], job);
+      await store.store([pieceRow(late.id, { lines: [{ at: 2, level: 'log', message: `by ${job}` }] })], job);
     }
     expect((await kept([late.id])).map(messages)).toEqual([['once', 'by 72']]);
   });
@@ -166,9 +166,9 @@ describe('an invocation', () => {
   verifies('runtime-log:own', 'cannot be added to for another server', async () => {
     const theirs = await serverIdOf(app, await createServer(app, await app.account()));
     const one = row();
-    await app.get(InvocationStore).keep([one], 81);
+    await app.get(InvocationStore).store([one], 81);
     const foreign = pieceRow(one.id, { serverId: theirs, lines: [{ at: 1, level: 'log', message: 'forged' }] });
-    await app.get(InvocationStore).keep([foreign], 82);
+    await app.get(InvocationStore).store([foreign], 82);
     expect((await kept([one.id])).map(messages)).toEqual([[]]);
   });
 
@@ -176,7 +176,7 @@ describe('an invocation', () => {
     const one = row();
     for (const job of [1, 2, 3]) {
       const lines = Array.from({ length: 400 }, (_, n) => ({ at: job * 1_000 + n, level: 'log', message: `${job}` }));
-      await app.get(InvocationStore).keep([job === 1 ? { ...one, lines } : pieceRow(one.id, { lines })], job);
+      await app.get(InvocationStore).store([job === 1 ? { ...one, lines } : pieceRow(one.id, { lines })], job);
     }
     const [whole] = await kept([one.id]);
     expect([whole.lines.length, whole.lines.at(-1)?.at, whole.left_out]).toEqual([1_000, 3_199, 200]);
@@ -197,7 +197,7 @@ describe('a batch', () => {
     const given = texts.map((text) =>
       row({ toolName: text, lines: [line(text)], payload: { arguments: text, result: null } }),
     );
-    await app.get(InvocationStore).keep(given, 95);
+    await app.get(InvocationStore).store(given, 95);
     const stored = await app.database.query<unknown[]>(
       `SELECT tool_name, lines -> 0 ->> 'message' AS message, payload ->> 'arguments' AS arguments
          FROM invocations WHERE id = ANY ($1) ORDER BY id`,
@@ -217,7 +217,7 @@ describe('a batch', () => {
     const tooNew = row({ id: uuidV7(Date.now() + 3 * DAY_MS) });
     const ofNobody = row({ serverId: '00000000-0000-4000-8000-000000000000' });
     const bad = [unstorable, noId, tooOld, tooNew, ofNobody];
-    await store.keep([...good.slice(0, 4), ...bad, ...good.slice(4)], 91);
+    await store.store([...good.slice(0, 4), ...bad, ...good.slice(4)], 91);
     expect((await kept([...good, ...bad].map(({ id }) => id))).map(({ id }) => id)).toEqual(
       good.map(({ id }) => id).sort(),
     );
@@ -245,7 +245,7 @@ describe('partitions', () => {
     const ahead = [0, 1, 2].map((days) => dayOf(Date.parse(today) + days * DAY_MS));
     expect(await partitions()).toEqual(expect.arrayContaining(ahead));
     const late = row({ id: uuidV7(Date.parse(today) - 5 * DAY_MS) });
-    await app.get(InvocationStore).keep([late], 101);
+    await app.get(InvocationStore).store([late], 101);
     expect(await kept([late.id])).toMatchObject([{ day: dayOf(Date.parse(today) - 5 * DAY_MS) }]);
   });
 
@@ -259,7 +259,7 @@ describe('partitions', () => {
     const start = Date.parse(dayOf(Date.now())) - 3 * DAY_MS;
     const day = dayOf(start);
     const whole = [{ from: start, to: start + DAY_MS, isValid: true }];
-    await app.get(InvocationStore).keep([row({ id: uuidV7(start) })], 111);
+    await app.get(InvocationStore).store([row({ id: uuidV7(start) })], 111);
     await maintain(start + DAY_MS + HOUR_MS / 2);
     expect(await indexes(day)).toEqual([]);
     const writer = app.database.createQueryRunner();
@@ -321,7 +321,7 @@ describe('partitions', () => {
       await reader.query(`SELECT FROM invocations WHERE day = '${dayOf(Date.now())}'`);
       const keeping = maintain();
       const one = row();
-      await app.get(InvocationStore).keep([one], 121);
+      await app.get(InvocationStore).store([one], 121);
       expect(await kept([one.id])).toHaveLength(1);
       await reader.commitTransaction();
       await keeping;
@@ -332,7 +332,7 @@ describe('partitions', () => {
     expect(await partitions()).not.toEqual(expect.arrayContaining([old]));
     expect(await counted()).toHaveLength(0);
     const yesterday = row({ id: uuidV7(Date.now() - DAY_MS) });
-    await app.get(InvocationStore).keep([yesterday], 122);
+    await app.get(InvocationStore).store([yesterday], 122);
     expect(await kept([yesterday.id])).toHaveLength(1);
   });
 });
@@ -343,7 +343,7 @@ describe('a deleted server', () => {
     const goneId = await serverIdOf(app, gone);
     const days = [0, 1].map((days) => row({ id: uuidV7(Date.now() - days * DAY_MS), serverId: goneId }));
     const other = row();
-    await app.get(InvocationStore).keep([...days, other], 131);
+    await app.get(InvocationStore).store([...days, other], 131);
     const ids = [...days, other].map(({ id }) => id);
     expect(await kept(ids)).toHaveLength(3);
     expect((await app.as(owner).delete(pathOf(gone))).status).toBe(200);
@@ -354,7 +354,7 @@ describe('a deleted server', () => {
       return (await kept(ids)).length === 1;
     }, 'the invocations are gone');
     expect(await kept([other.id])).toHaveLength(1);
-    await app.get(InvocationStore).keep([{ ...days[0], lines: [{ at: 1, level: 'log', message: 'late' }] }], 132);
+    await app.get(InvocationStore).store([{ ...days[0], lines: [{ at: 1, level: 'log', message: 'late' }] }], 132);
     expect(await kept(ids)).toHaveLength(1);
     const noted = () => app.database.query('SELECT FROM deleted_invocation_owners WHERE owner_id = $1', [goneId]);
     expect(await noted()).toHaveLength(1);

@@ -33,7 +33,7 @@ async function owner(): Promise<{ account: TestAccount; name: string; serverId: 
 const rows = (serverId: string, count: number): Invocation[] =>
   times(count, () => ({ ...invocationOf(serverId), payload: null, leftOut: 0 }));
 
-const keep = (invocations: Invocation[]) => store.keep(invocations, (job += 1));
+const keep = (invocations: Invocation[]) => store.store(invocations, (job += 1));
 
 /** What the account has written today, in bytes as they are counted. */
 async function writtenBy({ id }: TestAccount): Promise<number> {

@@ -44,7 +44,7 @@ async function write(serverId: string, messages: (string | null)[], at = clock()
     return { ...made, lines, exceptions: [], payload: null, leftOut: 0 };
   });
   for (let first = 0; first < rows.length; first += 1_000) {
-    await app.get(InvocationStore).keep(rows.slice(first, first + 1_000), first + 1);
+    await app.get(InvocationStore).store(rows.slice(first, first + 1_000), first + 1);
   }
 }
 
@@ -327,9 +327,9 @@ describe('the log of a server', () => {
         };
       });
       // A job that runs again, a later part of each invocation, and two jobs at once.
-      await app.get(InvocationStore).keep(rows, 1);
-      await app.get(InvocationStore).keep(rows, 1);
-      await Promise.all([2, 3].map((job) => app.get(InvocationStore).keep(rows, job)));
+      await app.get(InvocationStore).store(rows, 1);
+      await app.get(InvocationStore).store(rows, 1);
+      await Promise.all([2, 3].map((job) => app.get(InvocationStore).store(rows, job)));
       const stored = await app.database.query(
         'SELECT hour, invocations FROM invocation_hours WHERE server_id = $1 ORDER BY 1',
         [id],

@@ -1,6 +1,6 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { describe, expect, it, jest } from '@jest/globals';
-import { NamespacesService } from '../../../src/modules/namespaces/namespaces.service.js';
+import { TargetsService } from '../../../src/modules/targets/targets.service.js';
 import { isNamespaceName, RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
 import { longIt } from '../../support/jest/globals.mjs';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -318,12 +318,12 @@ describe('DELETE /namespaces/{name}', () => {
 
   it('leaves the old owner no server of a name that changed hands, while its owner is remembered', async () => {
     const namespace = await createNamespace(app, owner);
-    const namespaces = app.get(NamespacesService);
-    const remembered = await namespaces.find(namespace);
+    const targets = app.get(TargetsService);
+    const remembered = await targets.findNamespace(namespace);
     await app.as(owner).delete(`/namespaces/${namespace}`);
     await createNamespace(app, other, namespace);
     const path = `/servers/${encodeURIComponent(await createServer(app, other, { namespace }))}`;
-    const stale = jest.spyOn(namespaces, 'peek').mockReturnValue(remembered);
+    const stale = jest.spyOn(targets, 'peekNamespace').mockReturnValue(remembered);
     expect((await app.as(owner).delete(path)).status).toBe(404);
     expect(stale).toHaveBeenCalledWith(namespace);
     stale.mockRestore();

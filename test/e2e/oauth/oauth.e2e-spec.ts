@@ -44,8 +44,10 @@ beforeAll(async () => {
   [upstream, server] = await Promise.all([startUpstream(), startAuthorizationServer({ asks: true })]);
   guarded = await server.protect(upstream.url);
   credentials = app.get(CredentialsService);
-  jest.spyOn(app.get(ReleaseResumptionService), 'authorized').mockImplementation(async (id) => void told.push(id));
-  jest.spyOn(app.get(ConnectionSetupService), 'authorized').mockRejectedValue(new Error('Nobody is at home'));
+  jest
+    .spyOn(app.get(ReleaseResumptionService), 'handleAuthorization')
+    .mockImplementation(async (id) => void told.push(id));
+  jest.spyOn(app.get(ConnectionSetupService), 'handleAuthorization').mockRejectedValue(new Error('Nobody is at home'));
 });
 
 afterAll(async () => {

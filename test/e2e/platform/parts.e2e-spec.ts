@@ -5,7 +5,7 @@ import { AppModule } from '../../../src/app.module.js';
 import { Env } from '../../../src/config/env.js';
 import { Tuning } from '../../../src/config/tuning.js';
 import { programOwners } from '../../../src/hosting/hosting.js';
-import { GrantSource, NamespaceOwners, TokenSource } from '../../../src/modules/auth/access.types.js';
+import { GrantSource, TokenSource } from '../../../src/modules/auth/access.types.js';
 import { transports } from '../../../src/modules/connections/core/connection-transports.js';
 import { NamespaceDeletion } from '../../../src/modules/namespaces/namespaces.service.js';
 import { credentialOwners } from '../../../src/modules/oauth/credentials.types.js';
@@ -18,7 +18,7 @@ import { longIt } from '../../support/jest/globals.mjs';
 const app = testApp();
 
 const tokens = [
-  ...[NamespaceOwners, GrantSource, TokenSource, NamespaceDeletion, ServerDeletion],
+  ...[GrantSource, TokenSource, NamespaceDeletion, ServerDeletion],
   ...[programOwners, transports, credentialOwners, pageOwners, serverHolders].flatMap((kinds) =>
     Object.values<symbol>(kinds),
   ),
@@ -41,7 +41,7 @@ function importsOf(module: unknown): DynamicModule[] {
 
 describe('a process without a part that a module needs from another', () => {
   for (const { token, name } of tokens) {
-    const isQuick = token === NamespaceOwners || token === transports.mock;
+    const isQuick = token === GrantSource || token === transports.mock;
     (isQuick ? it : longIt)(`does not start: ${name}`, async () => {
       const broken = await createApp(without(token));
       await expect(broken.init()).rejects.toThrow(`could not find ${name} element`);

@@ -133,9 +133,9 @@ describe('an account whose upstreams never answer', () => {
     for (let at = 0; at < 3; at += 1) held.push(await insertRelease(app, name, { status: 'WORKING', ...lease }));
     const next = await insertRelease(app, name, { status: 'QUEUED', lease_until: lease.lease_until });
     const claim = { releaseId: next, attempt: 1, holder: randomUUID() };
-    expect(await slots.take(claim)).toBeNull();
+    expect(await slots.claimSlot(claim)).toBeNull();
     await app.database.query(`UPDATE releases SET lease_until = now() - interval '1 second' WHERE id = $1`, [held[0]]);
-    expect(await slots.take(claim)).toMatchObject({ server: name });
+    expect(await slots.claimSlot(claim)).toMatchObject({ server: name });
   });
 
   it('makes a resumed release wait like any other', async () => {

@@ -92,7 +92,7 @@ async function makeDue(...serverIds: string[]): Promise<void> {
 /** Lets the time of servers come, and waits for what whichever process makes of it. */
 async function rescan(...serverIds: string[]): Promise<void> {
   await makeDue(...serverIds);
-  await app.get(Rescanner).take();
+  await app.get(Rescanner).claimScans();
   for (const id of serverIds) {
     const isDone = ({ holder, next_at }: Rescan) => holder === null && Number(next_at) > Date.now() + HOUR_MS / 2;
     await until(async () => isDone(await rescanOf(id)), 'it is scanned');
@@ -532,7 +532,7 @@ describe('going back from a release that fails the security check', () => {
       expect(await detailOf(one)).toMatchObject({ security: { scanPassed: false } });
       const promoted = await app.as(owner).post(releasesPath(one.name, `/${one.release.id}/promote`));
       expect(promoted).toMatchObject({ status: 200 });
-      await app.get(Rescanner).take();
+      await app.get(Rescanner).claimScans();
       await until(async () => {
         const { security } = await detailOf(one);
         return (security as { scanPassed: boolean }).scanPassed;
@@ -548,7 +548,7 @@ describe('several processes', () => {
     for (const { upstream } of all) upstream.behave({ holds: true, tools: [now] });
     const held = () => all.filter(({ upstream }) => upstream.held() > 0);
     await makeDue(...all.map(({ serverId }) => serverId));
-    await Promise.all([app.get(Rescanner).take(), sibling.get(Rescanner).take()]);
+    await Promise.all([app.get(Rescanner).claimScans(), sibling.get(Rescanner).claimScans()]);
     let left = all;
     while (left.length > 0) {
       await until(() => held().length >= Math.min(2, left.length), 'some are being scanned');
@@ -568,7 +568,7 @@ describe('several processes', () => {
     const busy = await Promise.all([publishedServer(), publishedServer()]);
     for (const { upstream } of busy) upstream.behave({ holds: true });
     await makeDue(...busy.map(({ serverId }) => serverId));
-    await Promise.all([app.get(Rescanner).take(), sibling.get(Rescanner).take()]);
+    await Promise.all([app.get(Rescanner).claimScans(), sibling.get(Rescanner).claimScans()]);
     await until(() => busy.every(({ upstream }) => upstream.held() > 0), 'both are being scanned');
     // More than are chosen from, all due longer than the other's.
     await app.database.query(
@@ -599,7 +599,7 @@ describe('several processes', () => {
     await publishExternal(service, other, name, { upstreamUrl: upstream.url });
     upstream.behave({ holds: true, tools: [now] });
     await service.database.query(`UPDATE server_rescans SET next_at = now() - interval '1 second'`);
-    await stopped.get(Rescanner).take();
+    await stopped.get(Rescanner).claimScans();
     await until(() => upstream.held() > 0, 'it is being scanned');
     await stopped.close();
     const given = `SELECT holder, next_at <= now() AS "isDue" FROM server_rescans`;
@@ -622,7 +622,7 @@ describe('several processes', () => {
       const name = await createServer(quiet, other);
       await publishExternal(quiet, other, name, { upstreamUrl: one.upstream.url });
       await quiet.database.query(`UPDATE server_rescans SET next_at = now() - interval '1 second'`);
-      await quiet.get(Rescanner).take();
+      await quiet.get(Rescanner).claimScans();
       await quiet.get(Rescanner).settled();
       const lists = one.upstream.lists();
       expect(await quiet.as(other).post(releasesPath(name, '/latest/rescan'))).toMatchObject({ status: 202 });

@@ -128,7 +128,14 @@ export class HostedRuntime implements ProgramOwner {
     programs.onModuleInit();
     const env = loadEnv({ DATA_DIR: folder, ...settings });
     const now = () => Promise.resolve(new Date());
-    this.runtime = Runtime.create(env, new Tuning(tuning), programs, new Engines([engine]), now, this.memory);
+    this.runtime = Runtime.create({
+      env,
+      tuning: new Tuning(tuning),
+      owners: programs,
+      engines: new Engines([engine]),
+      deletionTime: now,
+      memory: this.memory,
+    });
   }
 
   static async start(
@@ -203,7 +210,7 @@ export class HostedRuntime implements ProgramOwner {
     return Promise.resolve({ secrets: this.secrets, egressAllow: null });
   }
 
-  traced(trace: Trace): void {
+  recordTrace(trace: Trace): void {
     this.traces.push(trace);
   }
 

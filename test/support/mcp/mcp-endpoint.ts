@@ -117,7 +117,7 @@ export async function startMcpEndpoint<C extends Channel>(
     const find = () => Promise.resolve({ channel, account, principal, scopes: null, target: path });
     const served =
       target === SSE_STREAMS_PATH
-        ? internal.take(request, response)
+        ? internal.serveMessage(request, response)
         : target === RESUMED_STREAMS_PATH
           ? resumed.read(request, response)
           : front.serve(request, response, find);

@@ -9,7 +9,7 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
   const message = withoutAddress(withoutWords(error.message), upstream, name);
   if (error instanceof UpstreamTimeoutError) return new UpstreamTimeoutError(message, error.outcomeUnknown, error);
   const status = error instanceof UpstreamError ? error.status : null;
-  return new UpstreamError(message, error, error.outcomeUnknown, undefined, status);
+  return new UpstreamError(message, { detail: error, outcomeUnknown: error.outcomeUnknown, status });
 }
 
 /**

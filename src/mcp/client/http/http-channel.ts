@@ -275,7 +275,7 @@ export class HttpChannel implements Channel {
   /** Discards the verdict after a contradiction. Calls that run on the adapter continue. */
   private async invalidateEra(choice: Choice): Promise<void> {
     if (this.choice.value === choice) {
-      this.choice.lose(choice);
+      this.choice.discard(choice);
       void closeChoice(choice);
     }
     await this.eras.forget(this.target.url, choice.verdict);

@@ -344,7 +344,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private atEnd(): void {
     // The rest of a stream may be its answer.
-    if (!this.settled || this.isOpen) this.sse?.end();
+    if (!this.settled || this.isOpen) this.sse?.finish();
     if (this.waiting > 0) return void (this.end = () => this.atEnd());
     this.timer?.stop();
     clearTimeout(this.drain);

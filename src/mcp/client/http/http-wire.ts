@@ -251,7 +251,7 @@ export class HttpWire {
   }
 
   /** Sends a message without waiting for the result; drops it when 256 are already pending. */
-  aside(headers: Headers, body: string, url = this.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
+  sendOneWay(headers: Headers, body: string, url = this.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
     if (this.asides >= ASIDES_MAX)
       return this.logger.debug('a message to an upstream was dropped: too many are pending');
     this.asides += 1;
@@ -261,13 +261,13 @@ export class HttpWire {
   }
 
   /** Answers an upstream request by POST. */
-  answer(headers: Headers, text: string, url = this.url): void {
-    this.aside(headers, text, url, ANSWER_TIMEOUT_MS);
+  postResponse(headers: Headers, text: string, url = this.url): void {
+    this.sendOneWay(headers, text, url, ANSWER_TIMEOUT_MS);
   }
 
   /** Responder that posts its answers. @param onRequest forwards requests to the caller; without it they are refused */
   responder(headers: Headers, onRequest?: McpCall['onRequest']): UpstreamRequestResponder {
-    return new UpstreamRequestResponder((text) => this.answer(headers, text), onRequest);
+    return new UpstreamRequestResponder((text) => this.postResponse(headers, text), onRequest);
   }
 
   /** Ends a session upstream with DELETE, in 2 s at most. Never rejects. */
@@ -315,7 +315,11 @@ export class HttpWire {
     const location = target ? `${target.origin}${target.pathname}` : undefined;
     const blocked = blockedBy(url.host, status, contentType);
     if (blocked && headers['retry-after'] === undefined) {
-      return new UpstreamError(blocked, undefined, false, status === 403 ? 'forbidden' : 'server error', status);
+      return new UpstreamError(blocked, {
+        outcomeUnknown: false,
+        failure: status === 403 ? 'forbidden' : 'server error',
+        status,
+      });
     }
     return fromHttpStatus(status, url, location, this.wordsIn(answer, url), headers['retry-after']);
   }
@@ -368,7 +372,7 @@ export class HttpWire {
         if (head.id === undefined) onNotification?.(data, head.method);
         else {
           responder ??= this.responder(headers);
-          responder.take(data, head.method);
+          responder.handleRequest(data, head.method);
         }
         return false;
       },
@@ -451,7 +455,7 @@ export class HttpWire {
   private requireNoLoop(status: number, reply: McpReply | null): void {
     const { target } = this;
     if (target.via === undefined || status !== 400 || reply?.error?.code !== rpcCode.loop) return;
-    throw new UpstreamError(refusalText(target, reply.error.message), undefined, false, 'loop');
+    throw new UpstreamError(refusalText(target, reply.error.message), { outcomeUnknown: false, failure: 'loop' });
   }
 
   /**
@@ -496,7 +500,7 @@ export class HttpWire {
     const how = answer.isCut ? 'within an event' : 'without a reply';
     const other = strayText === null ? '' : ` It sent ${quote(strayText, 60)}, which is not a reply.`;
     const ended = `${url.host} closed its event stream ${how}: the server or a proxy cut it.${other}`;
-    throw new UpstreamError(ended, undefined, true);
+    throw new UpstreamError(ended, { outcomeUnknown: true });
   }
 }
 

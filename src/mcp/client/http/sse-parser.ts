@@ -73,7 +73,7 @@ export class SseParser {
   }
 
   /** Delivers an event whose blank line is missing at the end of the stream, if its data is whole JSON. */
-  end(): void {
+  finish(): void {
     if (this.isTooLarge) return;
     this.isEnding = true;
     this.feed(`${this.decoder.end()}\n\n`);

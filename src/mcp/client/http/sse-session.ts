@@ -31,7 +31,7 @@ export async function openSse(
     await pipe.open(session, endpointMs, onStream);
     await session.begin(wire.target.connectTimeoutMs);
   } catch (error) {
-    await session.end();
+    await session.close();
     throw error;
   }
   return session;
@@ -67,9 +67,9 @@ class SsePipe implements Pipe {
         },
         onOther: (event, data) => event === 'endpoint' && resolve(data),
         onEnd: (error) => {
-          const reason = error ?? this.cut();
+          const reason = error ?? this.toClosedError();
           reject(reason);
-          session.lose(reason);
+          session.fail(reason);
         },
       });
     });
@@ -86,7 +86,7 @@ class SsePipe implements Pipe {
     const endpoint = parseUrl(await withinDeadline(endpointPath, timeoutMs, late), url);
     if (endpoint?.origin !== url.origin) {
       const text = `${url.host} names an endpoint that is not on the same site: it is not used.`;
-      throw new UpstreamError(text, undefined, false, 'not our MCP');
+      throw new UpstreamError(text, { outcomeUnknown: false, failure: 'not our MCP' });
     }
     this.endpoint = endpoint;
   }
@@ -106,19 +106,21 @@ class SsePipe implements Pipe {
   }
 
   notify(text: string): void {
-    this.wire.aside(this.headers, text, this.endpoint);
+    this.wire.sendOneWay(this.headers, text, this.endpoint);
   }
 
-  answer(text: string): void {
-    this.wire.answer(this.headers, text, this.endpoint);
+  sendResponse(text: string): void {
+    this.wire.postResponse(this.headers, text, this.endpoint);
   }
 
-  refused(message: string): Error {
+  toRejection(message: string): Error {
     return new HandshakeRefusedError(refusalText(this.wire.target, message), false);
   }
 
-  cut(): UpstreamError {
-    return new UpstreamError(`${this.host} closed the event stream that carries its replies.`, undefined, true);
+  toClosedError(): UpstreamError {
+    return new UpstreamError(`${this.host} closed the event stream that carries its replies.`, {
+      outcomeUnknown: true,
+    });
   }
 
   close(): void {

@@ -78,9 +78,28 @@ export async function openStreamable(
   // The GET stream brings requests and log messages to a caller that takes them.
   const isResponding =
     profile !== undefined && !profile.isShared && (profile.level !== undefined || canBeAsked(profile.capabilities));
-  const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding);
+  const session = new StreamableSession(wire, identity, {
+    id,
+    isRestored,
+    headers: base,
+    handlers,
+    isInteractive: isResponding,
+  });
   await session.begin(timeoutMs);
   return session;
+}
+
+/** Properties of a session that the handshake and its caller determine. */
+interface SessionOptions {
+  /** Its `Mcp-Session-Id`; null without sessions. */
+  id: string | null;
+  /** True if the upstream restores the session by its name, so that any process that opens it again continues it. */
+  isRestored: boolean;
+  /** Headers of each of its requests. */
+  headers: Record<string, string>;
+  handlers: SessionHandlers;
+  /** True if the upstream can send requests and log messages to the caller. */
+  isInteractive: boolean;
 }
 
 class StreamableSession implements LegacySession {
@@ -100,21 +119,14 @@ class StreamableSession implements LegacySession {
   private isEnded = false;
   private readonly logger = new Logger('mcp');
 
-  /**
-   * @param ref its `Mcp-Session-Id`, null without sessions; `isRestored` if the upstream restores the session by its
-   * name, so that any process that opens it again continues it
-   */
   constructor(
     private readonly wire: HttpWire,
     readonly identity: UpstreamIdentity,
-    private readonly ref: { id: string | null; isRestored: boolean },
-    base: Record<string, string>,
-    private readonly handlers: SessionHandlers,
-    private readonly isInteractive: boolean,
+    private readonly options: SessionOptions,
   ) {
-    const { id } = ref;
+    const { id } = options;
     this.headers = {
-      ...base,
+      ...options.headers,
       'mcp-protocol-version': identity.protocolVersion,
       ...(id === null ? {} : { 'mcp-session-id': id }),
     };
@@ -123,7 +135,7 @@ class StreamableSession implements LegacySession {
   }
 
   get isStateful(): boolean {
-    return this.ref.id !== null;
+    return this.options.id !== null;
   }
 
   async begin(timeoutMs: number): Promise<void> {
@@ -131,23 +143,23 @@ class StreamableSession implements LegacySession {
       const body = requestText(null, 'notifications/initialized', undefined);
       await this.wire.post(this.wire.url, this.headers, body, { timeoutMs });
     } catch (error) {
-      void this.end();
+      void this.close();
       throw error;
     }
-    if (this.isInteractive) await this.keepStream(0);
+    if (this.options.isInteractive) await this.keepStream(0);
   }
 
   request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
     const { wire } = this;
     const headers = call.session ? { ...this.headers, 'mcp-session-id': call.session } : this.headers;
     const id = wire.nextId;
-    const responder = this.isInteractive ? wire.responder(headers, call.onRequest) : undefined;
+    const responder = this.options.isInteractive ? wire.responder(headers, call.onRequest) : undefined;
     if (responder) this.inFlight.push(responder);
     const manner: WireManner = {
       era: 'legacy',
       headers,
       timeoutMs,
-      mayLoseSession: this.ref.id !== null && (!isRepeat || call.session !== undefined),
+      mayLoseSession: this.options.id !== null && (!isRepeat || call.session !== undefined),
       isResumable: true,
       responder,
     };
@@ -155,7 +167,7 @@ class StreamableSession implements LegacySession {
       (reply) => {
         if (responder) this.removeResponder(responder);
         this.hasAnswered = true;
-        if (call.session === '' && this.ref.id !== null) reply.session = this.ref.id;
+        if (call.session === '' && this.options.id !== null) reply.session = this.options.id;
         return reply;
       },
       async (error: unknown) => {
@@ -172,7 +184,7 @@ class StreamableSession implements LegacySession {
         if (outcome !== null) throw outcome;
         // Closing the socket does not cancel a request in these versions.
         if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) {
-          wire.aside(headers, cancelledText(id));
+          wire.sendOneWay(headers, cancelledText(id));
         }
         throw error;
       },
@@ -184,12 +196,12 @@ class StreamableSession implements LegacySession {
   }
 
   notify(text: string): void {
-    this.wire.aside(this.headers, text);
+    this.wire.sendOneWay(this.headers, text);
   }
 
   async startListening(timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean> {
     // Servers without sessions open a GET stream that never carries a message.
-    if (this.ref.id === null || this.isEnded) return false;
+    if (this.options.id === null || this.isEnded) return false;
     if (this.stream) return true;
     let isOver = false;
     const answer = await this.wire.stream({
@@ -199,11 +211,11 @@ class StreamableSession implements LegacySession {
       onMessage: (data) => {
         const head = parseMessage(data);
         if (typeof head?.method !== 'string') return;
-        if (head.id === undefined) return this.handlers.onNotification(data, head.method);
+        if (head.id === undefined) return this.options.handlers.onNotification(data, head.method);
         const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
         const forward: McpCall['onRequest'] = (rpcMethod, params) =>
-          this.handlers.onRequest(rpcMethod, params, responder.forward);
-        responder.take(data, head.method, this.isInteractive ? forward : undefined);
+          this.options.handlers.onRequest(rpcMethod, params, responder.forward);
+        responder.handleRequest(data, head.method, this.options.isInteractive ? forward : undefined);
       },
       onEnd: (_error, retryMs) => {
         isOver = true;
@@ -227,14 +239,14 @@ class StreamableSession implements LegacySession {
 
   stopListening(): void {
     // The stream also brings requests to the caller.
-    if (!this.isInteractive) this.closeStream();
+    if (!this.options.isInteractive) this.closeStream();
   }
 
-  async end(forGood = false): Promise<void> {
+  async close(forGood = false): Promise<void> {
     this.isEnded = true;
     clearTimeout(this.retry);
     this.closeStream();
-    if (this.ref.id !== null && (forGood || !this.ref.isRestored)) await this.wire.endSession(this.headers);
+    if (this.options.id !== null && (forGood || !this.options.isRestored)) await this.wire.endSession(this.headers);
   }
 
   /**
@@ -242,7 +254,7 @@ class StreamableSession implements LegacySession {
    * wait for the same result, so that the next ones run in a session that works.
    */
   private async probe(): Promise<void> {
-    if (this.probing === null && this.handlers.mayProbe()) {
+    if (this.probing === null && this.options.handlers.mayProbe()) {
       this.probing = this.dropIfLost().finally(() => (this.probing = null));
     }
     await this.probing;
@@ -264,14 +276,14 @@ class StreamableSession implements LegacySession {
 
   private async dropIfLost(): Promise<void> {
     const isKnown = await this.ping();
-    if (isKnown) this.handlers.onKnown();
+    if (isKnown) this.options.handlers.onKnown();
     if (isKnown !== false) return;
     // Not ended upstream, since calls may still run in it.
     const { stream } = this;
     this.isEnded = true;
     clearTimeout(this.retry);
     this.closeStream();
-    this.handlers.onLost(this);
+    this.options.handlers.onLost(this);
     if (stream) this.onStreamEnd(null);
   }
 
@@ -293,7 +305,7 @@ class StreamableSession implements LegacySession {
       });
     } catch (error) {
       if (error instanceof SessionLostError) {
-        if (this.hadStream) this.handlers.onLost(this);
+        if (this.hadStream) this.options.handlers.onLost(this);
         return;
       }
       // Logged only: no caller waits for this stream.

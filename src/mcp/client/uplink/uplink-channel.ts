@@ -50,7 +50,7 @@ const host = 'The local server';
 /**
  * MCP to a local server over a pipe that the server's bridge opened: one message per frame in both directions, for many
  * callers, who share the session with which the bridge started the server. The owner of the pipe calls {@link receive}
- * and {@link end}.
+ * and {@link handleClose}.
  */
 export class UplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
@@ -70,10 +70,10 @@ export class UplinkChannel implements Channel {
       takeId: () => (this.lastId += 1),
       send: async (text: string) => this.send(text),
       notify: (text: string) => port.send(text),
-      answer: (text: string) => this.sendReply(text),
-      refused: (message: string) =>
+      sendResponse: (text: string) => this.sendReply(text),
+      toRejection: (message: string) =>
         new UpstreamError(`The local server refused to open a session: ${message.slice(0, 300)}`),
-      cut: () => new UplinkDisconnectedError(true),
+      toClosedError: () => new UplinkDisconnectedError(true),
       close: () => undefined,
     };
     const session = new PipeSession(pipe, DECLARED, handlers);
@@ -126,8 +126,8 @@ export class UplinkChannel implements Channel {
   }
 
   /** Fails everything in progress after the pipe has closed. */
-  end(): void {
-    this.session.lose(new UplinkDisconnectedError());
+  handleClose(): void {
+    this.session.fail(new UplinkDisconnectedError());
     void this.adapter.plain.listeners.close(new UplinkDisconnectedError());
   }
 

@@ -35,6 +35,6 @@ export class InternalPendingCallsController {
       if ('requests' in round) send({ type: 'requests', requests: round.requests });
       else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
     });
-    await answer.endAfter(sent.finally(() => disconnected.end()));
+    await answer.endAfter(sent.finally(() => disconnected.stopWatching()));
   }
 }

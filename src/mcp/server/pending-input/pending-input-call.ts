@@ -137,7 +137,7 @@ export class PendingInputCall {
   /**
    * Delivers the client's answers to the upstream; ignores answers without a pending request. @param answers JSON text
    */
-  answer(answers: string): void {
+  deliverResponses(answers: string): void {
     if (!answers.startsWith('{')) return;
     for (const [key, span] of members(answers)) {
       const result = slice(answers, span);
@@ -193,7 +193,7 @@ export class PendingInputCall {
   private complete(outcome: { reply: McpReply } | { error: Error }): void {
     if (this.outcome) return;
     const isKept = this.waiter || 'error' in outcome || outcome.reply.text.length <= WAITING_CHARS_MAX;
-    this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, undefined, true) };
+    this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, { outcomeUnknown: true }) };
     this.settleAll('The call has finished');
     this.flush();
     this.onOver();

@@ -97,7 +97,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   ): { profile: CallerProfile; leave: () => void } | null {
     const clientKey = this.isClosed ? null : whomOf(request.caller, capabilities);
     for (let slot = 0; clientKey !== null && slot < SLOTS_MAX; slot += 1) {
-      const leave = this.slots.enter(`${clientKey} ${slot}`);
+      const leave = this.slots.acquire(`${clientKey} ${slot}`);
       if (leave) return { profile: profileOf(clientKey, slot, capabilities), leave };
     }
     return null;
@@ -138,7 +138,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     } as Entry;
     const refusalOf = (rpcMethod: string, params: string | undefined) => {
       if (!canAnswer(names, { method: rpcMethod, params })) return `This client does not answer ${rpcMethod}`;
-      entry.leave ??= (this.isClosed ? null : this.limiter.enter(request.account)) ?? undefined;
+      entry.leave ??= (this.isClosed ? null : this.limiter.acquire(request.account)) ?? undefined;
       return entry.leave ? null : 'Too many calls of this account wait for their clients';
     };
     const first = targetOf(incoming);
@@ -208,7 +208,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
         false,
       );
     }
-    entry.call.answer(answers);
+    entry.call.deliverResponses(answers);
     return this.next(entry, target, disconnected);
   }
 
@@ -252,7 +252,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
       'reply' in round
         ? round.reply
         : resultReply(inputResult(round.requests, this.seal(request.caller, state)), 'modern');
-    request.observer?.answered?.(reply);
+    request.observer?.recordReply?.(reply);
     return reply;
   }
 

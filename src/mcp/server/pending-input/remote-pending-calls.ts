@@ -80,11 +80,12 @@ export async function remoteRound(
   if (message.type === 'requests') return { requests: message.requests };
   const answer = parseMessage(message.text);
   const reply = answer && replyTo(answer.id as number, message.text, answer, message.era);
-  if (!reply) throw new UpstreamError('Another process sent a response that is not JSON-RPC.', undefined, true);
+  if (!reply)
+    throw new UpstreamError('Another process sent a response that is not JSON-RPC.', { outcomeUnknown: true });
   return { reply };
 }
 
 function endedError(): UpstreamError {
   const message = 'The process of this service that held the call stopped before the response arrived.';
-  return new UpstreamError(message, undefined, true).ofCall();
+  return new UpstreamError(message, { outcomeUnknown: true }).ofCall();
 }

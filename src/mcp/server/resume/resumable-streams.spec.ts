@@ -62,7 +62,7 @@ const resume = async (eventId: string) => {
 describe('the call of a stream whose client left', () => {
   it('is cancelled 5 minutes later, and cannot be resumed then', async () => {
     const { stream, reader, cancel, id } = openCall();
-    stream.leave(reader);
+    stream.detach(reader);
     await jest.advanceTimersByTimeAsync(KEPT_MS - 1);
     expect(cancel).not.toHaveBeenCalled();
     await jest.advanceTimersByTimeAsync(1);
@@ -72,14 +72,14 @@ describe('the call of a stream whose client left', () => {
 
   it('goes on for a client that resumed it, which has 5 minutes of its own after it left', async () => {
     const { stream, reader, cancel, id } = openCall();
-    stream.leave(reader);
+    stream.detach(reader);
     stream.send('data: missed\n\n');
     await jest.advanceTimersByTimeAsync(KEPT_MS - 1);
     const again = await resume(id);
     expect(again.frames).toEqual([expect.stringContaining('data: missed')]);
     await jest.advanceTimersByTimeAsync(2 * KEPT_MS);
     expect(cancel).not.toHaveBeenCalled();
-    stream.leave(again.reader);
+    stream.detach(again.reader);
     await jest.advanceTimersByTimeAsync(KEPT_MS);
     expect(cancel).toHaveBeenCalledTimes(1);
   });
@@ -88,7 +88,7 @@ describe('the call of a stream whose client left', () => {
 describe('streams of more than 32 MB of one account', () => {
   it('lose the oldest one, whose call is cancelled if its client has left', async () => {
     const [left, read, ...others] = Array.from({ length: 34 }, () => openCall());
-    left.stream.leave(left.reader);
+    left.stream.detach(left.reader);
     const almost = 'x'.repeat(MB - 2 * 1024);
     const half = almost.slice(MB / 2);
     // 31 MB and a half, with 1 KB for each stream.
@@ -100,7 +100,7 @@ describe('streams of more than 32 MB of one account', () => {
     expect(left.cancel).toHaveBeenCalledTimes(1);
     await expect(resume(left.id)).rejects.toThrow(McpSessionNotFoundError);
     expect((await resume(read.id)).frames.length).toBe(1);
-    read.stream.leave(read.reader);
+    read.stream.detach(read.reader);
   });
 
   it('leave a client that still reads its events, without ids, and cancel its call when it leaves', () => {
@@ -109,14 +109,14 @@ describe('streams of more than 32 MB of one account', () => {
     first.stream.send('data: later\n\n');
     expect(first.frames.at(-1)).toBe('data: later\n\n');
     expect(first.cancel).not.toHaveBeenCalled();
-    first.stream.leave(first.reader);
+    first.stream.detach(first.reader);
     expect(first.cancel).toHaveBeenCalledTimes(1);
     expect(others.every(({ cancel }) => cancel.mock.calls.length === 0)).toBe(true);
   });
 
   verifies('limits:account-share', 'leave the streams and calls of another account as they are', async () => {
     const other = openCall('bob');
-    other.stream.leave(other.reader);
+    other.stream.detach(other.reader);
     other.stream.send('data: missed\n\n');
     const own = Array.from({ length: 200 }, () => openCall('alice'));
     for (const { stream } of own) stream.send('x'.repeat(MB));
@@ -130,7 +130,7 @@ describe('streams of more than 32 MB of one account', () => {
 describe('streams of more than 128 MB of all accounts', () => {
   verifies('limits:account-share', 'cost the largest account its oldest stream', async () => {
     const small = openCall('small');
-    small.stream.leave(small.reader);
+    small.stream.detach(small.reader);
     const accounts = ['a', 'b', 'c', 'd', 'e'].map((account) =>
       Array.from({ length: account === 'c' ? 31 : 25 }, () => openCall(account)),
     );

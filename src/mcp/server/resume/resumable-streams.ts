@@ -85,7 +85,7 @@ class EventBuffer {
   }
 
   /** Events after the one with this number, 0 for all; null when one of them was dropped, or there is no such number. */
-  after(number: number): { number: number; text: string }[] | null {
+  eventsAfter(number: number): { number: number; text: string }[] | null {
     const first = this.last - this.events.length + 1;
     if (!(number >= first - 1 && number <= this.last)) return null;
     return this.events.slice(number - first + 1).map(({ text }, index) => ({ number: number + 1 + index, text }));
@@ -133,7 +133,7 @@ export class ResumableStream {
   }
 
   /** Ends the stream, with this event if there is one. The stream can be read until its time is over. */
-  end(last?: string): void {
+  close(last?: string): void {
     const event = last === undefined ? undefined : this.add(last);
     this.isEnded = true;
     this.reader?.end(event);
@@ -147,18 +147,18 @@ export class ResumableStream {
    * @throws McpSessionNotFoundError when one of these events was dropped
    */
   resume(after: number, reader: StreamReader): void {
-    const missed = this.buffer?.after(after);
+    const missed = this.buffer?.eventsAfter(after);
     if (!missed) throw streamGone();
     clearTimeout(this.timer);
     this.reader?.end();
     this.reader = reader;
     reader.open();
     for (const { number, text } of missed) reader.write(this.numbered(number, text));
-    if (this.isEnded) this.end();
+    if (this.isEnded) this.close();
   }
 
   /** The client that reads has left. */
-  leave(reader: StreamReader): void {
+  detach(reader: StreamReader): void {
     if (this.reader !== reader) return;
     this.reader = null;
     if (this.buffer) this.wait();
@@ -288,7 +288,7 @@ export class ResumableStreams {
     const stream = this.streams.get(name);
     if (!stream) throw streamGone();
     stream.resume(after, reader);
-    whenLeft(() => stream.leave(reader));
+    whenLeft(() => stream.detach(reader));
   }
 
   /** Drops all streams, so that calls without a client end with the process. */

@@ -70,7 +70,7 @@ export interface SessionListener {
   /** Called when the subscribed resources or the log level changed. */
   changed(): void;
   /** Called when the session has ended, or another process opened its stream. */
-  end(): void;
+  close(): void;
 }
 
 /** State of the sessions in this process, kept equal in all. */
@@ -125,7 +125,7 @@ export class LiveSessions implements OnModuleInit {
   }
 
   /** Ends this session in every process, with its upstream sessions. */
-  end({ key, expiresAt }: ClientSession, principal: string): void {
+  closeSession({ key, expiresAt }: ClientSession, principal: string): void {
     this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
 
@@ -254,7 +254,7 @@ export class LiveSessions implements OnModuleInit {
         memory.stream?.changed();
         return;
       case 'streaming':
-        if (event.by !== this.processId) this.find(principal, session)?.stream?.end();
+        if (event.by !== this.processId) this.find(principal, session)?.stream?.close();
         return;
       case 'notified':
         if (event.by !== this.processId) this.notifyUpstreams(this.find(principal, session), session, event.text);
@@ -309,7 +309,7 @@ export class LiveSessions implements OnModuleInit {
       this.releases.get(principal)?.();
       this.releases.delete(principal);
     }
-    memory.stream?.end();
+    memory.stream?.close();
     for (const channel of memory.channels) void channel.release(key, isOver);
   }
 

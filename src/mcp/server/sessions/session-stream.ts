@@ -51,10 +51,10 @@ export class SessionStream implements SessionListener {
     if (!this.isOver) void this.listen();
   }
 
-  end(): void {
+  close(): void {
     if (this.isOver) return;
     this.stop();
-    this.sink.end();
+    this.sink.close();
   }
 
   /** Stops listening after the client disconnected. */
@@ -90,7 +90,7 @@ export class SessionStream implements SessionListener {
     try {
       const channel = await this.open().catch(() => null);
       if (!isCurrent()) return;
-      if (!channel) return this.end();
+      if (!channel) return this.close();
       const listener = { onNotification, onEnd };
       const listening = await channel.listen(filter, listener, {
         timeoutMs: LISTEN_TIMEOUT_MS,

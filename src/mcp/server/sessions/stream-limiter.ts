@@ -31,12 +31,12 @@ export class StreamLimiter {
    * @param end ends the stream
    * @returns function to call when the stream has ended; null when a limit is reached
    */
-  enter(
+  openStream(
     { account, principal }: { account: string; principal: string },
     msLeft: number,
     end: () => void,
   ): (() => void) | null {
-    const leave = this.isClosed ? null : this.tally.enter(account);
+    const leave = this.isClosed ? null : this.tally.acquire(account);
     if (!leave) return null;
     const timer = setTimeout(end, Math.min(msLeft, STREAM_MS_MAX)).unref();
     this.open.add(end);

@@ -44,7 +44,7 @@ class Subscription {
         // The client may subscribe again after the upstream's stream has ended.
         onEnd: (reason: Error | null) => {
           if (this.isOver) return;
-          if (reason === null) return this.end();
+          if (reason === null) return this.close();
           this.stop();
           const message = 'The MCP server closed its change notifications: subscribe again.';
           replyError(this.incoming, rpcCode.upstreamError, message);
@@ -66,7 +66,7 @@ class Subscription {
   }
 
   /** Ends the subscription with a result, as the revision requires. */
-  end(): void {
+  close(): void {
     if (this.isOver) return;
     const { id, sink } = this.incoming;
     const text = resultText(id, `{"resultType":"complete","_meta":${subscriptionMeta(id)}}`);
@@ -111,7 +111,7 @@ export class Subscriptions {
       ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
     };
     const subscription = new Subscription(incoming);
-    const leave = this.streamLimiter.enter(request, Infinity, () => subscription.end());
+    const leave = this.streamLimiter.openStream(request, Infinity, () => subscription.close());
     if (!leave) {
       return replyError(incoming, rpcCode.internalError, 'Too many streams are open: close one first');
     }

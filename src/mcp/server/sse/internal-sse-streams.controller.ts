@@ -20,13 +20,15 @@ export class InternalSseStreamsController {
   @Post()
   @HttpCode(200)
   @Public()
-  async take(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+  async serveMessage(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const accepted = await this.internalServer.accept<SseStreamHead>(request);
     const body = await accepted.text();
     const answer = new InternalAnswer(response);
     const send = (message: SseStreamMessage) => answer.message(message);
     const failed = (error: Error) => send({ type: 'failed', error: serializeError(error) });
     const observer = { received: () => undefined, failed };
-    await answer.endAfter(this.sseStreams.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
+    await answer.endAfter(
+      this.sseStreams.serveMessage(accepted.head.name, body, () => send({ type: 'taken' }), observer),
+    );
   }
 }

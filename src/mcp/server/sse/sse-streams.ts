@@ -44,12 +44,12 @@ class SseClient {
   private stop: (() => void) | null = null;
 
   constructor(
-    private readonly stream: Pick<McpResponseSink, 'event' | 'end'>,
+    private readonly stream: Pick<McpResponseSink, 'event' | 'close'>,
     private readonly server: SseServer,
   ) {}
 
   /** Serves one posted message; a target that is gone ends the stream. Never rejects. */
-  async take(text: string, observer?: CallObserver): Promise<void> {
+  async serveMessage(text: string, observer?: CallObserver): Promise<void> {
     const cancellation = new Cancellation();
     this.running.add(cancellation);
     const sink: McpResponseSink = {
@@ -61,7 +61,7 @@ class SseClient {
           this.stop = this.server.listen(session, {
             ...silentSink,
             event: (message) => this.stream.event(message),
-            end: () => this.stream.end(),
+            close: () => this.stream.close(),
           });
         }
         // A cancelled request is not answered.
@@ -73,14 +73,14 @@ class SseClient {
       await this.server.serve(text, this.session, sink, cancellation, observer);
     } catch (error) {
       observer?.failed(error as Error);
-      this.stream.end();
+      this.stream.close();
     } finally {
       this.running.delete(cancellation);
     }
   }
 
   /** Cancels what runs for the client, whose stream has ended. */
-  leave(): void {
+  cancelCalls(): void {
     for (const cancellation of [...this.running]) cancellation.cancel();
     this.stop?.();
     if (this.session) this.server.leave(this.session);
@@ -120,7 +120,7 @@ export class SseStreams {
     sink.openFor(`${pathname === '/' ? '' : pathname}${path}?${query.toString()}`);
     await closed(response);
     this.clients.delete(name);
-    client.leave();
+    client.cancelCalls();
   }
 
   /** Passes a posted message to the process that holds the stream. @throws McpSessionNotFoundError */
@@ -134,7 +134,7 @@ export class SseStreams {
     const ref = this.streamIds.open(sealed, caller);
     if (!ref) throw new McpSessionNotFoundError();
     const onTaken = () => void response.writeHead(202).end();
-    if (this.streamIds.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
+    if (this.streamIds.isOwn(ref)) return this.serveMessage(ref.name, text, onTaken, observer);
     const head = parseMessage(text);
     if (head) observer?.received(typeof head.method === 'string' ? head.method : null, head.params);
     await postToRemoteStream(this.internalClient, ref, text, onTaken, observer);
@@ -146,11 +146,11 @@ export class SseStreams {
    * @param onTaken called before the message is served
    * @throws McpSessionNotFoundError when the stream has ended
    */
-  async take(name: string, text: string, onTaken: () => void, observer?: CallObserver): Promise<void> {
+  async serveMessage(name: string, text: string, onTaken: () => void, observer?: CallObserver): Promise<void> {
     const client = this.clients.get(name);
     if (!client) throw new McpSessionNotFoundError();
     onTaken();
-    await client.take(text, observer);
+    await client.serveMessage(text, observer);
   }
 }
 

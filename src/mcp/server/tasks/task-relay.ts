@@ -54,7 +54,7 @@ export class TaskRelay {
   }
 
   /** The reply to a tool call that started a task, with the id for the client. */
-  async started(incoming: McpRequest, reply: McpReply): Promise<string> {
+  async registerTask(incoming: McpRequest, reply: McpReply): Promise<string> {
     const result = resultOf(reply);
     const task = isObject(result) ? result.task : undefined;
     if (!isObject(task) || typeof task.taskId !== 'string') return withOwnError(reply, incoming.id, ownError(reply));

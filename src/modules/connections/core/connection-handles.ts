@@ -91,7 +91,10 @@ class ConnectionOwner implements HandleOwner {
   failed(method: string, error: Error, isGone: boolean): Error {
     if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) {
       if (error instanceof CallerLeftError) return error;
-      return new UpstreamError('The connection was deleted before the response arrived.', error, true).ofCall();
+      return new UpstreamError('The connection was deleted before the response arrived.', {
+        detail: error,
+        outcomeUnknown: true,
+      }).ofCall();
     }
     // The status of an uplink follows its tunnel, which has the reason of its end.
     if (this.target.kind === 'uplink') return error;
@@ -123,9 +126,9 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     private readonly connectionsRepository: ConnectionsRepository,
     private readonly connectionTargets: ConnectionTargets,
     private readonly connectionTransports: ConnectionTransports,
-    private readonly events: ConnectionEvents,
+    private readonly connectionEvents: ConnectionEvents,
     private readonly statusRecorder: StatusRecorder,
-    private readonly urls: ConnectionUrls,
+    private readonly connectionUrls: ConnectionUrls,
     private readonly serverChannelsService: ServerChannelsService,
     private readonly pubSub: PubSub,
   ) {}
@@ -189,7 +192,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /** The target of a connection as its row is now; null if it was deleted. */
-  stored(id: string): Promise<ConnectionTarget | null> {
+  readTarget(id: string): Promise<ConnectionTarget | null> {
     return this.connectionTargets.read({ id });
   }
 
@@ -209,7 +212,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
 
   /** Ends what this process holds of a deleted connection, and announces the deletion to every process. */
   async deleted(connection: Omit<ChangedConnection, 'revision'>): Promise<void> {
-    const ended = this.handles.end(connection.id, true);
+    const ended = this.handles.closeHandle(connection.id, true);
     this.announce({ ...connection, revision: null });
     await ended;
   }
@@ -231,8 +234,8 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /** Ends the handle of a connection, with its upstream session. */
-  end(id: string): Promise<void> {
-    return this.handles.end(id);
+  closeHandle(id: string): Promise<void> {
+    return this.handles.closeHandle(id);
   }
 
   onApplicationShutdown(): Promise<void> {
@@ -246,7 +249,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     const handle = this.handles.get(id);
     if (revision === null || isSuspended) this.handles.endWhere((other) => other === handle, revision === null);
     else if (handle && handle.owner.target.revision !== revision) this.handles.drop(id);
-    this.events.emit('changed', change);
+    this.connectionEvents.emit('changed', change);
   }
 
   private handleTo(target: ConnectionTarget): ConnectionHandle {
@@ -265,7 +268,13 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     const withheld = chosen?.withheld ?? new Set<string>();
     const handle = new UpstreamHandle(
       chosen ?? channel,
-      new ConnectionOwner(target, this.statusRecorder.observer(target), this.events, this.urls, withheld),
+      new ConnectionOwner(
+        target,
+        this.statusRecorder.observer(target),
+        this.connectionEvents,
+        this.connectionUrls,
+        withheld,
+      ),
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;

@@ -79,7 +79,7 @@ export class ConnectionInputError extends McpRefusal {
   }
 
   /** The message with the content of `data`, for clients that do not read it. */
-  get sentence(): string {
+  get fullMessage(): string {
     return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl ?? SETUP_PAGE} in a browser.`;
   }
 }
@@ -95,7 +95,7 @@ export class ConnectionInputRequiredError extends CallFailure {
   readonly original: Error;
 
   constructor(private readonly full: ConnectionInputError) {
-    super(full.sentence);
+    super(full.fullMessage);
     this.original = full.original;
   }
 

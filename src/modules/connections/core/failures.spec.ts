@@ -19,7 +19,7 @@ const url = new URL('http://a.test/mcp');
 const ofStatus = (status: number, retryAfter?: string) =>
   upstream.fromHttpStatus(status, url, undefined, '', retryAfter);
 const failed = (name: 'loop' | 'not our MCP' | 'refused' | 'broken list') =>
-  new upstream.UpstreamError('x', undefined, false, name);
+  new upstream.UpstreamError('x', { outcomeUnknown: false, failure: name });
 const inputs = { http: {}, missing: { headers: ['x-a'], query: ['b'] } };
 const { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } = upstream;
 
@@ -29,7 +29,10 @@ const { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } = upstr
  * `address`: the message may name the address.
  */
 const table: [error: Error, consequences: string][] = [
-  [new UpstreamError('x', undefined, true), '502 upstream_error -33002 unreachable exception ran again address'],
+  [
+    new UpstreamError('x', { outcomeUnknown: true }),
+    '502 upstream_error -33002 unreachable exception ran again address',
+  ],
   [
     upstream.fromSocketError({ code: 'ECONNREFUSED' }, url, true),
     '502 upstream_error -33002 unreachable exception address',

@@ -5,7 +5,7 @@ import { parseUrl } from '../../../config/parse-url.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { AccessService } from '../../auth/access.service.js';
 import { ANONYMOUS, callerFor, type Caller, type OwnedNamespace } from '../../auth/access.types.js';
-import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { formatQualifiedName, parseQualifiedName, type ServerRef } from '../../servers/server.types.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServersService } from '../../servers/servers.service.js';
@@ -52,7 +52,7 @@ const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.(.+)$/;
 export class TargetResolver {
   constructor(
     private readonly serversService: ServersService,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
     private readonly serverUrlsService: ServerUrlsService,
     private readonly connectionValues: ConnectionValues,
     private readonly accessService: AccessService,
@@ -187,8 +187,8 @@ export class TargetResolver {
   }
 
   private async ownerOf({ name }: OwnedNamespace): Promise<Caller> {
-    const namespaceFound = await this.namespacesService.find(name);
-    return namespaceFound ? callerFor(namespaceFound.accountId) : ANONYMOUS;
+    const namespaceFound = await this.targetsService.findNamespace(name);
+    return namespaceFound ? callerFor(namespaceFound.ownerId) : ANONYMOUS;
   }
 }
 

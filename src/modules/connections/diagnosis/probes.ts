@@ -95,7 +95,7 @@ export class NetworkProbe {
     const { url, alias } = this.place;
     return alias === null
       ? fromSocketError(error, url, false)
-      : new UpstreamError(`${this.host} ${hidden}`, undefined, false, failure);
+      : new UpstreamError(`${this.host} ${hidden}`, { outcomeUnknown: false, failure });
   }
 }
 

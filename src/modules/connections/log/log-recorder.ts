@@ -36,7 +36,7 @@ export class CallRecord extends RequestRecord {
     this.trace = traceHeaders((name) => headers[name]);
   }
 
-  answered(reply: McpReply): void {
+  recordReply(reply: McpReply): void {
     this.errorCode = reply.error?.code ?? null;
     this.isToolError = this.toolName !== null && isErrorResult(reply);
   }

@@ -7,7 +7,7 @@ import { AccessService } from '../../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { GrantLevelError } from '../../auth/auth.errors.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
-import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { withinTools, type ServerOffers } from '../../servers/server.types.js';
 import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
@@ -43,7 +43,7 @@ export class MockCreation {
     private readonly mocksRepository: MocksRepository,
     private readonly vault: Vault,
     private readonly accessService: AccessService,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
   ) {}
 
   /**
@@ -99,14 +99,14 @@ export class MockCreation {
     connectionId: string,
     caller: Caller,
   ): Promise<string[]> {
-    const owner = await this.namespacesService.find(name);
+    const owner = await this.targetsService.findNamespace(name);
     if (!owner) throw new NamespaceNotFoundError();
-    const mayRead = this.accessService.may(caller, 'administer', { ownerId: owner.accountId, namespace: name });
+    const mayRead = this.accessService.isAllowed(caller, 'administer', { ownerId: owner.ownerId, namespace: name });
     if (!mayRead && (await this.recordingsRepository.isConnection(namespaceId, connectionId))) {
       throw new GrantLevelError('manage', 'administer');
     }
     await this.callRecorder.settle();
-    const rows = mayRead ? await this.recordingsRepository.recorded(namespaceId, connectionId) : [];
+    const rows = mayRead ? await this.recordingsRepository.listCalls(namespaceId, connectionId) : [];
     if (rows.length > 0) return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
     throw new InvalidInputError(
       `Nothing is recorded of "${connectionId.slice(0, 255)}" in this namespace: ` +

@@ -49,7 +49,7 @@ export class RecordingsRepository {
   }
 
   /** The recorded calls of a connection in their order. `id`: its row, which they are sealed for. */
-  recorded(namespaceId: string, connectionId: string): Promise<{ id: string; sealed: string }[]> {
+  listCalls(namespaceId: string, connectionId: string): Promise<{ id: string; sealed: string }[]> {
     return this.database.query(
       `SELECT c.id, r.sealed FROM connections c JOIN recorded_calls r ON r.connection_id = c.id
         WHERE c.namespace_id = $1 AND c.connection_id = $2 AND r.recorded_at > now() - ${RETENTION} ORDER BY r.seq`,

@@ -104,7 +104,7 @@ export class RecordingsService implements OnApplicationBootstrap {
   async fixture(namespace: OwnedNamespace, connectionId: string): Promise<RecordedFixtureDto> {
     await this.callRecorder.settle();
     await this.connectionReader.find(namespace, connectionId);
-    const rows = await this.recordingsRepository.recorded(namespace.id, connectionId);
+    const rows = await this.recordingsRepository.listCalls(namespace.id, connectionId);
     const calls = rows.map(({ id, sealed }) => JSON.parse(this.vault.open(sealed, id)) as RecordedCall);
     const tools = [...groupBy(calls, ({ tool }) => tool)].map(([tool, ofTool]): [string, RecordedRuleDto[]] => {
       // Arguments that match others are a part of them, and their text is shorter.

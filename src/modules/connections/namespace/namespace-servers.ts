@@ -47,7 +47,7 @@ export class NamespaceMembers implements OnModuleInit {
   }
 
   /** No query while they were read in the last 5 s. */
-  async of(namespaceId: string): Promise<AggregateMembers> {
+  async membersOf(namespaceId: string): Promise<AggregateMembers> {
     return (await this.cachedMembers.get(namespaceId)) ?? { members: [], isCut: false };
   }
 
@@ -128,7 +128,7 @@ class NamespaceSource implements AggregateSource {
   }
 
   members() {
-    return this.namespaceMembers.of(this.namespace.id);
+    return this.namespaceMembers.membersOf(this.namespace.id);
   }
 
   handle(connectionId: string): Promise<ConnectionHandle> {
@@ -153,7 +153,7 @@ class NamespaceSource implements AggregateSource {
       record.connectionId = (link as ConnectionHandle).owner.target.id;
       record.received(method, { name: tool });
       const reply = await work(record);
-      record.answered(reply);
+      record.recordReply(reply);
       return reply;
     });
   }

@@ -95,7 +95,7 @@ export class ProbeService {
   ) {}
 
   /** The body of a probe, from the values of a form. @throws InvalidInputError */
-  checked(body: object): Promise<ProbeBodyDto> {
+  checkBody(body: object): Promise<ProbeBodyDto> {
     return checkedBody(ProbeBodyDto, body);
   }
 
@@ -113,7 +113,7 @@ export class ProbeService {
         server === undefined ? await this.nameAt(mcpUrl ?? '', caller) : parseQualifiedName(server.replace(/^@/, ''));
       return name ? await this.ofServer(name, caller) : await this.ofUrl(new URL(mcpUrl ?? ''), headers, caller);
     } finally {
-      await this.probesRepository.end(begun);
+      await this.probesRepository.markEnded(begun);
     }
   }
 

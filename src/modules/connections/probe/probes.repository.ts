@@ -46,7 +46,7 @@ export class ProbesRepository {
     });
   }
 
-  async end(id: string): Promise<void> {
+  async markEnded(id: string): Promise<void> {
     await this.database.query('UPDATE probes SET ended_at = now() WHERE id = $1', [id]);
   }
 }

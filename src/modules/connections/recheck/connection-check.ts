@@ -42,7 +42,7 @@ export class ConnectionCheck {
       'check',
     );
     if (written.length === 0 && !(await this.connectionRepository.existsBy({ id }))) {
-      await this.connectionHandles.end(id);
+      await this.connectionHandles.closeHandle(id);
       throw new ResourceNotFoundError();
     }
     return failure;
@@ -50,7 +50,7 @@ export class ConnectionCheck {
 
   /** Opens a session of its own, ends it, and writes the outcome. Does nothing for a deleted connection. */
   async runAside(connection: CheckedConnection): Promise<void> {
-    const target = await this.connectionHandles.stored(connection.id);
+    const target = await this.connectionHandles.readTarget(connection.id);
     if (target) await this.checkAside(this.connectionTransports.channelTo(target), [connection]);
   }
 

@@ -134,7 +134,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
   }
 
   /** After an authorization was stored: ends older links and checks the connection. Does nothing for a deleted one. */
-  async authorized(id: string): Promise<void> {
+  async handleAuthorization(id: string): Promise<void> {
     if (!(await this.connectionRepository.manager.transaction((tx) => this.useAuthorization(id, tx)))) return;
     try {
       await this.connectionCheck.run(id);

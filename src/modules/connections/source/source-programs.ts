@@ -63,7 +63,7 @@ export class SourcePrograms implements ProgramOwner {
     return LogNamesRepository.find(this.connectionRepository.manager, 'connection', id);
   }
 
-  traced(trace: Trace): void {
+  recordTrace(trace: Trace): void {
     const { ref, invocationId: id, lines, exceptions } = trace;
     if (lines.length + exceptions.length > 0)
       this.connectionCallsService.record({ id, connectionId: ref.id, lines, exceptions });

@@ -141,19 +141,19 @@ export class ConnectionToolsController {
     this.openRequests.checkWhileOpen(request, check, () => tool);
     try {
       const result = await this.logRecorder.record(request, originOf(caller), response, (record) =>
-        this.connectionToolsService.call(
+        this.connectionToolsService.call({
           namespace,
           connectionId,
-          tool,
+          path: tool,
           body,
           cancellation,
           record,
-          caller.grant?.tools,
-        ),
+          granted: caller.grant?.tools,
+        }),
       );
       answerJson(response, result);
     } finally {
-      cancellation.end();
+      cancellation.stopWatching();
     }
   }
 

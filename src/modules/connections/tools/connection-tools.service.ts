@@ -36,6 +36,20 @@ const NAMESPACE_WAIT_MS = 5_000;
 /** The only tools that were granted to the caller; none or null: all. */
 type GrantedTools = readonly string[] | null | undefined;
 
+/** One call of a tool over REST. */
+interface RestToolCall {
+  namespace: OwnedNamespace;
+  connectionId: string;
+  /** Name of the tool, or its place in the tree of tools. */
+  path: string;
+  /** The arguments as JSON text; empty counts as `{}`. */
+  body: string;
+  granted: GrantedTools;
+  cancellation: Cancellation;
+  /** Receives the connection, the tool and the outcome. */
+  record: CallRecord;
+}
+
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
 /** The tools of connections. The JSON text of upstreams passes unchanged. */
@@ -78,7 +92,7 @@ export class ConnectionToolsService {
    * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice keeps back
    * @throws ResourceNotFoundError
    */
-  async known(
+  async listKnown(
     namespace: OwnedNamespace,
     connectionId: string,
     granted: GrantedTools,
@@ -101,19 +115,9 @@ export class ConnectionToolsService {
   /**
    * Calls a tool and returns its `CallToolResult` as JSON text, `isError` results included.
    *
-   * @param body the arguments as JSON text; empty counts as `{}`
-   * @param record receives the connection, the tool and the outcome
    * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
    */
-  async call(
-    namespace: OwnedNamespace,
-    connectionId: string,
-    path: string,
-    body: string,
-    cancellation: Cancellation,
-    record: CallRecord,
-    granted: GrantedTools,
-  ): Promise<string> {
+  async call({ namespace, connectionId, path, body, granted, cancellation, record }: RestToolCall): Promise<string> {
     const handle =
       this.connectionHandles.peek(namespace, connectionId) ??
       (await this.connectionHandles.find(namespace, connectionId));
@@ -148,7 +152,7 @@ export class ConnectionToolsService {
       const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
       throw new UpstreamTimeoutError(`${error.message} ${advice}`, error.outcomeUnknown, error.detail);
     }
-    record.answered(reply);
+    record.recordReply(reply);
     completeOrRefuse(reply);
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
     if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, msLeft())))

@@ -165,7 +165,7 @@ function requireAccepted({ error }: McpReply, secret = ''): void {
   if (error.code === rpcCode.methodNotFound) throw new ResourceNotFoundError();
   const words = visible(secret === '' ? error.message : error.message.replaceAll(secret, '…'), 300);
   if (error.code === rpcCode.invalidParams) throw new InvalidInputError(`The MCP server rejects the request: ${words}`);
-  throw new UpstreamError(`The MCP server refused it: ${words}`, { code: error.code });
+  throw new UpstreamError(`The MCP server refused it: ${words}`, { detail: { code: error.code } });
 }
 
 /** The id of a subscription: a hash of its key, whatever the order of its params. */

@@ -43,7 +43,9 @@ export class InternalUplinkController {
     if (!channel) return answer.fail(new TunnelMovedError());
     const send: Send = (message) => answer.message(message);
     const cancellation = new DisconnectCancellation(response);
-    await answer.endAfter(this.run(channel, accepted.head, body, cancellation, send).finally(() => cancellation.end()));
+    await answer.endAfter(
+      this.run(channel, accepted.head, body, cancellation, send).finally(() => cancellation.stopWatching()),
+    );
   }
 
   private async run(

@@ -110,7 +110,8 @@ export class RemoteUplinkChannel implements Channel {
         // Parsed again: its spans are not sent.
         const head = parseMessage(message.text);
         const reply = head && replyTo(numericId(head.id) as number, message.text, head, 'legacy');
-        if (!reply) throw new UpstreamError('Another process sent a response that is not JSON-RPC.', undefined, true);
+        if (!reply)
+          throw new UpstreamError('Another process sent a response that is not JSON-RPC.', { outcomeUnknown: true });
         return reply;
       },
     );

@@ -21,8 +21,8 @@ export class TunnelLimits {
   }
 
   /** Counts a tunnel. @returns a function to call when the tunnel has ended @throws TooManyError, UnavailableError */
-  enter(accountId: string): () => void {
-    const leave = this.limiter.enter(accountId);
+  acquire(accountId: string): () => void {
+    const leave = this.limiter.acquire(accountId);
     if (leave) return leave;
     if (!this.limiter.isFull) {
       throw new TooManyError(

@@ -124,7 +124,7 @@ export class TunnelSocket implements FramePort {
     if (this.isEnded) return;
     this.isEnded = true;
     this.onReady();
-    this.channel.end();
+    this.channel.handleClose();
     this.onEnd();
   }
 }

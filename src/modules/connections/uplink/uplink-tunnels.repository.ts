@@ -144,7 +144,7 @@ export class UplinkTunnelsRepository {
   }
 
   /** Tunnels of processes whose lease is over. */
-  abandoned(): Promise<TunnelName[]> {
+  listAbandoned(): Promise<TunnelName[]> {
     return this.database.query<TunnelName[]>(
       `SELECT held.connection_id AS "connectionId", held.tunnel FROM uplink_tunnels held WHERE NOT ${ownerLives('held')}`,
     );

@@ -146,7 +146,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       this.logger.warn({ msg: 'the tunnels were not released; the lease of this process will end', err: error });
     }
     this.tunnels.clear();
-    await this.processRegistry.leave(this.holder);
+    await this.processRegistry.removeHolder(this.holder);
     if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
     await Promise.all(all.map(({ socket }) => shutWhenIdle(socket)));
   }
@@ -302,7 +302,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       heldTunnel.socket.shut(1001, await this.lossOf(heldTunnel));
     }
     await this.announceAll(
-      this.uplinkTunnelsRepository.release(await this.uplinkTunnelsRepository.abandoned(), uplinkWaiting),
+      this.uplinkTunnelsRepository.release(await this.uplinkTunnelsRepository.listAbandoned(), uplinkWaiting),
     );
   }
 

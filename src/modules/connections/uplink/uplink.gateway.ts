@@ -50,7 +50,7 @@ export class UplinkGateway {
   ) {}
 
   /** Answers one handshake. `request.url` is canonical. Never rejects. */
-  async take(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const onError = () => socket.destroy();
     socket.on('error', onError);
     try {
@@ -89,9 +89,9 @@ export class UplinkGateway {
       );
     }
     const { accountId, keyId } = grant.caller;
-    const open = this.openRequests.of(request);
+    const open = this.openRequests.find(request);
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    const leave = this.tunnelLimits.enter(accountId);
+    const leave = this.tunnelLimits.acquire(accountId);
     await this.uplinkTunnels.pair(
       { connectionId: id, namespaceId: owned.id, accountId, keyId, open, force, leave },
       accept,

@@ -20,7 +20,7 @@ import { ResourceNotFoundError } from '../../connections/core/connections.errors
 import { TRIAL_CAPABILITIES } from '../../connections/mcp-trial.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
 import { GrantsService } from '../../grants/grants.service.js';
-import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { accessStep, setupOf, toolsStep } from './add-steps.page.js';
 import { namesIn } from './let-in.page.js';
 import { ticksAfter } from './offered-tools.page.js';
@@ -38,7 +38,7 @@ export class AddStepsController {
     private readonly connectionToolsService: ConnectionToolsService,
     private readonly grantsService: GrantsService,
     private readonly membersService: MembersService,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
   ) {}
 
   @Get('tools')
@@ -65,7 +65,7 @@ export class AddStepsController {
       const ticked = ticksAfter(form, tools);
       if (ticked.size === 0) throw new InvalidInputError('Select at least one tool.');
       const choice = ticked.size === tools.length ? {} : { allow: [...ticked] };
-      const body = await this.connectionsService.checked({ tools: choice });
+      const body = await this.connectionsService.checkBody({ tools: choice });
       await this.connectionsService.set(namespace, params.connectionId, body, person);
       return new Redirect(isAdding(page) ? `ui/add/${addressOf(page)}/access` : `ui/c/${addressOf(page)}?done=changed`);
     };
@@ -86,7 +86,7 @@ export class AddStepsController {
 
   private async toolsOf({ namespace, params }: StepRequest) {
     const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
-    const listing = await this.connectionToolsService.known(namespace, params.connectionId, null, options);
+    const listing = await this.connectionToolsService.listKnown(namespace, params.connectionId, null, options);
     const offered = listing.tools?.map(({ text }) => JSON.parse(text) as Tool) ?? null;
     const tools = offered && [...offered, ...listing.withheld.map((name): Tool => ({ name }))];
     return { offered, tools };
@@ -110,7 +110,7 @@ export class AddStepsController {
   private async letIn(page: StepRequest, form: URLSearchParams | null): Promise<FramedPage | Redirect> {
     const { namespace, params, person } = page;
     const connection = await this.connectionsService.get(namespace, params.connectionId, person);
-    const owner = (await this.namespacesService.find(namespace.name))?.accountId ?? '';
+    const owner = (await this.targetsService.findNamespace(namespace.name))?.ownerId ?? '';
     const { memberships } = await this.membersService.organizationsOf(person.accountId);
     const ofOwner = memberships.find(({ organizationId }) => organizationId === owner);
     // An editor lets members in only, and the members of the organization call it anyway.
@@ -127,13 +127,14 @@ export class AddStepsController {
       const isKnown = ['own', 'people', ...organizations.map(({ organizationId }) => organizationId)].includes(who);
       if (!isKnown) refusal = new InvalidInputError('Choose who may call it.');
       else if (who === 'people' && chosen.length === 0) faults.push('Enter at least one name.');
-      const id = await this.grantsService.findConnection(namespace.id, params.connectionId);
-      if (id === null) throw new ResourceNotFoundError();
+      const name = params.connectionId;
+      const target = await this.targetsService.find({ kind: 'connection', namespace: namespace.name, name });
+      if (!target) throw new ResourceNotFoundError();
       const missing = () => new ResourceNotFoundError();
       for (const account of isKnown ? chosen : []) {
         try {
           if (!ACCOUNT_NAME.test(account)) throw new InvalidInputError('Enter a valid account name.');
-          await this.grantsService.set({ kind: 'connection', id }, person, { account, level: 'call' }, missing);
+          await this.grantsService.set(target, person, { account, level: 'call' }, missing);
           letIn.push(account);
         } catch (error) {
           if (!(error instanceof DomainError)) throw error;

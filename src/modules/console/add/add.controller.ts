@@ -16,6 +16,7 @@ import type { SessionCaller } from '../../auth/access.types.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { ProbeService } from '../../connections/probe/probe.service.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { addPage, idOf, type AddTarget, type AddView, type FaultyField, type ListedServer } from './add.page.js';
 import { setupOf, type Connection } from './add-steps.page.js';
 import { OwnNamespacesService } from '../own-namespaces.service.js';
@@ -30,6 +31,7 @@ export class AddController {
     private readonly probeService: ProbeService,
     private readonly connectionsService: ConnectionsService,
     private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
     private readonly ownNamespacesService: OwnNamespacesService,
     private readonly accessService: AccessService,
   ) {}
@@ -74,7 +76,7 @@ export class AddController {
     const text = (form.get('what') ?? '').trim();
     if (text.startsWith('{')) return { listed: listedIn(text) };
     const target = /^[a-z]+:/i.test(text) ? { mcpUrl: text } : { server: text };
-    return { target, probed: await this.probeService.probe(person, await this.probeService.checked(target)) };
+    return { target, probed: await this.probeService.probe(person, await this.probeService.checkBody(target)) };
   }
 
   private async add(
@@ -87,7 +89,7 @@ export class AddController {
       ...(text('headers') === '' ? {} : parseObject(text('headers'))),
       ...(text('key') === '' ? {} : { [text('header')]: text('key') }),
     };
-    const body = await this.connectionsService.checked({
+    const body = await this.connectionsService.checkBody({
       ...toMember('mcpUrl'),
       ...toMember('server'),
       ...toMember('transport'),
@@ -96,7 +98,7 @@ export class AddController {
     });
     // A name that is free is claimed, and one of another account refused.
     const { name } = await this.namespacesService.claim(text('namespace'), person).catch(refusedAt('namespace'));
-    const owned = await this.namespacesService.find(name);
+    const owned = await this.targetsService.findNamespace(name);
     if (!owned) throw new InvalidInputError('The namespace was deleted meanwhile.');
     const connection = await this.connectionsService
       .create({ id: owned.id, name }, body, person, text('id'))
@@ -111,7 +113,7 @@ export class AddController {
   ): Promise<FramedPage> {
     const [ownNames, usable] = await Promise.all([
       this.ownNamespacesService.namesOf(person),
-      this.namespacesService.namesOf(this.accessService.accountsWith(person, 'manage')),
+      this.targetsService.namespacesOf(this.accessService.accountsWith(person, 'manage')),
     ]);
     const probed = found && 'probed' in found ? found.probed : null;
     const name = probed?.title ?? probed?.name ?? (probed ? new URL(form.get('what')?.trim() ?? '').hostname : '');
@@ -147,7 +149,7 @@ function parseObject(text: string): Record<string, unknown> {
 }
 
 /** The servers of an mcp.json, in any of the forms that clients have. */
-function listedIn(text: string): ListedServer[] {
+export function listedIn(text: string): ListedServer[] {
   const file = parseObject(text);
   const servers = file.mcpServers ?? file.servers ?? file.context_servers ?? file;
   const listed = Object.entries(isObject(servers) ? servers : {}).flatMap(([name, entry]): ListedServer[] => {

@@ -35,7 +35,7 @@ export class ConnectService implements OnModuleInit {
     const url = this.env.baseUrl + pathOfEndpoint(endpoint);
     const name =
       endpoint.kind === 'connection'
-        ? clientNameOf(endpoint.connectionId)
+        ? clientNameOf(endpoint.name)
         : clientNameOf(endpoint.kind === 'server' ? endpoint.slug : endpoint.namespace);
     const client = clients.find(({ id }) => id === chosen);
     return html`<section aria-labelledby="connect"><h2 id="connect">Connect</h2>

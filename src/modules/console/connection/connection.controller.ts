@@ -25,7 +25,7 @@ import { TRIAL_CAPABILITIES } from '../../connections/mcp-trial.service.js';
 import { RecordingsService } from '../../connections/mock/recordings.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
 import { GrantsService } from '../../grants/grants.service.js';
-import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { ConnectService } from '../clients/connect.service.js';
 import { changeIn, grantIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
@@ -50,7 +50,7 @@ export class ConnectionPageController {
     private readonly connectionLogService: ConnectionLogService,
     private readonly recordingsService: RecordingsService,
     private readonly grantsService: GrantsService,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
     private readonly membersService: MembersService,
   ) {}
 
@@ -84,7 +84,7 @@ export class ConnectionPageController {
   change(@CurrentPage() page: PageRequest<ConnectionRequest['params'] & { setting: string }>) {
     const { setting, connectionId } = page.params;
     return this.respond(page, `settings/${setting}`, async ({ namespace, form, person }) => {
-      const body = await this.connectionsService.checked(changeIn(setting, form));
+      const body = await this.connectionsService.checkBody(changeIn(setting, form));
       await this.connectionsService.set(namespace, connectionId, body, person);
       return 'changed';
     });
@@ -134,7 +134,7 @@ export class ConnectionPageController {
   grant(@CurrentPage() page: ConnectionRequest) {
     return this.respond(page, 'grant', async ({ namespace, params, form, person }) => {
       const target = await this.grantTarget(namespace, params.connectionId);
-      const terms = await this.grantsService.checked(grantIn(form));
+      const terms = await this.grantsService.checkBody(grantIn(form));
       await this.grantsService.set(target, person, terms, () => new NotFoundError('Gone'));
       return 'granted';
     });
@@ -178,7 +178,7 @@ export class ConnectionPageController {
     const ownPath = setupUrl?.startsWith(`${this.env.baseUrl}/`) && setupUrl.slice(this.env.baseUrl.length + 1);
     return new FramedPage((token, root) => {
       const address = root + addressOf(page);
-      const endpoint = { kind: 'connection', namespace: namespace.name, connectionId } as const;
+      const endpoint = { kind: 'connection', namespace: namespace.name, name: connectionId } as const;
       const content = connectionPage({
         ...{ ...view, ...outcome, token, root, address },
         ...(ownPath && { setupUrl: root + ownPath }),
@@ -237,8 +237,8 @@ export class ConnectionPageController {
     person: ConnectionRequest['person'],
     page: unknown,
   ): Promise<ConnectionView['access']> {
-    const owner = await this.namespacesService.find(namespace.name);
-    const organization = owner && (await this.membersService.find(person, owner.accountId));
+    const owner = await this.targetsService.findNamespace(namespace.name);
+    const organization = owner && (await this.membersService.find(person, owner.ownerId));
     const target = await this.grantTarget(namespace, connectionId);
     const first = { page: 1, pageSize: GRANTS_PAGE_SIZE };
     return {
@@ -250,14 +250,14 @@ export class ConnectionPageController {
     };
   }
 
-  private async grantTarget({ id: namespaceId }: OwnedNamespace, connectionId: string) {
-    const id = await this.grantsService.findConnection(namespaceId, connectionId);
-    if (id === null) throw new NotFoundError('Gone');
-    return { kind: 'connection', id } as const;
+  private async grantTarget({ name: namespace }: OwnedNamespace, connectionId: string) {
+    const target = await this.targetsService.find({ kind: 'connection', namespace, name: connectionId });
+    if (!target) throw new NotFoundError('Gone');
+    return target;
   }
 
   private readTools(namespace: OwnedNamespace, connectionId: string, { grant }: Caller, ask: boolean) {
-    return this.connectionToolsService.known(namespace, connectionId, grant?.tools, {
+    return this.connectionToolsService.listKnown(namespace, connectionId, grant?.tools, {
       ask,
       capabilities: TRIAL_CAPABILITIES,
     });

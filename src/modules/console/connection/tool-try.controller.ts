@@ -78,7 +78,7 @@ export class ToolTryController {
   ): Promise<FramedPage> {
     const { connectionId } = params;
     const connection = await this.connectionsService.get(namespace, connectionId, person);
-    const { tools } = await this.connectionToolsService.known(namespace, connectionId, person.grant?.tools, {
+    const { tools } = await this.connectionToolsService.listKnown(namespace, connectionId, person.grant?.tools, {
       ask: true,
       capabilities: TRIAL_CAPABILITIES,
     });

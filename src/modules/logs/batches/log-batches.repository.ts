@@ -66,7 +66,7 @@ export class LogBatchesRepository {
   }
 
   /** Removes a batch, for the caller to write in the same transaction. @returns null if it is gone, or being written elsewhere */
-  async take(id: string, tx: EntityManager): Promise<LogBatch | null> {
+  async remove(id: string, tx: EntityManager): Promise<LogBatch | null> {
     const [[batch]] = await tx.query<[LogBatch[], number]>(TAKE, [id]);
     return batch ?? null;
   }

@@ -68,7 +68,7 @@ export class LogsProcessor extends WorkerHost {
   /** Writes one batch. @returns its server; null if the batch is gone, or being written elsewhere */
   private async write(id: string): Promise<string | null> {
     const outcome = await this.database.transaction(async (tx) => {
-      const batch = await this.logBatchesRepository.take(id, tx);
+      const batch = await this.logBatchesRepository.remove(id, tx);
       if (batch === null) return null;
       return { ...batch, result: await this.invocationStore.write(batch.invocations, randomInt(2 ** 31), tx) };
     });

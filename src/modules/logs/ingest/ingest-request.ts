@@ -17,7 +17,7 @@ class IngestRecord {
     private readonly path: string,
   ) {}
 
-  static of(value: unknown, path: string): IngestRecord {
+  static from(value: unknown, path: string): IngestRecord {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new InvalidInputError(`${path} must be an object`);
     }
@@ -29,7 +29,7 @@ class IngestRecord {
     if (!Array.isArray(value) || value.length > countMax) {
       throw new InvalidInputError(`${path} must be an array of at most ${countMax} objects`);
     }
-    return value.map((item, index) => IngestRecord.of(item, `${path}[${index}]`));
+    return value.map((item, index) => IngestRecord.from(item, `${path}[${index}]`));
   }
 
   text(name: string): string | null {
@@ -72,7 +72,7 @@ class IngestRecord {
 
   /** A nested object; an empty one if it is missing. */
   object(name: string): IngestRecord {
-    return IngestRecord.of(this.member(name) ?? {}, `${this.path}.${name}`);
+    return IngestRecord.from(this.member(name) ?? {}, `${this.path}.${name}`);
   }
 
   list(name: string, countMax: number): IngestRecord[] {

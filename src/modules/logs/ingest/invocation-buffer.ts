@@ -54,7 +54,7 @@ export class InvocationBuffer {
   }
 
   /** Removes and returns the oldest: at most `sizeMax`, and about `charsMax` characters unless the first is longer. */
-  take(charsMax: number, sizeMax: number): PendingInvocation[] {
+  removeOldest(charsMax: number, sizeMax: number): PendingInvocation[] {
     const batch: PendingInvocation[] = [];
     let total = 0;
     for (const pending of this.waiting.values()) {

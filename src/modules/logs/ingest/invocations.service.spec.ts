@@ -40,7 +40,7 @@ function on(store: { keep?: () => Promise<void>; keepCalls?: () => Promise<void>
   const jobs: { job: number; rows: Invocation[] }[] = [];
   const calls: ConnectionCall[] = [];
   const whole = {
-    keep: (rows: Invocation[], job: number) =>
+    store: (rows: Invocation[], job: number) =>
       (store.keep ?? (() => Promise.resolve()))().finally(() => jobs.push({ job, rows })),
     keepCalls: (rows: ConnectionCall[]) =>
       (store.keepCalls ?? (() => Promise.resolve()))().finally(() => calls.push(...rows)),
@@ -83,7 +83,7 @@ describe('InvocationsService', () => {
     const long = 'x'.repeat(1024 * 1024);
     for (let n = 0; n < 100; n += 1) {
       buffer.add(invocation({ url: long }));
-      expect([buffer.take(Infinity, Infinity).length, buffer.size, buffer.dropped]).toEqual([1, 0, 0]);
+      expect([buffer.removeOldest(Infinity, Infinity).length, buffer.size, buffer.dropped]).toEqual([1, 0, 0]);
     }
   });
 
@@ -91,7 +91,7 @@ describe('InvocationsService', () => {
     const buffer = new InvocationBuffer();
     const half = 'x'.repeat(WAITING_CHARS_MAX / 8 - 1_000);
     for (let n = 0; n < 2; n += 1) buffer.add(invocation({ url: half }));
-    expect(buffer.take(half.length, Infinity)).toHaveLength(1);
+    expect(buffer.removeOldest(half.length, Infinity)).toHaveLength(1);
     for (const dropped of [0, 1]) {
       buffer.add(invocation({ url: half }));
       expect(buffer.dropped).toBe(dropped);

@@ -138,7 +138,7 @@ export class InvocationsService implements OnApplicationShutdown {
       while (this.unconfirmed || rowsLeft > 0) {
         await this.storageSpace.requireLogRoom();
         if (this.unconfirmed === null) {
-          const pending = this.buffer.take(BATCH_CHARS_MAX, rowsLeft);
+          const pending = this.buffer.removeOldest(BATCH_CHARS_MAX, rowsLeft);
           rowsLeft -= pending.length;
           this.unconfirmed = await this.batchOf(pending);
         }
@@ -157,7 +157,7 @@ export class InvocationsService implements OnApplicationShutdown {
   private async keepBatch(batch: Batch): Promise<void> {
     const { job, invocations, calls } = batch;
     if (invocations.length > 0) {
-      await this.invocationStore.keep(invocations, job);
+      await this.invocationStore.store(invocations, job);
       batch.invocations = [];
       for (const { serverId } of invocations) this.stored.add(serverId);
     }

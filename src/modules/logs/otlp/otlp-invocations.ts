@@ -36,7 +36,7 @@ export class TraceStartCache {
   private readonly starts = growingLru<Date>(undefined, { ttl: LIFETIME_MS });
 
   /** The time a trace of a server started: `at` of its first call. */
-  of(serverId: string, traceId: string, at: Date): Date {
+  startOf(serverId: string, traceId: string, at: Date): Date {
     const key = `${serverId} ${traceId}`;
     const start = this.starts.get(key) ?? at;
     this.starts.set(key, start);
@@ -78,7 +78,7 @@ export async function groupRecords(
       traceId === NO_TRACE
         ? // By the content, so that a repeated export has the same id.
           derivedId(serverId, digestOf([trace.lines, trace.exceptions]), first)
-        : derivedId(serverId, traceId, starts.of(serverId, traceId, first));
+        : derivedId(serverId, traceId, starts.startOf(serverId, traceId, first));
     return toInvocation(id, serverId, trace, first);
   });
   return { invocations, rejected, reason };

@@ -48,6 +48,6 @@ export class RuntimeLogsController {
     { status: 503, message: 'Too many log records are waiting to be written: send the same again in a few seconds' },
   )
   send(@TargetServer() server: ServerRef, @Body() body: unknown): Promise<AcceptedInvocationsDto> {
-    return this.runtimeLogsService.take(server, body);
+    return this.runtimeLogsService.acceptInvocations(server, body);
   }
 }

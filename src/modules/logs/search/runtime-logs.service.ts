@@ -36,7 +36,7 @@ export class RuntimeLogsService {
    *
    * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
    */
-  async take(server: ServerRef, body: unknown): Promise<AcceptedInvocationsDto> {
+  async acceptInvocations(server: ServerRef, body: unknown): Promise<AcceptedInvocationsDto> {
     const sent = readIngestRequest(server.id, body, new Date());
     await this.record(server, sent);
     return { accepted: sent.length, ids: sent.map(({ id }) => id) };

@@ -79,12 +79,12 @@ export class InvocationStore {
    * @param job a random number: a batch that is written again with its number changes nothing
    * @throws the error of Postgres if no row is to blame for it
    */
-  async keep(parts: Invocation[], job: number): Promise<void> {
+  async store(parts: Invocation[], job: number): Promise<void> {
     await this.conclude(await this.write(parts, job));
   }
 
   /**
-   * Writes parts of servers' views as `keep` does, in a transaction of the caller, who calls `conclude` once it is committed.
+   * Writes parts of servers' views as `store` does, in a transaction of the caller, who calls `conclude` once it is committed.
    */
   async write(parts: Invocation[], job: number, tx?: EntityManager): Promise<WriteResult> {
     const ownerOf = ({ serverId }: Invocation) => serverId;
@@ -104,7 +104,7 @@ export class InvocationStore {
     return { view: 'server', all: parts.length, storable: storable.length, valid, rejected };
   }
 
-  /** Writes parts of connections' views in one statement. May run again. @throws as `keep` */
+  /** Writes parts of connections' views in one statement. May run again. @throws as `store` */
   async keepCalls(calls: ConnectionCall[]): Promise<void> {
     const ownerOf = ({ connectionId }: ConnectionCall) => connectionId;
     const storable = this.storable(calls, ownerOf);

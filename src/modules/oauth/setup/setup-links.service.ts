@@ -70,7 +70,7 @@ export class SetupLinksService implements OnModuleInit {
    */
   verify(path: string, query: { expires?: unknown; signature?: unknown }): [SetupPageOwner<unknown>, SetupLink] {
     try {
-      if (!this.signedUrls.opens(`/setup/${path}`, query)) throw SetupPageError.unknownLink();
+      if (!this.signedUrls.isSigned(`/setup/${path}`, query)) throw SetupPageError.unknownLink();
     } catch (error) {
       if (!(error instanceof ForbiddenError)) throw error;
       throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();

@@ -80,7 +80,7 @@ const UNDERSTOOD = new Set([
 /** The differences of two canonical schemas. @param path of the schema */
 export function schemaChanges(before: unknown, after: unknown, direction: Direction, path: string): SchemaChange[] {
   if (canonicalJson(before) === canonicalJson(after)) return [];
-  const changes = new SchemaDiff(before, after, direction).at(before, after, path, 0);
+  const changes = new SchemaDiff(before, after, direction).compareAt(before, after, path, 0);
   if (changes.length > 0) return changes;
   const message = 'It changed in a way that is not understood: compare the two.';
   return [{ kind: 'schema_changed', level: levels.schema_changed[direction], path, message }];
@@ -98,7 +98,7 @@ class SchemaDiff {
     private readonly direction: Direction,
   ) {}
 
-  at(old: unknown, now: unknown, path: string, depth: number): SchemaChange[] {
+  compareAt(old: unknown, now: unknown, path: string, depth: number): SchemaChange[] {
     if (this.places >= PLACES_MAX || this.count >= CHANGES_MAX || depth > DEPTH_MAX) return [];
     const before = resolveRef(old, this.before);
     const after = resolveRef(now, this.after);
@@ -116,7 +116,7 @@ class SchemaDiff {
       ...this.openness(before, after, path),
       ...(before.items === undefined && after.items === undefined
         ? []
-        : this.at(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1)),
+        : this.compareAt(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1)),
       ...this.otherChanges(before, after, path),
     ];
   }
@@ -188,7 +188,7 @@ class SchemaDiff {
           : (['now_optional', 'It is optional now.'] as const);
         return [
           ...(isRequired === oldRequired.has(name) ? [] : [this.change(change[0], place, change[1])]),
-          ...this.at(old.get(name), member, place, depth + 1),
+          ...this.compareAt(old.get(name), member, place, depth + 1),
         ];
       }),
     ];

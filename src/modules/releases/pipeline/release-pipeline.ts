@@ -76,7 +76,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
    */
   async run(releaseId: string, attempt: number): Promise<void> {
     const claim = { releaseId, attempt, holder: randomUUID() };
-    const names = await this.releaseSlotsRepository.take(claim);
+    const names = await this.releaseSlotsRepository.claimSlot(claim);
     if (names === null) return;
     const lease = this.releaseLeases.begin(claim);
     this.running.set(releaseId, lease);

@@ -48,7 +48,7 @@ export class ReleaseSlotsRepository {
    *
    * @returns the account, whose next release is due when this one ends, and the server; null when it was not taken
    */
-  async take(claim: Claim): Promise<Required<Pick<LogNames, 'server' | 'account'>> | null> {
+  async claimSlot(claim: Claim): Promise<Required<Pick<LogNames, 'server' | 'account'>> | null> {
     const { releaseId, attempt, holder } = claim;
     return this.database.transaction(async (tx) => {
       const sql = `SELECT ${SERVER_NAMES} FROM ${WITH_ACCOUNT} WHERE r.id = $1`;

@@ -50,7 +50,7 @@ export class ScanTraces {
    * Appends the lines and exceptions of a trace to the release's log, in the background. A message is written once, since a
    * scan sends several requests. The exceptions of a bundle are errors of its calls, which the scan reports.
    */
-  take({ ref, lines, exceptions }: Trace): void {
+  appendTrace({ ref, lines, exceptions }: Trace): void {
     const budget = this.budgets.get(ref.id) ?? { lines: LINES_MAX, seen: new Set<string>() };
     this.budgets.set(ref.id, budget);
     const written = [
@@ -114,8 +114,8 @@ export class ReleasePrograms implements ProgramOwner {
   }
 
   /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
-  traced(trace: Trace): void {
-    if (isScanned(trace.ref)) return this.scanTraces.take(trace);
+  recordTrace(trace: Trace): void {
+    if (isScanned(trace.ref)) return this.scanTraces.appendTrace(trace);
     const { ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions } = trace;
     const observed = { id: invocationId, serverId: ref.ownerId, lines, exceptions };
     // A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records.

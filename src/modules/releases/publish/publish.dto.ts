@@ -13,7 +13,7 @@ import {
   MaxLength,
   ValidateNested,
 } from 'class-validator';
-import { visibilities, type Visibility } from '../../auth/access.types.js';
+import { visibilities, type Visibility } from '../../targets/target.types.js';
 import { bundleRuntimes, type BundleRuntime } from '../../servers/server.types.js';
 
 /** Source of the release. */

@@ -55,7 +55,7 @@ export class PublishService {
     const { visibility } = form.payload;
     const quotas = { releases: 1, artifactBytes: bytes };
     const cancelled = await this.accountLimitsService
-      .within({ namespaceId: server.namespaceId }, quotas, () =>
+      .createWithinQuota({ namespaceId: server.namespaceId }, quotas, () =>
         this.database.transaction(async (tx) => {
           await this.serverReleasesService.lock(server.id, tx);
           const requireOpener = this.serverAccessService.requireOpener.bind(this.serverAccessService, caller);

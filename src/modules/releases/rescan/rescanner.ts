@@ -124,22 +124,22 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
   }
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('releases.rescan', () => void this.take());
+    await this.pubSub.subscribe('releases.rescan', () => void this.claimScans());
   }
 
   onApplicationBootstrap(): void {
-    this.schedule.every('start of rescans', PAUSE_MS * (1 + Math.random() / 2), () => this.take());
+    this.schedule.every('start of rescans', PAUSE_MS * (1 + Math.random() / 2), () => this.claimScans());
   }
 
   /** Ends the scans under way, which another process begins again, and begins no more. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isEnding = true;
-    for (const context of this.running.values()) context.lose();
+    for (const context of this.running.values()) context.signalLoss();
     await this.settled();
   }
 
   /** Begins scans until all slots are taken; each that ends begins another one. Does not wait for them, never rejects. */
-  take(): Promise<void> {
+  claimScans(): Promise<void> {
     this.taking = this.taking.then(async () => {
       try {
         const free = SCANS_MAX - this.running.size;
@@ -164,7 +164,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
       .catch((error: unknown) => this.report(error, 'the result of a rescan was not written'))
       .finally(() => {
         this.running.delete(scanning);
-        void this.take();
+        void this.claimScans();
       });
     this.running.set(scanning, context);
   }

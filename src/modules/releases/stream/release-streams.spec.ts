@@ -60,7 +60,7 @@ describe('a release stream', () => {
       await streams.follow({} as ServerRef, 'one', owner, reading);
     }
     expect(streams.size).toBe(2);
-    held.end('revoked');
+    held.closeAllOf('revoked');
     await until(() => streams.size === 1, 'it ends');
     expect(held.keyIds).toEqual(['valid']);
     streams.beforeApplicationShutdown();

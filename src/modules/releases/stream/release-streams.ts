@@ -71,7 +71,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     const { accountId, keyId } = caller;
     const release = await this.releasesService.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
-    const stream = new ReleaseStream(this.releasesService, server, caller, release.id, last, response);
+    const stream = new ReleaseStream(this.releasesService, { server, id: release.id, caller, last }, response);
     if (this.streams.start(stream, { accountId, keyId }, response)) return;
     throw new TooManyError(
       this.streams.isFull
@@ -82,19 +82,34 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   }
 }
 
+/** A release to stream. */
+interface FollowedRelease {
+  server: ServerRef;
+  id: string;
+  caller: Caller;
+  /** `seq` of the last line that the client has. */
+  last: string;
+}
+
 /** One listener of one release. */
 class ReleaseStream extends EventStream {
   private status: ReleaseStatus | null = null;
 
+  readonly server: ServerRef;
+  readonly id: string;
+  private readonly caller: Caller;
+  private last: string;
+
   constructor(
     private readonly releases: ReleasesService,
-    readonly server: ServerRef,
-    private readonly caller: Caller,
-    readonly id: string,
-    private last: string,
+    { server, id, caller, last }: FollowedRelease,
     response: ServerResponse,
   ) {
     super(response);
+    this.server = server;
+    this.id = id;
+    this.caller = caller;
+    this.last = last;
   }
 
   protected async follow(): Promise<void> {

@@ -16,7 +16,7 @@ export class SqlValues {
 /** What the filters of a query are resolved with. */
 export interface Lookups {
   /** Namespaces of the service, by name. */
-  find: (name: string) => Promise<{ id: string; accountId: string } | null>;
+  find: (name: string) => Promise<{ id: string; ownerId: string } | null>;
   /** True if the caller's account is this one. */
   owns: (accountId: string) => boolean;
   /** The types of releases that `remote` finds. */
@@ -56,7 +56,7 @@ export async function scopeOf(
   const owner = namespaceName === undefined ? null : await find(namespaceName);
   if (namespaceName !== undefined && !owner) return null;
   // With both filters, both must name the caller.
-  const owners = [ownerId, owner?.accountId].filter((id) => id !== undefined);
+  const owners = [ownerId, owner?.ownerId].filter((id) => id !== undefined);
   const showsUnlisted = owners.length > 0 && owners.every(owns);
   return {
     query,

@@ -1,6 +1,6 @@
 import { ApiProperty, PartialType } from '@nestjs/swagger';
 import { IsOptional, IsUUID } from 'class-validator';
-import { visibilities, type Visibility } from '../../auth/access.types.js';
+import { visibilities, type Visibility } from '../../targets/target.types.js';
 import { PaginationDto } from '../../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsText, IsWhole } from '../../../platform/http/input-values.js';
 

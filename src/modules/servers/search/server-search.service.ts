@@ -3,7 +3,7 @@ import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { project } from '../../../platform/http/input-values.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { Caller } from '../../auth/access.types.js';
-import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { ServerCardsService } from '../server-cards.service.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import { toServerSummaryDto } from '../server.mapper.js';
@@ -33,7 +33,7 @@ export class ServerSearchService {
 
   constructor(
     private readonly serverSearchRepository: ServerSearchRepository,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
     private readonly serverUrlsService: ServerUrlsService,
     private readonly serverCardsService: ServerCardsService,
     private readonly accessService: AccessService,
@@ -46,7 +46,7 @@ export class ServerSearchService {
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {
     const { page = 1, pageSize = 10, q = '' } = query;
     const scope = await scopeOf(query, caller, {
-      find: (name) => this.namespacesService.find(name),
+      find: (name) => this.targetsService.findNamespace(name),
       owns: (ownerId) => this.accessService.owns(caller, 'discover', ownerId),
       remoteTypes: this.serverUrlsService.remoteTypes,
     });

@@ -13,7 +13,7 @@ import {
 } from 'class-validator';
 import { IsPrintable, IsText, Omittable } from '../../../platform/http/input-values.js';
 import { ClosedBody, SpelledBody } from '../../../platform/http/input.pipe.js';
-import { visibilities, type Visibility } from '../../auth/access.types.js';
+import { visibilities, type Visibility } from '../../targets/target.types.js';
 import { IsWebUrl, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
 const HOSTS_MAX = 50;

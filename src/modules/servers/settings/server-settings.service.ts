@@ -17,7 +17,7 @@ import { onViolation } from '../../../platform/database/postgres-errors.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { Caller } from '../../auth/access.types.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
-import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { ServerIconsService } from '../icons/server-icons.service.js';
 import { Server } from '../server.entity.js';
 import { ServerUrlsService } from '../server-urls.service.js';
@@ -49,7 +49,7 @@ export class ServerSettingsService {
     @InjectRepository(Server) private readonly serverRepository: Repository<Server>,
     @InjectRepository(ServerRuntime) private readonly serverRuntimeRepository: Repository<ServerRuntime>,
     private readonly serversService: ServersService,
-    private readonly namespacesService: NamespacesService,
+    private readonly targetsService: TargetsService,
     private readonly serverUrlsService: ServerUrlsService,
     private readonly serverIconsService: ServerIconsService,
     private readonly accessService: AccessService,
@@ -118,9 +118,9 @@ export class ServerSettingsService {
     { targetNamespace: namespace, targetOrganizationId, targetSlug = server.name }: TransferServerDto,
   ): Promise<TransferredServerDto> {
     requireServerName(targetSlug);
-    const target = await this.namespacesService.find(namespace);
+    const target = await this.targetsService.findNamespace(namespace);
     if (!target) throw new NamespaceNotFoundError();
-    const isOwn = this.accessService.may(caller, 'manage', { ownerId: target.accountId, namespace });
+    const isOwn = this.accessService.isAllowed(caller, 'manage', { ownerId: target.ownerId, namespace });
     if (
       !isOwn ||
       !(targetOrganizationId === 'me' || this.accessService.owns(caller, 'administer', targetOrganizationId))
@@ -130,8 +130,8 @@ export class ServerSettingsService {
       );
     }
     // eslint-disable-next-line no-restricted-syntax -- Another account, where other people can call the server.
-    const isOpened = target.accountId !== server.ownerId && server.visibility !== 'public';
-    if (isOpened && !this.accessService.may(caller, 'own', server)) {
+    const isOpened = target.ownerId !== server.ownerId && server.visibility !== 'public';
+    if (isOpened && !this.accessService.isAllowed(caller, 'own', server)) {
       throw new OpenedByOwnersError();
     }
     const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
@@ -162,8 +162,8 @@ export class ServerSettingsService {
     // A subdomain is not `acme` and does not begin with `acme--` for a namespace `acme` of another account.
     const parts = subdomain.split('--');
     const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
-    const owners = await Promise.all(prefixes.map((namespace) => this.namespacesService.find(namespace)));
-    if (owners.some((owner) => owner !== null && !this.accessService.owns(caller, 'administer', owner.accountId)))
+    const owners = await Promise.all(prefixes.map((namespace) => this.targetsService.findNamespace(namespace)));
+    if (owners.some((owner) => owner !== null && !this.accessService.owns(caller, 'administer', owner.ownerId)))
       throw toConflict();
     await this.serverRepository
       .update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() })

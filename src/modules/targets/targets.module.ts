@@ -1,0 +1,7 @@
+import { Module } from '@nestjs/common';
+import { TargetsRepository } from './targets.repository.js';
+import { TargetsService } from './targets.service.js';
+
+/** Servers, connections and namespaces as what can be found, called and granted. */
+@Module({ providers: [TargetsRepository, TargetsService], exports: [TargetsService] })
+export class TargetsModule {}

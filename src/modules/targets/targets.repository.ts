@@ -1,0 +1,44 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { PreparedStatement } from '../../platform/database/prepared-statement.js';
+import { keyOf, type Target, type TargetName, type TargetRef } from './target.types.js';
+
+const SELECT = `SELECT kind, id, namespace_id AS "namespaceId", namespace, name, title, owner_id AS "ownerId", visibility, suspended
+  FROM targets`;
+const BY_NAME = new PreparedStatement<Target>(`${SELECT} WHERE kind = $1 AND namespace = $2 AND key = $3`);
+const BY_SLUG = new PreparedStatement<Target>(`${SELECT} WHERE kind = 'server' AND slug = $1`);
+const BY_ID = new PreparedStatement<Target>(`${SELECT} WHERE kind = $1 AND id = $2`);
+
+/** SQL on the view `targets`. */
+@Injectable()
+export class TargetsRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  findByName(target: TargetName): Promise<Target | null> {
+    return BY_NAME.findOne(this.database, [target.kind, target.namespace, keyOf(target)]);
+  }
+
+  /** The server of this slug, in lower case. */
+  findBySlug(slug: string): Promise<Target | null> {
+    return BY_SLUG.findOne(this.database, [slug]);
+  }
+
+  findById({ kind, id }: TargetRef): Promise<Target | null> {
+    return BY_ID.findOne(this.database, [kind, id]);
+  }
+
+  /** The namespaces of these names. */
+  findNamespaces(names: string[]): Promise<Target[]> {
+    return this.database.query(`${SELECT} WHERE kind = 'namespace' AND namespace = ANY($1)`, [names]);
+  }
+
+  /** Names of the namespaces of accounts, newest first. */
+  async namesOf(accountIds: string[]): Promise<string[]> {
+    const rows = await this.database.query<{ name: string }[]>(
+      'SELECT name FROM namespaces WHERE account_id = ANY($1::uuid[]) ORDER BY created_at DESC',
+      [accountIds],
+    );
+    return rows.map(({ name }) => name);
+  }
+}

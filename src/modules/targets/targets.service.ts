@@ -1,0 +1,82 @@
+/**
+ * Finds servers, connections and namespaces by name, slug or id. Namespaces, which every request asks for, are cached for 5 s;
+ * `namespaces.deleted` and `namespaces.suspended` drop them in every process, in the one that answers before it answers.
+ */
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { RowCache } from '../../platform/database/row-cache.js';
+import { STORABLE } from '../../platform/http/input-values.js';
+import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { namespaceNamed, type Target, type TargetName, type TargetRef } from './target.types.js';
+import { TargetsRepository } from './targets.repository.js';
+
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when a namespace was deleted, or moved to another account: what it holds open ends. */
+    'namespaces.deleted': { id: string; name: string };
+    /** Published when a namespace was suspended, or is in use again. */
+    'namespaces.suspended': { name: string };
+  }
+}
+
+/** A target by its names, a server also by the slug of its run endpoint. */
+export type TargetAddress = TargetName | { kind: 'server'; slug: string };
+
+/** Finds targets. */
+@Injectable()
+export class TargetsService implements OnModuleInit {
+  private readonly namespaces = new RowCache<Target>((name) => this.targetsRepository.findByName(namespaceNamed(name)));
+
+  constructor(
+    private readonly targetsRepository: TargetsRepository,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.forget(name));
+    await this.pubSub.subscribe('namespaces.suspended', ({ name }) => this.forget(name));
+  }
+
+  /** The target at this address; null when there is none. A namespace is at most 5 s old. */
+  async find(address: TargetAddress): Promise<Target | null> {
+    if ('slug' in address) {
+      return STORABLE.test(address.slug) ? this.targetsRepository.findBySlug(address.slug.toLowerCase()) : null;
+    }
+    const { kind, namespace, name } = address;
+    if (!NAMESPACE_NAME.test(namespace) || !STORABLE.test(name)) return null;
+    return kind === 'namespace' && name === ''
+      ? this.namespaces.get(namespace)
+      : this.targetsRepository.findByName(address);
+  }
+
+  /** The namespace of this name, at most 5 s old; null when there is none. */
+  async findNamespace(name: string): Promise<Target | null> {
+    return this.find(namespaceNamed(name));
+  }
+
+  /** The target with this id; null when it was deleted. */
+  findById(target: TargetRef): Promise<Target | null> {
+    return this.targetsRepository.findById(target);
+  }
+
+  /** The namespace of this name if {@link findNamespace} needs no query; otherwise null. */
+  peekNamespace(name: string): Target | null {
+    return this.namespaces.peek(name);
+  }
+
+  /** The namespaces as they are now, by their names. */
+  async readNamespaces(names: string[]): Promise<Map<string, Target>> {
+    const rows = await this.targetsRepository.findNamespaces(names.filter((name) => NAMESPACE_NAME.test(name)));
+    return new Map(rows.map((row) => [row.namespace, row]));
+  }
+
+  /** Names of the namespaces of accounts, newest first. */
+  namespacesOf(accountIds: string[]): Promise<string[]> {
+    return this.targetsRepository.namesOf(accountIds);
+  }
+
+  /** Reads a namespace again, in this process: the cache may hold a previous owner of its name. */
+  forget(namespace: string): void {
+    this.namespaces.drop(namespace);
+  }
+}
