@@ -256,8 +256,16 @@ export class ApiKeysRepository {
         );
         revoked.push(...rows.map(({ id }) => id));
         // Again: a key of the chain may have made one that this statement did not see, and waited for. It makes none now.
-        if (rows.length === 0 || !made) return revoked;
+        if (rows.length === 0 || !made) break;
       }
+      // A table of the module `people`, which imports this one.
+      if (made) {
+        await tx.query(
+          `DELETE FROM invitations WHERE used_at IS NULL AND made_by_key = ANY($3::uuid[] || $2::uuid) AND (created_by = $1 OR $4)`,
+          [accountId, keyId, revoked, ofOthers],
+        );
+      }
+      return revoked;
     });
   }
 

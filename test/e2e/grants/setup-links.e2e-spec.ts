@@ -140,7 +140,7 @@ const ends: [what: string, end: (of: Shared) => Promise<unknown>][] = [
     'a used invitation',
     async ({ bob }) => {
       const people = app.get(PeopleRepository);
-      await people.addInvitation(bob.id, bob.id, Buffer.from(bob.id));
+      await people.addInvitation(bob.id, { createdBy: bob.id, madeByKey: null }, Buffer.from(bob.id));
       expect(await people.useInvitation(Buffer.from(bob.id), bob.id, 'none')).toBe(true);
     },
   ],
