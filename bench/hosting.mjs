@@ -101,7 +101,7 @@ async function startRuntime() {
       ].map(load),
     );
   const folder = tempFolder();
-  // Calls that go past the runtime count as work nobody asked for, for which a program would be ended.
+  // Calls that go past the runtime count as work nobody asked for, for which a program would be stopped.
   const env = loadEnv({ DATA_DIR: folder, RUNTIME_LIVE_MAX: '1000', RUNTIME_CPU_MS: '300000' });
   const instances = new Map();
   class KnownEngine extends WorkerdEngine {
@@ -118,7 +118,7 @@ async function startRuntime() {
     valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
     quotaOf: () => Promise.resolve(null),
     namesOf: () => Promise.resolve({}),
-    traced: () => undefined,
+    recordTrace: () => undefined,
   };
   const programs = new ProgramOwners({ get: () => owner });
   programs.onModuleInit();

@@ -3,6 +3,7 @@ import { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
 import { dataSourceOptions } from './platform/database/data-source-options.js';
+import { UNLIMITED } from './platform/database/session.js';
 import { isDatabaseUnreachable } from './platform/database/postgres-errors.js';
 import type { EmbeddedPostgres, EmbeddedPostgresOptions } from './platform/embedded/embedded-postgres.js';
 import { holdsDatabase, requireUnmoved } from './platform/embedded/server-account.js';
@@ -83,7 +84,7 @@ export async function startInfrastructure(env: Env, report?: DatabaseReport): Pr
       }
     }
     // Without the usual time limits of statements: large tables are counted.
-    const source = new DataSource(dataSourceOptions(complete.databaseUrl ?? '', 1, false));
+    const source = new DataSource(dataSourceOptions(complete.databaseUrl ?? '', 1, UNLIMITED));
     await source.initialize();
     try {
       await requireKeys(source, new Vault(complete.encryptionKeys ?? []));
@@ -105,7 +106,9 @@ export async function operatorLink(env: Env): Promise<string> {
   await source.initialize();
   try {
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(OPERATOR);
-    return (await makeInvitation(new PeopleRepository(source), env, accountId, operatorId, 10)).url;
+    return (
+      await makeInvitation(new PeopleRepository(source), env, accountId, { createdBy: operatorId, madeByKey: null }, 10)
+    ).url;
   } finally {
     await source.destroy();
   }

@@ -11,6 +11,8 @@ import { SseParser } from '../src/mcp/client/http/sse-parser.js';
 import { parseServerCard } from '../src/mcp/client/server-card.js';
 import { bearerChallenge } from '../src/mcp/oauth/challenges.js';
 import { readDocument } from '../src/mcp/oauth/foreign-documents.js';
+import { listedIn } from '../src/modules/console/add/add.controller.js';
+import { condition } from '../src/modules/logs/search/invocation-query.js';
 import { readIngestRequest } from '../src/modules/logs/ingest/ingest-request.js';
 import { groupRecords, TraceStartCache } from '../src/modules/logs/otlp/otlp-invocations.js';
 import { decodeExport, recordsOf } from '../src/modules/logs/otlp/otlp-records.js';
@@ -462,7 +464,30 @@ const answers: Row[] = [
   ],
 ];
 
-const kinds = { icons, forms, lists, schemas, servers, archives, logs, skills, answers };
+/** The texts of forms that name servers: a form of a page has 64 KB. */
+const fileOf = (file: object) => () => JSON.stringify(file);
+const readFile = (text: string) => errorOf(() => listedIn(text));
+const clientFiles: Row[] = [
+  ['an mcp.json of 2,000 servers', fileOf({ mcpServers: members(2_000, { url: 'http://a' }) }), readFile],
+  ['an mcp.json of 20,000 arguments', fileOf({ a: { command: 'a', args: many(20_000, () => '') } }), readFile],
+  ['an mcp.json of 1,000 lists of headers', fileOf(members(1_000, { url: 'a', headers: { a: 'b' } })), readFile],
+  ['an mcp.json of 60,000 levels', () => `{"a":${'['.repeat(60_000)}`, readFile],
+  ...many(4, (seed): Row => {
+    const random = randomFrom(`row ${seed}`);
+    const [count, args] = [10 + upTo(random, 300), 1 + upTo(random, 20)];
+    const entry = { command: 'npx', args: many(args, String) };
+    return [`an mcp.json of ${count} commands of ${args} arguments`, fileOf(members(count, entry)), readFile];
+  }),
+];
+
+/** The longest words of a search, which Postgres reads as patterns. */
+const searches: Row[] = ['%', '_', '\\', 'a', '\u0130'].map((character): Row => [
+  `1,000 of ${character}`,
+  () => ({ search: character.repeat(1_000) }),
+  (query) => many(100, () => condition('server', query)),
+]);
+
+const kinds = { icons, forms, lists, schemas, servers, archives, logs, skills, answers, clientFiles, searches };
 
 describe.each(Object.entries(kinds))('the reader of %s', (_, rows) => {
   for (const [name, input, parse] of rows) {

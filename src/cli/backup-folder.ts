@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { Transform, type Readable } from 'node:stream';
+import { PassThrough, Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
 import { DiskBlobStore } from '../platform/blobs/disk-blob-store.js';
 import type { DatabaseOutline, TableOutline } from '../platform/database/database-copy.js';
 import { makeFolder, namesIn, readIfThere } from '../platform/files/files.js';
@@ -17,7 +18,7 @@ const CHECKSUMS = 'SHA256SUMS';
 export const KEYS = 'encryption-keys';
 
 /** Format of the folder; a version reads those up to its own. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** What a backup holds. */
 export interface Manifest extends DatabaseOutline {
@@ -55,11 +56,11 @@ export class NewBackup {
   }
 
   async writeTable({ name }: TableOutline, rows: Readable): Promise<void> {
-    await this.write(`tables/${name}`, rows);
+    await this.write(`tables/${name}.gz`, rows, createGzip({ level: 1 }));
   }
 
-  /** Writes a file, for this account alone. @param file path inside the folder */
-  async write(file: string, content: Readable | string[]): Promise<void> {
+  /** Writes a file, for this account alone. @param file path inside the folder @param packing compresses it */
+  async write(file: string, content: Readable | string[], packing: Transform = new PassThrough()): Promise<void> {
     const target = path.join(this.folder, file);
     await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
     const hash = createHash('sha256');
@@ -69,7 +70,7 @@ export class NewBackup {
         done(null, chunk);
       },
     });
-    await pipeline(content, hashing, createWriteStream(target, { flags: 'wx', mode: 0o600, flush: true }));
+    await pipeline(content, packing, hashing, createWriteStream(target, { flags: 'wx', mode: 0o600, flush: true }));
     this.sums.push(`${hash.digest('hex')}  ${file}\n`);
   }
 
@@ -142,7 +143,12 @@ export class Backup {
   }
 
   readTable({ name }: TableOutline): Readable {
-    return createReadStream(this.pathOf(`tables/${name}`));
+    const plain = `tables/${name}`;
+    // Backups of format 1 are not compressed.
+    if (this.has(plain)) return createReadStream(this.pathOf(plain));
+    const rows = createGunzip();
+    const file = createReadStream(this.pathOf(`${plain}.gz`)).on('error', (error) => rows.destroy(error));
+    return file.pipe(rows);
   }
 
   has(file: string): boolean {

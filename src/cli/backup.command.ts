@@ -14,9 +14,12 @@ import { copyBlobs } from './copy-blobs.js';
 import { UsageError } from './usage-error.js';
 import { withDatabase } from './with-database.js';
 
+/** Tables of runtime logs, with their partitions, counts and batches. */
+const LOG_TABLES = /^(invocation|log_batches|account_log_days|deleted_invocation_owners)/;
+
 /**
  * `slipway backup FOLDER`: writes the database as it is now, the files that it names and the session data of hosted code to a
- * new folder, with checksums; `--with-keys`: also the encryption keys. The service may run meanwhile. A backup that fails
+ * new folder, with checksums; `--with-keys`: also the encryption keys; `--without-logs`: not the runtime logs. The service may run meanwhile. A backup that fails
  * leaves an empty folder.
  *
  * @returns 1 if files of releases are lost, which the backup then lacks
@@ -25,7 +28,10 @@ import { withDatabase } from './with-database.js';
 export async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
-    options: { 'with-keys': { type: 'boolean', default: false } },
+    options: {
+      'with-keys': { type: 'boolean', default: false },
+      'without-logs': { type: 'boolean', default: false },
+    },
     allowPositionals: true,
   });
   const [folder] = positionals;
@@ -34,37 +40,40 @@ export async function run(args: string[]): Promise<number> {
   const completion = withDatabase({ migrate: 'off' }, async ({ env }) => {
     const { dataDir, databaseUrl, encryptionKeys } = env;
     const snapshot = await DatabaseSnapshot.open(databaseUrl ?? '');
-    try {
-      const outline = await snapshot.outline();
+    const read = async () => {
+      const { tables, ...rest } = await snapshot.outline();
+      const outline = {
+        ...rest,
+        tables: tables.filter(({ name }) => !values['without-logs'] || !LOG_TABLES.test(name)),
+      };
       for (const table of outline.tables) await backup.writeTable(table, snapshot.read(table));
-      const hashes = await namedBlobs(snapshot);
-      const lostBlobs = await copyBlobs(hashes, blobStore(env), backup.blobs);
-      for await (const file of filesBelow(path.join(dataDir, 'hosting'))) {
-        const content = await streamIfThere(file);
-        if (content) await backup.write(path.relative(dataDir, file), content);
-      }
-      if (values['with-keys']) {
-        const keys = (encryptionKeys ?? []).map(({ id, secret }) => `${id}:${secret.toString('base64')}`);
-        await backup.write(KEYS, [`${keys.join()}\n`]);
-      }
-      const uses = await keyUses(snapshot);
-      const [keyIds, samples] = [uses.map(({ keyId }) => keyId), uses.map(({ sample }) => sample)];
-      const copied = hashes.filter((hash) => !lostBlobs.includes(hash));
-      await backup.finish({ version: CLIENT_INFO.version, keyIds, samples, lostBlobs, ...outline }, copied);
-      // The list of the operator on Home asks for it.
-      if (env.embeddedFolder !== null) {
-        await writeFile(path.join(dataDir, LAST_BACKUP), `${new Date().toISOString()}\n`);
-      }
-      const rows = outline.tables.reduce((sum, table) => sum + table.rows, 0);
-      process.stdout.write(`Backed up to ${folder}: ${rows} rows, ${copied.length} files of releases.\n`);
-      const needed = `It opens with the keys ${keyIds.join(', ')}, which are not in it: store them elsewhere.\n`;
-      if (!values['with-keys'] && keyIds.length > 0) process.stdout.write(needed);
-      if (lostBlobs.length === 0) return 0;
-      process.stderr.write(`${lostBlobs.length} files of releases are lost: publish these releases again.\n`);
-      return 1;
-    } finally {
-      await snapshot.close();
+      return { outline, hashes: await namedBlobs(snapshot), uses: await keyUses(snapshot) };
+    };
+    // Closed before files are copied: migrations wait for it.
+    const { outline, hashes, uses } = await read().finally(() => snapshot.close());
+    const lostBlobs = await copyBlobs(hashes, blobStore(env), backup.blobs);
+    for await (const file of filesBelow(path.join(dataDir, 'hosting'))) {
+      const content = await streamIfThere(file);
+      if (content) await backup.write(path.relative(dataDir, file), content);
     }
+    if (values['with-keys']) {
+      const keys = (encryptionKeys ?? []).map(({ id, secret }) => `${id}:${secret.toString('base64')}`);
+      await backup.write(KEYS, [`${keys.join()}\n`]);
+    }
+    const [keyIds, samples] = [uses.map(({ keyId }) => keyId), uses.map(({ sample }) => sample)];
+    const copied = hashes.filter((hash) => !lostBlobs.includes(hash));
+    await backup.finish({ version: CLIENT_INFO.version, keyIds, samples, lostBlobs, ...outline }, copied);
+    // The list of the operator on Home asks for it.
+    if (env.embeddedFolder !== null) {
+      await writeFile(path.join(dataDir, LAST_BACKUP), `${new Date().toISOString()}\n`);
+    }
+    const rows = outline.tables.reduce((sum, table) => sum + table.rows, 0);
+    process.stdout.write(`Backed up to ${folder}: ${rows} rows, ${copied.length} files of releases.\n`);
+    const needed = `It opens with the keys ${keyIds.join(', ')}, which are not in it: store them elsewhere.\n`;
+    if (!values['with-keys'] && keyIds.length > 0) process.stdout.write(needed);
+    if (lostBlobs.length === 0) return 0;
+    process.stderr.write(`${lostBlobs.length} files of releases are lost: publish these releases again.\n`);
+    return 1;
   });
   return completion.catch(async (error: unknown) => {
     await backup.empty();

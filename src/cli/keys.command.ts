@@ -52,7 +52,10 @@ async function invite(name: string): Promise<number> {
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(name);
     const running = await runningBaseUrl(source);
     const service = running === null ? env : env.copyWith({ publicUrl: running });
-    const { url, expiresAt } = await makeInvitation(new PeopleRepository(source), service, accountId, operatorId);
+    const { url, expiresAt } = await makeInvitation(new PeopleRepository(source), service, accountId, {
+      createdBy: operatorId,
+      madeByKey: null,
+    });
     process.stdout.write(`Invitation for ${name}. It works once, until ${expiresAt}:\n${url}\n`);
     if (running === null) {
       const setting = env.publicUrl === null ? 'HOST and PORT' : 'PUBLIC_URL';

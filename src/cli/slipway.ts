@@ -8,7 +8,8 @@ const USAGE = `Usage: npm run slipway -- COMMAND
   keys --invite NAME                    print a link by which a person chooses a password
   migrate                               bring the database to this version
   secrets verify | rotate               open all stored secrets, or seal them with the first key
-  backup FOLDER [--with-keys]           copy the database and all files into a new folder
+  backup FOLDER [--with-keys]           copy the database and all files into a new folder;
+         [--without-logs]               without the runtime logs
   restore FOLDER                        load a backup into an empty database and data folder
   move                                  copy the embedded database to DATABASE_URL, and files to BLOB_URL
   doctor [--tuning]                     check what the service needs, and say what to do; or print the fixed limits

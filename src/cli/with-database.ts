@@ -3,6 +3,7 @@ import { loadEnv, type Env } from '../config/env.js';
 import { startInfrastructure } from '../infrastructure.js';
 import { requireSurroundings } from '../platform/checks/surroundings.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
+import { UNLIMITED } from '../platform/database/session.js';
 
 /** The service's database, for one command. */
 export interface CommandDatabase {
@@ -24,7 +25,7 @@ export async function withDatabase<T>(
   const settings = loadEnv().copyWith(changes);
   await requireSurroundings(settings, ['postgres']);
   const { env, firstKey, stop } = await startInfrastructure(settings);
-  const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1, false));
+  const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1, UNLIMITED));
   try {
     await source.initialize();
     return await command({ env, source, firstKey });

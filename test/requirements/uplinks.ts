@@ -15,6 +15,7 @@ export const uplinks = [
   'uplink:status:error | Field | A local server that does not speak MCP makes the connection `error`, with the fault in its message.',
   'uplink:status:tools-forgotten | Field | The tools of one local server are not cached for the next one.',
   'uplink:deleted | Field | Deleting the connection or its namespace closes the tunnel, and a local server that reconnects with `force=1` receives 404.',
+  'uplink:suspended | Field | Suspending the connection or its namespace, and disabling the account, closes the tunnel in every process. A local server is refused (403 `suspended` with the reason) until the operator lifts it.',
 
   // Calls
   'uplink:call:disconnected | Field | A call without a tunnel fails at once: 503 `uplink_disconnected` with `x-should-retry: false` over REST, a JSON-RPC error over MCP.',

@@ -93,6 +93,7 @@ export interface McpServerTarget {
   grant?: HoldingGrant;
   /** Rights of the credential; null: all of the account. */
   scopes: ErrorReader['scopes'];
+  loginsEpoch?: ErrorReader['loginsEpoch'];
 }
 
 /** One instance per process: the answer to a server request may arrive on any of its routes. */
@@ -415,6 +416,7 @@ function contextOf(
     principal: target.principal,
     grant: target.grant,
     scopes: target.scopes,
+    loginsEpoch: target.loginsEpoch,
     target: target.target,
     caller: callerOf(target),
     session,

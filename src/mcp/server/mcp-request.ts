@@ -32,6 +32,7 @@ export interface McpRequestContext {
   grant?: HoldingGrant;
   /** Rights of the credential; null: all of the account. */
   scopes: ErrorReader['scopes'];
+  loginsEpoch?: ErrorReader['loginsEpoch'];
   /** Name of the addressed endpoint. */
   target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */

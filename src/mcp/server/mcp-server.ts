@@ -127,8 +127,9 @@ export class McpServer {
     } catch (error) {
       request.observer?.failed(error as Error);
       const { era } = classified;
-      const { account: accountId, principal: keyId, grant, scopes } = request;
-      const reported = error instanceof DomainError ? error.forReader({ accountId, keyId, grant, scopes }) : error;
+      const { account: accountId, principal: keyId, grant, scopes, loginsEpoch } = request;
+      const reported =
+        error instanceof DomainError ? error.forReader({ accountId, keyId, grant, scopes, loginsEpoch }) : error;
       const text = opensPages(classified, request, message)
         ? await elicitingFailureText(id, method, reported, era)
         : failureText(id, method, reported, era);

@@ -196,7 +196,8 @@ export class AccessService implements OnModuleInit {
     const question = questionOf(rule, target);
     const cached = this.targetsService.peekNamespace(question.name);
     if (cached && this.isAllowed(caller, action, cached)) {
-      return this.opened(caller, action, cached);
+      requireActive(action, rule, cached);
+      return this.opened(caller, cached);
     }
     return this.authorizeOwned(caller, rule, question, this.accessFacts);
   }
@@ -220,7 +221,10 @@ export class AccessService implements OnModuleInit {
     facts: AccessFacts,
   ): Promise<Grant> {
     const namespace = await facts.namespace(name);
-    if (namespace && this.isAllowed(caller, action, namespace)) return this.opened(caller, action, namespace);
+    if (namespace && this.isAllowed(caller, action, namespace)) {
+      requireActive(action, rule, namespace);
+      return this.opened(caller, namespace);
+    }
     // Asked also where there is no such namespace: otherwise the time of the answer would tell.
     const find = (candidate: TargetName) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, candidate));
     // A target that is not there yet may be made by who was granted its namespace.
@@ -231,7 +235,7 @@ export class AccessService implements OnModuleInit {
         throw new GrantLevelError(level, action);
       }
       if (tools && !rule.byTool) throw new ToolsOnlyError(tools);
-      requireActive(action, namespace);
+      requireActive(action, rule, namespace);
       return { caller: { ...caller, grant: { id, level, tools } }, namespace: { id: namespaceId, name } };
     }
     const role = namespace && caller.memberships.get(namespace.ownerId);
@@ -250,8 +254,7 @@ export class AccessService implements OnModuleInit {
   }
 
   /** The namespace of an owner that let the caller in. A member of an organization sees what a grant of calls shows. */
-  private opened(caller: Caller, action: Action, { id, namespace: name, ownerId, suspended }: Target): Grant {
-    requireActive(action, { suspended });
+  private opened(caller: Caller, { id, namespace: name, ownerId }: Target): Grant {
     const namespace = { id, name };
     if (caller.memberships.size === 0 || accountOwns(caller, 'read', ownerId)) return { caller, namespace };
     let member = this.members.get(caller);
@@ -276,9 +279,9 @@ export function questionOf(rule: AccessRule, { owner = '', connectionId }: RuleP
   return { action: actionOfRule(rule), name, target };
 }
 
-/** @throws SuspendedError for a call in a suspended namespace */
-function requireActive(action: Action, namespace: Pick<Target, 'suspended'> | null): void {
-  if (action === 'call' && namespace && namespace.suspended !== null)
+/** @throws SuspendedError for a call in a suspended namespace, and for what serves calls there */
+function requireActive(action: Action, { serves }: AccessRule, namespace: Pick<Target, 'suspended'> | null): void {
+  if ((serves || action === 'call') && namespace && namespace.suspended !== null)
     throw new SuspendedError('namespace', namespace.suspended);
 }
 

@@ -64,6 +64,8 @@ export interface Caller {
   limits?: AccountLimits;
   /** The grant that opened the route to it; absent where the account owns the target, or the target is public. */
   grant?: GrantRef;
+  /** `accounts.logins_epoch`, which counts what ended the logins of the account; absent without a credential of it. */
+  loginsEpoch?: number;
 }
 
 /** A row of `grants`, or {@link MEMBER_GRANT}. */
@@ -180,6 +182,8 @@ interface GrantableTerms extends TargetTerms {
   may?: 'discover';
   /** Grants of some tools count. The handler keeps to these tools. */
   byTool?: true;
+  /** Rejected, as a call is, while the namespace is suspended. */
+  serves?: true;
   /** Only grants of the namespace count, even for a target that does not exist yet. */
   inNamespace?: true;
 }

@@ -169,7 +169,7 @@ export class RotateApiKeyDto {
 }
 
 export class RevokeApiKeyQueryDto {
-  /** Revokes also every key that was made by it, directly or by keys that it made: `1`, `0`, `true` or `false`. */
+  /** Revokes also every key that was made by it, directly or by keys that it made, and their unused invitations: `1`, `0`, `true` or `false`. */
   @IsOptional()
   @IsFlag()
   made?: boolean;

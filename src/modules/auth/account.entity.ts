@@ -111,6 +111,11 @@ export class Account {
    */
   @Column('integer', { name: 'logins_epoch', default: 0 })
   loginsEpoch: number;
+
+  /** The organization by whose invitation it was created; null for others. No foreign key: it is a record. */
+  @Index('accounts_made_for', { where: 'made_for IS NOT NULL' })
+  @Column({ type: 'uuid', name: 'made_for', nullable: true, select: false, insert: false, update: false })
+  madeFor: string | null;
 }
 
 /** An account that acts for an organization. */

@@ -25,9 +25,11 @@ interface KeyRow {
   overrides: Partial<AccountLimits> | null;
   /** Memberships in the form of `readMemberships`. */
   roles: string | null;
+  /** `accounts.logins_epoch` */
+  loginsEpoch: number;
 }
 
-const PERSON = new PreparedStatement<Pick<KeyRow, 'roles'> & { loginsEpoch: number }>(
+const PERSON = new PreparedStatement<Pick<KeyRow, 'roles' | 'loginsEpoch'>>(
   `SELECT a.logins_epoch AS "loginsEpoch", ${ROLES} FROM accounts a WHERE a.id = $1 AND a.disabled_at IS NULL`,
 );
 
@@ -39,7 +41,7 @@ interface KeyUse {
 
 const KEY_BY_HASH = new PreparedStatement<KeyRow>(
   `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", k.scopes,
-          a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS "isDisabled", ${OVERRIDES}, ${ROLES}
+          a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS "isDisabled", a.logins_epoch AS "loginsEpoch", ${OVERRIDES}, ${ROLES}
      FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
 );
 
@@ -190,7 +192,7 @@ export class ApiKeysRepository {
   }
 
   /** Memberships and epoch of logins of an account; null for a disabled one, and when there is none. */
-  findPerson(accountId: string): Promise<(Pick<KeyRow, 'roles'> & { loginsEpoch: number }) | null> {
+  findPerson(accountId: string): Promise<Pick<KeyRow, 'roles' | 'loginsEpoch'> | null> {
     return PERSON.findOne(this.database, [accountId]);
   }
 
@@ -254,8 +256,16 @@ export class ApiKeysRepository {
         );
         revoked.push(...rows.map(({ id }) => id));
         // Again: a key of the chain may have made one that this statement did not see, and waited for. It makes none now.
-        if (rows.length === 0 || !made) return revoked;
+        if (rows.length === 0 || !made) break;
       }
+      // A table of the module `people`, which imports this one.
+      if (made) {
+        await tx.query(
+          `DELETE FROM invitations WHERE used_at IS NULL AND made_by_key = ANY($3::uuid[] || $2::uuid) AND (created_by = $1 OR $4)`,
+          [accountId, keyId, revoked, ofOthers],
+        );
+      }
+      return revoked;
     });
   }
 

@@ -359,18 +359,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private async load(hash: Buffer): Promise<KnownKey | null> {
     const row = await this.apiKeysRepository.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
-    const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled } = row;
+    const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled, loginsEpoch } = row;
     const scopes = readScopes(row.scopes);
     const memberships = readMemberships(row.roles);
+    const limits = this.accountLimitsService.limitsOf(overrides);
     return {
-      caller: {
-        accountId,
-        keyId,
-        isOperator,
-        scopes,
-        memberships,
-        limits: this.accountLimitsService.limitsOf(overrides),
-      },
+      caller: { accountId, keyId, isOperator, scopes, memberships, limits, loginsEpoch },
       expiresAt,
       isDisabled,
     };

@@ -25,7 +25,10 @@ const missing = { status: 404, message: 'Invitation not found' };
 export class MemberInvitationsController {
   constructor(private readonly membersService: MembersService) {}
 
-  /** List invitations of an account. For an organization, the accounts that it has invited. Newest first. */
+  /**
+   * List unused invitations of an account. For an organization those of others, accounts and links. Newest first, without the
+   * secrets of links.
+   */
   @Get(':accountId/invitations')
   @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
@@ -34,7 +37,7 @@ export class MemberInvitationsController {
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Query() query: PageQueryDto,
   ): Promise<MemberInvitationListDto> {
-    return this.membersService.invitations(id, query);
+    return this.membersService.invitations(id, query, true);
   }
 
   /** Accept an invitation into an organization. For your own account: the membership begins. */
@@ -55,7 +58,7 @@ export class MemberInvitationsController {
     return this.membersService.accept(accountId, id);
   }
 
-  /** Decline an invitation into an organization. An owner of the organization revokes it. */
+  /** Decline an invitation into an organization. An owner of the organization revokes it, also a link that nobody has used. */
   @Delete(':accountId/invitations/:invitationId')
   @HttpCode(200)
   @ApiParam(accountIdParam)

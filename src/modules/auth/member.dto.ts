@@ -54,26 +54,32 @@ export class MemberInvitationDto {
   /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
   id: string;
   /**
-   * Id of the organization's account.
+   * Id of the organization's account; null for a link by which the account chooses a password.
    * @example '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91'
    */
-  organizationId: string;
+  organizationId: string | null;
   /** @example 'acme' */
-  organizationName: string;
+  organizationName: string | null;
   /**
-   * Id of the invited account.
+   * Id of the invited account; null for a link by which anybody joins.
    * @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11'
    */
-  accountId: string;
+  accountId: string | null;
   /** @example 'ada' */
-  accountName: string;
-  @ApiProperty({ enum: roles })
-  role: Role;
+  accountName: string | null;
+  /** Null for a password. */
+  @ApiProperty({ enum: roles, nullable: true })
+  role: Role | null;
   /**
    * Id of the account that invited.
    * @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11'
    */
   createdBy: string;
+  /**
+   * Id of the API key that invited or began the session that did; null for a password.
+   * @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10'
+   */
+  madeByKey: string | null;
   /**
    * It can be accepted until then: for 72 hours.
    * @example '2026-11-23T10:15:00.000Z'

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { roles, type Joining, type Role } from './access.types.js';
-import { BY_OWNER } from './memberships.access.js';
+import { ACCOUNTS_MAX, BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS } from './memberships.access.js';
 
 /** A member of an organization. */
 export interface MemberRow {
@@ -22,21 +22,33 @@ export interface MembershipRow {
   createdAt: Date;
 }
 
-/** An invitation of an account into an organization. */
+/** An invitation into an organization, or to choose a password. */
 export interface MemberInvitationRow {
   id: string;
-  organizationId: string;
-  organizationName: string;
-  accountId: string;
-  accountName: string;
-  role: Role;
+  /** Null for a link by which the account chooses a password. */
+  organizationId: string | null;
+  organizationName: string | null;
+  /** Null for a link by which anybody joins. */
+  accountId: string | null;
+  accountName: string | null;
+  /** Null for a password. */
+  role: Role | null;
   createdBy: string;
+  madeByKey: string | null;
   expiresAt: Date;
 }
 
 /** Why a membership was not changed. */
 export type MemberRefusal =
-  'no organization' | 'no account' | 'no member' | 'a member' | 'last owner' | 'full' | 'too many';
+  | 'no organization'
+  | 'no account'
+  | 'no member'
+  | 'a member'
+  | 'last owner'
+  | 'full'
+  | 'too many'
+  | 'invitations'
+  | 'accounts';
 
 /** A removed member. */
 export interface RemovedMember {
@@ -47,10 +59,12 @@ export interface RemovedMember {
 const SELECT = `SELECT m.account_id AS "accountId", a.name AS "accountName", m.role, m.created_by AS "createdBy",
     m.created_at AS "createdAt" FROM memberships m JOIN accounts a ON a.id = m.account_id WHERE m.organization_id = $1`;
 
-const INVITED = `FROM invitations i JOIN accounts o ON o.id = i.account_id JOIN accounts a ON a.id = i.invited_id`;
+const INVITED = `FROM invitations i LEFT JOIN accounts o ON o.id = i.account_id AND i.role IS NOT NULL
+    LEFT JOIN accounts a ON a.id = CASE WHEN i.role IS NULL THEN i.account_id ELSE i.invited_id END`;
 const INVITATION = `SELECT i.id, o.id AS "organizationId", o.name AS "organizationName", a.id AS "accountId", a.name AS "accountName",
-    i.role, i.created_by AS "createdBy", i.expires_at AS "expiresAt" ${INVITED}`;
-const IS_WAITING = `i.used_at IS NULL AND i.expires_at > now() AND o.disabled_at IS NULL AND ${BY_OWNER}`;
+    i.role, i.created_by AS "createdBy", i.made_by_key AS "madeByKey", i.expires_at AS "expiresAt" ${INVITED}`;
+const IS_WAITING = `i.used_at IS NULL AND i.expires_at > now() AND (i.role IS NULL OR o.disabled_at IS NULL AND ${BY_OWNER})`;
+const OF_ACCOUNT = `$1 IN (i.account_id, i.invited_id) AND ($2 OR i.role IS NOT NULL) AND ${IS_WAITING}`;
 
 /** SQL on the table `memberships`, and on `invitations` of accounts into organizations. Every change locks the organization first, then the account. */
 @Injectable()
@@ -90,21 +104,24 @@ export class MembersRepository {
     );
   }
 
-  /** Number of invitations that wait for an account, or of those into an organization. */
-  async countInvitations(accountId: string): Promise<number> {
+  /** Number of invitations that wait for an account, or of those into an organization. @param passwords also links to choose a password */
+  async countInvitations(accountId: string, passwords: boolean): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(
-      `SELECT count(*)::int AS count ${INVITED} WHERE $1 IN (i.account_id, i.invited_id) AND ${IS_WAITING}`,
-      [accountId],
+      `SELECT count(*)::int AS count ${INVITED} WHERE ${OF_ACCOUNT}`,
+      [accountId, passwords],
     );
     return row.count;
   }
 
   /** Those of {@link countInvitations}, newest first. */
-  invitations(accountId: string, { offset, limit }: { offset: number; limit: number }): Promise<MemberInvitationRow[]> {
+  invitations(
+    accountId: string,
+    passwords: boolean,
+    { offset, limit }: { offset: number; limit: number },
+  ): Promise<MemberInvitationRow[]> {
     return this.database.query(
-      `${INVITATION} WHERE $1 IN (i.account_id, i.invited_id) AND ${IS_WAITING}
-        ORDER BY i.expires_at DESC, i.id LIMIT $2 OFFSET $3`,
-      [accountId, limit, offset],
+      `${INVITATION} WHERE ${OF_ACCOUNT} ORDER BY i.expires_at DESC, i.id LIMIT $3 OFFSET $4`,
+      [accountId, passwords, limit, offset],
     );
   }
 
@@ -117,10 +134,10 @@ export class MembersRepository {
     return row ?? null;
   }
 
-  /** Deletes an invitation for an account, or into an organization. @returns false for none */
+  /** Deletes an unused invitation for an account, or into an organization. @returns false for none */
   async deleteInvitation(accountId: string, id: string): Promise<boolean> {
     const [deleted] = await this.database.query<[unknown[]]>(
-      'DELETE FROM invitations WHERE id = $2 AND invited_id IS NOT NULL AND $1 IN (account_id, invited_id) RETURNING id',
+      'DELETE FROM invitations WHERE id = $2 AND used_at IS NULL AND $1 IN (account_id, invited_id) RETURNING id',
       [accountId, id],
     );
     return deleted.length > 0;
@@ -140,7 +157,8 @@ export class MembersRepository {
       accountId,
       role,
       createdBy,
-    }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role },
+      madeByKey = null,
+    }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role; madeByKey?: string | null },
     max: { members: number; organizations: number },
     invites: boolean,
     within = this.database.manager,
@@ -162,10 +180,12 @@ export class MembersRepository {
       if (role !== 'owner' && otherOwners === 0) return 'last owner';
       await tx.query('DELETE FROM invitations WHERE account_id = $1 AND invited_id = $2', [organizationId, accountId]);
       if (before === null && invites) {
+        const [{ open }] = await tx.query<[{ open: number }]>(OPEN_INVITATIONS, [organizationId]);
+        if (open >= INVITATIONS_MAX) return 'invitations';
         const [{ id }] = await tx.query<[{ id: string }]>(
-          `INSERT INTO invitations (hash, account_id, invited_id, role, created_by, expires_at)
-           VALUES ($1, $2, $3, $4, $5, now() + interval '72 hours') RETURNING id`,
-          [randomBytes(32), organizationId, accountId, role, createdBy],
+          `INSERT INTO invitations (hash, account_id, invited_id, role, created_by, made_by_key, expires_at)
+           VALUES ($1, $2, $3, $4, $5, $6, now() + interval '72 hours') RETURNING id`,
+          [randomBytes(32), organizationId, accountId, role, createdBy, madeByKey],
         );
         const [invitation] = await tx.query<[MemberInvitationRow]>(`${INVITATION} WHERE i.id = $1`, [id]);
         return { invitation };
@@ -215,11 +235,16 @@ export class MembersRepository {
       );
       if (!used) return null;
       if (!('accountId' in joiner)) {
+        const [{ made }] = await tx.query<[{ made: number }]>(
+          'SELECT count(*)::int AS made FROM accounts WHERE made_for = $1',
+          [organizationId],
+        );
+        if (made >= ACCOUNTS_MAX) throw refusal('accounts');
         const [newAccount] = await tx.query<[{ id: string }]>(
-          `WITH made AS (INSERT INTO accounts (name, kind) VALUES ($1, 'user') RETURNING id),
+          `WITH made AS (INSERT INTO accounts (name, kind, made_for) VALUES ($1, 'user', $3) RETURNING id),
                 person AS (INSERT INTO people (account_id, password_hash, password_at) SELECT id, $2, now() FROM made)
            SELECT id FROM made`,
-          [joiner.name, joiner.passwordHash],
+          [joiner.name, joiner.passwordHash, organizationId],
         );
         accountId = newAccount.id;
       }

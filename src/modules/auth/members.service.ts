@@ -29,6 +29,7 @@ import {
   type MembershipListDto,
   type RemovedMemberDto,
 } from './member.dto.js';
+import { ACCOUNTS_MAX, INVITATIONS_MAX } from './memberships.access.js';
 import { MembersRepository, type MemberRefusal } from './members.repository.js';
 
 /** Members of an organization, and organizations of an account. */
@@ -85,7 +86,7 @@ export class MembersService {
     accountId: string,
     role: Role,
   ): Promise<MemberDto | MemberInvitationDto> {
-    const terms = { organizationId, accountId, role, createdBy: caller.accountId };
+    const terms = { organizationId, accountId, role, createdBy: caller.accountId, madeByKey: keyOf(caller) };
     const stored = await this.membersRepository.set(terms, MAX, !caller.isOperator);
     if (typeof stored === 'string') throw refusal(stored);
     if ('invitation' in stored) return toMemberInvitationDto(stored.invitation);
@@ -94,10 +95,16 @@ export class MembersService {
     return toMemberDto(stored.member);
   }
 
-  /** One page of the invitations that wait for an account, or of those into an organization, newest first. */
-  async invitations(accountId: string, query: PageQueryDto): Promise<MemberInvitationListDto> {
-    const { rows, pagination } = await readPage(query, this.membersRepository.countInvitations(accountId), (page) =>
-      this.membersRepository.invitations(accountId, page),
+  /**
+   * One page of the invitations that wait for an account, or of those into an organization, newest first.
+   *
+   * @param passwords also links by which the account chooses a password
+   */
+  async invitations(accountId: string, query: PageQueryDto, passwords = false): Promise<MemberInvitationListDto> {
+    const { rows, pagination } = await readPage(
+      query,
+      this.membersRepository.countInvitations(accountId, passwords),
+      (page) => this.membersRepository.invitations(accountId, passwords, page),
     );
     return { invitations: rows.map(toMemberInvitationDto), pagination };
   }
@@ -158,6 +165,18 @@ export class MembersService {
 
 const invitationMissing = () => new NotFoundError('Invitation not found');
 
+/** The key that a caller acts with: also of a session that began with one; null for a password. */
+export function keyOf({ keyId, rootKeyId, isSession }: Caller): string | null {
+  return isSession ? (rootKeyId ?? null) : keyId;
+}
+
+/** An organization has as many unused invitations as it may have. */
+export function invitationsFull(): ConflictError {
+  return new ConflictError(
+    `This organization has ${INVITATIONS_MAX} unused invitations, the maximum. Revoke one, or wait until one is used.`,
+  );
+}
+
 function refusal(reason: MemberRefusal): Error {
   switch (reason) {
     case 'no organization':
@@ -173,6 +192,12 @@ function refusal(reason: MemberRefusal): Error {
     case 'full':
       return new ConflictError(
         `This organization has ${MAX.members} members, as many as it may have: remove one first`,
+      );
+    case 'invitations':
+      return invitationsFull();
+    case 'accounts':
+      return new ConflictError(
+        `Invitations of this organization have created ${ACCOUNTS_MAX} accounts, the maximum. Invite existing accounts.`,
       );
     case 'too many':
       return new ConflictError(`This account is a member of ${MAX.organizations} organizations, as many as it may be`);

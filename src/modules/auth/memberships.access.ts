@@ -34,6 +34,14 @@ export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m 
       OR i.invited_id IS NOT NULL AND o.id = i.account_id
         AND NOT EXISTS (SELECT FROM memberships own WHERE own.organization_id = o.id)))`;
 
+/** Unused invitations of an organization, and accounts that its invitations have created. */
+export const INVITATIONS_MAX = 100;
+export const ACCOUNTS_MAX = 5_000;
+
+/** SQL of the number of unused invitations into the organization `$1`. */
+export const OPEN_INVITATIONS = `SELECT count(*)::int AS open FROM invitations
+  WHERE account_id = $1 AND used_at IS NULL AND expires_at > now()`;
+
 /** Of a row of `grants g`: expired ones count nowhere. */
 export const IS_CURRENT = '(g.expires_at IS NULL OR g.expires_at > now())';
 

@@ -91,7 +91,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
         each.hasFailed = false;
       } catch (error) {
         if (error instanceof DomainError) {
-          if (!each.isCall || each.hasFailed) each.end();
+          if (!each.isCall || each.hasFailed) each.end(error);
           each.hasFailed = true;
         } else this.logger.warn({ msg: 'the right of an open request could not be checked', err: error });
       }

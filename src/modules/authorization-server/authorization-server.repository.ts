@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
+import { networkOf } from '../../platform/http/client-address.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
 import { ROLES } from '../auth/memberships.access.js';
@@ -20,11 +21,15 @@ const RECORDS_OF_GRANT_MAX = 3;
 const GRANTS_MAX = 500;
 const UNUSED_GRANTS_MAX = 20;
 
-/** Authorizations that wait for their person: of an address and client, of an address, and of all. The oldest go. */
-const WAITING_MAX = { ofClient: 100, ofAddress: 1_000, ofAll: 10_000 };
+/**
+ * Authorizations that wait for their person: of an address and client, of a network, and of all. The oldest are deleted, of all
+ * those of the network that has most.
+ */
+const WAITING_MAX = { ofClient: 250, ofNetwork: 1_000, ofAll: 10_000 };
 
-/** Clients that nobody allowed anything yet: registrations of an address in an hour, and all. Of all, the oldest go. */
+/** Clients that nobody allowed anything yet: registrations of an address and of a network in an hour, and all. Of all, the oldest of the network that has most are deleted. */
 export const UNFINISHED_PER_ADDRESS_MAX = 100;
+const UNFINISHED_PER_NETWORK_MAX = 1_000;
 const UNFINISHED_MAX = 10_000;
 
 /** Rows that one statement of a sweep deletes. */
@@ -43,6 +48,7 @@ export interface TokenRow {
   expiresAt: Date;
   overrides: Partial<AccountLimits> | null;
   roles: string | null;
+  loginsEpoch: number;
   /** Names of the endpoint as they are now; null for what the grant does not open. */
   connectionId: string | null;
   namespace: string | null;
@@ -108,7 +114,7 @@ export interface NewGrant {
 
 const TOKEN = new PreparedStatement<TokenRow>(
   `SELECT r.grant_id AS "grantId", g.key_id AS "rootKeyId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES}, ${ROLES},
-          c.connection_id AS "connectionId", n.name AS namespace, s.slug
+          g.logins_epoch AS "loginsEpoch", c.connection_id AS "connectionId", n.name AS namespace, s.slug
      FROM as_records r
      JOIN as_grants g ON g.id = r.grant_id
      JOIN accounts a ON a.id = g.account_id
@@ -132,13 +138,22 @@ const NEW_INTERACTION = new PreparedStatement<object>(
 const beyond = (max: number, where = '') =>
   `(SELECT id_hash FROM as_records WHERE kind = 'Interaction' ${where} ORDER BY created_at DESC OFFSET ${max})`;
 
-/** Deletes the oldest beyond the limits of address `$1` and client `$2`. Skipped: what another one deletes. */
+/** The network of the column `address`: of IPv6 the first three parts (`networkOf`). */
+const NETWORK = String.raw`coalesce(substring(address FROM '^\d+:\d+:\d+(?=:)'), address)`;
+
+/** Rows with a condition beyond a number of all: the oldest of the network that has most. */
+const ofLargest = (table: string, id: string, where: string, max: number) =>
+  `(SELECT ${id} FROM ${table} WHERE ${where} AND ${NETWORK} = (
+      SELECT ${NETWORK} FROM ${table} WHERE ${where} GROUP BY 1 ORDER BY count(*) DESC LIMIT 1)
+     ORDER BY created_at LIMIT greatest(0, (SELECT count(*) FROM ${table} WHERE ${where}) - ${max}))`;
+
+/** Deletes the oldest beyond the limits of address `$1`, client `$2` and network `$3`. Skipped: what another one deletes. */
 const OLDER_INTERACTIONS = new PreparedStatement<object>(
   `DELETE FROM as_records WHERE kind = 'Interaction' AND id_hash IN (
      SELECT id_hash FROM as_records WHERE kind = 'Interaction' AND id_hash = ANY (ARRAY(
        ${beyond(WAITING_MAX.ofClient, 'AND address = $1 AND client_id = $2')}
-       UNION ALL ${beyond(WAITING_MAX.ofAddress, 'AND address = $1')}
-       UNION ALL ${beyond(WAITING_MAX.ofAll)}))
+       UNION ALL ${beyond(WAITING_MAX.ofNetwork, `AND ${NETWORK} = $3`)}
+       UNION ALL ${ofLargest('as_records', 'id_hash', `kind = 'Interaction'`, WAITING_MAX.ofAll)}))
      FOR UPDATE SKIP LOCKED)`,
 );
 
@@ -212,7 +227,7 @@ export class AuthorizationServerRepository {
   ): Promise<void> {
     await NEW_INTERACTION.findOne(this.database, [hash, address, clientId, sealed, lifeSeconds]);
     // After the insertion, so that insertions at the same moment count each other.
-    await OLDER_INTERACTIONS.findOne(this.database, [address, clientId]);
+    await OLDER_INTERACTIONS.findOne(this.database, [address, clientId, networkOf(address)]);
   }
 
   async deleteRecord(kind: string, hash: Buffer): Promise<void> {
@@ -418,10 +433,10 @@ export class AuthorizationServerRepository {
   async saveClient(id: string, sealed: string, address: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `INSERT INTO as_clients (id, sealed, address) SELECT $1, $2, $3
-        WHERE (SELECT count(*) FROM as_clients WHERE address = $3 AND first_used_at IS NULL
-                 AND created_at > now() - interval '1 hour') < ${UNFINISHED_PER_ADDRESS_MAX}
+        WHERE (SELECT count(*) FILTER (WHERE address = $3) < ${UNFINISHED_PER_ADDRESS_MAX} AND count(*) < ${UNFINISHED_PER_NETWORK_MAX}
+                 FROM as_clients WHERE ${NETWORK} = $4 AND first_used_at IS NULL AND created_at > now() - interval '1 hour')
        RETURNING id`,
-      [id, sealed, address],
+      [id, sealed, address, networkOf(address)],
     );
     if (rows.length > 0) await this.dropOlderClients();
     return rows.length > 0;
@@ -445,12 +460,12 @@ export class AuthorizationServerRepository {
     await this.dropOlderClients();
   }
 
-  /** Deletes clients that nobody allowed anything, beyond the newest ones. Skipped: what another process deletes. */
+  /** Deletes clients that nobody allowed anything, beyond {@link UNFINISHED_MAX}. Skipped: what another process deletes. */
   private async dropOlderClients(): Promise<void> {
     await this.database.query(
       `DELETE FROM as_clients WHERE id IN (
          SELECT id FROM as_clients WHERE first_used_at IS NULL AND id = ANY (ARRAY(
-           SELECT id FROM as_clients WHERE first_used_at IS NULL ORDER BY created_at DESC OFFSET ${UNFINISHED_MAX}))
+           ${ofLargest('as_clients', 'id', 'first_used_at IS NULL', UNFINISHED_MAX)}))
          FOR UPDATE SKIP LOCKED)`,
     );
   }

@@ -114,7 +114,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
         : connectionId === null
           ? { kind: 'namespace', namespace: String(namespace), name: '' }
           : { kind: 'connection', namespace: String(namespace), name: connectionId };
-    const { accountId, grantId, rootKeyId, expiresAt, overrides, roles } = row;
+    const { accountId, grantId, rootKeyId, expiresAt, overrides, roles, loginsEpoch } = row;
     const limits = this.accountLimitsService.limitsOf(overrides);
     const caller = {
       accountId,
@@ -125,6 +125,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
       scopes: null,
       memberships: readMemberships(roles),
       limits,
+      loginsEpoch,
     };
     return { caller, expiresAt: expiresAt.getTime() };
   }

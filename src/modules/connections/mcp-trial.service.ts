@@ -56,8 +56,8 @@ export async function targetOf(
   const channel = handles.peek(owned, connectionId) ?? (await handles.find(owned, connectionId));
   const { id } = channel.owner.target;
   if (record) record.connectionId = id;
-  const { accountId: account, keyId: principal, grant, scopes } = caller;
-  return { channel: grantedTools(channel, grant?.tools), account, principal, target: id, grant, scopes };
+  const { accountId: account, keyId: principal, grant, scopes, loginsEpoch } = caller;
+  return { channel: grantedTools(channel, grant?.tools), account, principal, target: id, grant, scopes, loginsEpoch };
 }
 
 /** Sends messages of pages to connections. */

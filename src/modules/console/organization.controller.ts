@@ -120,6 +120,15 @@ export class OrganizationController {
     });
   }
 
+  @Post('uninvite')
+  @Form('accounts:write', ofOwners)
+  uninvite(@CurrentPage() page: OrganizationRequest) {
+    return this.respond(page, 'uninvite', async ({ form }, organizationId) => {
+      await this.membersService.deleteInvitation(organizationId, rowIn(form));
+      return 'uninvite';
+    });
+  }
+
   @Post('remove')
   @Form('accounts:write', ofOwners)
   remove(@CurrentPage() page: OrganizationRequest) {

@@ -14,6 +14,7 @@ export const DONE = {
   role: 'The role is changed.',
   revoked: 'The key is revoked.',
   ended: 'The access is revoked.',
+  uninvite: 'The invitation is revoked.',
 } as const;
 
 /** Content of the page. */
@@ -34,8 +35,8 @@ export interface OrganizationView extends FormsView {
     members: { accountId: string; accountName: string; role: Role }[];
     pagination: { currentPage: number; totalPages: number };
   } | null;
-  /** Accounts that have not answered yet, the newest; null for others than owners. */
-  invited: { accountId: string; accountName: string; role: Role; expiresAt: string }[] | null;
+  /** Unused invitations, the newest; a link has no account. Null for others than owners. */
+  invited: { id: string; accountName: string | null; role: Role | null; expiresAt: string }[] | null;
   namespaces: { name?: string }[] | null;
   requests: {
     requests: { id: string; qualifiedName: string; account: { name: string }; text: string; createdAt: string }[];
@@ -109,10 +110,9 @@ ${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}. ${pageLink(vie
 ${
   view.invited?.length &&
   html`<h3>Invited</h3><ul class="entries">${view.invited.map(
-    ({ accountId, accountName, role: memberRole, expiresAt }) =>
-      html`<li><strong>${accountName}</strong>: ${memberRole}, invited until ${timeOf(expiresAt)}
-${openForm(view, 'remove', accountId)}<input type="hidden" name="expected" value="${accountName}">
-<input type="hidden" name="typed" value="${accountName}"><button type="submit" class="plain">Revoke the invitation of ${accountName}</button></form></li>`,
+    ({ id, accountName, role: memberRole, expiresAt }) =>
+      html`<li><strong>${accountName ?? 'A link'}</strong>: ${memberRole}, invited until ${timeOf(expiresAt)}
+${openForm(view, 'uninvite', id)}<button type="submit" class="plain">Revoke ${accountName === null ? 'this link' : `the invitation of ${accountName}`}</button></form></li>`,
   )}</ul>`
 }${
     invitation &&

@@ -14,6 +14,7 @@ import { Server } from '../servers/server.entity.js';
 @Index('grants_connection', ['connectionId', 'subjectId'], { unique: true })
 @Index('grants_namespace', ['namespaceId', 'subjectId'], { unique: true })
 @Index('grants_subject', ['subjectId'])
+@Index('grants_expiry', ['expiresAt'], { where: 'expires_at IS NOT NULL' })
 @Check('grants_level', `level IN ('call', 'manage')`)
 @Check('grants_target', 'num_nonnulls(server_id, connection_id, namespace_id) = 1')
 @Check('grants_tools', `tools IS NULL OR level = 'call'`)

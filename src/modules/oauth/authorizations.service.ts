@@ -362,7 +362,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     pending: SignIn,
     client: OAuthClient | null,
     cookie: string,
-    { accountId, keyId, loginsEpoch }: LinkHolder,
+    { accountId, keyId, loginsEpoch, needsSignIn }: LinkHolder,
   ): Promise<string> {
     const state = newSecret();
     const { id, server, resource, scopes } = pending;
@@ -383,7 +383,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       sealedVerifier: this.vault.seal(codeVerifier, id),
       accountId,
       keyId,
-      loginsEpoch: loginsEpoch ?? null,
+      loginsEpoch: needsSignIn ? loginsEpoch : -1 - loginsEpoch,
     });
     if (!isBound) throw SetupPageError.usedLink();
     return url;
@@ -497,7 +497,9 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
 
 /** Whose link an authorization began with; null for one that an earlier version began. */
 function holderOf({ accountId, keyId, loginsEpoch }: PendingAuthorization): LinkHolder | null {
-  return accountId !== null && keyId !== null ? { accountId, keyId, loginsEpoch: loginsEpoch ?? undefined } : null;
+  if (accountId === null || keyId === null || loginsEpoch === null) return null;
+  const needsSignIn = loginsEpoch >= 0;
+  return { accountId, keyId, loginsEpoch: needsSignIn ? loginsEpoch : -1 - loginsEpoch, needsSignIn };
 }
 
 function ownerOf({

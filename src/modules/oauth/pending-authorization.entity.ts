@@ -56,7 +56,7 @@ export class PendingAuthorization {
   @Column('uuid', { name: 'key_id', nullable: true })
   keyId: string | null;
 
-  /** `accounts.logins_epoch` when the link was made; null for a link that needs no sign-in. */
+  /** `accounts.logins_epoch` when the link was issued; of a link that needs no sign-in -1 less it, so -1 for 0. Null before both. */
   @Column('integer', { name: 'logins_epoch', nullable: true })
   loginsEpoch: number | null;
 

@@ -1,7 +1,7 @@
 /**
  * Passwords of people, as scrypt hashes (RFC 7914) in the form `scrypt$15$8$1$salt$hash`: log2 of N, r, p, and 16 and 32 bytes
- * in base64url. A hash takes 32 MB and about 120 ms of a core, so two are computed at once, a few wait, and the rest is refused.
- * An address and a name have a few of the places each, so that one that guesses does not take those of others.
+ * in base64url. A hash takes 32 MB and about 120 ms of a core, so three are computed at once, two of a network, and others wait. A
+ * network has a third of the places, enough for an office, and a name has four.
  *
  * An unknown account, one without a password and a wrong password take the same work and have the same answer. Attempts are
  * counted by address and by the name that was typed, before they are checked.
@@ -10,6 +10,7 @@ import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:c
 import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { ClientContext } from '../../platform/pages/client-context.js';
+import { networkOf } from '../../platform/http/client-address.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
@@ -20,11 +21,13 @@ const LOG_N = 15;
 const R = 8;
 const P = 1;
 
-const AT_ONCE = 2;
-/** About a second of work, with a limit of its time. */
-const WAITING_MAX = 20;
-/** Passwords at work or waiting of one address, and for one name. */
-const EACH_MAX = 4;
+/** Passwords at work: of all, and of one network. */
+const AT_ONCE = 3;
+const OF_NETWORK_AT_ONCE = 2;
+/** Passwords at work or waiting: of all, of one network, and for one name. */
+const ACCEPTED_MAX = 600;
+const OF_NETWORK_MAX = 200;
+const OF_NAME_MAX = 4;
 const WAIT_MS_MAX = 60_000;
 
 const scryptOf = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
@@ -43,8 +46,9 @@ export interface RightPassword {
 export class PasswordsService {
   /** A hash of no password: checked where there is none. */
   private readonly dummy = format(randomBytes(16), randomBytes(32));
-  private readonly accepted = new KeyedLimiter(EACH_MAX, AT_ONCE + WAITING_MAX);
-  private readonly slots = new KeyedLimiter(Infinity, AT_ONCE, WAIT_MS_MAX);
+  private readonly accepted = new KeyedLimiter(OF_NETWORK_MAX, ACCEPTED_MAX);
+  private readonly ofName = new KeyedLimiter(OF_NAME_MAX, Infinity);
+  private readonly slots = new KeyedLimiter(OF_NETWORK_AT_ONCE, AT_ONCE, WAIT_MS_MAX);
 
   constructor(
     private readonly peopleRepository: PeopleRepository,
@@ -70,8 +74,10 @@ export class PasswordsService {
     // Longer ones are never stored: no work for them.
     const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
     const numbers = [logN, r, p].map(Number) as [number, number, number];
-    const owners = [this.requestLimits.peerAt(address) ?? [], `name:${name}`].flat();
-    const derived = await this.derive(text, Buffer.from(salt, 'base64url'), numbers, owners);
+    const network = networkOf(this.requestLimits.peerAt(address) ?? '');
+    const leave = this.ofName.acquire(name);
+    if (!leave) throw passwordsBusy();
+    const derived = await this.derive(text, Buffer.from(salt, 'base64url'), numbers, network).finally(leave);
     const isRight = timingSafeEqual(derived, Buffer.from(expected, 'base64url')) && text === password;
     if (!isRight || !account?.passwordHash) return 'wrong';
     await wasRight();
@@ -127,18 +133,18 @@ export class PasswordsService {
     return format(salt, await this.derive(password, salt, [LOG_N, R, P]));
   }
 
-  /** @param owners address and name that take a place */
   private async derive(
     password: string,
     salt: Buffer,
     [logN, r, p]: [number, number, number],
-    owners: string[] = [],
+    network?: string,
   ): Promise<Buffer> {
-    const leave = this.accepted.acquire(owners);
+    const keys = network === undefined ? [] : [network];
+    const leave = this.accepted.acquire(keys);
     if (!leave) throw passwordsBusy();
     try {
       const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };
-      return await this.slots.run([], () => scryptOf(password.normalize('NFC'), salt, 32, options));
+      return await this.slots.run(keys, () => scryptOf(password.normalize('NFC'), salt, 32, options));
     } finally {
       leave();
     }

@@ -94,6 +94,10 @@ export class Invitation {
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 
+  /** The API key that made it, or the key of its session; null for a password and for what the service made. No foreign key. */
+  @Column('uuid', { name: 'made_by_key', nullable: true })
+  madeByKey: string | null;
+
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 

@@ -5,7 +5,7 @@ import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { Role } from '../auth/access.types.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
-import { BY_OWNER, ROLES } from '../auth/memberships.access.js';
+import { BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS, ROLES } from '../auth/memberships.access.js';
 import type { SessionCaller } from '../auth/access.types.js';
 
 /** A new row of `sessions`. */
@@ -18,6 +18,12 @@ export interface NewSession {
   passwordHash: string | null;
   address: string;
   agent: string;
+}
+
+/** Who makes an invitation, and the key that does it; null for none. */
+export interface Maker {
+  createdBy: string;
+  madeByKey: string | null;
 }
 
 /** The account that an invitation is for. `role`: with which a person joins it, an organization; null for a password. */
@@ -199,7 +205,7 @@ export class PeopleRepository {
    */
   addInvitation(
     accountId: string,
-    createdBy: string,
+    { createdBy, madeByKey }: Maker,
     hash: Buffer,
     minutes = 72 * 60,
   ): Promise<Date | 'disabled' | 'members' | null> {
@@ -213,25 +219,40 @@ export class PeopleRepository {
       if (members.length > 0) return 'members';
       await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
       const [added] = await tx.query<{ expiresAt: Date }[]>(
-        `INSERT INTO invitations (hash, account_id, created_by, expires_at)
-         VALUES ($1, $2, $3, now() + make_interval(mins => $4)) RETURNING expires_at AS "expiresAt"`,
-        [hash, accountId, createdBy, minutes],
+        `INSERT INTO invitations (hash, account_id, created_by, made_by_key, expires_at)
+         VALUES ($1, $2, $3, $5, now() + make_interval(mins => $4)) RETURNING expires_at AS "expiresAt"`,
+        [hash, accountId, createdBy, minutes, madeByKey],
       );
       return added?.expiresAt ?? null;
     });
   }
 
-  /** Adds an invitation into an organization that works for 72 h. @returns its end; null where its maker may not */
-  async addMemberInvitation(organizationId: string, role: Role, createdBy: string, hash: Buffer): Promise<Date | null> {
-    const [added] = await this.database.query<{ expiresAt: Date }[]>(
-      `INSERT INTO invitations (hash, account_id, created_by, role, expires_at)
-       SELECT $1, i.account_id, i.created_by, $4, now() + interval '72 hours'
-         FROM (SELECT $2::uuid AS account_id, $3::uuid AS created_by, NULL::uuid AS invited_id) i JOIN accounts a ON a.id = i.account_id
-        WHERE a.kind = 'organization' AND a.disabled_at IS NULL AND ${BY_OWNER}
-       RETURNING expires_at AS "expiresAt"`,
-      [hash, organizationId, createdBy, role],
-    );
-    return added?.expiresAt ?? null;
+  /**
+   * Adds an invitation into an organization that works for 72 h.
+   *
+   * @returns its end; `full` for one too many, and null where its maker may not
+   */
+  addMemberInvitation(
+    organizationId: string,
+    role: Role,
+    { createdBy, madeByKey }: Maker,
+    hash: Buffer,
+  ): Promise<Date | 'full' | null> {
+    return this.database.transaction(async (tx) => {
+      // Locked, so that two at the same moment count each other.
+      await lockAccount(tx, organizationId);
+      const [{ open }] = await tx.query<[{ open: number }]>(OPEN_INVITATIONS, [organizationId]);
+      if (open >= INVITATIONS_MAX) return 'full';
+      const [added] = await tx.query<{ expiresAt: Date }[]>(
+        `INSERT INTO invitations (hash, account_id, created_by, role, made_by_key, expires_at)
+         SELECT $1, i.account_id, i.created_by, $4, $5, now() + interval '72 hours'
+           FROM (SELECT $2::uuid AS account_id, $3::uuid AS created_by, NULL::uuid AS invited_id) i JOIN accounts a ON a.id = i.account_id
+          WHERE a.kind = 'organization' AND a.disabled_at IS NULL AND ${BY_OWNER}
+         RETURNING expires_at AS "expiresAt"`,
+        [hash, organizationId, createdBy, role, madeByKey],
+      );
+      return added?.expiresAt ?? null;
+    });
   }
 
   /** The account that an invitation is for; null for one that was used, has expired or is unknown. */

@@ -133,7 +133,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       if (isPost && !(channel instanceof McpRefusal)) this.serversService.countUse(server.serverId);
       const { grant, serverId: target } = server;
       if (!(channel instanceof McpRefusal)) channel = grantedTools(channel, grant?.tools);
-      return { channel, account: accountId, principal: keyId, target, grant, scopes: caller.scopes };
+      const { scopes, loginsEpoch } = caller;
+      return { channel, account: accountId, principal: keyId, target, grant, scopes, loginsEpoch };
     };
     try {
       if (record && isPassedThrough) return await this.passOn(server, { accountId, keyId }, request, response, record);

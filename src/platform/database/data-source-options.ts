@@ -2,7 +2,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ClientBase, Pool } from 'pg';
 import type { DataSource, DataSourceOptions } from 'typeorm';
-import { CONNECT_MS_MAX, prepareSession, UNLIMITED } from './session.js';
+import { CONNECT_MS_MAX, prepareSession, type SessionSettings } from './session.js';
 
 const here = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
@@ -16,9 +16,13 @@ const LIMITS = {
 /**
  * How every part of the service reaches Postgres: the app, the migrations and TypeORM's command line.
  *
- * @param isLimited false for migrations and commands, whose statements may take any time
+ * @param settings those of migrations and commands, whose statements may take any time
  */
-export function dataSourceOptions(databaseUrl: string, poolMax: number, isLimited = true): DataSourceOptions {
+export function dataSourceOptions(
+  databaseUrl: string,
+  poolMax: number,
+  settings: SessionSettings = LIMITS,
+): DataSourceOptions {
   return {
     type: 'postgres',
     url: databaseUrl,
@@ -34,8 +38,8 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number, isLimite
     extra: {
       idleTimeoutMillis: 30_000,
       // A database behind a dead network cannot keep its own limit.
-      ...(isLimited && { query_timeout: 35_000 }),
-      onConnect: (client: ClientBase) => prepareSession(client, isLimited ? LIMITS : UNLIMITED),
+      ...(settings === LIMITS && { query_timeout: 35_000 }),
+      onConnect: (client: ClientBase) => prepareSession(client, settings),
     },
   };
 }

@@ -3,8 +3,8 @@ import type { Readable } from 'node:stream';
 import { escapeIdentifier, type Client } from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { ExternalModule } from '../external-modules/load-external-modules.js';
-import { appliedMigrations, asReleased, migrate } from './migrations.js';
-import { openClient, UNLIMITED } from './session.js';
+import { appliedMigrations, migrate } from './migrations.js';
+import { COPY_NAME, openClient, UNLIMITED } from './session.js';
 
 /** A table or partition with rows of its own. */
 export interface TableOutline {
@@ -126,7 +126,7 @@ export async function loadDatabase(
         throw new Error(`The database is not empty, it has rows in ${table.name}: use another one.`);
       }
     }
-    await migrate(databaseUrl, undefined, modules, asReleased(migrations));
+    await migrate(databaseUrl, undefined, modules, migrations);
     await client.query('BEGIN');
     const { rows: foreignKeys } = await client.query<{ table: string; name: string; definition: string }>(FOREIGN_KEYS);
     // The order of the tables does not matter then, and each key is checked once for all rows.
@@ -160,7 +160,7 @@ export async function loadDatabase(
 
 /** Without time limits: tables may be large, and the connection waits while files are copied. */
 function connect(databaseUrl: string): Promise<Client> {
-  return openClient(databaseUrl, 'slipway-copy', { ...UNLIMITED, datestyle: 'ISO', intervalstyle: 'postgres' });
+  return openClient(databaseUrl, COPY_NAME, { ...UNLIMITED, datestyle: 'ISO', intervalstyle: 'postgres' });
 }
 
 async function tablesOf(client: Client): Promise<Omit<TableOutline, 'rows'>[]> {

@@ -1,6 +1,9 @@
-import { DataSource, QueryFailedError, type DataSourceOptions, type MigrationInterface } from 'typeorm';
+import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { DataSource, type DataSourceOptions, type MigrationInterface } from 'typeorm';
 import type { ExternalModule } from '../external-modules/load-external-modules.js';
 import { dataSourceOptions } from './data-source-options.js';
+import { COPY_NAME, MIGRATING } from './session.js';
 
 /** Any constant: processes that start together wait for each other on it. TypeORM itself takes no lock. */
 const MIGRATION_LOCK = 7_265_017;
@@ -8,9 +11,11 @@ const MIGRATION_LOCK = 7_265_017;
 /** The first migration, with the schema of 0.1.0. */
 const BASELINE = 'Baseline1795490000000';
 
-/** The last migration of the commits before 0.1.0, which made the schema of the baseline, and the first commit that has it. */
-const LAST_BEFORE = 'DropUnusedColumns1795480000000';
-const COMMIT_BEFORE = 'a44aa2ad';
+/** SQLSTATE of `RAISE EXCEPTION`, and of a lock that a statement did not get within `lock_timeout`. */
+const RAISED = 'P0001';
+const LOCK_NOT_AVAILABLE = '55P03';
+
+const logger = new Logger('migrations');
 
 /** Records the migrations of modules outside the tree. */
 const EXTERNAL_TABLE = 'module_migrations';
@@ -32,15 +37,9 @@ export async function appliedMigrations(database: Pick<DataSource, 'query'>): Pr
   return names;
 }
 
-/** The same names, with the baseline in place of all migrations of the commits before 0.1.0. */
-export function asReleased(names: string[]): string[] {
-  const last = names.indexOf(LAST_BEFORE);
-  return last < 0 ? names : [BASELINE, ...names.slice(last + 1)];
-}
-
 /**
- * Refuses a database that this version would misread: one from before {@link LAST_BEFORE}, and one that a newer version, or a
- * newer version of a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
+ * Refuses a database that this version would misread: one from before 0.1.0, and one that a newer version, or a newer version of
+ * a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
  *
  * @param knownNames ours, and those of loaded modules
  * @throws SchemaVersionError
@@ -48,8 +47,8 @@ export function asReleased(names: string[]): string[] {
 function requireKnown(applied: string[], knownNames: string[]): void {
   if (applied.length > 0 && applied[0] !== BASELINE) {
     throw new SchemaVersionError(
-      'This database was made by a commit before version 0.1.0. Start commit ' +
-        `${COMMIT_BEFORE} with it once, which migrates it, and then this version.`,
+      'This database was made by a commit before version 0.1.0, whose data cannot be converted. Use another database for ' +
+        'this version, or go on with the commit that made it.',
     );
   }
   const moduleOf = (name: string) => name.split(':').slice(0, -1).join();
@@ -65,6 +64,47 @@ function requireKnown(applied: string[], knownNames: string[]): void {
 /** Names of the migrations of a data source. */
 function namesOf({ migrations }: DataSource): string[] {
   return migrations.map((migration) => migration.name ?? migration.constructor.name);
+}
+
+/** A backup holds its locks for minutes. @throws SchemaVersionError while one reads the database */
+async function requireNoBackup(source: DataSource): Promise<void> {
+  const copies = await source.query<object[]>(
+    `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 AND xact_start IS NOT NULL`,
+    [COPY_NAME],
+  );
+  if (copies.length > 0) {
+    throw new SchemaVersionError('A backup of this database is running. Start again when it has finished.');
+  }
+}
+
+/**
+ * Runs the pending migrations, each in a transaction of its own. One that gets no lock for 3 s lets others pass and is repeated,
+ * so that calls go on beside a long read.
+ *
+ * @throws SchemaVersionError, or an error of Postgres
+ */
+async function runMigrations(source: DataSource): Promise<void> {
+  for (let waitMs = 1_000; ; waitMs = Math.min(2 * waitMs, 30_000)) {
+    try {
+      await source.runMigrations();
+      return;
+    } catch (error) {
+      const { code } = (error as { driverError?: { code?: string } }).driverError ?? {};
+      // Migrations refuse rows by `RAISE EXCEPTION` with a sentence for the operator.
+      if (code === RAISED) throw new SchemaVersionError((error as Error).message);
+      if (code !== LOCK_NOT_AVAILABLE) throw error;
+      const holders = await source.query<{ pid: number; name: string; seconds: number }[]>(
+        `SELECT pid, application_name AS name, extract(epoch FROM now() - xact_start)::int AS seconds FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < now() - interval '2 s'
+          ORDER BY xact_start LIMIT 3`,
+      );
+      const list = holders.map(({ pid, name, seconds }) => `${name || 'unnamed'} (pid ${pid}, since ${seconds} s)`);
+      logger.warn(
+        `A migration waits for a lock and is repeated in ${waitMs / 1_000} s. Open transactions: ${list.join()}`,
+      );
+      await setTimeout(waitMs);
+    }
+  }
 }
 
 /** Data sources for our migrations and, if there are any, those of modules outside the tree. The caller destroys them. */
@@ -89,7 +129,7 @@ export async function pendingMigrations(databaseUrl: string, modules: ExternalMo
   try {
     const applied = await appliedMigrations(sources[0]);
     const knownNames = sources.flatMap(namesOf);
-    requireKnown(asReleased(applied), knownNames);
+    requireKnown(applied, knownNames);
     return knownNames.some((name) => !applied.includes(name));
   } finally {
     await Promise.all(sources.map((source) => source.destroy()));
@@ -109,22 +149,15 @@ export async function migrate(
   modules: ExternalModule[] = [],
   only?: string[],
 ): Promise<void> {
-  const sources = await migrationSources(dataSourceOptions(databaseUrl, 2, false), modules);
+  const sources = await migrationSources(dataSourceOptions(databaseUrl, 2, MIGRATING), modules);
   const [source] = sources;
   const lock = source.createQueryRunner();
   try {
+    await lock.query('SET lock_timeout = 0');
     await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const knownNames = sources.flatMap(namesOf);
     const applied = await appliedMigrations(source);
-    requireKnown(asReleased(applied), knownNames);
-    if (applied.includes(LAST_BEFORE)) {
-      const timestamp = BASELINE.replace(/\D+/, '');
-      // One statement, so that no other start finds half of the rows.
-      await lock.query(
-        `WITH before AS (DELETE FROM migrations) INSERT INTO migrations ("timestamp", name) VALUES ($1, $2)`,
-        [timestamp, BASELINE],
-      );
-    }
+    requireKnown(applied, knownNames);
     const unknown = (only ?? []).filter((name) => !knownNames.includes(name));
     if (unknown.length > 0) {
       throw new SchemaVersionError(`This version, with its SLIPWAY_MODULES, has no migration ${unknown.join(', ')}.`);
@@ -132,12 +165,10 @@ export async function migrate(
     for (const each of sources) {
       const names = namesOf(each);
       if (only) Object.assign(each, { migrations: each.migrations.filter((_, at) => only.includes(names[at])) });
-      await each.runMigrations().catch((error: unknown) => {
-        // Migrations refuse rows by `RAISE EXCEPTION` (P0001) with a sentence for the operator.
-        const isRefusal =
-          error instanceof QueryFailedError && (error.driverError as { code?: string }).code === 'P0001';
-        throw isRefusal ? new SchemaVersionError(error.message) : error;
-      });
+      if (names.some((name) => !applied.includes(name) && (only?.includes(name) ?? true))) {
+        await requireNoBackup(source);
+        await runMigrations(each);
+      }
     }
     await afterwards(source);
   } finally {

@@ -11,7 +11,7 @@
 import { Client, type ClientBase } from 'pg';
 
 /** Settings of a session by name; the values are SQL. */
-type SessionSettings = Record<string, string | number>;
+export type SessionSettings = Record<string, string | number>;
 
 /** No time limits, whatever the role and the database say: for migrations, copies and commands. */
 export const UNLIMITED: SessionSettings = {
@@ -19,6 +19,12 @@ export const UNLIMITED: SessionSettings = {
   lock_timeout: 0,
   idle_in_transaction_session_timeout: 0,
 };
+
+/** For migrations: everything that needs a table waits behind the lock that they wait for. */
+export const MIGRATING: SessionSettings = { ...UNLIMITED, lock_timeout: 3_000 };
+
+/** The name of the sessions of backups and restores. */
+export const COPY_NAME = 'slipway-copy';
 
 /** Bound of a new connection, and then of its settings: a dead network can begin between the two. */
 export const CONNECT_MS_MAX = 5_000;

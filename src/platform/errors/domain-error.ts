@@ -50,6 +50,8 @@ export interface ErrorReader {
   grant?: HoldingGrant;
   /** Rights of the credential; null: all of the account. */
   scopes: readonly { level: string; namespace: string | null }[] | null;
+  /** Counts what ended the logins of the account: links carry it. */
+  loginsEpoch?: number;
 }
 
 /**

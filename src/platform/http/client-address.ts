@@ -39,6 +39,11 @@ export function peerOf(address: string): string {
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
 }
 
+/** The network of a {@link peerOf}: of IPv6 the /48, which one customer may own whole. */
+export function networkOf(peer: string): string {
+  return peer.split(':', 3).join(':');
+}
+
 /** An address without zone, and as IPv4 where IPv6 only wraps it. */
 export function plainAddress(address: string): string {
   const bare = address.replace(/%.*$/, '');

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
+import type { DomainError } from '../errors/domain-error.js';
 
 /** A call, a stream or a tunnel that was admitted and has not ended. */
 export interface OpenRequest<Right = unknown> {
@@ -14,8 +15,8 @@ export interface OpenRequest<Right = unknown> {
   check?: () => unknown;
   /** The name of the tool, where it calls one and does nothing else. */
   tool?: () => string | undefined;
-  /** Closes it as if its client had disconnected, unless its handler has set another function. */
-  end: () => void;
+  /** Closes it as if its client had disconnected, unless its handler has set another function. `error`: of the failed check. */
+  end: (error?: DomainError) => void;
 }
 
 /** The admitted requests of this process that are still open. `OpenRights` repeats their checks. */

@@ -39,6 +39,29 @@ beforeAll(async () => {
 });
 
 describe('DELETE /accounts/{id}/api-keys/{keyId}?made=true', () => {
+  verifies('key:made-by', 'deletes the unused invitations of the revoked keys, and no others', async () => {
+    const organization = await app.account({ kind: 'organization' });
+    const members = `/accounts/${organization.id}/members`;
+    await app.as(app.operator).put(`${members}/${owner.id}`, { role: 'owner' });
+    const leaked = await makeKey(owner);
+    const second = await makeKey(leaked);
+    const invite = async (by: TestAccount) =>
+      (await app.as(by).post(`${members}/invitations`, { role: 'owner' })).body.url as string;
+    const links = [await invite(leaked), await invite(second), await invite(owner)];
+    const account = await app.account();
+    expect((await app.as(second).put(`${members}/${account.id}`, { role: 'owner' })).status).toBe(202);
+    // A link of an operator's key to the password of another account.
+    const operators = await makeKey(app.operator);
+    const { body } = await app.as(operators).post(`/accounts/${account.id}/invitations`);
+    const opened = async () => Promise.all([...links, String(body.url)].map(async (url) => (await fetch(url)).status));
+    expect(await opened()).toEqual([200, 200, 200, 200]);
+    expect((await revoke(owner, leaked, '?made=true')).status).toBe(200);
+    expect(await opened()).toEqual([410, 410, 200, 200]);
+    expect((await app.as(account).get('/accounts/me/invitations')).body.invitations).toMatchObject([{ role: null }]);
+    expect((await revoke(app.operator, operators, '?made=true')).status).toBe(200);
+    expect(await opened()).toEqual([410, 410, 200, 410]);
+  });
+
   verifies('key:made-by', 'revokes keys that a key created, even through revoked ones, in each process', async () => {
     const leaked = await makeKey(owner);
     const second = await makeKey(leaked);

@@ -13,6 +13,8 @@ import { aloneVerifies, verifies } from '../../support/verifies.js';
 /** The longest time in which a membership, or what it holds open, may outlive its end. */
 const END_MS_MAX = 5_000;
 
+const PASSWORD = 'correct horse battery';
+
 const app = testApp();
 /** A process that receives no message of the others: it listens on another channel. */
 let deaf: TestApp;
@@ -437,6 +439,69 @@ describe('an account that an owner adds', () => {
       expect([name, await invitationsOf(account)]).toEqual([name, []]);
       expect([name, (await answer(account, sent, 'post')).status]).toEqual([name, 404]);
     }
+  });
+});
+
+describe('unused invitations', () => {
+  const link = (organization: TestAccount) =>
+    ask(owner, ['post', `/accounts/${organization.id}/members/invitations`, { role: 'owner' }]);
+  const opened = async ({ body }: supertest.Response) => (await fetch(String(body.url))).status;
+
+  verifies(
+    'team:invitations',
+    'are listed without their secrets, and can be revoked: links and passwords',
+    async () => {
+      const organization = await organizationOf([['owner', owner]]);
+      const account = await app.account();
+      const join = await link(organization);
+      const password = await ask(app.operator, ['post', `/accounts/${account.id}/invitations`]);
+      for (const [sent, by, of, role] of [
+        [join, owner, organization, 'owner'],
+        [password, app.operator, account, null],
+      ] as const) {
+        expect(await opened(sent)).toBe(200);
+        const list = await ask(by, ['get', `/accounts/${of.id}/invitations`]);
+        const [invitation] = list.body.invitations as Record<string, string | null>[];
+        const accountId = role === null ? account.id : null;
+        expect(invitation).toMatchObject({ accountId, role, createdBy: by.id, madeByKey: expect.any(String) });
+        expect(JSON.stringify(list.body)).not.toContain('token');
+        expect((await ask(by, ['delete', `/accounts/${of.id}/invitations/${invitation?.id}`])).status).toBe(200);
+        expect(await opened(sent)).toBe(410);
+      }
+    },
+  );
+
+  verifies('team:invitations', 'are 100 of an organization at most', async () => {
+    const organization = await organizationOf([['owner', owner]]);
+    await app.database.query(
+      `INSERT INTO invitations (hash, account_id, role, created_by, expires_at)
+       SELECT sha256(($1 || n)::bytea), $1::uuid, 'member', $2, now() + interval '1 day' FROM generate_series(1, 99) n`,
+      [organization.id, owner.id],
+    );
+    expect((await link(organization)).status).toBe(201);
+    const refused = [await link(organization), await setMember(owner, organization, await app.account(), 'member')];
+    for (const { status, body } of refused) {
+      expect([status, body.error]).toEqual([409, expect.stringContaining('100 unused invitations, the maximum')]);
+    }
+  });
+
+  verifies('team:invitations', 'create 5,000 accounts for an organization at most', async () => {
+    const organization = await organizationOf([['owner', owner]]);
+    await app.database.query(
+      `INSERT INTO accounts (name, kind, made_for) SELECT $1 || n, 'user', $1::uuid FROM generate_series(1, 4999) n`,
+      [organization.id],
+    );
+    const join = async () => {
+      const form = { name: uniqueName('new'), password: PASSWORD, repeated: PASSWORD };
+      const { pathname, search } = new URL(String((await link(organization)).body.url));
+      return openBrowser(app).submit(pathname + search, form);
+    };
+    expect((await join()).status).toBe(303);
+    expect((await join()).text).toContain('have created 5000 accounts, the maximum');
+    await app.database.query(
+      'DELETE FROM accounts WHERE made_for = $1 AND id NOT IN (SELECT account_id FROM memberships)',
+      [organization.id],
+    );
   });
 });
 

@@ -3,7 +3,7 @@
  * logins.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { AuthorizationServerRepository } from '../../../src/modules/authorization-server/authorization-server.repository.js';
 import type { LoginListDto } from '../../../src/modules/authorization-server/login.dto.js';
 import { ExpiredGrants } from '../../../src/modules/grants/expired-grants.js';
@@ -110,8 +110,8 @@ describe('rows of unauthenticated clients', () => {
       const stranger = openBrowser(app);
       const begin = () => stranger.get(client.authorizePath());
       const oldest = await begin();
-      await Promise.all(Array.from({ length: 110 }, begin));
-      expect(await count(`as_records WHERE kind = 'Interaction' AND client_id = $1`, client.id)).toBe(100);
+      await Promise.all(Array.from({ length: 260 }, begin));
+      expect(await count(`as_records WHERE kind = 'Interaction' AND client_id = $1`, client.id)).toBe(250);
       const newest = await begin();
       const shown = await stranger.get(String(newest.headers.location));
       expect([shown.status, shown.text]).toEqual([200, expect.stringContaining('Sign in to decide')]);
@@ -120,6 +120,29 @@ describe('rows of unauthenticated clients', () => {
       expect([long.status, long.text]).toEqual([400, expect.stringContaining('state')]);
     },
   );
+
+  it('give way to newer ones of the same network, and take no place of others', async () => {
+    const client = await registered();
+    const honest = openBrowser(app);
+    const begun = await honest.get(client.authorizePath());
+    const rows = app.get(AuthorizationServerRepository);
+    const network = `kind = 'Interaction' AND address LIKE '8193:3512:1:%'`;
+    // 16 networks of 64 bits, which one customer has.
+    await app.database.query(
+      `INSERT INTO as_records (kind, id_hash, address, client_id, sealed, expires_at)
+       SELECT 'Interaction', sha256(n::text::bytea), '8193:3512:1:' || n % 16, 'c', 's', now() + interval '1 hour'
+         FROM generate_series(1, 12000) n`,
+    );
+    const waiting = { address: '9:9:9:9', clientId: 'c', sealed: 's', lifeSeconds: 600 };
+    await rows.saveInteraction(createHash('sha256').update(randomUUID()).digest(), waiting);
+    // Beyond the number of all, the largest network loses.
+    expect(await count(`as_records WHERE kind = 'Interaction'`)).toBeLessThanOrEqual(10_000);
+    expect((await honest.get(String(begun.headers.location))).status).toBe(200);
+    const theirs = { ...waiting, clientId: 'd', address: '8193:3512:1:5' };
+    await rows.saveInteraction(createHash('sha256').update(randomUUID()).digest(), theirs);
+    expect(await count(`as_records WHERE ${network}`)).toBe(1_000);
+    await app.database.query(`DELETE FROM as_records WHERE ${network}`);
+  });
 
   verifies('login:storable', 'a NUL is no client and no endpoint', async () => {
     const client = await registered();

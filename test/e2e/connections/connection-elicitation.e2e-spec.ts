@@ -284,7 +284,7 @@ describe('an elicited link', () => {
 });
 
 /** The path of a link up to the credential that it was issued to. */
-const pageOf = (link: string) => new URL(link).pathname.replace(/[^/]+$/, '');
+const pageOf = (link: string) => new URL(link).pathname.replace(/[^/]+\/[^/]+$/, '');
 
 describe('a client without URL elicitation', () => {
   verifies('connection:setup:link', 'gets a link that opens for anyone, of the same page as over REST', async () => {

@@ -24,6 +24,9 @@ import {
 import { until } from '../../support/until.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
+/** The longest time for which a tunnel stays open after its right. */
+const END_MS_MAX = 5_000;
+
 /** A process counts as dead after this. */
 const LEASE_MS = 3_000;
 
@@ -47,8 +50,8 @@ afterAll(async () => {
   await cleanUpPrograms();
 });
 
-async function uplink(): Promise<string> {
-  const path = `/connect/${namespace}/${uniqueName('up')}`;
+async function uplink(space = namespace): Promise<string> {
+  const path = `/connect/${space}/${uniqueName('up')}`;
   expect((await app.as(owner).put(path, { transport: 'uplink' })).status).toBe(201);
   return path;
 }
@@ -60,14 +63,17 @@ async function paired(process: TestApp, path: string, options: UplinkOptions = {
   return client;
 }
 
-async function refusalOf(process: Pick<TestApp, 'url'>, path: string, options: UplinkOptions = {}): Promise<number> {
+async function refusal(process: Pick<TestApp, 'url'>, path: string, options: UplinkOptions = {}) {
   const refused: unknown = await openTunnel(process, owner, path, options).then(
     () => null,
     (error: unknown) => error,
   );
   expect(refused).toBeInstanceOf(PairingRefused);
-  return (refused as PairingRefused).status;
+  return refused as PairingRefused;
 }
+
+const refusalOf = async (...[process, path, options]: Parameters<typeof refusal>): Promise<number> =>
+  (await refusal(process, path, options)).status;
 
 async function rowOf(path: string): Promise<string> {
   const [{ id }] = await app.database.query('SELECT id FROM connections WHERE connection_id = $1', [
@@ -232,6 +238,71 @@ describe('pairing in another process', () => {
     expect((await app.as(owner).delete(path)).status).toBe(200);
     expect(await client.closed).toEqual({ code: 1001, reason: 'deleted' });
     expect(await refusalOf(other, path, { force: true })).toBe(404);
+  });
+});
+
+describe('a suspended', () => {
+  /** Why a tunnel was closed. */
+  async function closeOf({ closed }: UplinkClient) {
+    let close: Awaited<UplinkClient['closed']> | undefined;
+    void closed.then((value) => (close = value));
+    await until(() => close !== undefined, 'the tunnel closes', END_MS_MAX);
+    return close;
+  }
+
+  /** Where each is suspended. */
+  const suspensions = {
+    connection: (path: string) => `${path}/suspension`,
+    namespace: (path: string) => `/namespaces/${path.split('/')[2]}/suspension`,
+  };
+  for (const [kind, at] of Object.entries(suspensions)) {
+    verifies(
+      'uplink:suspended',
+      `${kind} closes its tunnels in every process, and opens none until reinstated`,
+      async () => {
+        const space = await createNamespace(app, owner);
+        const set = (path: string, reason: string | null) => app.as(app.operator).put(at(path), { reason }).expect(200);
+        const paths = [await uplink(space), await uplink(space)] as const;
+        const tunnels = [await paired(app, paths[0]), await paired(other, paths[1])];
+        for (const path of paths) await set(path, 'It sends mails.');
+        for (const tunnel of tunnels)
+          expect(await closeOf(tunnel)).toEqual({ code: 1008, reason: 'suspended by the operator' });
+        for (const process of [app, other]) {
+          for (const force of [false, true]) {
+            const { status, body } = await refusal(process, paths[0], { force });
+            const message = `Forbidden: the operator suspended this ${kind}: It sends mails.`;
+            expect([status, body]).toEqual([403, expect.objectContaining({ error: 'suspended', message })]);
+          }
+        }
+        for (const path of paths) await set(path, null);
+        await paired(other, paths[0], { name: 'again' });
+        expect((await send(app, owner, `${paths[0]}/.tools/echo`, { a: 1 })).body).toEqual(text('{"a":1}'));
+      },
+    );
+  }
+
+  verifies('uplink:suspended', 'connection closes its tunnel although the message about it is lost', async () => {
+    const path = await uplink();
+    const tunnel = await paired(other, path);
+    await app.database.query(`UPDATE connections SET suspended = '{"reason":"spec","by":"","at":""}' WHERE id = $1`, [
+      await rowOf(path),
+    ]);
+    expect(await closeOf(tunnel)).toEqual({ code: 1008, reason: 'suspended by the operator' });
+  });
+
+  verifies('uplink:suspended', 'account closes its tunnels, and opens none until it is enabled', async () => {
+    const account = await app.account();
+    const path = `/connect/${await createNamespace(app, account)}/${uniqueName('up')}`;
+    await app.as(account).put(path, { transport: 'uplink' }).expect(201);
+    const tunnel = await pair(other, account, path);
+    clients.push(tunnel);
+    const disable = (disabled: boolean) =>
+      app.as(app.operator).patch(`/accounts/${account.id}`, { disabled }).expect(200);
+    await disable(true);
+    expect(await closeOf(tunnel)).toMatchObject({ code: 1008 });
+    await expect(openTunnel(app, account, path)).rejects.toMatchObject({ status: 401 });
+    await disable(false);
+    clients.push(await pair(app, account, path));
   });
 });
 

@@ -46,6 +46,7 @@ export const pages: ModuleAccess['pages'] = {
   'POST /ui/o/{organization}/key': 'lxfyy',
   'POST /ui/o/{organization}/role': 'lxfyy',
   'POST /ui/o/{organization}/remove': 'lxfyy',
+  'POST /ui/o/{organization}/uninvite': 'lxfyy',
   'POST /ui/o/{organization}/revoke': 'lxfyy',
   'POST /ui/o/{organization}/end': 'lxfyy',
   'POST /ui/o/{organization}/requests/{qualifiedName}/{requestId}/grant': 'lxfyx',

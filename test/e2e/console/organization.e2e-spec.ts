@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect } from '@jest/globals';
 import { testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createConnection, createServer } from '../../support/factories.js';
-import { signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
+import { openBrowser, signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -82,10 +82,15 @@ describe('the page of an organization', () => {
     expect(body.requests).toHaveLength(1);
     const keys = await as(accounts.owner).get(`/accounts/${organization.id}/api-keys`);
     const key = keys.body.apiKeys[0] as { id: string; name: string };
+    const account = await app.account();
+    const { body: invitation } = await as(accounts.owner).put(`/accounts/${organization.id}/members/${account.id}`, {
+      role: 'member',
+    });
     const rows: Record<string, string>[] = [
       { form: 'role', id: accounts.guest.id, role: 'owner' },
       { form: 'remove', id: accounts.owner.id, expected: 'a', typed: 'a' },
       { form: 'invite', role: 'owner' },
+      { form: 'uninvite', id: invitation.id as string },
       { form: 'revoke', id: key.id, expected: 'a', typed: 'a' },
       { form: 'end', id: grant.body.id as string },
       { form: 'key', name: 'theirs', days: '90', scope: 'all' },
@@ -129,7 +134,7 @@ describe('the page of an organization', () => {
     const shown = (await operator.get(page)).text;
     expect(shown).toContain('You are not a member');
     const names = [...shown.matchAll(/action="[^"]*\/o\/[^"]*\/(\w+)"/g)].map(([, word]) => word);
-    expect([...new Set(names)].toSorted()).toEqual(['invite', 'key', 'remove', 'revoke', 'role']);
+    expect([...new Set(names)].toSorted()).toEqual(['invite', 'key', 'remove', 'revoke', 'role', 'uninvite']);
     expect((await operator.submit(forms, { form: 'end', id: grant.id as string })).status).toBe(404);
     const { body } = await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`);
     expect((body.grants as { id: string }[]).map(({ id }) => id)).toContain(grant.id);
@@ -144,6 +149,15 @@ describe('the page of an organization', () => {
     const invited = await owner.submit(forms, { form: 'invite', role: 'member' });
     const [, link = ''] = /<pre id="invitation">([^<]+)</.exec(invited.text) ?? [];
     expect((await owner.get(page)).text).not.toContain('/invite?token=');
+    const spare = await owner.submit(forms, { form: 'invite', role: 'owner' });
+    const [, spareLink = ''] = /<pre id="invitation">([^<]+)</.exec(spare.text) ?? [];
+    expect(spare.text).toContain('Revoke this link');
+    const open = await as(accounts.owner).get(`/accounts/${organization.id}/invitations`);
+    const id =
+      (open.body.invitations as { id: string; role: string }[]).find((invitation) => invitation.role === 'owner')?.id ??
+      '';
+    expect((await owner.submit(forms, { form: 'uninvite', id })).headers.location).toContain('?done=uninvite');
+    expect((await openBrowser(app).get(spareLink.slice(app.env.baseUrl.length))).status).toBe(410);
     const joining = await signedInBrowser(app, someone);
     expect((await joining.submit(link.slice(app.env.baseUrl.length), {})).status).toBe(303);
     expect(await membersNow()).toMatchObject({ [someone.name]: 'member' });

@@ -131,17 +131,16 @@ async function signedIn(at: TestApp, link: string, { key }: TestAccount): Promis
 }
 
 /** Rights to set up a connection, and their ends. */
-const ends: [what: string, isOfLogins: boolean, end: (of: Shared) => Promise<unknown>][] = [
-  ['a withdrawn grant', false, ({ path, grantId }) => app.as(alice).delete(`${path}/grants/${grantId}`)],
-  ['a lower level', false, ({ path, bob }) => app.as(alice).post(`${path}/grants`, { account: bob.id, level: 'call' })],
-  ['a disabled account', false, ({ bob }) => app.as(app.operator).patch(`/accounts/${bob.id}`, { disabled: true })],
-  ['a new password', true, ({ bob }) => app.get(PeopleRepository).setPassword(bob.id, 'none', null)],
+const ends: [what: string, end: (of: Shared) => Promise<unknown>][] = [
+  ['a withdrawn grant', ({ path, grantId }) => app.as(alice).delete(`${path}/grants/${grantId}`)],
+  ['a lower level', ({ path, bob }) => app.as(alice).post(`${path}/grants`, { account: bob.id, level: 'call' })],
+  ['a disabled account', ({ bob }) => app.as(app.operator).patch(`/accounts/${bob.id}`, { disabled: true })],
+  ['a new password', ({ bob }) => app.get(PeopleRepository).setPassword(bob.id, 'none', null)],
   [
     'a used invitation',
-    true,
     async ({ bob }) => {
       const people = app.get(PeopleRepository);
-      await people.addInvitation(bob.id, bob.id, Buffer.from(bob.id));
+      await people.addInvitation(bob.id, { createdBy: bob.id, madeByKey: null }, Buffer.from(bob.id));
       expect(await people.useInvitation(Buffer.from(bob.id), bob.id, 'none')).toBe(true);
     },
   ],
@@ -216,6 +215,22 @@ const rights: [what: string, give: (grant: (terms: object) => Promise<Json>, pat
     },
   ],
   [
+    'a new password',
+    async (grant) => {
+      const reader = await app.account();
+      await grant({ account: reader.id });
+      return { reader, end: () => app.get(PeopleRepository).setPassword(reader.id, 'none', null) };
+    },
+  ],
+  [
+    'a removed password',
+    async (grant) => {
+      const reader = await app.account();
+      await grant({ account: reader.id });
+      return { reader, end: () => app.get(PeopleRepository).removePassword(reader.id, true) };
+    },
+  ],
+  [
     'a revoked key of the owner',
     async () => {
       const { body } = await app.as(alice).post('/accounts/me/api-keys', { name: 'leaked' }).expect(201);
@@ -240,7 +255,7 @@ describe('a guest who may only call', () => {
 
 describe('a link for who manages a connection', () => {
   verifies('grants:setup', 'ends with the right to it: page, form and callback, of another process too', async () => {
-    const checked = ends.map(async ([what, isOfLogins, end]) => {
+    const checked = ends.map(async ([what, end]) => {
       const of = await shared('manage');
       const link = await elicited(of);
       const plain = (await app.as(of.bob).get(of.path)).body.status.setupUrl as string;
@@ -250,7 +265,7 @@ describe('a link for who manages a connection', () => {
       await end(of);
       await until(async () => (await person.open(link)).status === 410, `${what} ended the link`, END_MS_MAX);
       const later = [await person.press(link), await person.open(callback.url), await person.open(plain)];
-      expect([what, ...later.map(({ status }) => status)]).toEqual([what, 410, 410, isOfLogins ? 200 : 410]);
+      expect([what, ...later.map(({ status }) => status)]).toEqual([what, 410, 410, 410]);
       const { status, body } = await app.as(alice).post(`${of.path}/.tools/echo`, { message: 'hi' });
       expect([what, status, of.tokens]).toEqual([what, 409, []]);
       // The link that the owner gets now works.

@@ -12,6 +12,7 @@ import {
   signedInBrowser,
   type BrowserSession,
 } from '../../support/people/browser-session.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { verifies } from '../../support/verifies.js';
 
 const PASSWORD = 'correct horse battery';
@@ -168,11 +169,14 @@ describe('signing in', () => {
           .on('error', reject)
           .end(new URLSearchParams(form).toString());
       });
-    const guesses = Array.from({ length: 40 }, guess);
-    await Promise.any(guesses.map(async (status) => expect(await status).toBe(429)));
     const browser = openBrowser(app);
-    expect((await browser.submit('/login', { name: alice.name, password: PASSWORD })).status).toBe(303);
-    expect((await Promise.all(guesses)).filter((status) => status === 429).length).toBeGreaterThan(18);
+    const hers = { 'form-token': formTokenIn(await browser.get('/login')), name: alice.name, password: PASSWORD };
+    let answered = 0;
+    const guesses = Array.from({ length: 40 }, () => guess().finally(() => answered++));
+    expect((await browser.post('/login', hers)).status).toBe(303);
+    // A place is hers at once, although they came first.
+    expect(answered).toBeLessThan(20);
+    expect(new Set(await Promise.all(guesses))).toEqual(new Set([403]));
   });
 
   it('limits wrong passwords of one address', async () => {
@@ -185,11 +189,18 @@ describe('signing in', () => {
     await strict.close();
   });
 
-  it('checks two passwords concurrently, lets some wait, and rejects the rest', async () => {
+  longIt('signs 200 people of one network in, whoever else guesses, and rejects the 201st password', async () => {
     const passwords = app.get(PasswordsService);
-    const results = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.hash(PASSWORD)));
-    expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(18);
-    await expect(passwords.hash(PASSWORD)).resolves.toMatch(/^scrypt\$15\$8\$1\$[\w-]{22}\$[\w-]{43}$/);
+    const check = (address: string) => passwords.check({ address }, uniqueName('nobody'), 'wrong');
+    const results = await Promise.allSettled([
+      ...Array.from({ length: 16 }, (_, n) => Array.from({ length: 13 }, () => check(`2001:db8:1:${n}::1`))).flat(),
+      ...Array.from({ length: 20 }, () => check('192.0.2.1')),
+    ]);
+    // On a busy machine some wait for too long, which is another error.
+    const isRefused = (result: (typeof results)[number]) =>
+      result.status === 'rejected' && (result.reason as { kind?: string }).kind === 'rate_limited';
+    expect(results.map(isRefused).lastIndexOf(true)).toBe(207);
+    expect(results.filter(isRefused)).toHaveLength(8);
   });
 
   verifies('login:redirect', 'redirects to Slipway pages only', async () => {

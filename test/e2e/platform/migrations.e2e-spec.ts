@@ -1,11 +1,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { readFile } from 'node:fs/promises';
-import { Readable } from 'node:stream';
-import { loadDatabase } from '../../../src/platform/database/database-copy.js';
+import { DatabaseSnapshot } from '../../../src/platform/database/database-copy.js';
 import { migrate, pendingMigrations, SchemaVersionError } from '../../../src/platform/database/migrations.js';
+import { openClient, UNLIMITED } from '../../../src/platform/database/session.js';
 import { cloneDatabase, emptyDatabase } from '../../support/app.js';
-import { catalogOf } from '../../support/database/catalog.js';
 import { query } from '../../support/database/query.js';
+import { until } from '../../support/until.js';
 import { runProgram } from '../../support/program.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -20,59 +19,53 @@ async function database(made = emptyDatabase()): Promise<string> {
   return one.url;
 }
 
-/** The migrations and the schema of the last commit before 0.1.0. */
-const before = JSON.parse(await readFile('test/upgrade/before-0.1.0.json', 'utf8')) as {
-  migrations: string[];
-  catalog: string[];
-};
 const BASELINE = 'Baseline1795490000000';
-
-/** A database of a commit before 0.1.0 that had run so many of its migrations. */
-async function older(count: number): Promise<string> {
-  const url = await database();
-  await migrate(url, undefined, [], [BASELINE]);
-  await query(url, 'DELETE FROM migrations');
-  for (const name of before.migrations.slice(0, count)) {
-    await query(url, `INSERT INTO migrations (timestamp, name) VALUES (${name.replace(/\D+/, '')}, '${name}')`);
-  }
-  return url;
-}
 
 const namesIn = async (url: string) =>
   (await query<{ name: string }>(url, 'SELECT name FROM migrations')).map(({ name }) => name);
 
-describe('a database of the commits before 0.1.0', () => {
-  it('has the schema of the baseline at its last migration, and becomes one of 0.1.0', async () => {
-    const url = await older(before.migrations.length);
-    expect(await catalogOf(url)).toEqual(before.catalog);
-    await query(url, `INSERT INTO accounts (name, kind) VALUES ('kept', 'user')`);
-    await expect(pendingMigrations(url)).resolves.toBe(true);
-    await Promise.all([migrate(url), migrate(url)]);
-    expect((await namesIn(url))[0]).toBe(BASELINE);
-    expect(await namesIn(url)).not.toContain(before.migrations.at(-1));
-    await expect(pendingMigrations(url)).resolves.toBe(false);
-    expect(await query(url, 'SELECT name FROM accounts')).toEqual([{ name: 'kept' }]);
-  });
+it('refuses a database from before 0.1.0, and leaves it as it was', async () => {
+  const url = await database();
+  await migrate(url, undefined, [], [BASELINE]);
+  await query(url, `UPDATE migrations SET name = 'First1790000000000'`);
+  for (const refused of [migrate(url), pendingMigrations(url)]) {
+    await expect(refused).rejects.toThrow(SchemaVersionError);
+    await expect(refused).rejects.toThrow(/before version 0.1.0, whose data cannot be converted/);
+  }
+  expect(await namesIn(url)).toEqual(['First1790000000000']);
+});
 
-  it('is restored as one of 0.1.0 from a backup', async () => {
+describe('a migration', () => {
+  it('lets others read while it waits for a long transaction, and goes on after it', async () => {
     const url = await database();
-    await loadDatabase(
-      url,
-      { migrations: before.migrations, tables: [], sequences: {} },
-      [],
-      () => Readable.from([]),
-      () => Promise.resolve(),
+    await migrate(url, undefined, [], [BASELINE]);
+    const reader = await openClient(url, 'long-reader', UNLIMITED);
+    await reader.query(
+      'BEGIN; SELECT FROM servers; SELECT FROM connections; SELECT FROM namespaces; SELECT FROM grants',
     );
-    expect(await namesIn(url)).toEqual([BASELINE]);
+    const migrated = migrate(url);
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await until(async () => (await query(url, waiting)).length > 0, 'it waits for a lock');
+    // Would wait for the end of the transaction, which is still open.
+    for (const table of ['servers', 'connections', 'namespaces', 'grants']) await query(url, `SELECT FROM ${table}`);
+    await reader.end();
+    await migrated;
+    await expect(pendingMigrations(url)).resolves.toBe(false);
   });
 
-  it('is refused and left as it was before its last migration: the sentence names the commit to start once', async () => {
-    for (const url of [await older(before.migrations.length - 1), await older(1)]) {
-      const names = await namesIn(url);
-      await expect(migrate(url)).rejects.toThrow(SchemaVersionError);
-      await expect(pendingMigrations(url)).rejects.toThrow(/Start commit [0-9a-f]{8} with it once/);
-      expect(await namesIn(url)).toEqual(names);
-    }
+  it('is refused while a backup reads the database', async () => {
+    const url = await database();
+    await migrate(url, undefined, [], [BASELINE]);
+    const snapshot = await DatabaseSnapshot.open(url);
+    await expect(migrate(url)).rejects.toThrow(
+      'A backup of this database is running. Start again when it has finished.',
+    );
+    await snapshot.close();
+    await migrate(url);
+    const other = await DatabaseSnapshot.open(url);
+    // Nothing is left to migrate.
+    await migrate(url);
+    await other.close();
   });
 });
 

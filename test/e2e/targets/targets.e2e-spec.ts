@@ -39,7 +39,7 @@ describe('a target', () => {
     expect(await app.get(TargetsService).findById(target as Target)).toEqual(target);
   });
 
-  it('of kind server is found by its slug', async () => {
+  it('is found by the slug of its run endpoint', async () => {
     const slug = `${namespace}--${server}`.toUpperCase();
     const target = await app.get(TargetsService).find({ kind: 'server', slug });
     expect(target).toMatchObject({ kind: 'server', namespace, name: server });

@@ -33,7 +33,7 @@ const owner = {
   valuesOf: () => Promise.resolve({ secrets: { KEY: 'secret' }, egressAllow: null }),
   quotaOf: () => Promise.resolve(null),
   namesOf: () => Promise.resolve({}),
-  traced: () => undefined,
+  recordTrace: () => undefined,
 };
 const programs = new ProgramOwners({ get: () => owner });
 programs.onModuleInit();

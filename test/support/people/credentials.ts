@@ -34,7 +34,7 @@ export async function beginSetup(
   await authorizations.begin(owner, { upstreamUrl, challenge, label });
   const { id: accountId } = app.operator;
   const [{ id: keyId }] = await app.database.query('SELECT id FROM api_keys WHERE account_id = $1', [accountId]);
-  return (await authorizations.openLink(owner, { accountId, keyId })) ?? '';
+  return (await authorizations.openLink(owner, { accountId, keyId, loginsEpoch: 0 })) ?? '';
 }
 
 /** The whole way: link, page, authorization server and back. */

@@ -165,9 +165,14 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
    * @throws ResourceNotFoundError, SuspendedError
    */
   async find(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionHandle> {
+    return this.handleTo(await this.active(namespace, connectionId));
+  }
+
+  /** {@link target} of a connection that is not suspended. @throws ResourceNotFoundError, SuspendedError */
+  async active(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     const target = await this.target(namespace, connectionId);
     if (target.suspended !== null) throw new SuspendedError('connection', target.suspended);
-    return this.handleTo(target);
+    return target;
   }
 
   /** The target of a connection, at most 5 s old. @throws ResourceNotFoundError */

@@ -96,6 +96,7 @@ export class NamespaceMcpController {
       endpoint: grant.caller.endpoint,
       grant: grant.caller.grant,
       scopes: grant.caller.scopes,
+      loginsEpoch: grant.caller.loginsEpoch,
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }

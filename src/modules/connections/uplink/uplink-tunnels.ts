@@ -5,8 +5,9 @@
  * A pairing claims the row in `uplink_tunnels` for this process and the epoch of its lease, which gives the tunnel a
  * number; of two concurrent pairings the greater number stays. Topics: `uplinks.paired` closes an older tunnel,
  * `uplinks.moving` tells that a process stops and its local servers will pair with another one. A tunnel ends with its
- * key, its grant and its connection. The row of a tunnel that ended is deleted a moment later: this process takes it over
- * for the next pairing, and one in another process waits for the deletion before it is refused.
+ * key, its grant and its connection, and while the connection or its namespace is suspended. The row of a tunnel that ended is
+ * deleted a moment later: this process takes it over for the next pairing, and one in another process waits for the deletion
+ * before it is refused.
  *
  * Close reasons: `replaced` and `deleted` end the published client for good; after `lease lost` and `restarting` it
  * connects again. Refused: ConflictError (use `force`), TooManyError for the share of the account, UnavailableError while
@@ -37,7 +38,8 @@ import { ConnectionHandles, type ChangedConnection } from '../core/connection-ha
 import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket } from './tunnel-socket.js';
 import { UplinkTunnelsRepository, type TunnelName } from './uplink-tunnels.repository.js';
-import { ConflictError, UnavailableError } from '../../../platform/errors/domain-error.js';
+import { ConflictError, UnavailableError, type DomainError } from '../../../platform/errors/domain-error.js';
+import { SuspendedError } from '../../auth/auth.errors.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -80,6 +82,10 @@ interface HeldTunnel extends Pairing {
   release: () => void;
 }
 
+/** Reasons of closes, which have at most 123 bytes; the next handshake says more. */
+const SUSPENDED = 'suspended by the operator';
+const ENDED = 'the key was revoked or has expired, or the grant was revoked';
+
 const TAKEN = 'Another local server is paired with this connection: stop it, or pair with `--force` to replace it.';
 
 /** The tunnels of this process. */
@@ -109,9 +115,9 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   async onModuleInit(): Promise<void> {
-    this.connectionEvents.on('changed', ({ id, revision }) => {
-      const tunnel = revision === null ? this.tunnels.get(id) : undefined;
-      tunnel?.socket.shut(1001, 'deleted');
+    this.connectionEvents.on('changed', ({ id, revision, isSuspended }) => {
+      if (revision === null) this.tunnels.get(id)?.socket.shut(1001, 'deleted');
+      else if (isSuspended) this.tunnels.get(id)?.socket.shut(1008, SUSPENDED);
     });
     await this.pubSub.subscribe('uplinks.paired', ({ id, tunnel }) => {
       const old = this.tunnels.get(id);
@@ -222,7 +228,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       pings: repeat(this.tuning.uplinkPingMs, () => tunnel.socket.ping()),
       release: this.revocationRegistry.add(pairing.keyId, () => endTunnel()),
     };
-    const endTunnel = () => tunnel.socket.shut(1008, 'the key was revoked or has expired, or the grant was revoked');
+    const endTunnel = (error?: DomainError) =>
+      tunnel.socket.shut(1008, error instanceof SuspendedError ? SUSPENDED : ENDED);
     if (pairing.open) pairing.open.end = endTunnel;
     this.tunnels.set(pairing.connectionId, tunnel);
     void this.openSession(tunnel);

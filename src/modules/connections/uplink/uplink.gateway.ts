@@ -17,6 +17,7 @@ import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { TunnelLimits } from './tunnel-limits.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
@@ -25,7 +26,7 @@ const ws = lazyRequire<typeof Ws>('ws');
 const PATH = ['', 'connect', ':namespace', ':connectionId'];
 const OLDER_PATH = [...PATH, 'uplink'];
 
-const rule: AccessRule = { scope: 'connections:write', ...ownConnections };
+const rule: AccessRule = { scope: 'connections:write', serves: true, ...ownConnections };
 
 /** For other paths, which are missing for every valid key. */
 const missingRule: AccessRule = { scope: 'connections:read' };
@@ -41,6 +42,7 @@ export class UplinkGateway {
 
   constructor(
     private readonly connectionReader: ConnectionReader,
+    private readonly connectionHandles: ConnectionHandles,
     private readonly admission: Admission,
     private readonly openRequests: OpenRequests,
     private readonly uplinkTunnels: UplinkTunnels,
@@ -71,7 +73,11 @@ export class UplinkGateway {
     this.openRequests.removeOnClose(request, request.socket);
     if (!params) throw new ResourceNotFoundError();
     const owned = grant.namespace as OwnedNamespace;
-    const { id } = await this.connectionReader.find(owned, String(params.connectionId), 'uplink');
+    const connectionId = String(params.connectionId);
+    const { id } = await this.connectionReader.find(owned, connectionId, 'uplink');
+    const requireActive = () => this.connectionHandles.active(owned, connectionId);
+    await requireActive();
+    this.openRequests.checkWhileOpen(request, requireActive);
     // Validated before the tunnel is claimed; ws would refuse it only afterwards.
     const { method, headers } = request;
     const key = headers['sec-websocket-key'];

@@ -149,7 +149,7 @@ function parseObject(text: string): Record<string, unknown> {
 }
 
 /** The servers of an mcp.json, in any of the forms that clients have. */
-function listedIn(text: string): ListedServer[] {
+export function listedIn(text: string): ListedServer[] {
   const file = parseObject(text);
   const servers = file.mcpServers ?? file.servers ?? file.context_servers ?? file;
   const listed = Object.entries(isObject(servers) ? servers : {}).flatMap(([name, entry]): ListedServer[] => {

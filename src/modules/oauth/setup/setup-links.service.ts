@@ -11,9 +11,10 @@ import { SetupPageError } from '../credentials.errors.js';
 import { pageOwners, type LinkHolder, type SetupLink, type SetupPageOwner } from './setup.types.js';
 
 /**
- * Signed links of the setup page, and the owner of the page of each kind. `/setup/<kind>/<id>/<epoch>/<accountId>/<keyId>` opens for
- * anyone who has it; with `<epoch>.<loginsEpoch>` it opens only in a browser that is signed in as that account. The signature
- * covers the whole path. A link expires with the account's right to `manage` and with the credential that it was issued to.
+ * Signed links of the setup page, and the owner of the page of each kind. `/setup/<kind>/<id>/<epoch>/<accountId>/<keyId>/<loginsEpoch>`
+ * opens for anyone who has it; with `person` at its end it opens only in a browser that is signed in as that account. The
+ * signature covers the whole path. A link expires with the account's right to `manage`, with its logins, and with the
+ * credential that it was issued to.
  */
 @Injectable()
 export class SetupLinksService implements OnModuleInit {
@@ -33,9 +34,9 @@ export class SetupLinksService implements OnModuleInit {
   }
 
   /** A link that opens for the time of an authorization at least. */
-  url({ kind, id, epoch, holder: { accountId, keyId, loginsEpoch } }: SetupLink): string {
-    const epochs = loginsEpoch === undefined ? epoch : `${epoch}.${loginsEpoch}`;
-    const path = `/setup/${kind}/${id}/${epochs}/${accountId}/${keyId}`;
+  url({ kind, id, epoch, holder: { accountId, keyId, loginsEpoch, needsSignIn } }: SetupLink): string {
+    const person = needsSignIn ? '/person' : '';
+    const path = `/setup/${kind}/${id}/${epoch}/${accountId}/${keyId}/${loginsEpoch}${person}`;
     return this.signedUrls.sign(path, (2 * this.tuning.oauthSetupTtlMs) / 1000);
   }
 
@@ -43,7 +44,7 @@ export class SetupLinksService implements OnModuleInit {
   async personUrl(link: SetupLink): Promise<string> {
     // A link for a disabled account opens nowhere, and its epoch is over when the account is enabled again.
     const { loginsEpoch } = (await this.apiKeysService.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };
-    return this.url({ ...link, holder: { ...link.holder, loginsEpoch } });
+    return this.url({ ...link, holder: { ...link.holder, loginsEpoch, needsSignIn: true } });
   }
 
   /**
@@ -52,7 +53,7 @@ export class SetupLinksService implements OnModuleInit {
    * @param mayUse asks the owner of the page
    */
   async isOpenTo(
-    { accountId, keyId, loginsEpoch = Infinity }: LinkHolder,
+    { accountId, keyId, loginsEpoch }: LinkHolder,
     mayUse: (person: Person) => Promise<boolean>,
   ): Promise<boolean> {
     const person = await this.apiKeysService.callerOf(accountId);
@@ -74,12 +75,12 @@ export class SetupLinksService implements OnModuleInit {
       if (!(error instanceof ForbiddenError)) throw error;
       throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();
     }
-    const [kind = '', id = '', epochs = '', accountId, keyId] = path.split('/');
-    const [epoch = 0, loginsEpoch] = epochs.split('.').map(Number);
+    const [kind = '', id = '', epoch, accountId, keyId, loginsEpoch, person] = path.split('/');
     const pageOwner = this.pageOwners[kind];
     if (!pageOwner) throw SetupPageError.unknownLink();
-    // Links of an earlier version name no credential.
-    if (accountId === undefined || keyId === undefined) throw SetupPageError.expiredLink();
-    return [pageOwner, { kind, id, epoch, holder: { accountId, keyId, loginsEpoch } }];
+    // Links of an earlier version name no credential, or no epoch.
+    if (accountId === undefined || keyId === undefined || loginsEpoch === undefined) throw SetupPageError.expiredLink();
+    const holder = { accountId, keyId, loginsEpoch: Number(loginsEpoch), needsSignIn: person !== undefined };
+    return [pageOwner, { kind, id, epoch: Number(epoch), holder }];
   }
 }

@@ -121,7 +121,7 @@ export class SetupController {
    * @throws SetupPageError if it is signed in as another account
    */
   private async isPersonOf({ holder }: SetupLink, { client }: LinkRequest): Promise<boolean> {
-    if (holder.loginsEpoch === undefined) return true;
+    if (!holder.needsSignIn) return true;
     const person = await this.sessionsService.current(client);
     // eslint-disable-next-line no-restricted-syntax -- The account that was asked: it has no right to a thing by that.
     if (person && person.accountId !== holder.accountId) throw SetupPageError.otherPerson(person, this.env);

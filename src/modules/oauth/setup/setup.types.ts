@@ -20,20 +20,23 @@ export interface LinkHolder {
   accountId: string;
   /** Id of the API key, of the browser session, or of the client authorization. */
   keyId: string;
-  /** Set for a link that opens only in a browser that is signed in as the account: `accounts.logins_epoch` at that time. */
-  loginsEpoch?: number;
+  /** `accounts.logins_epoch` when it was issued: it expires when the logins of the account are ended. */
+  loginsEpoch: number;
+  /** True for a link that opens only in a browser that is signed in as the account. */
+  needsSignIn?: boolean;
 }
 
 /**
  * The holder of the setup links that a caller reads; null for a caller that cannot `manage`, whether its account or its key lacks
  * the right.
  *
- * @param caller whose account or grant opened the target
+ * @param reader whose account or grant opened the target
  * @param namespace the name of the target's namespace
  */
-export function linkHolderOf({ accountId, keyId, grant, scopes }: ErrorReader, namespace: string): LinkHolder | null {
+export function linkHolderOf(reader: ErrorReader, namespace: string): LinkHolder | null {
+  const { accountId, keyId, grant, scopes, loginsEpoch = 0 } = reader;
   const isManager = !isGuest(grant) && (scopes === null || covers(scopes, 'manage', namespace));
-  return isManager && keyId !== ANONYMOUS.keyId ? { accountId, keyId } : null;
+  return isManager && keyId !== ANONYMOUS.keyId ? { accountId, keyId, loginsEpoch } : null;
 }
 
 /** An owner of setup links. `Row` is what {@link open} reads and the others use. */
