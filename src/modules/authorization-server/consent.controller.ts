@@ -20,7 +20,7 @@ import { AccessService } from '../auth/access.service.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
 import { SessionsService } from '../people/sessions.service.js';
-import { loginPage } from '../people/people-pages.js';
+import { SignInService } from '../people/sign-in.service.js';
 import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
 import { AuthorizationServerService, GRANT_SECONDS } from './authorization-server.service.js';
 import { isExactHttps, redirectKey } from './client-metadata.js';
@@ -64,6 +64,7 @@ export class ConsentController {
     private readonly targetsService: TargetsService,
     private readonly grantsService: GrantsService,
     private readonly sessionsService: SessionsService,
+    private readonly signInService: SignInService,
     private readonly accessRequestsService: AccessRequestsService,
     private readonly env: Env,
   ) {}
@@ -79,8 +80,7 @@ export class ConsentController {
     const { client, resource, prompts, redirectUri } = flow;
     const action = page.path;
     if (!person) {
-      const form = { next: action, name: '', fault: null, action: '../login', app: client.name };
-      return new PlainPage((token) => loginPage(this.env, { ...form, token: token() }));
+      return this.signInService.page({ next: action, name: '', fault: null, action: '../login', app: client.name });
     }
     const match = await this.findTarget(flow, person);
     const { accountId, accountName: personName } = person;

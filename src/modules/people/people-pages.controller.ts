@@ -26,7 +26,7 @@ import { InvitationsService } from './invitations.service.js';
 import { ownNext } from './own-next.js';
 import { PasswordsService } from './passwords.service.js';
 import { OwnKeysService } from './own-keys.service.js';
-import { invitationPage, joinPage, loginPage, mePage, type LoginView, type MeView } from './people-pages.js';
+import { invitationPage, joinPage, mePage, type MeView } from './people-pages.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
@@ -59,7 +59,7 @@ export class PeoplePagesController {
   async showLogin(@CurrentPage() { client, query }: PublicPageRequest): Promise<PlainPage | Redirect> {
     const next = ownNext(query.next);
     const isSignedIn = (await this.sessionsService.current(client)) !== null;
-    return isSignedIn ? redirectTo(next) : this.renderLogin({ next, name: '', fault: null });
+    return isSignedIn ? redirectTo(next) : this.signInService.page({ next, name: '', fault: null });
   }
 
   /** Signs in with a password or an API key. */
@@ -78,7 +78,7 @@ export class PeoplePagesController {
       const isBusy = error instanceof TooManyError;
       if (!isBusy && !(error instanceof UnauthenticatedError || error instanceof ForbiddenError)) throw error;
       if (isBusy) response.set('retry-after', String(error.retryAfterSeconds));
-      return this.renderLogin({ next, name: form.get('name') ?? '', fault: error.message }, isBusy ? 429 : 403);
+      return this.signInService.page({ next, name: form.get('name') ?? '', fault: error.message }, isBusy ? 429 : 403);
     }
   }
 
@@ -161,10 +161,6 @@ export class PeoplePagesController {
     return typeof outcome === 'string'
       ? this.renderInvitation(page, person, outcome, 400)
       : new Redirect('ui/', outcome);
-  }
-
-  private renderLogin(view: Omit<LoginView, 'token'>, status = 200): PlainPage {
-    return new PlainPage((token) => loginPage(this.env, { ...view, token: token() }), status);
   }
 
   private async renderInvitation(

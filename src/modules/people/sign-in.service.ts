@@ -1,10 +1,13 @@
 import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import { ForbiddenError, TooManyError } from '../../platform/errors/domain-error.js';
 import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
+import { PlainPage } from '../../platform/pages/frame.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { PasswordsService } from './passwords.service.js';
+import { loginPage, type LoginView } from './people-pages.js';
 import { SessionsService } from './sessions.service.js';
 
 /** Also for an unknown account, one without a password, a disabled one and an organization with members. */
@@ -25,7 +28,13 @@ export class SignInService {
     private readonly apiKeysService: ApiKeysService,
     private readonly passwordsService: PasswordsService,
     private readonly sessionsService: SessionsService,
+    private readonly env: Env,
   ) {}
+
+  /** The page with the form. */
+  page(view: Omit<LoginView, 'token'>, status = 200): PlainPage {
+    return new PlainPage((token) => loginPage(this.env, { ...view, token: token() }), status);
+  }
 
   /**
    * Signs in with the field `key`, or with `name` and `password`.
