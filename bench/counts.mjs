@@ -12,10 +12,7 @@ import { parseArgs } from 'node:util';
 import { ask, load, runBench, setUp } from './run.mjs';
 
 const { values: options } = parseArgs({
-  options: {
-    only: { type: 'string', default: 'rest,mcp,session,run' },
-    json: { type: 'boolean', default: false },
-  },
+  options: { only: { type: 'string', default: 'rest,mcp,session,run' }, json: { type: 'boolean', default: false } },
 });
 const calls = 100;
 

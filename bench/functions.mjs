@@ -10,10 +10,7 @@ import { parseArgs } from 'node:util';
 import { ask, echoModule, runBench, setUp } from './run.mjs';
 
 const { values: options } = parseArgs({
-  options: {
-    only: { type: 'string', default: 'rest,mcp,run,hosted' },
-    list: { type: 'boolean', default: false },
-  },
+  options: { only: { type: 'string', default: 'rest,mcp,run,hosted' }, list: { type: 'boolean', default: false } },
 });
 const warmCalls = 50;
 const calls = 20;

@@ -54,10 +54,7 @@ async function measure(label, service, count, work) {
 
 async function main() {
   const echo = await startEcho('--sessions');
-  const service = await startService({
-    nodeArgs: ['--expose-gc'],
-    env: { HTTP_CONNECTIONS_PER_ADDRESS_MAX: '20000' },
-  });
+  const service = await startService({ nodeArgs: ['--expose-gc'], env: { HTTP_CONNECTIONS_PER_ADDRESS_MAX: '20000' } });
   await service.request('PUT', '/namespaces/bench');
   await service.connect('bench', 'echo', `${echo.url}/mcp`);
   const url = `${service.url}/connect/bench/echo/mcp`;

@@ -318,9 +318,7 @@ async function benchSearch() {
   );
   const partition = async () => (await new PartitionsRepository(database).list()).find((one) => one.day === day);
   const searching = () =>
-    new InvocationSearchRepository(database, new PartitionsRepository(database), {
-      databasePoolMax: 4,
-    });
+    new InvocationSearchRepository(database, new PartitionsRepository(database), { databasePoolMax: 4 });
   /** Does what is due at a moment of that day, as the worker would. */
   const build = async (now) => {
     const begun = performance.now();

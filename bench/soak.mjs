@@ -168,11 +168,7 @@ async function main() {
   const dataDir = tempFolder();
   const service = await startService({
     nodeArgs: ['--expose-gc'],
-    env: {
-      DATABASE_URL: url,
-      DATA_DIR: dataDir,
-      ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-    },
+    env: { DATABASE_URL: url, DATA_DIR: dataDir, ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}` },
   });
   database = new pg.Client(url);
   await database.connect();

@@ -27,10 +27,7 @@ import { publish, setUp } from '../test/chaos/set-up.mjs';
 import { fail, prepare } from './lib.mjs';
 
 const { values: options } = parseArgs({
-  options: {
-    faults: { type: 'string', default: '600' },
-    callers: { type: 'string', default: '2' },
-  },
+  options: { faults: { type: 'string', default: '600' }, callers: { type: 'string', default: '2' } },
 });
 const faultsMax = integerOption('faults', options.faults, 1, 100_000);
 const scale = integerOption('callers', options.callers, 1, 100);

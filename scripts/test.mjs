@@ -132,11 +132,7 @@ const longSteps = [
     subject: /^migrations\//,
     run: (name) => runScript(name, 'scripts/previous-release.mjs'),
   },
-  {
-    name: 'conformance',
-    subject: /^src\/mcp\//,
-    run: (name) => runScript(name, 'scripts/conformance.mjs'),
-  },
+  { name: 'conformance', subject: /^src\/mcp\//, run: (name) => runScript(name, 'scripts/conformance.mjs') },
 ];
 
 const args = process.argv.slice(2).filter((arg) => arg !== '--strict');

@@ -28,10 +28,7 @@ const LOG_TABLES = /^(invocation|log_batches|account_log_days|deleted_invocation
 export async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
-    options: {
-      'with-keys': { type: 'boolean', default: false },
-      'without-logs': { type: 'boolean', default: false },
-    },
+    options: { 'with-keys': { type: 'boolean', default: false }, 'without-logs': { type: 'boolean', default: false } },
     allowPositionals: true,
   });
   const [folder] = positionals;

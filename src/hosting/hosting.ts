@@ -45,10 +45,7 @@ export interface ProgramOwner {
 }
 
 /** Tokens of the program owners, which modules of processes with the role `host` provide. */
-export const programOwners = {
-  release: Symbol('ProgramOwner of releases'),
-  source: Symbol('ProgramOwner of sources'),
-};
+export const programOwners = { release: Symbol('ProgramOwner of releases'), source: Symbol('ProgramOwner of sources') };
 
 /** The owners of programs, by kind. */
 @Injectable()

@@ -54,9 +54,7 @@ interface ParserInside {
   undefinedExports: Record<string, unknown>;
 }
 
-const AcornParser = Parser as unknown as {
-  new (options: Options, input: string): ParserInside & { parse(): Program };
-};
+const AcornParser = Parser as unknown as { new (options: Options, input: string): ParserInside & { parse(): Program } };
 
 /** Replaces every discarded statement. */
 const DROPPED = { type: 'EmptyStatement', start: 0, end: 0 } as Statement;

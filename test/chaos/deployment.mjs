@@ -364,10 +364,7 @@ function makeService(name, port, settings, tuning) {
 }
 
 /** Settings with which a pause is noticed within seconds. */
-const hasty = {
-  MCP_CALL_TIMEOUT_MS: String(callTimeoutMs),
-  RUNTIME_WALL_MS: String(wallMs),
-};
+const hasty = { MCP_CALL_TIMEOUT_MS: String(callTimeoutMs), RUNTIME_WALL_MS: String(wallMs) };
 
 /** Goes with `hasty`. */
 const hastyTuning = {

@@ -9,11 +9,7 @@ import { gzipSync } from 'node:zlib';
 
 const [port, kind] = process.argv.slice(2);
 const results = {
-  initialize: {
-    protocolVersion: '2025-11-25',
-    capabilities: { tools: {} },
-    serverInfo: { name: 'odd', version: '1' },
-  },
+  initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'odd', version: '1' } },
   'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
   'tools/call': kind === 'content' ? { structuredContent: { n: 1 } } : { content: [{ type: 'text', text: 'ran' }] },
   ping: {},

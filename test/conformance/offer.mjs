@@ -351,9 +351,7 @@ export const prompts = [
     name: 'test_prompt_with_arguments',
     description: 'A prompt with two arguments.',
     arguments: [argument('arg1'), argument('arg2')],
-    run: ({ arg1, arg2 }) => ({
-      messages: [message(text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`))],
-    }),
+    run: ({ arg1, arg2 }) => ({ messages: [message(text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`))] }),
   },
   {
     name: 'test_prompt_with_embedded_resource',

@@ -37,12 +37,7 @@ let operations: NamedOperation[];
 beforeAll(async () => {
   const service = runProgram(
     'main.js',
-    {
-      ...(await readySettings(key)),
-      MCP_CALL_TIMEOUT_MS: '5000',
-      LOG_LEVEL: 'fatal',
-      METRICS_TOKEN,
-    },
+    { ...(await readySettings(key)), MCP_CALL_TIMEOUT_MS: '5000', LOG_LEVEL: 'fatal', METRICS_TOKEN },
     { tuning: { upstreamCallTimeoutMs: 5_000 } },
   );
   url = await service.url();

@@ -44,19 +44,21 @@ const PARAMS = new Map<string, Arbitrary<object>>([
   ['notifications/cancelled', fc.record({ requestId: ids, reason: oddText })],
 ]);
 
-const message: Arbitrary<Record<string, unknown>> = fc.constantFrom(...METHODS).chain((method) =>
-  fc.record(
-    {
-      jsonrpc: fc.constant('2.0'),
-      ...(!method.startsWith('notifications/') && {
-        id: weighted([3, fc.constantFrom<unknown>(1, 1, 'a')], [1, ids]),
-      }),
-      method: fc.constant(method),
-      params: PARAMS.get(method) ?? fc.constant({}),
-    },
-    { noNullPrototype: true },
-  ),
-);
+const message: Arbitrary<Record<string, unknown>> = fc
+  .constantFrom(...METHODS)
+  .chain((method) =>
+    fc.record(
+      {
+        jsonrpc: fc.constant('2.0'),
+        ...(!method.startsWith('notifications/') && {
+          id: weighted([3, fc.constantFrom<unknown>(1, 1, 'a')], [1, ids]),
+        }),
+        method: fc.constant(method),
+        params: PARAMS.get(method) ?? fc.constant({}),
+      },
+      { noNullPrototype: true },
+    ),
+  );
 const meta = fc
   .record({ progressToken: anyValue, 'io.modelcontextprotocol/protocolVersion': versions, odd: oddText })
   .map(({ odd, ...rest }) => ({ ...rest, [odd]: 1 }));

@@ -210,9 +210,7 @@ describe('slipway backup and restore', () => {
         await promisify(execFile)(
           'sh',
           ['-c', 'sed -i /manifest.json/d SHA256SUMS; sha256sum manifest.json >> SHA256SUMS'],
-          {
-            cwd: copy,
-          },
+          { cwd: copy },
         );
       });
       expect(newer).toMatch(

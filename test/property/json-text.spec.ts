@@ -51,12 +51,14 @@ const {
   array: anyArray,
 } = fc.letrec<Record<'value' | 'object' | 'array', Json>>((tie) => ({
   value: fc.oneof({ maxDepth: 4 }, fc.constantFrom('null', 'true', 'false'), number, text, tie('array'), tie('object')),
-  array: fc.array(fc.tuple(blank, tie('value'), blank), { maxLength: 5 }).chain((parts) =>
-    blank.map((inner) => ({
-      parts: parts.map(([, one]) => asText(one)),
-      json: listed('[', parts.map(written), inner, ']'),
-    })),
-  ),
+  array: fc
+    .array(fc.tuple(blank, tie('value'), blank), { maxLength: 5 })
+    .chain((parts) =>
+      blank.map((inner) => ({
+        parts: parts.map(([, one]) => asText(one)),
+        json: listed('[', parts.map(written), inner, ']'),
+      })),
+    ),
   object: fc
     .uniqueArray(fc.tuple(blank, text, blank, blank, tie('value'), blank), {
       maxLength: 5,

@@ -118,10 +118,9 @@ const { part } = fc.letrec<{ part: { schema: object; value: unknown }; scalar: {
         .double({ noNaN: true, noDefaultInfinity: true })
         .map((value) => ({ schema: { type: 'number' }, value: value + 0 })),
       fc.boolean().map((value) => ({ schema: { type: 'boolean' }, value })),
-      fc.uniqueArray(fc.oneof(text, fc.integer(), fc.boolean()), { minLength: 1, maxLength: 5 }).map((values) => ({
-        schema: { enum: values },
-        value: values[0],
-      })),
+      fc
+        .uniqueArray(fc.oneof(text, fc.integer(), fc.boolean()), { minLength: 1, maxLength: 5 })
+        .map((values) => ({ schema: { enum: values }, value: values[0] })),
       text.map((value) => ({ schema: { oneOf: [{ const: value, title: 'shown' }, { const: `${value}!` }] }, value })),
       text.map((value) => ({ schema: { type: ['string', 'null'] }, value: value === '' ? null : value })),
       fc.constant({ schema: { anyOf: [{ type: 'integer' }, { type: 'null' }] }, value: null }),
@@ -133,10 +132,12 @@ const { part } = fc.letrec<{ part: { schema: object; value: unknown }; scalar: {
     part: fc.oneof(
       { maxDepth: 5 },
       tie('scalar'),
-      fc.tuple(tie('scalar'), fc.nat(3)).map(([{ schema, value }, count]) => ({
-        schema: { type: 'array', items: schema },
-        value: Array.from({ length: count }, () => value),
-      })),
+      fc
+        .tuple(tie('scalar'), fc.nat(3))
+        .map(([{ schema, value }, count]) => ({
+          schema: { type: 'array', items: schema },
+          value: Array.from({ length: count }, () => value),
+        })),
       fc.array(fc.tuple(text, tie('part'), fc.boolean()), { maxLength: 4 }).map((members) => {
         const schemas = Object.fromEntries(members.map(([name, { schema }]) => [name, schema]));
         const required = Object.keys(schemas).filter((name) => members.find(([other, , is]) => other === name && is));

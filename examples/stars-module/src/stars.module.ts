@@ -25,8 +25,4 @@ export class StarsModule {
   }));
 }
 
-export default defineModule({
-  name: 'stars',
-  module: StarsModule.forRoles,
-  migrations: [CreateStars1795300000000],
-});
+export default defineModule({ name: 'stars', module: StarsModule.forRoles, migrations: [CreateStars1795300000000] });

@@ -108,7 +108,9 @@ export async function upgradeOut(upgrade: Upgrade, limits: ProxyLimits): Promise
  * Body of the outgoing request: a request without one has `Content-Length: 0` or neither header; one with a body has
  * its length or is chunked.
  */
-function outgoing(req: IncomingMessage): Pick<Dispatcher.RequestOptions, 'body'> & {
+function outgoing(
+  req: IncomingMessage,
+): Pick<Dispatcher.RequestOptions, 'body'> & {
   method: Dispatcher.HttpMethod;
   headers: Record<string, string | string[]>;
 } {

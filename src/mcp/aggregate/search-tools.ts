@@ -145,7 +145,9 @@ export class SearchTools {
   }
 
   /** All tools, of connected connections first, within the limits. */
-  private async listAll(call: MemberCall): Promise<{
+  private async listAll(
+    call: MemberCall,
+  ): Promise<{
     tools: { name: string; connectionId: string; tool: ListItem }[];
     failed: MemberFault[];
     notes: string[];
@@ -153,10 +155,7 @@ export class SearchTools {
     const all = await this.source.members();
     const names = await this.lists.names();
     const order = [...all.members].sort((a, b) => Number(b.state === 'connected') - Number(a.state === 'connected'));
-    const gathered = await this.gathering.gather(order, mcpLists.tools, {
-      itemsMax: LIST_ITEMS_MAX,
-      ...call,
-    });
+    const gathered = await this.gathering.gather(order, mcpLists.tools, { itemsMax: LIST_ITEMS_MAX, ...call });
     const tools = gathered.flatMap((list) => {
       if (!('items' in list)) return [];
       const { connectionId } = list.member;

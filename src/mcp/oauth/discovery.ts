@@ -336,10 +336,7 @@ function scopesOf(text: string | null): string | null {
 }
 
 /** Members without which a document says nothing. */
-const required = {
-  resource: ['resource'],
-  server: ['issuer', 'authorization_endpoint', 'token_endpoint'],
-} as const;
+const required = { resource: ['resource'], server: ['issuer', 'authorization_endpoint', 'token_endpoint'] } as const;
 
 /**
  * Converts a 200 without such a document to a 404, so that the next URL is tried, and notes the fault in `faults`; reduces a

@@ -29,11 +29,7 @@ import { ApiKeysService } from './api-keys.service.js';
 
 const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
 
-const keyIdParam = {
-  name: 'keyId',
-  description: "The key's id.",
-  example: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10',
-};
+const keyIdParam = { name: 'keyId', description: "The key's id.", example: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' };
 
 const REPLACED_EXAMPLE = 'This API key was replaced by 7c9e6679-7425-40de-944b-e07fc1f90ae7: rotate that one';
 

@@ -423,10 +423,7 @@ export class AuthorizationServerService {
         const grantId = oidc.result?.consent?.grantId;
         return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
       },
-      interactions: {
-        url: (_context: unknown, { uid }: { uid: string }) => `/consent/${uid}`,
-        policy,
-      },
+      interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/consent/${uid}`, policy },
       renderError: (
         context: KoaContextWithOIDC,
         { error, error_description: description }: { error: string; error_description?: string },

@@ -130,11 +130,7 @@ export class ConnectionsController {
       'Here as one object, whose members become those parameters.',
     style: 'form',
     explode: true,
-    schema: {
-      type: 'object',
-      additionalProperties: { type: 'string' },
-      example: { 'metadata.userId': 'u-1' },
-    },
+    schema: { type: 'object', additionalProperties: { type: 'string' }, example: { 'metadata.userId': 'u-1' } },
   })
   @ApiOkResponse({ type: ConnectionListDto, example: { connections: [connectionExample], nextCursor: null } })
   @ApiErrors(400, 404)

@@ -26,9 +26,7 @@ import { OwnNamespacesService } from './own-namespaces.service.js';
 import { ServerViewsService } from './server-views.service.js';
 
 /** Sentences for the word in the address after a form. */
-const DONE: Record<string, string> = {
-  asked: 'You asked for access. This page shows the decision.',
-};
+const DONE: Record<string, string> = { asked: 'You asked for access. This page shows the decision.' };
 
 type ServerRequest = PageRequest<{ slug: string }>;
 

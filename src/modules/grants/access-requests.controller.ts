@@ -62,11 +62,7 @@ export class AccessRequestsController {
   @Post('servers/:qualifiedName/access-requests/:requestId')
   @HttpCode(200)
   @ApiParam(qualifiedNameParam)
-  @ApiParam({
-    name: 'requestId',
-    description: "The request's id.",
-    example: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
-  })
+  @ApiParam({ name: 'requestId', description: "The request's id.", example: '7c9e6679-7425-40de-944b-e07fc1f90ae7' })
   @ApiBody({
     type: DecideAccessRequestDto,
     examples: {

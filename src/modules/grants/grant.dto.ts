@@ -247,9 +247,5 @@ function namesOf({
 }
 
 function termsOf({ level, tools, expiresAt }: GrantTerms): Pick<GrantDto, 'level' | 'tools' | 'expiresAt'> {
-  return {
-    level,
-    ...(tools && { tools: { allow: tools } }),
-    ...(expiresAt && { expiresAt: expiresAt.toISOString() }),
-  };
+  return { level, ...(tools && { tools: { allow: tools } }), ...(expiresAt && { expiresAt: expiresAt.toISOString() }) };
 }

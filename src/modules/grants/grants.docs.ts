@@ -34,8 +34,5 @@ export const setGrantErrors = [
     text: 'There is no such target, or no such account.',
     message: 'No account has this id or name: its owner finds both at GET /accounts/me',
   },
-  {
-    status: 409,
-    message: 'This target has 100 grants, the maximum: revoke one first',
-  },
+  { status: 409, message: 'This target has 100 grants, the maximum: revoke one first' },
 ];

@@ -44,10 +44,7 @@ export class NamespacesController {
   @ApiParam(nameParam)
   @ApiBody({ type: ClaimNamespaceDto, required: false, examples: { own: { value: {} } } })
   @Access('namespaces:write')
-  @ApiErrors(400, 403, {
-    status: 409,
-    message: 'The namespace "acme" already exists and belongs to another account',
-  })
+  @ApiErrors(400, 403, { status: 409, message: 'The namespace "acme" already exists and belongs to another account' })
   claim(
     @Param('name') name: string,
     @CurrentCaller() caller: Caller,

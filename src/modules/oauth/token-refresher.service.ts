@@ -277,11 +277,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     for (let tries = 1; ; tries += 1) {
       try {
         await write(this.database.manager, rotated, rotated.generation - 1);
-        this.logger.warn({
-          msg: 'a rotated token was stored late',
-          ...(await namesOf(rotated, this.database)),
-          tries,
-        });
+        this.logger.warn({ msg: 'a rotated token was stored late', ...(await namesOf(rotated, this.database)), tries });
         const row = await this.database.manager.findOne(UpstreamCredential, { where: { id: rotated.id } });
         const storedTokenPair = row && openTokens(row, this.vault);
         return storedTokenPair ? { kind: 'token', accessToken: storedTokenPair.accessToken } : { kind: 'gone' };

@@ -54,9 +54,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   private readonly uses = new WriteBehind<string, number>(
     'server uses',
     (counts) => this.serversRepository.addUses(counts),
-    {
-      merge: (newer, older) => newer + older,
-    },
+    { merge: (newer, older) => newer + older },
   );
   /** Servers that this process deleted, by id: emitted before the answer, and so before the topic arrives. */
   readonly events = new EventEmitter<{ deleted: [id: string] }>();
@@ -94,13 +92,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     const fields = Object.fromEntries(
       Object.entries({ displayName, description }).filter(([, value]) => value != null),
     ) as Pick<CreateServerDto, 'displayName' | 'description'>;
-    const row = {
-      namespaceId,
-      name,
-      displayName: name || namespace.name,
-      description: '',
-      ...fields,
-    };
+    const row = { namespaceId, name, displayName: name || namespace.name, description: '', ...fields };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
     // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;

@@ -18,12 +18,7 @@ export class ToolSchemasController {
    * `structuredContent`, else the first text as JSON, else the text. Spec 4.8.
    */
   @Get('*toolName/output-schema')
-  @ApiParam({
-    name: 'toolName',
-    description: "The tool's name in the server's list.",
-    example: 'echo',
-    type: String,
-  })
+  @ApiParam({ name: 'toolName', description: "The tool's name in the server's list.", example: 'echo', type: String })
   @Access('servers:read', ownServerOrNone)
   @ApiErrors({ status: 404, message: 'No output samples found' })
   infer(@TargetServer() server: ServerRef, @Param('toolName') name: string[]): Promise<ToolOutputSchemaDto> {

@@ -99,9 +99,7 @@ export function run(
 /** Why a program could not be executed. ENOENT on a file that is there means that its loader is not: no glibc. */
 export function cannotRun(program: string, cause: NodeJS.ErrnoException): StartError {
   if (cause.code === 'ENOENT' && existsSync(program)) return new StartError(needsGlibc, { cause });
-  return new StartError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, {
-    cause,
-  });
+  return new StartError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, { cause });
 }
 
 /**

@@ -11,9 +11,7 @@ import { SlipwayAdapter } from './adapter.js';
 describe('Requests that arrive together', () => {
   it('wait only if they have a body and no key', () => {
     const handled: (string | undefined)[] = [];
-    const adapter = new SlipwayAdapter(loadEnv({}), new Tuning(), {
-      take: (request) => handled.push(request.url) > 0,
-    });
+    const adapter = new SlipwayAdapter(loadEnv({}), new Tuning(), { take: (request) => handled.push(request.url) > 0 });
     adapter.initHttpServer({});
     const arrive = (url: string, headers: Record<string, string>) => {
       const request = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', url, headers });

@@ -218,9 +218,6 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   // Swagger UI keeps this order in a group: what creates and lists comes before what belongs to one thing.
   const depth = (path: string) => path.split('/').length;
   document.paths = Object.fromEntries(Object.entries(document.paths).sort(([a], [b]) => depth(a) - depth(b)));
-  document.components = {
-    ...document.components,
-    schemas: { ...document.components?.schemas, ...schemas },
-  };
+  document.components = { ...document.components, schemas: { ...document.components?.schemas, ...schemas } };
   return document;
 }

@@ -211,9 +211,11 @@ describe('a quota that is used up', () => {
     const other = await app.account();
     const theirs = await createServer(app, other);
     const send = (owner: TestAccount, to: string) =>
-      app.as(owner).post(`/servers/${encodeURIComponent(to)}/logs`, {
-        invocations: [{ timestamp: new Date().toISOString(), lines: [{ level: 'info', message: 'x'.repeat(500) }] }],
-      });
+      app
+        .as(owner)
+        .post(`/servers/${encodeURIComponent(to)}/logs`, {
+          invocations: [{ timestamp: new Date().toISOString(), lines: [{ level: 'info', message: 'x'.repeat(500) }] }],
+        });
     const total = async (owner: TestAccount, of: string) =>
       (await app.as(owner).get(`/servers/${encodeURIComponent(of)}/logs`)).body as { total: number };
     expect((await send(account, name)).body).toMatchObject({ accepted: 1 });

@@ -324,9 +324,7 @@ describe('the endpoint of a namespace', () => {
     const plain = await ask(
       url,
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...echo, name } },
-      {
-        ...(await initialize(url, { elicitation: {} }, '2025-11-25', authorization)),
-      },
+      { ...(await initialize(url, { elicitation: {} }, '2025-11-25', authorization)) },
     );
     expect(textOf(plain.body.result)).toContain(pageOf(await setupUrlOf(path)));
     const client = await connectV1(url, capabilities, { headers: { authorization } });

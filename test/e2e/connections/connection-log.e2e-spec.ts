@@ -93,13 +93,7 @@ describe('success', () => {
       rpcMethod: 'tools/call',
       tool: 'echo',
       caller: expect.objectContaining({ account: { id: owner.id, name: owner.name }, client: null }),
-      timing: {
-        guardMs: known,
-        queueMs: known,
-        connectMs: known,
-        firstByteMs: known,
-        totalMs: known,
-      },
+      timing: { guardMs: known, queueMs: known, connectMs: known, firstByteMs: known, totalMs: known },
     });
     expect(Date.now() - Date.parse(`${invocations[0].timestamp.replace(' ', 'T')}Z`)).toBeLessThan(60_000);
   });

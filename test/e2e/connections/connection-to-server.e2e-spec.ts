@@ -257,11 +257,7 @@ export default () => new Server({ name: 'x', version: '1' });`;
 
   longVerifies('connection:create:source', 'is stored and never shown', async () => {
     const { path, body } = await createConnection(app, owner, { source: source(module) }, { namespace });
-    expect(body).toMatchObject({
-      mcpUrl: null,
-      transport: 'http',
-      status: { state: 'connected' },
-    });
+    expect(body).toMatchObject({ mcpUrl: null, transport: 'http', status: { state: 'connected' } });
     expect(JSON.stringify([body, (await app.as(owner).get(path)).body])).not.toContain('new Server');
     const [{ source: stored }] = await app.database.query<{ source: unknown }[]>(
       'SELECT source FROM connections WHERE connection_id = $1',

@@ -454,10 +454,7 @@ describe('changes', () => {
     await listUntil(namespace, (found) => namesIn(found).includes('one__talk'));
     const sent = (method: string, params: Record<string, unknown>) => {
       const { body, headers } = modern(method, params, { capabilities: { elicitation: {} } });
-      return post(`${app.url}/connect/${namespace}/.mcp`, body, {
-        ...headers,
-        authorization: `Bearer ${owner.key}`,
-      });
+      return post(`${app.url}/connect/${namespace}/.mcp`, body, { ...headers, authorization: `Bearer ${owner.key}` });
     };
     const uri = `connection://one/${WATCHED}`;
     const stream = messagesOf(await sent('subscriptions/listen', { notifications: { resourceSubscriptions: [uri] } }));

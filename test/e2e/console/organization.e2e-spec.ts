@@ -115,10 +115,7 @@ describe('the page of an organization', () => {
     }
     const editor = await browsers.editor.submit(forms, rows[0] ?? {}, '/me');
     expect(editor.status).toBe(403);
-    expect(await membersNow()).toMatchObject({
-      [accounts.owner.name]: 'owner',
-      [accounts.guest.name]: 'guest',
-    });
+    expect(await membersNow()).toMatchObject({ [accounts.owner.name]: 'owner', [accounts.guest.name]: 'guest' });
     const after = await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`);
     expect(after.body.grants).toEqual([
       expect.objectContaining({ id: grant.body.id, qualifiedName: server, grantedBy: accounts.owner.name }),
@@ -287,11 +284,7 @@ describe('the page of an organization', () => {
       expect(text.match(/&lt;script&gt;alert\(1\)&lt;\/script&gt;&quot;&#39; \//g)?.length).toBeGreaterThan(6);
       expect(text).not.toMatch(/<script>|\u202e/);
     }
-    const done = await browsers.owner.submit(`/ui/o/${odd.id}`, {
-      form: 'role',
-      id: person.id,
-      role: 'member',
-    });
+    const done = await browsers.owner.submit(`/ui/o/${odd.id}`, { form: 'role', id: person.id, role: 'member' });
     expect(done.status).toBe(303);
     const next = new URL(done.headers.location ?? '', `${app.url}/ui/o/x/role`);
     expect((await browsers.owner.get(next.pathname + next.search)).status).toBe(200);

@@ -261,9 +261,7 @@ describe('a stateful server', () => {
       headers,
     });
     expect(statusCode).toBe(200);
-    expect(await call(program, 'count', { headers: session })).toMatchObject({
-      count: 1,
-    });
+    expect(await call(program, 'count', { headers: session })).toMatchObject({ count: 1 });
     body.on('error', () => undefined).destroy();
   });
 
@@ -274,10 +272,7 @@ describe('a stateful server', () => {
     await first.stop(2_000);
     const second = await programs.start(
       "export const stateful = true; export default () => { throw new Error('new'); };",
-      {
-        isStateful: true,
-        ownerId,
-      },
+      { isStateful: true, ownerId },
     );
     const { status } = await rpc(second, 'tools/list', {}, { headers: session });
     expect(status).toBe(404);

@@ -47,11 +47,7 @@ export default {
   },
 };`;
 
-const LIMITS = {
-  RUNTIME_CPU_MS: '1000',
-  RUNTIME_WALL_MS: '120000',
-  RUNTIME_MEMORY_MB: '64',
-};
+const LIMITS = { RUNTIME_CPU_MS: '1000', RUNTIME_WALL_MS: '120000', RUNTIME_MEMORY_MB: '64' };
 const TUNING = { runtimeStallMs: 700, runtimeResponseBytes: 1024 * 1024, runtimeConcurrency: 8 };
 
 beforeAll(() => Logger.overrideLogger(false));

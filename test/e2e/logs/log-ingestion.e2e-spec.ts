@@ -109,14 +109,16 @@ describe('an invocation', () => {
         const one = invocation({ lines: [line('middle', 2_000)], outcome: 'exception', cpuMs: 1 });
         const record = () => app.get(InvocationsService).record(one);
         const append = () =>
-          other.get(InvocationsService).record({
-            id: one.id,
-            serverId,
-            outcome: 'exceededCpu',
-            cpuMs: 40,
-            lines: [line('last', 3_000), line('first', 1_000)],
-            exceptions: [{ at: Date.now(), name: 'RangeError', message: 'Out of Bounds' }],
-          });
+          other
+            .get(InvocationsService)
+            .record({
+              id: one.id,
+              serverId,
+              outcome: 'exceededCpu',
+              cpuMs: 40,
+              lines: [line('last', 3_000), line('first', 1_000)],
+              exceptions: [{ at: Date.now(), name: 'RangeError', message: 'Out of Bounds' }],
+            });
         const [first, second] = order === 'main part first' ? [record, append] : [append, record];
         first();
         await keptOne(one.id);

@@ -592,11 +592,7 @@ describe('the log', () => {
       await once(mirror, 'listening');
       const database = await emptyDatabase();
       const relay = await startDatabaseRelay(database.url);
-      const service = runProgram('main.js', {
-        DATABASE_URL: relay.url,
-        ENCRYPTION_KEYS: vaultKey,
-        LOG_LEVEL: 'trace',
-      });
+      const service = runProgram('main.js', { DATABASE_URL: relay.url, ENCRYPTION_KEYS: vaultKey, LOG_LEVEL: 'trace' });
       const url = await service.url();
       const key = (await service.key()) as string;
       const agent = supertest(url);

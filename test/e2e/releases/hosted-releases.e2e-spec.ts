@@ -427,10 +427,7 @@ describe('paths below the address of a hosted release', () => {
     const heard = invocationsOf(app);
     const { path, headers } = (await (
       await get(`${url}/a%2Fb/c?d=e`, { headers: { 'x-slipway-invocation': 'forged' } })
-    ).json()) as {
-      path: string;
-      headers: Record<string, string>;
-    };
+    ).json()) as { path: string; headers: Record<string, string> };
     expect(path).toBe('/a%2Fb/c?d=e');
     expect(Object.keys(headers)).not.toEqual(expect.arrayContaining(['authorization']));
     expect(headers).not.toHaveProperty('cookie');

@@ -158,11 +158,7 @@ describe('a release that waits for a slot', () => {
     open.push(fast);
     const owner = await app.account();
     const name = await createServer(app, owner);
-    const id = await insertRelease(app, name, {
-      status: 'QUEUED',
-      upstream_url: quick.url,
-      lease_until: 'infinity',
-    });
+    const id = await insertRelease(app, name, { status: 'QUEUED', upstream_url: quick.url, lease_until: 'infinity' });
     await releaseIn(app, owner, name, id, 'SUCCESS');
     expect(await releaseRow(app, id)).toMatchObject({ attempt: 2, recoveries: 0 });
   });

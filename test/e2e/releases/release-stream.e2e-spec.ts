@@ -53,10 +53,7 @@ const linesOf = (events: StreamEvent[]): unknown =>
 /** Expects the stream to have the lines and the end that the API shows. */
 function expectWhole(events: StreamEvent[], release: ReleaseBody): void {
   expect(linesOf(events)).toEqual(release.logs);
-  expect(events.at(-1)).toMatchObject({
-    event: 'complete',
-    data: { status: release.status, mcpUrl: release.mcpUrl },
-  });
+  expect(events.at(-1)).toMatchObject({ event: 'complete', data: { status: release.status, mcpUrl: release.mcpUrl } });
 }
 
 describe('the stream of a release', () => {

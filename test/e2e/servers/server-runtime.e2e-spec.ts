@@ -30,11 +30,7 @@ beforeAll(async () => {
       inputSchema: { type: 'object' as const },
       call: ({ args }: { args: Record<string, unknown> }) => ({ ...textResult('ok'), structuredContent: args }),
     },
-    {
-      name: 'large',
-      inputSchema: { type: 'object' as const },
-      call: () => textResult('many words '.repeat(20_000)),
-    },
+    { name: 'large', inputSchema: { type: 'object' as const }, call: () => textResult('many words '.repeat(20_000)) },
     {
       name: 'broken',
       inputSchema: { type: 'object' as const },

@@ -240,15 +240,17 @@ describe('PUT of a server', () => {
   verifies('server:create:unknown-key', 'drops the keys it does not know', async () => {
     const namespace = await createNamespace(app, owner);
     for (const path of creationPaths(namespace, 'weather')) {
-      const response = await app.as(owner).put(path, {
-        displayName: 'Weather',
-        namespace: 'x',
-        server: 'y',
-        name: 'z',
-        id: 1,
-        createdAt: 0,
-        homepage: null,
-      });
+      const response = await app
+        .as(owner)
+        .put(path, {
+          displayName: 'Weather',
+          namespace: 'x',
+          server: 'y',
+          name: 'z',
+          id: 1,
+          createdAt: 0,
+          homepage: null,
+        });
       expect(response.status).toBe(201);
       expect(response.body).toEqual({
         namespace,
@@ -522,11 +524,7 @@ describe('GET /servers/{qualifiedName}', () => {
         const deploymentUrl = `${app.url}/run/${server === '' ? namespace : `${namespace}--Weather_2`}`;
         const configSchema = { type: 'object', properties: { unit: { type: 'string' } } };
         for (const type of ['external_shttp', 'hosted_shttp'] as const) {
-          await releaseServer(app, name, {
-            type,
-            configSchema,
-            ...offered,
-          });
+          await releaseServer(app, name, { type, configSchema, ...offered });
           const response = await app.as(other).get(path);
           expect(ownMembers(app, response.body)).toStrictEqual({
             qualifiedName: name,

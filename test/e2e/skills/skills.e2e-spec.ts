@@ -56,11 +56,7 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
       });
       const second = await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd({ name: 'other' }) }));
       expect(second.status).toBe(200);
-      expect(second.body).toEqual({
-        ...first.body,
-        displayName: 'other',
-        updatedAt: expect.stringMatching(isoUtc),
-      });
+      expect(second.body).toEqual({ ...first.body, displayName: 'other', updatedAt: expect.stringMatching(isoUtc) });
       expect(second.body.updatedAt > first.body.updatedAt).toBe(true);
       const index = await app.as(owner).get(`${path}/.well-known/skills/index.json`);
       expect(index.body.skills[0].files).toEqual(['SKILL.md']);

@@ -35,11 +35,7 @@ export function releaseForm(payload: object, files: Record<string, string | Buff
 
 /** An open request to publish, whose body is still to be sent. */
 export function openForm(app: TestApp, owner: TestAccount, name: string, bytes: number): http.ClientRequest {
-  const headers = {
-    authorization: `Bearer ${owner.key}`,
-    'content-type': FORM_TYPE,
-    'content-length': bytes,
-  };
+  const headers = { authorization: `Bearer ${owner.key}`, 'content-type': FORM_TYPE, 'content-length': bytes };
   return http.request(`${app.url}${releasesPath(name)}`, { method: 'PUT', headers, agent: false });
 }
 

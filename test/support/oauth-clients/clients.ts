@@ -171,11 +171,7 @@ export const clients: ClientFixture[] = [
     asOf: '2026-11-20',
     source: 'observed',
     kind: 'registration',
-    metadata: {
-      client_name: 'Codex',
-      redirect_uris: ['http://127.0.0.1:41240/callback/5f3a9c27'],
-      ...PUBLIC,
-    },
+    metadata: { client_name: 'Codex', redirect_uris: ['http://127.0.0.1:41240/callback/5f3a9c27'], ...PUBLIC },
     scope: null,
     redirectUri: 'http://127.0.0.1:41240/callback/5f3a9c27',
     refreshHasResource: false,

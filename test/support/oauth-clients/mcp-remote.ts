@@ -33,12 +33,7 @@ export async function startMcpRemote(url: string, flags: string[] = []): Promise
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [join(dirname(manifest), 'dist', 'proxy.js'), url, String(await freePort()), ...flags],
-    env: {
-      PATH: process.env.PATH ?? '',
-      HOME: home,
-      BROWSER: browser,
-      MCP_REMOTE_CONFIG_DIR: join(home, 'config'),
-    },
+    env: { PATH: process.env.PATH ?? '', HOME: home, BROWSER: browser, MCP_REMOTE_CONFIG_DIR: join(home, 'config') },
     stderr: 'pipe',
   });
   let output = '';

@@ -86,7 +86,7 @@ export async function accountWithPassword(app: TestApp, password: string): Promi
 
 /** The person that a process takes the browser for. */
 export function personAt(app: TestApp, { cookies }: BrowserSession): Promise<SessionCaller | null> {
-  return app.get(SessionsService).current({
-    sessionSecret: cookies.get(SESSION_COOKIE) ?? cookies.get(`__Host-${SESSION_COOKIE}`),
-  });
+  return app
+    .get(SessionsService)
+    .current({ sessionSecret: cookies.get(SESSION_COOKIE) ?? cookies.get(`__Host-${SESSION_COOKIE}`) });
 }

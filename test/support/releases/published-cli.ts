@@ -38,10 +38,7 @@ export interface PublishedCli {
 }
 
 /** The programs under which it was published, the newest first. */
-export const publishedClis = {
-  'smithery 1.1.1': 'smithery',
-  '@smithery/cli 4.11.1': '@smithery/cli',
-} as const;
+export const publishedClis = { 'smithery 1.1.1': 'smithery', '@smithery/cli 4.11.1': '@smithery/cli' } as const;
 
 /** The program that `npm test` runs; the older ones run in test:long. */
 export const newestCli = 'smithery 1.1.1';

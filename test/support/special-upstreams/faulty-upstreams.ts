@@ -94,11 +94,7 @@ export async function startFaulty(kind: FaultKind, options: FaultOptions = {}): 
     });
   }
   const port = await listen(server);
-  return {
-    url: `${isTls ? 'https' : 'http'}://127.0.0.1:${port}/mcp`,
-    hits: () => hits,
-    close: () => shut(server),
-  };
+  return { url: `${isTls ? 'https' : 'http'}://127.0.0.1:${port}/mcp`, hits: () => hits, close: () => shut(server) };
 }
 
 function answers(options: FaultOptions): Record<FaultKind, Answer> {

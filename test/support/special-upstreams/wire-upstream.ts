@@ -79,10 +79,7 @@ export function event(res: ServerResponse, message: object, id?: string): void {
 /** Result of `initialize` of a legacy server. */
 export const legacyHello = {
   protocolVersion: '2025-11-25',
-  capabilities: {
-    tools: { listChanged: true },
-    resources: { subscribe: true, listChanged: true },
-  },
+  capabilities: { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true } },
   serverInfo: { name: 'wire', version: '1.0.0' },
 };
 

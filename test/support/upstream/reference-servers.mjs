@@ -13,10 +13,7 @@ import { transform } from 'esbuild';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-const files = {
-  'conformance-server': 'everything-server.ts',
-  'typescript-sdk-server': 'everythingServer.ts',
-};
+const files = { 'conformance-server': 'everything-server.ts', 'typescript-sdk-server': 'everythingServer.ts' };
 
 export const referenceServers = Object.keys(files);
 

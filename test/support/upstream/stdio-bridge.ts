@@ -24,10 +24,7 @@ export async function startStdioBridge(args: string[]): Promise<{ url: string; c
   const sessions = new Map<string, Bridged>();
 
   const begin = (): Bridged => {
-    const child = spawn(process.execPath, args, {
-      env: { PATH: process.env.PATH },
-      stdio: ['pipe', 'pipe', 'ignore'],
-    });
+    const child = spawn(process.execPath, args, { env: { PATH: process.env.PATH }, stdio: ['pipe', 'pipe', 'ignore'] });
     const session: Bridged = { child, waiting: new Map(), stream: null, queued: [] };
     createInterface({ input: child.stdout }).on('line', (line) => {
       const { id, method } = JSON.parse(line) as { id?: unknown; method?: string };

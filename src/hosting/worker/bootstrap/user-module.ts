@@ -78,10 +78,7 @@ export interface AuthAdapter {
 
 export type HttpHandler = (
   request: Request,
-  context: {
-    env: Record<string, string>;
-    sessions?: { send(sessionId: string, message: unknown): Promise<unknown> };
-  },
+  context: { env: Record<string, string>; sessions?: { send(sessionId: string, message: unknown): Promise<unknown> } },
 ) => Response | Promise<Response>;
 
 /** A zod object of any version. */

@@ -328,12 +328,7 @@ export const connectionExample = {
   transport: 'http',
   iconUrl: null,
   createdAt: '2026-11-20T10:15:00.000Z',
-  status: {
-    state: 'connected',
-    reason: 'ok',
-    since: '2026-11-20T10:15:00.000Z',
-    lastOkAt: '2026-11-20T10:15:00.000Z',
-  },
+  status: { state: 'connected', reason: 'ok', since: '2026-11-20T10:15:00.000Z', lastOkAt: '2026-11-20T10:15:00.000Z' },
   serverInfo: { name: 'mcp-servers/everything', title: 'Everything Reference Server', version: '2.0.0' },
 };
 

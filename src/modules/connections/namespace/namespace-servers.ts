@@ -69,15 +69,17 @@ export class NamespaceMembers implements OnModuleInit {
       order: { seq: 'DESC' },
       take: MEMBERS_MAX + 1,
     });
-    const members = rows.slice(0, MEMBERS_MAX).map(({ connectionId, seq, statusState: state, statusMessage }) => ({
-      connectionId,
-      seq,
-      state,
-      fault:
-        state === 'auth_required' || state === 'input_required'
-          ? { connectionId, state, message: statusMessage ?? '' }
-          : null,
-    }));
+    const members = rows
+      .slice(0, MEMBERS_MAX)
+      .map(({ connectionId, seq, statusState: state, statusMessage }) => ({
+        connectionId,
+        seq,
+        state,
+        fault:
+          state === 'auth_required' || state === 'input_required'
+            ? { connectionId, state, message: statusMessage ?? '' }
+            : null,
+      }));
     return { members, isCut: rows.length > MEMBERS_MAX };
   }
 }

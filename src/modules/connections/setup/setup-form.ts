@@ -24,13 +24,7 @@ const DEFAULT_HEADER = 'Authorization';
 /** The form before a key was entered. */
 export const NO_KEY: EnteredKey = { header: DEFAULT_HEADER, value: '' };
 
-const keyField = {
-  allowed: null,
-  control: 'line',
-  limits: {},
-  isStored: false,
-  fault: null,
-} as const;
+const keyField = { allowed: null, control: 'line', limits: {}, isStored: false, fault: null } as const;
 
 /** True if a person may enter a key or token: where authorization is needed, and no other field is for it. */
 export function takesKey(state: ConnectionState, fields: readonly RunFormField[]): boolean {

@@ -166,9 +166,7 @@ export class ConnectionToolsController {
   @Get('.tools')
   @Header('content-type', JSON_TYPE)
   @Access('connections:read', ownConnections)
-  @ApiOkResponse({
-    schema: { type: 'object', additionalProperties: { $ref: getSchemaPath(NamespaceToolsDto) } },
-  })
+  @ApiOkResponse({ schema: { type: 'object', additionalProperties: { $ref: getSchemaPath(NamespaceToolsDto) } } })
   @ApiErrors(404)
   listNamespace(@CurrentNamespace() namespace: OwnedNamespace): Promise<string> {
     return this.connectionToolsService.listNamespace(namespace);

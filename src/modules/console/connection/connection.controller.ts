@@ -221,10 +221,7 @@ export class ConnectionPageController {
           ? (await this.recordingsService.callsOf(namespace, connectionId, { limit: CALLS_MAX })).calls
           : [],
       changes: (await isAllowed('connections:write', ownConnections))
-        ? {
-            canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined,
-            canDelete: mayAdminister,
-          }
+        ? { canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined, canDelete: mayAdminister }
         : null,
       access: mayAdminister ? await this.accessOf(namespace, connectionId, person, query.grants) : null,
     };

@@ -120,16 +120,20 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
     record.object('response'),
     record.object('duration'),
   ];
-  const exceptions = record.list('exceptions', ENTRIES_MAX).map((item) => ({
-    at: (item.time('timestamp') ?? at).getTime(),
-    name: item.text('name') ?? 'Error',
-    message: item.text('message') ?? '',
-  }));
-  const lines = record.list('logs', ENTRIES_MAX).map((item) => ({
-    at: (item.time('timestamp') ?? at).getTime(),
-    level: item.text('level') ?? 'info',
-    message: item.text('message') ?? item.refuse('message', 'is missing'),
-  }));
+  const exceptions = record
+    .list('exceptions', ENTRIES_MAX)
+    .map((item) => ({
+      at: (item.time('timestamp') ?? at).getTime(),
+      name: item.text('name') ?? 'Error',
+      message: item.text('message') ?? '',
+    }));
+  const lines = record
+    .list('logs', ENTRIES_MAX)
+    .map((item) => ({
+      at: (item.time('timestamp') ?? at).getTime(),
+      level: item.text('level') ?? 'info',
+      message: item.text('message') ?? item.refuse('message', 'is missing'),
+    }));
   const status = response.number('status', 100, 599);
   return {
     id,

@@ -66,19 +66,11 @@ function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
   const madeAt = timeOfUuidV7(id).getTime();
   const lines = earliest(
     parts.flatMap((part) => part.lines.map((line) => ({ ...line, at: timeOr(line.at, madeAt) }))),
-    ({ at, level, message }: LogLine) => ({
-      at,
-      level: text(level),
-      message: text(message),
-    }),
+    ({ at, level, message }: LogLine) => ({ at, level: text(level), message: text(message) }),
   );
   const exceptions = earliest(
     parts.flatMap((part) => part.exceptions.map((exception) => ({ ...exception, at: timeOr(exception.at, madeAt) }))),
-    ({ at, name, message }: LogException) => ({
-      at,
-      name: text(name),
-      message: text(message),
-    }),
+    ({ at, name, message }: LogException) => ({ at, name: text(name), message: text(message) }),
   );
   return {
     id,

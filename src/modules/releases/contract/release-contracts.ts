@@ -43,10 +43,9 @@ export class ReleaseContracts {
       hash,
       summary: summaryOf(changes),
       changeCount: changes.length,
-      changes: changes.slice(0, CHANGES_MAX).map((change) => ({
-        ...change,
-        path: change.path && change.path.slice(0, PATH_CHARS_MAX).toWellFormed(),
-      })),
+      changes: changes
+        .slice(0, CHANGES_MAX)
+        .map((change) => ({ ...change, path: change.path && change.path.slice(0, PATH_CHARS_MAX).toWellFormed() })),
     });
     const [newestExpired] = await tx.find(ReleaseContract, {
       where: { serverId },

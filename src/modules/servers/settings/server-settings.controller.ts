@@ -81,10 +81,7 @@ export class ServerDomainsController {
   @Patch(':domainId')
   @ApiParam({ name: 'domainId', description: 'Always `managed`.', example: 'managed' })
   @Access('servers:write', ownServerOrNone)
-  @ApiErrors(400, serverNotFound, {
-    status: 409,
-    message: 'The subdomain "acme-weather" is taken: choose another one',
-  })
+  @ApiErrors(400, serverNotFound, { status: 409, message: 'The subdomain "acme-weather" is taken: choose another one' })
   rename(
     @TargetServer() server: ServerRef,
     @Param('domainId') domainId: string,

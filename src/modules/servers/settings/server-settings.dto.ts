@@ -257,9 +257,7 @@ export class SetSecretDto {
    * @example 'WEATHER_API_KEY'
    */
   @ApiProperty({ pattern: SECRET_NAME.source })
-  @Matches(SECRET_NAME, {
-    message: 'name must be 1 to 128 letters, digits and underscores, with no digit first',
-  })
+  @Matches(SECRET_NAME, { message: 'name must be 1 to 128 letters, digits and underscores, with no digit first' })
   name: string;
 
   /**

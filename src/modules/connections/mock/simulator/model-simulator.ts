@@ -201,12 +201,7 @@ function anthropic(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
     url: ending(url, /\/messages\/?$/, /\/v1\/?$/.test(url.pathname) ? '/messages' : '/v1/messages'),
     headers: { 'anthropic-version': '2023-06-01', ...(apiKey === null ? {} : { 'x-api-key': apiKey }) },
     body: (system, prompt) =>
-      JSON.stringify({
-        model,
-        max_tokens: ANSWER_TOKENS_MAX,
-        system,
-        messages: [{ role: 'user', content: prompt }],
-      }),
+      JSON.stringify({ model, max_tokens: ANSWER_TOKENS_MAX, system, messages: [{ role: 'user', content: prompt }] }),
     text: (answer) => {
       const blocks = isObject(answer) && Array.isArray(answer.content) ? (answer.content as unknown[]) : [];
       const parts = blocks.flatMap((block) => (isObject(block) && typeof block.text === 'string' ? [block.text] : []));

@@ -12,11 +12,9 @@ const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) =>
     fc
       .tuple(fc.integer({ min: -1_000, max: 1_000 }), fc.integer({ min: 0, max: 500 }), fc.boolean())
       .map(([minimum, more, whole]) => ({ type: whole ? 'integer' : 'number', minimum, maximum: minimum + more })),
-    fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 40 })).map(([minLength, more]) => ({
-      type: 'string',
-      minLength,
-      maxLength: minLength + more,
-    })),
+    fc
+      .tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 40 }))
+      .map(([minLength, more]) => ({ type: 'string', minLength, maxLength: minLength + more })),
     fc
       .constantFrom('date-time', 'date', 'time', 'email', 'uri', 'uuid', 'hostname', 'ipv4', 'ipv6', 'duration')
       .map((format) => ({ type: 'string', format })),
