@@ -247,8 +247,9 @@ describe('GET /namespaces', () => {
   verifies('namespace:list:search', 'a query searches the names of all accounts by their beginning', async () => {
     const prefix = uniqueName('find');
     const [mine, theirs] = [`${prefix}-b`, `${prefix}-a`];
-    await createNamespace(app, owner, mine);
+    // By name, although the other one is newer.
     await createNamespace(app, other, theirs);
+    await createNamespace(app, owner, mine);
     await createNamespace(app, other, `x${prefix}`.slice(0, 39));
     const found = async (query: string) =>
       (await app.as(owner).get(`/namespaces?${query}`)).body.namespaces.map(({ name }: { name: string }) => name);

@@ -114,7 +114,7 @@ describe('the reads of a request', () => {
     const named = sent.filter(({ name }) => name !== undefined);
     const tables = named.map(({ text }) => [...text.matchAll(/(?<!EXISTS \(SELECT )FROM (\w+)/g)].at(-1)?.[1]);
     // The detail of a server ends with the accounts that may find it.
-    expect(tables).toEqual(['api_keys', 'memberships', 'namespaces', 'connections', 'upstream_credentials', 'servers']);
+    expect(tables).toEqual(['api_keys', 'memberships', 'targets', 'connections', 'upstream_credentials', 'servers']);
     await sibling.close();
     await upstream.close();
   });
