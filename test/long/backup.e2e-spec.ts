@@ -195,9 +195,11 @@ describe('slipway backup and restore', () => {
         content[content.length - 2] ^= 1;
         await writeFile(join(copy, file), content);
       };
-      expect(await refusal(damaged('tables/accounts'))).toContain('failed: tables/accounts is damaged');
+      expect(await refusal(damaged('tables/accounts.gz'))).toContain('failed: tables/accounts.gz is damaged');
       expect(await refusal(damaged('manifest.json'))).toContain('failed: manifest.json is damaged');
-      expect(await refusal((copy) => rm(join(copy, 'tables/servers')))).toContain('failed: tables/servers is damaged');
+      expect(await refusal((copy) => rm(join(copy, 'tables/servers.gz')))).toContain(
+        'failed: tables/servers.gz is damaged',
+      );
       expect(await refusal((copy) => rm(join(copy, 'SHA256SUMS')))).toContain(
         'is not a complete backup: SHA256SUMS is missing',
       );

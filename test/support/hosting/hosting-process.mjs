@@ -39,7 +39,8 @@ const programs = new ProgramOwners({ get: () => owner });
 programs.onModuleInit();
 const env = loadEnv();
 const engines = new Engines([new KnownEngine(new Sandbox(env))]);
-const runtime = Runtime.create(env, new Tuning(), programs, engines, () => Promise.resolve(new Date()));
+const deletionTime = () => Promise.resolve(new Date());
+const runtime = Runtime.create({ env, tuning: new Tuning(), owners: programs, engines, deletionTime });
 const heads = Array.from({ length: Number(count) }, () => {
   const ref = { kind: 'release', id: randomUUID(), ownerId: randomUUID(), engine: 'worker', isStateful: false };
   return new Promise((resolve, reject) => {
