@@ -129,7 +129,7 @@ export class AddStepsController {
       else if (who === 'people' && chosen.length === 0) faults.push('Enter at least one name.');
       const name = params.connectionId;
       const target = await this.targetsService.find({ kind: 'connection', namespace: namespace.name, name });
-      if (!target) throw new ResourceNotFoundError();
+      if (target?.namespaceId !== namespace.id) throw new ResourceNotFoundError();
       const missing = () => new ResourceNotFoundError();
       for (const account of isKnown ? chosen : []) {
         try {

@@ -247,9 +247,10 @@ export class ConnectionPageController {
     };
   }
 
-  private async grantTarget({ name: namespace }: OwnedNamespace, connectionId: string) {
+  private async grantTarget({ id: namespaceId, name: namespace }: OwnedNamespace, connectionId: string) {
     const target = await this.targetsService.find({ kind: 'connection', namespace, name: connectionId });
-    if (!target) throw new NotFoundError('Gone');
+    // The name may have been claimed by another account meanwhile.
+    if (target?.namespaceId !== namespaceId) throw new NotFoundError('Gone');
     return target;
   }
 
