@@ -19,8 +19,8 @@ const LOG_TABLES = /^(invocation|log_batches|account_log_days|deleted_invocation
 
 /**
  * `slipway backup FOLDER`: writes the database as it is now, the files that it names and the session data of hosted code to a
- * new folder, with checksums; `--with-keys`: also the encryption keys; `--without-logs`: not the runtime logs. The service may run meanwhile. A backup that fails
- * leaves an empty folder.
+ * new folder, with checksums; `--with-keys`: also the encryption keys; `--without-logs`: not the runtime logs. The service may
+ * run meanwhile. A backup that fails leaves an empty folder.
  *
  * @returns 1 if files of releases are lost, which the backup then lacks
  * @throws Error when the folder has content, or the disk has no room for it

@@ -26,8 +26,8 @@ export class MemberInvitationsController {
   constructor(private readonly membersService: MembersService) {}
 
   /**
-   * List unused invitations of an account. For an organization those of others, accounts and links. Newest first, without the
-   * secrets of links.
+   * List unused invitations of an account. For an organization, the accounts that it has invited and its links. Newest first,
+   * without the secrets of links.
    */
   @Get(':accountId/invitations')
   @ApiParam(accountIdParam)
