@@ -10,6 +10,7 @@ import type {
   UpstreamListener,
 } from '../../../mcp/protocol/channel.js';
 import {
+  asCallError,
   CallerLeftError,
   UplinkDisconnectedError,
   UpstreamError,
@@ -203,8 +204,8 @@ class RemoteAnswer<T> {
     );
     this.stream = follow((message) => this.onMessage(message));
     this.ended = this.stream.ended.then(
-      () => this.fail(toLostError(head, true)),
-      (error: Error) => this.fail(upstreamFailure(head, error)),
+      () => this.fail(new UplinkDisconnectedError(true)),
+      (error: Error) => this.fail(upstreamFailure(error)),
     );
   }
 
@@ -234,7 +235,7 @@ class RemoteAnswer<T> {
   }
 
   private fail(error: Error): void {
-    this.settle(() => this.reject(error));
+    this.settle(() => this.reject(this.head.kind === 'request' ? asCallError(error, this.head) : error));
   }
 
   private settle(outcome: () => void): void {
@@ -245,14 +246,9 @@ class RemoteAnswer<T> {
   }
 }
 
-function upstreamFailure(head: TimedRequest, error: Error): Error {
-  if (error instanceof RequestRefusedError) return new TunnelMovedError();
-  if (error instanceof ProcessUnreachedError) return toLostError(head, false);
-  return error instanceof OutcomeUnknownError ? toLostError(head, true) : error;
-}
-
 /** A process that is not reached is dead; its tunnels count as closed when its lease ends. */
-function toLostError(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
-  const error = new UplinkDisconnectedError(isSent);
-  return head.kind === 'request' && head.method === 'tools/call' ? error.ofCall() : error;
+function upstreamFailure(error: Error): Error {
+  if (error instanceof RequestRefusedError) return new TunnelMovedError();
+  if (error instanceof ProcessUnreachedError) return new UplinkDisconnectedError(false);
+  return error instanceof OutcomeUnknownError ? new UplinkDisconnectedError(true) : error;
 }
