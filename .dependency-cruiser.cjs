@@ -185,8 +185,15 @@ module.exports = {
       name: 'nothing-imports-the-start',
       comment: 'The files that put the application together may import everything, so nothing below may import them.',
       severity: 'error',
-      from: { path: '^src/', pathNot: [roots, '\\.spec\\.ts$'] },
+      from: { path: '^src/', pathNot: [roots, '^src/extensions/', '\\.spec\\.ts$'] },
       to: { path: roots },
+    },
+    {
+      name: 'extensions-use-the-entry-point',
+      comment: 'A module of src/extensions imports what every module outside the tree may import, and its own files.',
+      severity: 'error',
+      from: { path: '^src/extensions/([^/]+)/', pathNot: '\\.spec\\.ts$' },
+      to: { path: '^(src|migrations|test)/', pathNot: ['^src/extensions/$1/', '^src/extension\\.ts$'] },
     },
     {
       name: 'migrations-stand-alone',

@@ -19,6 +19,7 @@ import { RunModule } from './modules/run/run.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';
 import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
+import { ChangesModule } from './extensions/changes/changes.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -49,6 +50,9 @@ const modules = [
   ConsoleModule,
 ];
 
+/** Modules on the public entry point. The service works without them. */
+const extensions = [ChangesModule];
+
 @Module({})
 export class AppModule {
   /** @param external modules from outside the tree (`SLIPWAY_MODULES`) */
@@ -59,7 +63,7 @@ export class AppModule {
       imports: [
         ConfigModule.forRoot(env, tuning),
         ...platform,
-        ...modules.map((module) => module.forRoles(env)),
+        ...[...modules, ...extensions].map((module) => module.forRoles(env)),
         ...extending.map((extension) => extension.module(env)),
       ],
     };

@@ -106,9 +106,7 @@ export async function operatorLink(env: Env): Promise<string> {
   await source.initialize();
   try {
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(OPERATOR);
-    return (
-      await makeInvitation(new PeopleRepository(source), env, accountId, { createdBy: operatorId, madeByKey: null }, 10)
-    ).url;
+    return (await makeInvitation(new PeopleRepository(source), env, accountId, { accountId: operatorId }, 10)).url;
   } finally {
     await source.destroy();
   }

@@ -19,6 +19,7 @@ const { forbidden } = createRequire(import.meta.url)('../.dependency-cruiser.cjs
 const withoutEntity = {
   account_limits: 'modules/auth',
   account_log_days: 'modules/auth',
+  changes: 'extensions/changes',
   invocations: 'modules/logs',
   invocation_hours: 'modules/logs',
   deleted_invocation_owners: 'modules/logs',
@@ -38,6 +39,8 @@ const exceptions: Record<string, string> = {
     'disabling an account ends its sessions, and the rotation of a key moves them, in the same transaction',
   'modules/auth invitations': 'disabling an account ends its invitations in the same transaction',
   'modules/auth people': 'a person who joins an organization gets an account and its password in the same transaction',
+  'modules/auth changes': 'what a key made is read from the record, to be ended with the key',
+  'extensions/changes accounts': 'the names of actors',
   'modules/auth connections': membership,
   'modules/auth servers': membership,
   'modules/connections as_grants':

@@ -53,8 +53,7 @@ async function invite(name: string): Promise<number> {
     const running = await runningBaseUrl(source);
     const service = running === null ? env : env.copyWith({ publicUrl: running });
     const { url, expiresAt } = await makeInvitation(new PeopleRepository(source), service, accountId, {
-      createdBy: operatorId,
-      madeByKey: null,
+      accountId: operatorId,
     });
     process.stdout.write(`Invitation for ${name}. It works once, until ${expiresAt}:\n${url}\n`);
     if (running === null) {

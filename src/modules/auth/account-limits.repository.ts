@@ -2,6 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import type { AccountLimitName, AccountLimits } from '../../config/account-limits.js';
 import { OVERRIDES } from './account-limits.access.js';
 import { AccountQuotas, type QuotaOwner } from './account-quota.decorator.js';
@@ -79,15 +80,13 @@ export class AccountLimitsRepository implements OnModuleInit {
   }
 
   /** Sets limits of an account; null returns one to its default. */
-  async set(accountId: string, changes: Partial<Record<AccountLimitName, number | null>>): Promise<void> {
+  async set(actor: Actor, accountId: string, changes: Partial<Record<AccountLimitName, number | null>>): Promise<void> {
     const names = Object.keys(changes);
-    await this.database.query(
-      `WITH change AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS change(name, value)),
+    const sql = `WITH change AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS change(name, value)),
             reset AS (DELETE FROM account_limits l USING change c
                        WHERE l.account_id = $1 AND l.name = c.name AND c.value IS NULL)
        INSERT INTO account_limits SELECT $1, name, value FROM change WHERE value IS NOT NULL
-           ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value`,
-      [accountId, names, Object.values(changes)],
-    );
+           ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value`;
+    await transactionOf(this.database, actor, (tx) => tx.query(sql, [accountId, names, Object.values(changes)]));
   }
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { Actor } from '../../platform/database/actor.js';
 import {
   accountLimitNames,
   isLimitValue,
@@ -55,7 +56,7 @@ export class AccountLimitsService {
    * @param changes by name; null returns a limit to its default
    * @throws InvalidInputError, NotFoundError
    */
-  async set(accountId: string, changes: Record<string, unknown>): Promise<AccountUsageDto> {
+  async set(actor: Actor, accountId: string, changes: Record<string, unknown>): Promise<AccountUsageDto> {
     for (const [name, value] of Object.entries(changes)) {
       if (!(accountLimitNames as string[]).includes(name)) {
         throw new InvalidInputError(`"${name}" is not a limit: the limits are ${accountLimitNames.join(', ')}`);
@@ -66,7 +67,7 @@ export class AccountLimitsService {
     }
     const missing = () => new NotFoundError('Account not found');
     await this.accountLimitsRepository
-      .set(accountId, changes as Partial<Record<AccountLimitName, number | null>>)
+      .set(actor, accountId, changes as Partial<Record<AccountLimitName, number | null>>)
       .catch(onViolation({ foreignKey: missing }));
     return this.usage(accountId);
   }

@@ -64,8 +64,8 @@ export class AccountsController {
   @Post()
   @Access('accounts:write', { operator: true })
   @ApiErrors(400, 403, 409)
-  create(@Body() body: CreateAccountDto): Promise<AccountDto> {
-    return this.accountsService.create(body);
+  create(@CurrentCaller() caller: Caller, @Body() body: CreateAccountDto): Promise<AccountDto> {
+    return this.accountsService.create(caller, body);
   }
 
   /** List the accounts (operator). Newest first. */
@@ -98,10 +98,11 @@ export class AccountsController {
     },
   )
   update(
+    @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() body: UpdateAccountDto,
   ): Promise<AccountDto> {
-    return this.accountsService.update(id, body);
+    return this.accountsService.update(caller, id, body);
   }
 
   /**
@@ -121,8 +122,11 @@ export class AccountsController {
       message: 'The account owns namespaces: acme. Transfer or delete them first',
     },
   )
-  remove(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<SuccessDto> {
-    return this.accountsService.remove(id);
+  remove(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+  ): Promise<SuccessDto> {
+    return this.accountsService.remove(caller, id);
   }
 
   /** List organizations of an account. With its role in each, sorted by name. */
@@ -149,10 +153,11 @@ export class AccountsController {
   @Access('accounts:write', { account: 'accountId', operator: true })
   @ApiErrors(400, 403, { status: 404, message: 'Account not found' })
   setLimits(
+    @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Body() { limits }: SetAccountLimitsDto,
   ): Promise<AccountUsageDto> {
-    return this.accountLimitsService.set(id, limits);
+    return this.accountLimitsService.set(caller, id, limits);
   }
 
   /**
@@ -205,8 +210,9 @@ export class AccountsController {
   }
 
   /**
-   * Revoke an API key. It stops working everywhere within 5 seconds. With `made=true` also the keys that were made by it, those
-   * of other accounts only for the operator: also when it is gone itself, and the key of the request if it is one of them.
+   * Revoke an API key. It stops working everywhere within 5 seconds. With `made=true` this also revokes the keys, unused
+   * invitations, grants, members and operators that were created with it, even if the key itself was revoked before. The operator
+   * revokes those of all accounts, an owner those of an organization. The key of the request may be one of them.
    */
   @Delete(':accountId/api-keys/:keyId')
   @HttpCode(200)
@@ -220,6 +226,8 @@ export class AccountsController {
     @Param('keyId', UuidOr404('API key not found')) keyId: string,
     @Query() query: RevokeApiKeyQueryDto,
   ): Promise<RevokedApiKeysDto> {
-    return { success: true, revoked: await this.apiKeysService.revoke(caller, id, keyId, query) };
+    const revoked = await this.apiKeysService.revoke(caller, id, keyId, query);
+    if (query.made) await this.membersService.removeAddedBy(caller, id, [keyId, ...revoked]);
+    return { success: true, revoked };
   }
 }

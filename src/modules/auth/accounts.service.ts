@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
@@ -28,10 +29,12 @@ export class AccountsService {
   ) {}
 
   /** @throws ConflictError when the name is taken */
-  async create({ name, kind }: CreateAccountDto): Promise<AccountDto> {
+  async create(actor: Actor, { name, kind }: CreateAccountDto): Promise<AccountDto> {
     const account = this.accountRepository.create({ name, kind });
     const toConflict = () => new ConflictError(`An account named "${name}" already exists`);
-    await this.accountRepository.insert(account).catch(onViolation({ unique: toConflict }));
+    await transactionOf(this.accountRepository, actor, (tx) => tx.insert(Account, account)).catch(
+      onViolation({ unique: toConflict }),
+    );
     return toAccountDto(account);
   }
 
@@ -58,16 +61,16 @@ export class AccountsService {
    * @throws NotFoundError, ConflictError for an operator that shall be disabled, a disabled one that shall be an operator, and
    * the last operator; InvalidInputError
    */
-  async update(id: string, { disabled, isOperator }: UpdateAccountDto): Promise<AccountDto> {
+  async update(actor: Actor, id: string, { disabled, isOperator }: UpdateAccountDto): Promise<AccountDto> {
     if ((disabled === undefined) === (isOperator === undefined)) {
       throw new InvalidInputError('send either disabled or isOperator');
     }
-    if (isOperator !== undefined && !(await this.apiKeysRepository.setOperator(id, isOperator))) {
+    if (isOperator !== undefined && !(await this.apiKeysRepository.setOperator(actor, id, isOperator))) {
       await this.get(id);
       const last = 'The last operator stays one: make another account an operator first';
       throw new ConflictError(isOperator ? 'A disabled account cannot be an operator: enable it first' : last);
     }
-    if (disabled !== undefined && !(await this.apiKeysRepository.setDisabled(id, disabled))) {
+    if (disabled !== undefined && !(await this.apiKeysRepository.setDisabled(actor, id, disabled))) {
       await this.get(id);
       throw new ConflictError('The account of an operator cannot be disabled');
     }
@@ -81,14 +84,14 @@ export class AccountsService {
    *
    * @throws NotFoundError; ConflictError naming what it owns, for the last owner of an organization, and for the last operator
    */
-  async remove(id: string): Promise<SuccessDto> {
+  async remove(actor: Actor, id: string): Promise<SuccessDto> {
     const names = await this.accessService.namespacesOf(id);
     const owning = () =>
       new ConflictError(
         `The account owns namespaces: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. Transfer or delete them first`,
       );
     if (names.length > 0) throw owning();
-    const removed = await this.apiKeysRepository.remove(id).catch(onViolation({ foreignKey: owning }));
+    const removed = await this.apiKeysRepository.remove(actor, id).catch(onViolation({ foreignKey: owning }));
     if (removed === null) throw new NotFoundError('Account not found');
     if (removed === 'last operator') {
       throw new ConflictError('The last operator stays: make another account an operator first');

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { OVERRIDES } from './account-limits.access.js';
@@ -61,6 +62,11 @@ export async function keyFaults(database: {
   return { lasting: namesOf('lasting'), unused: namesOf('unused') };
 }
 
+/** SQL: the account $1 may revoke the rights in this account: in itself and in organizations where it is an owner; an operator in all. */
+const revocableBy = (column: string, isOperator: string) =>
+  `(${column} = $1 OR ${isOperator} OR EXISTS (SELECT FROM memberships o
+     WHERE o.organization_id = ${column} AND o.account_id = $1 AND o.role = 'owner'))`;
+
 /** Reads and writes accounts and API keys with statements of their own; also used before Nest runs. */
 @Injectable()
 export class ApiKeysRepository {
@@ -119,8 +125,8 @@ export class ApiKeysRepository {
    *
    * @returns false for an operator, and when there is none
    */
-  setDisabled(id: string, disabled: boolean): Promise<boolean> {
-    return this.database.transaction(async (tx) => {
+  setDisabled(actor: Actor, id: string, disabled: boolean): Promise<boolean> {
+    return transactionOf(this.database, actor, async (tx) => {
       const [changed] = await tx.query<[unknown[]]>(
         `UPDATE accounts SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, now()) END,
                 logins_epoch = logins_epoch + $2::boolean::int
@@ -141,8 +147,8 @@ export class ApiKeysRepository {
    *
    * @returns false for the last operator, for a disabled account that shall be one, and when there is none
    */
-  setOperator(id: string, isOperator: boolean): Promise<boolean> {
-    return this.database.transaction(async (tx) => {
+  setOperator(actor: Actor, id: string, isOperator: boolean): Promise<boolean> {
+    return transactionOf(this.database, actor, async (tx) => {
       // Locked, so that two at the same moment cannot end the last two.
       const operators = await tx.query<{ id: string }[]>(
         'SELECT id FROM accounts WHERE is_operator ORDER BY id FOR NO KEY UPDATE',
@@ -162,8 +168,8 @@ export class ApiKeysRepository {
    * @returns the members of a deleted organization; null when there is no such account
    * @throws QueryFailedError (23503) while it owns namespaces
    */
-  remove(id: string): Promise<{ members: string[] } | { lastOwnerOf: string } | 'last operator' | null> {
-    return this.database.transaction(async (tx) => {
+  remove(actor: Actor, id: string): Promise<{ members: string[] } | { lastOwnerOf: string } | 'last operator' | null> {
+    return transactionOf(this.database, actor, async (tx) => {
       const operators = await tx.query<{ id: string }[]>(
         'SELECT id FROM accounts WHERE is_operator ORDER BY id FOR NO KEY UPDATE',
       );
@@ -231,41 +237,53 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Revokes a key, and with `made` those that were made by it, also when it is gone itself.
+   * Revokes a key, and with `made` the keys, unused invitations, grants and operators that were created with it, even if the key
+   * itself was revoked before. Only the operator revokes those of other accounts, and only owners those of an organization.
    *
-   * @param ofOthers counts keys of other accounts that were made by it
-   * @returns the ids of the revoked keys
+   * @returns the revoked keys, and the accounts that have lost the operator role
    */
   revoke(
+    caller: Actor & { isOperator: boolean },
     accountId: string,
     keyId: string,
-    { made, ofOthers }: { made: boolean; ofOthers: boolean },
-  ): Promise<string[]> {
-    return this.database.transaction(async (tx) => {
+    made: boolean,
+  ): Promise<{ revoked: string[]; operators: string[] }> {
+    return transactionOf(this.database, caller, async (tx) => {
       const revoked: string[] = [];
       for (;;) {
         // A key of another account ends nothing of this one, whoever asks.
         const [rows] = await tx.query<[{ id: string }[]]>(
           `DELETE FROM api_keys WHERE id IN (
              SELECT id FROM api_keys WHERE account_id = $1 AND id = $2
-                 OR $3 AND (account_id = $1 OR $4) AND $2 = ANY(made_by)
+                 OR $3 AND ${revocableBy('api_keys.account_id', '$4')} AND $2 = ANY(made_by)
                     AND NOT EXISTS (SELECT 1 FROM api_keys root WHERE root.id = $2 AND root.account_id <> $1)
               ORDER BY id FOR UPDATE)
            RETURNING id`,
-          [accountId, keyId, made, ofOthers],
+          [accountId, keyId, made, caller.isOperator],
         );
         revoked.push(...rows.map(({ id }) => id));
         // Again: a key of the chain may have made one that this statement did not see, and waited for. It makes none now.
         if (rows.length === 0 || !made) break;
       }
-      // A table of the module `people`, which imports this one.
-      if (made) {
-        await tx.query(
-          `DELETE FROM invitations WHERE used_at IS NULL AND made_by_key = ANY($3::uuid[] || $2::uuid) AND (created_by = $1 OR $4)`,
-          [accountId, keyId, revoked, ofOthers],
-        );
-      }
-      return revoked;
+      if (!made) return { revoked, operators: [] };
+      const makers = [accountId, [keyId, ...revoked], caller.isOperator];
+      // Tables of modules that import this one.
+      await tx.query(
+        'DELETE FROM invitations WHERE used_at IS NULL AND made_by_key = ANY($2::uuid[]) AND (created_by = $1 OR $3)',
+        makers,
+      );
+      await tx.query(
+        `DELETE FROM grants WHERE id IN (SELECT c.target_id FROM changes c WHERE c.credential_id = ANY($2::uuid[])
+            AND c.action IN ('grant.created', 'grant.changed') AND ${revocableBy('c.account_id', '$3')})`,
+        makers,
+      );
+      const [operators] = await tx.query<[{ id: string }[]]>(
+        `UPDATE accounts SET is_operator = false WHERE is_operator AND $3 AND id <> $1 AND id IN (
+           SELECT c.target_id FROM changes c WHERE c.credential_id = ANY($2::uuid[])
+              AND c.action = 'account.changed' AND (c.after->>'isOperator')::boolean) RETURNING id`,
+        makers,
+      );
+      return { revoked, operators: operators.map(({ id }) => id) };
     });
   }
 

@@ -3,6 +3,7 @@ import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown, ty
 import { ModuleRef } from '@nestjs/core';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository, type EntityManager } from 'typeorm';
+import { transactionOf } from '../../platform/database/actor.js';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
@@ -162,7 +163,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     requireWithin(caller, distinct);
     const { row, key } = await this.accountLimitsService
       .createWithinQuota({ accountId }, { apiKeys: 1 }, () =>
-        this.apiKeyRepository.manager.transaction(async (tx) => {
+        transactionOf(this.apiKeyRepository, caller, async (tx) => {
           const newKey = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
           await tx.insert(ApiKey, newKey.row);
           return newKey;
@@ -187,7 +188,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     { expiresAt, overlapSeconds = 0 }: RotateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
     const newKey = await this.accountLimitsService.createWithinQuota({ accountId }, { apiKeys: 1 }, () =>
-      this.apiKeyRepository.manager.transaction(async (tx) => {
+      transactionOf(this.apiKeyRepository, caller, async (tx) => {
         // Both in the order in which a revocation locks them.
         await this.apiKeysRepository.lock(tx, [keyId, makerKeyOf(caller) ?? keyId]);
         const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'for_no_key_update' } });
@@ -249,12 +250,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * @throws NotFoundError when none was revoked
    */
   async revoke(
-    { isOperator }: Caller,
+    caller: Caller,
     accountId: string,
     keyId: string,
     { made = false, now = false }: RevokeApiKeyQueryDto,
   ): Promise<string[]> {
-    const revoked = await this.apiKeysRepository.revoke(accountId, keyId, { made, ofOthers: isOperator });
+    const { revoked, operators } = await this.apiKeysRepository.revoke(caller, accountId, keyId, made);
+    // This also drops cached grants.
+    if (made) for (const id of [accountId, ...operators]) await this.accountChanged(id);
     if (revoked.length === 0) throw new NotFoundError('API key not found');
     for (const id of revoked) this.announceRevocation(id, now);
     return revoked;

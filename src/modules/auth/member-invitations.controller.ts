@@ -66,10 +66,11 @@ export class MemberInvitationsController {
   @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(missing)
   async decline(
+    @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) accountId: string,
     @Param('invitationId', UuidOr404('Invitation not found')) id: string,
   ): Promise<SuccessDto> {
-    await this.membersService.deleteInvitation(accountId, id);
+    await this.membersService.deleteInvitation(caller, accountId, id);
     return { success: true };
   }
 }

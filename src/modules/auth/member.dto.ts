@@ -76,7 +76,7 @@ export class MemberInvitationDto {
    */
   createdBy: string;
   /**
-   * Id of the API key that invited or began the session that did; null for a password.
+   * Id of the API key that invited, or of the session; of a session that began with a key, the id of the key.
    * @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10'
    */
   madeByKey: string | null;

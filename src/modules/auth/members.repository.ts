@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { setActor, transactionOf, type Actor } from '../../platform/database/actor.js';
 import { roles, type Joining, type Role } from './access.types.js';
 import { ACCOUNTS_MAX, BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS } from './memberships.access.js';
 
@@ -135,11 +136,10 @@ export class MembersRepository {
   }
 
   /** Deletes an unused invitation for an account, or into an organization. @returns false for none */
-  async deleteInvitation(accountId: string, id: string): Promise<boolean> {
-    const [deleted] = await this.database.query<[unknown[]]>(
-      'DELETE FROM invitations WHERE id = $2 AND used_at IS NULL AND $1 IN (account_id, invited_id) RETURNING id',
-      [accountId, id],
-    );
+  async deleteInvitation(actor: Actor, accountId: string, id: string): Promise<boolean> {
+    const sql =
+      'DELETE FROM invitations WHERE id = $2 AND used_at IS NULL AND $1 IN (account_id, invited_id) RETURNING id';
+    const [deleted] = await transactionOf(this.database, actor, (tx) => tx.query<[unknown[]]>(sql, [accountId, id]));
     return deleted.length > 0;
   }
 
@@ -147,23 +147,24 @@ export class MembersRepository {
    * Sets the role of an account. The first member ends the logins of the organization, in tables of the modules `people` and
    * `authorization-server`, which import this one: from now on members act as themselves.
    *
+   * @param actor of a joining account: with the key that created the invitation
    * @param max members of an organization, and organizations of an account
    * @param invites creates an invitation for an account that is not a member, in place of its older one
    * @param within the transaction that it is a part of
    */
   set(
+    actor: Actor,
     {
       organizationId,
       accountId,
       role,
       createdBy,
-      madeByKey = null,
-    }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role; madeByKey?: string | null },
+    }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role },
     max: { members: number; organizations: number },
     invites: boolean,
     within = this.database.manager,
   ): Promise<{ member: MemberRow; isFirst: boolean } | { invitation: MemberInvitationRow } | MemberRefusal> {
-    return within.transaction(async (tx) => {
+    return transactionOf(within, actor, async (tx) => {
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return members;
       const { total, otherOwners, before } = members;
@@ -183,9 +184,9 @@ export class MembersRepository {
         const [{ open }] = await tx.query<[{ open: number }]>(OPEN_INVITATIONS, [organizationId]);
         if (open >= INVITATIONS_MAX) return 'invitations';
         const [{ id }] = await tx.query<[{ id: string }]>(
-          `INSERT INTO invitations (hash, account_id, invited_id, role, created_by, made_by_key, expires_at)
-           VALUES ($1, $2, $3, $4, $5, $6, now() + interval '72 hours') RETURNING id`,
-          [randomBytes(32), organizationId, accountId, role, createdBy, madeByKey],
+          `INSERT INTO invitations (hash, account_id, invited_id, role, created_by, expires_at)
+           VALUES ($1, $2, $3, $4, $5, now() + interval '72 hours') RETURNING id`,
+          [randomBytes(32), organizationId, accountId, role, createdBy],
         );
         const [invitation] = await tx.query<[MemberInvitationRow]>(`${INVITATION} WHERE i.id = $1`, [id]);
         return { invitation };
@@ -224,13 +225,14 @@ export class MembersRepository {
     return this.database.transaction(async (tx) => {
       // A new account is no member yet, as the organization is none of itself.
       let accountId = 'accountId' in joiner ? joiner.accountId : organizationId;
+      if ('accountId' in joiner) await setActor(tx, joiner);
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return null;
       if (members.before !== null) throw refusal('a member');
-      const [[used]] = await tx.query<[{ role: Role; createdBy: string }[]]>(
+      const [[used]] = await tx.query<[{ role: Role; createdBy: string; keyId: string | null }[]]>(
         `UPDATE invitations i SET used_at = now()
           WHERE hash = $1 AND account_id = $2 AND role IS NOT NULL AND used_at IS NULL AND expires_at > now() AND ${BY_OWNER}
-         RETURNING role, created_by AS "createdBy"`,
+         RETURNING role, created_by AS "createdBy", made_by_key AS "keyId"`,
         [hash, organizationId],
       );
       if (!used) return null;
@@ -248,15 +250,40 @@ export class MembersRepository {
         );
         accountId = newAccount.id;
       }
-      const stored = await this.set({ organizationId, accountId, ...used }, max, false, tx);
+      const stored = await this.set(
+        { accountId, keyId: used.keyId },
+        { organizationId, accountId, ...used },
+        max,
+        false,
+        tx,
+      );
       if (typeof stored === 'string') throw refusal(stored);
       return { accountId, isFirst: 'member' in stored && stored.isFirst };
     });
   }
 
+  /** The members that keys added to an organization, or whose invitation they created: one that the account owns, or any for the operator. */
+  addedBy(
+    keyIds: string[],
+    accountId: string,
+    isOperator: boolean,
+  ): Promise<Record<'organizationId' | 'accountId', string>[]> {
+    return this.database.query(
+      `SELECT DISTINCT c.account_id AS "organizationId", c.target_id AS "accountId" FROM changes c
+        WHERE c.credential_id = ANY($1::uuid[]) AND c.action = 'member.created' AND ($3 OR c.account_id = $2 OR EXISTS (
+          SELECT FROM memberships o WHERE o.organization_id = c.account_id AND o.account_id = $2 AND o.role = 'owner'))`,
+      [keyIds, accountId, isOperator],
+    );
+  }
+
   /** Removes a member, or the invitation of an account that is not one. @param revokeKeys deletes the keys of the organization that the member made */
-  remove(organizationId: string, accountId: string, revokeKeys: boolean): Promise<RemovedMember | MemberRefusal> {
-    return this.database.transaction(async (tx) => {
+  remove(
+    actor: Actor,
+    organizationId: string,
+    accountId: string,
+    revokeKeys: boolean,
+  ): Promise<RemovedMember | MemberRefusal> {
+    return transactionOf(this.database, actor, async (tx) => {
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return members;
       if (members.before === null) {

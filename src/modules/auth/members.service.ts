@@ -86,8 +86,8 @@ export class MembersService {
     accountId: string,
     role: Role,
   ): Promise<MemberDto | MemberInvitationDto> {
-    const terms = { organizationId, accountId, role, createdBy: caller.accountId, madeByKey: keyOf(caller) };
-    const stored = await this.membersRepository.set(terms, MAX, !caller.isOperator);
+    const terms = { organizationId, accountId, role, createdBy: caller.accountId };
+    const stored = await this.membersRepository.set(caller, terms, MAX, !caller.isOperator);
     if (typeof stored === 'string') throw refusal(stored);
     if ('invitation' in stored) return toMemberInvitationDto(stored.invitation);
     await this.apiKeysService.accountChanged(accountId);
@@ -120,8 +120,8 @@ export class MembersService {
   }
 
   /** Deletes an invitation for an account, or into an organization. @throws NotFoundError */
-  async deleteInvitation(accountId: string, id: string): Promise<void> {
-    if (!(await this.membersRepository.deleteInvitation(accountId, id))) throw invitationMissing();
+  async deleteInvitation(caller: Caller, accountId: string, id: string): Promise<void> {
+    if (!(await this.membersRepository.deleteInvitation(caller, accountId, id))) throw invitationMissing();
   }
 
   /**
@@ -155,20 +155,23 @@ export class MembersService {
     // eslint-disable-next-line no-restricted-syntax -- A member may leave.
     const isLeaving = accountId === caller.accountId && !revokeKeys;
     if (!isLeaving && !caller.isOperator && role && role !== 'owner') throw new RoleError(role);
-    const removed = await this.membersRepository.remove(organizationId, accountId, revokeKeys);
+    const removed = await this.membersRepository.remove(caller, organizationId, accountId, revokeKeys);
     if (typeof removed === 'string') throw refusal(removed);
     await this.apiKeysService.accountChanged(accountId);
     if (revokeKeys) for (const { id } of removed.keys) this.apiKeysService.announceRevocation(id);
     return { success: true, keys: removed.keys, revoked: revokeKeys };
   }
+
+  /** Removes the members that keys added where the account is an owner; for the operator everywhere. The last owner stays. */
+  async removeAddedBy(caller: Caller, accountId: string, keyIds: string[]): Promise<void> {
+    for (const added of await this.membersRepository.addedBy(keyIds, accountId, caller.isOperator)) {
+      const removed = await this.membersRepository.remove(caller, added.organizationId, added.accountId, false);
+      if (typeof removed !== 'string') await this.apiKeysService.accountChanged(added.accountId);
+    }
+  }
 }
 
 const invitationMissing = () => new NotFoundError('Invitation not found');
-
-/** The key that a caller acts with: also of a session that began with one; null for a password. */
-export function keyOf({ keyId, rootKeyId, isSession }: Caller): string | null {
-  return isSession ? (rootKeyId ?? null) : keyId;
-}
 
 /** An organization has as many unused invitations as it may have. */
 export function invitationsFull(): ConflictError {

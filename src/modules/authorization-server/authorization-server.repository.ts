@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { networkOf } from '../../platform/http/client-address.js';
@@ -385,11 +386,9 @@ export class AuthorizationServerRepository {
   }
 
   /** Deletes all grants of an account with their tokens. @returns their ids */
-  async deleteGrantsOf(accountId: string): Promise<string[]> {
-    const [rows] = await this.database.query<[{ id: string }[]]>(
-      'DELETE FROM as_grants WHERE account_id = $1 RETURNING id',
-      [accountId],
-    );
+  async deleteGrantsOf(actor: Actor, accountId: string): Promise<string[]> {
+    const sql = 'DELETE FROM as_grants WHERE account_id = $1 RETURNING id';
+    const [rows] = await transactionOf(this.database, actor, (tx) => tx.query<[{ id: string }[]]>(sql, [accountId]));
     return rows.map(({ id }) => id);
   }
 
@@ -404,7 +403,7 @@ export class AuthorizationServerRepository {
    *
    * @returns false when it is gone, or of another account
    */
-  async deleteOwnGrant(id: string, accountId: string): Promise<boolean> {
+  async deleteOwnGrant(actor: Actor, id: string, accountId: string): Promise<boolean> {
     // Before the deletion, which may fail: then the login is there to be ended again.
     await this.database.query(
       `UPDATE as_grants SET is_remembered = false WHERE id IN (
@@ -412,10 +411,8 @@ export class AuthorizationServerRepository {
           WHERE g.id = $1 AND g.account_id = $2 AND other.is_remembered ORDER BY other.id FOR UPDATE OF other)`,
       [id, accountId],
     );
-    const [ended] = await this.database.query<[unknown[]]>(
-      'DELETE FROM as_grants WHERE id = $1 AND account_id = $2 RETURNING id',
-      [id, accountId],
-    );
+    const sql = 'DELETE FROM as_grants WHERE id = $1 AND account_id = $2 RETURNING id';
+    const [ended] = await transactionOf(this.database, actor, (tx) => tx.query<[unknown[]]>(sql, [id, accountId]));
     return ended.length > 0;
   }
 

@@ -32,9 +32,9 @@ export class GrantedAccessController {
 
   @Post()
   @Form('accounts:write')
-  async revokeGrant(@CurrentPage() { form, person: { accountId } }: PageRequest): Promise<Redirect> {
+  async revokeGrant(@CurrentPage() { form, person }: PageRequest): Promise<Redirect> {
     const id = form.get('grant');
-    if (isUUID(id) && (await this.authorizationServerRepository.deleteOwnGrant(String(id), accountId)))
+    if (isUUID(id) && (await this.authorizationServerRepository.deleteOwnGrant(person, String(id), person.accountId)))
       this.tokensService.announceRevocation([String(id)]);
     return new Redirect('me/access');
   }

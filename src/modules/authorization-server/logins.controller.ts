@@ -4,7 +4,8 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
-import { Access, CurrentAccountId } from '../auth/access.decorator.js';
+import { Access, CurrentAccountId, CurrentCaller } from '../auth/access.decorator.js';
+import type { Caller } from '../auth/access.types.js';
 import { LoginListDto } from './login.dto.js';
 import { LoginsService } from './logins.service.js';
 
@@ -31,8 +32,11 @@ export class LoginsController {
   @HttpCode(200)
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
-  async endAll(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<SuccessDto> {
-    await this.loginsService.endAll(id);
+  async endAll(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404('Account not found')) id: string,
+  ): Promise<SuccessDto> {
+    await this.loginsService.endAll(caller, id);
     return { success: true };
   }
 
@@ -46,10 +50,11 @@ export class LoginsController {
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Login not found' })
   async end(
+    @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404('Account not found')) id: string,
     @Param('loginId') loginId: string,
   ): Promise<SuccessDto> {
-    await this.loginsService.revoke(id, loginId);
+    await this.loginsService.revoke(caller, id, loginId);
     return { success: true };
   }
 }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isUUID } from 'class-validator';
+import type { Actor } from '../../platform/database/actor.js';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { PasswordsService } from '../people/passwords.service.js';
@@ -32,22 +33,23 @@ export class LoginsService {
    *
    * @throws NotFoundError
    */
-  async revoke(accountId: string, id: string): Promise<void> {
+  async revoke(actor: Actor, accountId: string, id: string): Promise<void> {
     const isEnded =
       id === 'password'
-        ? await this.passwordsService.remove(accountId)
-        : isUUID(id) && ((await this.sessionsService.endById(id, accountId)) || (await this.endGrant(id, accountId)));
+        ? await this.passwordsService.remove(actor, accountId)
+        : isUUID(id) &&
+          ((await this.sessionsService.endById(actor, id, accountId)) || (await this.endGrant(actor, id, accountId)));
     if (!isEnded) throw new NotFoundError('Login not found');
   }
 
   /** Ends all logins of an account. Its API keys stay. */
-  async endAll(accountId: string): Promise<void> {
-    await this.passwordsService.endLogins(accountId);
-    this.tokensService.announceRevocation(await this.authorizationServerRepository.deleteGrantsOf(accountId));
+  async endAll(actor: Actor, accountId: string): Promise<void> {
+    await this.passwordsService.endLogins(actor, accountId);
+    this.tokensService.announceRevocation(await this.authorizationServerRepository.deleteGrantsOf(actor, accountId));
   }
 
-  private async endGrant(id: string, accountId: string): Promise<boolean> {
-    if (!(await this.authorizationServerRepository.deleteOwnGrant(id, accountId))) return false;
+  private async endGrant(actor: Actor, id: string, accountId: string): Promise<boolean> {
+    if (!(await this.authorizationServerRepository.deleteOwnGrant(actor, id, accountId))) return false;
     this.tokensService.announceRevocation([id]);
     return true;
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import type { ToolChoice } from '../../mcp/client/tool-choice.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
@@ -49,6 +50,7 @@ export class ConnectionCreation {
 
   /** @returns the row's id; null if the connection id is taken */
   async insert(
+    actor: Actor,
     namespace: OwnedNamespace,
     connectionId: string,
     { target: { query, ...target }, mock: newMock }: PreparedTarget,
@@ -84,7 +86,7 @@ export class ConnectionCreation {
     try {
       const quotas = { connections: 1, connectionsPerNamespace: 1 };
       const isNew = await this.accountLimitsService.createWithinQuota({ namespaceId: namespace.id }, quotas, () =>
-        this.database.transaction(async (tx) => {
+        transactionOf(this.database, actor, async (tx) => {
           const isInserted = await this.connectionsRepository.insert(row, tx);
           if (isInserted && newMock) await this.mockCreation.insert(id, newMock, tx);
           return isInserted;

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
+import type { Actor } from '../../platform/database/actor.js';
 import { Hosting } from '../../hosting/hosting.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
@@ -29,18 +30,18 @@ export class ConnectionDeletion implements NamespaceDeletion {
    *
    * @throws ResourceNotFoundError
    */
-  async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
+  async remove(actor: Actor, namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     const { id } = await this.connectionReader.find(namespace, connectionId);
     // Before the row is deleted: its tokens are deleted with it, and could not be revoked afterwards.
     await this.connectionHandles.prepareEnd(id);
     await this.credentialsService.remove({ kind: 'connection', id });
-    if (!(await this.delete(id))) throw new ResourceNotFoundError();
+    if (!(await this.delete(actor, id))) throw new ResourceNotFoundError();
     return { success: true };
   }
 
   /** Deletes the row of a connection and ends its session. @returns false if there was none */
-  async delete(id: string): Promise<boolean> {
-    const deleted = await this.connectionsRepository.delete(id);
+  async delete(actor: Actor, id: string): Promise<boolean> {
+    const deleted = await this.connectionsRepository.delete(actor, id);
     if (!deleted) return false;
     await this.connectionHandles.deleted(deleted);
     if (deleted.targetKind === 'source') await this.hosting.forget(id);

@@ -165,8 +165,12 @@ export class ConnectionsController {
   @ApiParam(connectionIdParam)
   @Access('connections:write', ownConnectionsOnly)
   @ApiErrors(404)
-  remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
-    return this.connectionsService.remove(namespace, id);
+  remove(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
+    @Param('connectionId') id: string,
+  ): Promise<SuccessDto> {
+    return this.connectionsService.remove(caller, namespace, id);
   }
 
   private hint(response: Response, { tools, mcpUrl }: ConnectionDto): void {

@@ -15,6 +15,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { hostedFailureIn, messageForOwner, ProgramStartError } from '../../hosting/hosting.errors.js';
 import { isGuest } from '../../platform/http/revocation-registry.js';
 import { generateName } from '../../platform/http/generated-name.js';
@@ -69,7 +70,13 @@ export class ConnectionsService {
     if (connectionId !== undefined) requireConnectionId(connectionId);
     const prepared = await this.connectionCreation.prepare(namespace, body, caller);
     for (;;) {
-      const id = await this.connectionCreation.insert(namespace, connectionId ?? generateName(6), prepared, body);
+      const id = await this.connectionCreation.insert(
+        caller,
+        namespace,
+        connectionId ?? generateName(6),
+        prepared,
+        body,
+      );
       if (id) return this.firstCheck(id, prepared.target, namespace, caller);
       if (connectionId !== undefined) {
         throw new ConflictError(`There is a connection ${namespace.name}/${connectionId} already: choose another id.`);
@@ -78,8 +85,8 @@ export class ConnectionsService {
   }
 
   /** Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens. @throws ResourceNotFoundError */
-  remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
-    return this.connectionDeletion.remove(namespace, connectionId);
+  remove(caller: Caller, namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
+    return this.connectionDeletion.remove(caller, namespace, connectionId);
   }
 
   /** The body of a new connection or of a change, from the values of a form. @throws InvalidInputError */
@@ -114,13 +121,13 @@ export class ConnectionsService {
     if (!caller.grant && !(await this.connectionRepository.existsBy(where))) {
       requireTarget(connectionId, body);
       const prepared = await this.connectionCreation.prepare(namespace, body, caller);
-      const id = await this.connectionCreation.insert(namespace, connectionId, prepared, body);
+      const id = await this.connectionCreation.insert(caller, namespace, connectionId, prepared, body);
       if (id) return { created: true, connection: await this.firstCheck(id, prepared.target, namespace, caller) };
     }
     const existing = await this.connectionsRepository.findWithSource(where);
     if (!existing) throw new ResourceNotFoundError();
     const change = await this.targetResolver.change(namespace, existing, body, caller);
-    const isNewRevision = await this.update(existing, body, change);
+    const isNewRevision = await this.update(caller, existing, body, change);
     if (isNewRevision) await this.connectionCheck.run(existing.id);
     else if (existing.statusState !== 'connected') {
       // A body that names the target, or headers for it, asks for a check; an uplink reports by itself.
@@ -139,6 +146,7 @@ export class ConnectionsService {
    * @returns true if more than name and metadata changed, which counts up the revision
    */
   private async update(
+    actor: Actor,
     existing: Connection,
     body: SetConnectionDto,
     { mcpUrl, query, isMove = false }: TargetChange,
@@ -149,7 +157,7 @@ export class ConnectionsService {
     const headers = body.headers ?? (isMove ? {} : undefined);
     const sentOauth = body.oauth === undefined && isMove ? null : body.oauth;
     let revoke = () => {};
-    const isNewRevision = await this.connectionRepository.manager.transaction(async (tx) => {
+    const isNewRevision = await transactionOf(this.connectionRepository, actor, async (tx) => {
       const stored = await this.connectionsRepository.lock(id, tx);
       if (!stored) throw new ResourceNotFoundError();
       // Headers of this body were meant for the address that was read.
@@ -222,7 +230,7 @@ export class ConnectionsService {
   ): Promise<ConnectionDto> {
     const failure = await this.connectionCheck.run(id);
     if (source && hostedFailureIn(failure) instanceof ProgramStartError) {
-      await this.connectionDeletion.delete(id);
+      await this.connectionDeletion.delete(caller, id);
       throw InvalidSourceError.whileLoading(source.entrypoint, messageForOwner(failure as Error));
     }
     return this.connectionReader.byRowId(id, namespace, caller);

@@ -75,7 +75,7 @@ export class HomeController {
   @Form('accounts:write')
   decline(@CurrentPage() page: PageRequest, @Param('invitationId', UuidOr404('Invitation not found')) id: string) {
     return this.respond(page, id, async () => {
-      await this.membersService.deleteInvitation(page.person.accountId, id);
+      await this.membersService.deleteInvitation(page.person, page.person.accountId, id);
       return 'declined';
     });
   }

@@ -123,8 +123,8 @@ export class OrganizationController {
   @Post('uninvite')
   @Form('accounts:write', ofOwners)
   uninvite(@CurrentPage() page: OrganizationRequest) {
-    return this.respond(page, 'uninvite', async ({ form }, organizationId) => {
-      await this.membersService.deleteInvitation(organizationId, rowIn(form));
+    return this.respond(page, 'uninvite', async ({ form, person }, organizationId) => {
+      await this.membersService.deleteInvitation(person, organizationId, rowIn(form));
       return 'uninvite';
     });
   }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { isUUID } from 'class-validator';
 import { DataSource } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { grantsTo, IS_CURRENT, toolsOfAll } from '../auth/memberships.access.js';
 import type { FoundGrant } from '../auth/access.types.js';
@@ -126,21 +127,20 @@ export class GrantsRepository {
    * @returns `full` when it has them, `missing` when there is no such target, `outsider` for no member
    */
   set(
+    actor: Actor,
     { kind, id }: TargetRef,
     {
       subjectId,
       level,
       tools,
       expiresAt,
-      createdBy,
       organizationId,
-    }: GrantTerms & Record<'subjectId' | 'organizationId', string | null> & { createdBy: string },
+    }: GrantTerms & Record<'subjectId' | 'organizationId', string | null>,
     max: number,
     within = this.database.manager,
   ): Promise<{ created: boolean; id: string; createdAt: Date } | 'full' | 'missing' | 'outsider'> {
     const { table, column } = places[kind];
-    // Within another transaction, a savepoint.
-    return within.transaction(async (tx) => {
+    return transactionOf(within, actor, async (tx) => {
       // Before the target, as by the removal of a member, which ends its grants.
       if (organizationId !== null && (await tx.query<unknown[]>(MEMBER, [organizationId, subjectId])).length === 0) {
         return 'outsider';
@@ -166,7 +166,7 @@ export class GrantsRepository {
         `INSERT INTO grants (${column}, subject_id, level, tools, expires_at, created_by)
          SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM grants WHERE ${column} = $1) < $7
          RETURNING id, created_at AS "createdAt"`,
-        [id, subjectId, level, tools, expiresAt, createdBy, max],
+        [id, subjectId, level, tools, expiresAt, actor.accountId, max],
       );
       return created ? { created: true, ...created } : 'full';
     });
@@ -177,9 +177,14 @@ export class GrantsRepository {
    *
    * @param organizationId only of a member of this organization; null: of anybody
    */
-  delete(target: TargetRef, id: string, organizationId: string | null): Promise<'deleted' | 'missing' | 'outsider'> {
+  delete(
+    actor: Actor,
+    target: TargetRef,
+    id: string,
+    organizationId: string | null,
+  ): Promise<'deleted' | 'missing' | 'outsider'> {
     const { table, column } = places[target.kind];
-    return this.database.transaction(async (tx) => {
+    return transactionOf(this.database, actor, async (tx) => {
       // Locked first, as by what adds and changes grants.
       await tx.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [target.id]);
       const [grant] = await tx.query<{ isOf: boolean }[]>(

@@ -84,9 +84,9 @@ export class GrantsService {
     for (const server of await this.grantsRepository.serversBehind(target, account?.id ?? null)) {
       if (!this.accessService.isAllowed(caller, 'own', server)) throw new NotGrantableError(server.name);
     }
-    const row = { subjectId: account?.id ?? null, ...terms, createdBy: caller.accountId, organizationId };
+    const row = { subjectId: account?.id ?? null, ...terms, organizationId };
     const stored = await this.grantsRepository
-      .set(target, row, GRANTS_MAX, within)
+      .set(caller, target, row, GRANTS_MAX, within)
       .catch(onViolation({ foreignKey: unknown }));
     if (stored === 'missing') throw missing();
     if (stored === 'outsider') throw new ForbiddenError(membersOnly.message);
@@ -126,7 +126,7 @@ export class GrantsService {
   ): Promise<SuccessDto> {
     const missing = () => new NotFoundError('Grant not found');
     const { organizationId } = await this.rightOf(caller, target, missing);
-    const deleted = await this.grantsRepository.delete(target, id, organizationId);
+    const deleted = await this.grantsRepository.delete(caller, target, id, organizationId);
     if (deleted === 'missing') throw missing();
     if (deleted === 'outsider') throw new ForbiddenError(membersOnly.message);
     this.grantCache.announce(target, now ? id : undefined);

@@ -113,7 +113,7 @@ export class NamespacesController {
       message: 'The namespace "acme" still holds servers: delete them first',
     },
   )
-  remove(@CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
-    return this.namespacesService.remove(namespace);
+  remove(@CurrentCaller() caller: Caller, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
+    return this.namespacesService.remove(caller, namespace);
   }
 }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, type SelectQueryBuilder } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import type { Suspension } from '../auth/suspension.types.js';
@@ -31,11 +32,10 @@ export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Sets or ends the suspension of a namespace. @returns false when there is none */
-  async suspend(name: string, suspended: Suspension | null): Promise<boolean> {
-    const [rows] = await this.database.query<[unknown[]]>(
-      'UPDATE namespaces SET suspended = $2::jsonb WHERE name = $1 RETURNING id',
-      [name, suspended && JSON.stringify(suspended)],
-    );
+  async suspend(actor: Actor, name: string, suspended: Suspension | null): Promise<boolean> {
+    const sql = 'UPDATE namespaces SET suspended = $2::jsonb WHERE name = $1 RETURNING id';
+    const values = [name, suspended && JSON.stringify(suspended)];
+    const [rows] = await transactionOf(this.database, actor, (tx) => tx.query<[unknown[]]>(sql, values));
     return rows.length > 0;
   }
 
@@ -55,18 +55,18 @@ export class NamespacesRepository {
     return rows.addOrderBy('namespace.id').offset(offset).limit(limit).getMany();
   }
 
-  /** Inserts a namespace. @returns null when its name is taken */
-  async insertIfFree(name: string, accountId: string): Promise<Pick<Namespace, 'name' | 'createdAt'> | null> {
-    const { raw } = (await this.database.manager
-      .createQueryBuilder()
-      .insert()
-      .into(Namespace)
-      .values({ name, accountId })
-      .orIgnore()
-      .returning(['createdAt'])
-      .execute()) as { raw: { created_at: Date }[] };
-    const [row] = raw;
-    return row ? { name, createdAt: row.created_at } : null;
+  /** Inserts a namespace of an account. @returns null when its name is taken */
+  async insertIfFree(
+    actor: Actor,
+    name: string,
+    accountId: string,
+  ): Promise<Pick<Namespace, 'name' | 'createdAt'> | null> {
+    const sql = `INSERT INTO namespaces (name, account_id) VALUES ($1, $2) ON CONFLICT DO NOTHING
+                 RETURNING name, created_at AS "createdAt"`;
+    const [row] = await transactionOf(this.database, actor, (tx) =>
+      tx.query<Pick<Namespace, 'name' | 'createdAt'>[]>(sql, [name, accountId]),
+    );
+    return row ?? null;
   }
 
   /**
@@ -77,10 +77,11 @@ export class NamespacesRepository {
    * @returns null when the new account does not exist, or is disabled
    */
   move(
+    actor: Actor,
     { from, to, name }: { from: string; to: string; name: string | null },
     check: (tx: EntityManager, moved: OwnedNamespace[]) => Promise<void>,
   ): Promise<OwnedNamespace[] | null> {
-    return this.database.transaction(async (tx) => {
+    return transactionOf(this.database, actor, async (tx) => {
       const [target] = await tx.query<unknown[]>(
         'SELECT 1 FROM accounts WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE',
         [to],

@@ -13,6 +13,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } fr
 import { ModuleRef } from '@nestjs/core';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository, type EntityManager } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
@@ -94,7 +95,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   async create(caller: Caller): Promise<NamespaceDto> {
     this.accessService.requireForAll(caller, 'manage');
     for (;;) {
-      const created = await this.insert(generateName(4), caller.accountId);
+      const created = await this.insert(caller, generateName(4), caller.accountId);
       if (created) return created;
     }
   }
@@ -124,7 +125,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
         throw new ForbiddenError('Forbidden: organizationId must be an organization where you are an owner or editor');
       }
       // Null when it was claimed in between: read it.
-      const created = await this.insert(name, organizationId);
+      const created = await this.insert(caller, name, organizationId);
       if (created) return created;
     }
   }
@@ -135,11 +136,13 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
    *
    * @throws ConflictError while it holds servers
    */
-  async remove(namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
+  async remove(actor: Actor, namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     const { id, name } = namespace;
     const finish = await this.deletion.prepareDeletion(namespace);
     const refusal = () => new ConflictError(`The namespace "${name}" still holds servers: delete them first`);
-    await this.namespaceRepository.delete({ id }).catch(onViolation({ foreignKey: refusal }));
+    await transactionOf(this.namespaceRepository, actor, (tx) => tx.delete(Namespace, { id })).catch(
+      onViolation({ foreignKey: refusal }),
+    );
     finish();
     this.pubSub.announce('namespaces.deleted', { id, name });
     return { success: true, name };
@@ -152,7 +155,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
    */
   async suspend(name: string, caller: Caller, reason: string | null): Promise<SuccessDto> {
     const isName = NAMESPACE_NAME.test(name);
-    if (!isName || !(await this.namespacesRepository.suspend(name, toSuspension(reason, caller))))
+    if (!isName || !(await this.namespacesRepository.suspend(caller, name, toSuspension(reason, caller))))
       throw new NamespaceNotFoundError();
     this.pubSub.announce('namespaces.suspended', { name });
     return { success: true };
@@ -180,7 +183,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
       releases: 0,
       artifactBytes: 0,
     };
-    const moved = await this.namespacesRepository.move({ from, to, name }, async (tx, namespaces) => {
+    const moved = await this.namespacesRepository.move(caller, { from, to, name }, async (tx, namespaces) => {
       await this.deletion.endLogins(idsOf(namespaces), tx);
       await this.accountLimitsService.require({ accountId: to }, added, tx);
     });
@@ -203,8 +206,8 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     return this.move(caller, row.accountId, to, name);
   }
 
-  private async insert(name: string, accountId: string): Promise<NamespaceDto | null> {
-    const insert = () => this.namespacesRepository.insertIfFree(name, accountId);
+  private async insert(actor: Actor, name: string, accountId: string): Promise<NamespaceDto | null> {
+    const insert = () => this.namespacesRepository.insertIfFree(actor, name, accountId);
     const row = await this.accountLimitsService.createWithinQuota({ accountId }, { namespaces: 1 }, insert);
     // The cache may still hold a previous owner.
     this.targetsService.forget(name);

@@ -7,15 +7,16 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { ConflictError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import type { Actor } from '../../platform/database/actor.js';
 import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import type { Caller, Joining, Role } from '../auth/access.types.js';
-import { invitationsFull, keyOf, MembersService } from '../auth/members.service.js';
+import { invitationsFull, MembersService } from '../auth/members.service.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
 import { invitationEnded } from './people.errors.js';
-import { PeopleRepository, type Invited, type Maker } from './people.repository.js';
+import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
 /** The name of an account, as the API takes it. */
@@ -31,11 +32,11 @@ export async function makeInvitation(
   rows: PeopleRepository,
   { baseUrl }: Env,
   accountId: string,
-  maker: Maker,
+  actor: Actor,
   minutes?: number,
 ): Promise<InvitationDto> {
   const secret = newSecret();
-  const expiresAt = await rows.addInvitation(accountId, maker, hashSecret(secret), minutes);
+  const expiresAt = await rows.addInvitation(actor, accountId, hashSecret(secret), minutes);
   if (expiresAt === null) throw new NotFoundError('Account not found');
   if (expiresAt === 'disabled') {
     throw new ConflictError(
@@ -47,8 +48,6 @@ export async function makeInvitation(
   }
   return { url: `${baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
 }
-
-const makerOf = (caller: Caller): Maker => ({ createdBy: caller.accountId, madeByKey: keyOf(caller) });
 
 /** Makes and uses invitations. */
 @Injectable()
@@ -69,18 +68,13 @@ export class InvitationsService {
         'Forbidden: an API key cannot create an invitation for its own account. Run npm run keys -- --invite operator on the machine of the service',
       );
     }
-    return makeInvitation(this.peopleRepository, this.env, accountId, makerOf(caller));
+    return makeInvitation(this.peopleRepository, this.env, accountId, caller);
   }
 
   /** Makes an invitation into an organization. Only the answer has the link. @throws ConflictError */
   async inviteMember(organizationId: string, role: Role, caller: Caller): Promise<InvitationDto> {
     const secret = newSecret();
-    const expiresAt = await this.peopleRepository.addMemberInvitation(
-      organizationId,
-      role,
-      makerOf(caller),
-      hashSecret(secret),
-    );
+    const expiresAt = await this.peopleRepository.addMemberInvitation(caller, organizationId, role, hashSecret(secret));
     if (expiresAt === 'full') throw invitationsFull();
     if (!expiresAt) {
       throw new ConflictError(

@@ -9,6 +9,7 @@
 import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import type { Actor } from '../../platform/database/actor.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import { networkOf } from '../../platform/http/client-address.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -110,13 +111,13 @@ export class PasswordsService {
   }
 
   /** Removes the password of an account, and ends its sessions, its logins and its unused invitations. @returns false without one */
-  remove(accountId: string): Promise<boolean> {
-    return this.peopleRepository.removePassword(accountId);
+  remove(actor: Actor, accountId: string): Promise<boolean> {
+    return this.peopleRepository.removePassword(actor, accountId);
   }
 
   /** Removes the password of an account, if it has one, and ends its sessions, its logins and its unused invitations. */
-  async endLogins(accountId: string): Promise<void> {
-    await this.peopleRepository.removePassword(accountId, true);
+  async endLogins(actor: Actor, accountId: string): Promise<void> {
+    await this.peopleRepository.removePassword(actor, accountId, true);
   }
 
   /** The fault of a new password, in words for the person; null when it may be used. */

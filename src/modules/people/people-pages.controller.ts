@@ -140,7 +140,7 @@ export class PeoplePagesController {
   @Form('accounts:write')
   async endBrowser(@CurrentPage() { form, person }: PageRequest): Promise<Redirect> {
     const id = form.get('browser');
-    if (isUUID(id)) await this.sessionsService.endById(String(id), person.accountId);
+    if (isUUID(id)) await this.sessionsService.endById(person, String(id), person.accountId);
     return new Redirect('me?saved=browser');
   }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { Role } from '../auth/access.types.js';
@@ -18,12 +19,6 @@ export interface NewSession {
   passwordHash: string | null;
   address: string;
   agent: string;
-}
-
-/** Who makes an invitation, and the key that does it; null for none. */
-export interface Maker {
-  createdBy: string;
-  madeByKey: string | null;
 }
 
 /** The account that an invitation is for. `role`: with which a person joins it, an organization; null for a password. */
@@ -94,7 +89,7 @@ export class PeopleRepository {
     { hash, accountId, keyId, passwordHash, address, agent }: NewSession,
     replaced: Buffer | null,
   ): Promise<boolean> {
-    return this.database.transaction(async (tx) => {
+    return transactionOf(this.database, { accountId, keyId }, async (tx) => {
       // Shared lock: what ends the sessions of an account locks it too, so none begins behind its back.
       await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR SHARE', [accountId]);
       const added = await tx.query<unknown[]>(
@@ -124,11 +119,9 @@ export class PeopleRepository {
   }
 
   /** Ends a session by its id. @returns false when it is gone, or of another account */
-  async endSessionById(id: string, accountId: string): Promise<boolean> {
-    const [ended] = await this.database.query<[unknown[]]>(
-      'DELETE FROM sessions WHERE id = $1 AND account_id = $2 RETURNING id',
-      [id, accountId],
-    );
+  async endSessionById(actor: Actor, id: string, accountId: string): Promise<boolean> {
+    const sql = 'DELETE FROM sessions WHERE id = $1 AND account_id = $2 RETURNING id';
+    const [ended] = await transactionOf(this.database, actor, (tx) => tx.query<[unknown[]]>(sql, [id, accountId]));
     return ended.length > 0;
   }
 
@@ -172,7 +165,7 @@ export class PeopleRepository {
    * @param keptSessionId id of the session that goes on; null for none
    */
   setPassword(accountId: string, passwordHash: string, keptSessionId: string | null): Promise<void> {
-    return this.database.transaction(async (tx) => {
+    return transactionOf(this.database, { accountId, keyId: keptSessionId }, async (tx) => {
       await lockAccount(tx, accountId);
       await storePassword(tx, accountId, passwordHash, keptSessionId);
     });
@@ -184,8 +177,8 @@ export class PeopleRepository {
    * @param always ends them also when it has no password
    * @returns false when it has none
    */
-  removePassword(accountId: string, always = false): Promise<boolean> {
-    return this.database.transaction(async (tx) => {
+  removePassword(actor: Actor, accountId: string, always = false): Promise<boolean> {
+    return transactionOf(this.database, actor, async (tx) => {
       await lockAccount(tx, accountId);
       const [removed] = await tx.query<[unknown[]]>(
         `UPDATE people SET password_hash = NULL, password_at = NULL WHERE account_id = $1 AND password_hash IS NOT NULL
@@ -204,12 +197,12 @@ export class PeopleRepository {
    * @returns its end; `disabled` for a disabled account, `members` for an organization that has them, and null without the account
    */
   addInvitation(
+    actor: Actor,
     accountId: string,
-    { createdBy, madeByKey }: Maker,
     hash: Buffer,
     minutes = 72 * 60,
   ): Promise<Date | 'disabled' | 'members' | null> {
-    return this.database.transaction(async (tx) => {
+    return transactionOf(this.database, actor, async (tx) => {
       const account = await lockAccount(tx, accountId);
       if (!account) return null;
       if (account.isDisabled) return 'disabled';
@@ -219,9 +212,9 @@ export class PeopleRepository {
       if (members.length > 0) return 'members';
       await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
       const [added] = await tx.query<{ expiresAt: Date }[]>(
-        `INSERT INTO invitations (hash, account_id, created_by, made_by_key, expires_at)
-         VALUES ($1, $2, $3, $5, now() + make_interval(mins => $4)) RETURNING expires_at AS "expiresAt"`,
-        [hash, accountId, createdBy, minutes, madeByKey],
+        `INSERT INTO invitations (hash, account_id, created_by, expires_at)
+         VALUES ($1, $2, $3, now() + make_interval(mins => $4)) RETURNING expires_at AS "expiresAt"`,
+        [hash, accountId, actor.accountId, minutes],
       );
       return added?.expiresAt ?? null;
     });
@@ -232,24 +225,19 @@ export class PeopleRepository {
    *
    * @returns its end; `full` for one too many, and null where its maker may not
    */
-  addMemberInvitation(
-    organizationId: string,
-    role: Role,
-    { createdBy, madeByKey }: Maker,
-    hash: Buffer,
-  ): Promise<Date | 'full' | null> {
-    return this.database.transaction(async (tx) => {
+  addMemberInvitation(actor: Actor, organizationId: string, role: Role, hash: Buffer): Promise<Date | 'full' | null> {
+    return transactionOf(this.database, actor, async (tx) => {
       // Locked, so that two at the same moment count each other.
       await lockAccount(tx, organizationId);
       const [{ open }] = await tx.query<[{ open: number }]>(OPEN_INVITATIONS, [organizationId]);
       if (open >= INVITATIONS_MAX) return 'full';
       const [added] = await tx.query<{ expiresAt: Date }[]>(
-        `INSERT INTO invitations (hash, account_id, created_by, role, made_by_key, expires_at)
-         SELECT $1, i.account_id, i.created_by, $4, $5, now() + interval '72 hours'
+        `INSERT INTO invitations (hash, account_id, created_by, role, expires_at)
+         SELECT $1, i.account_id, i.created_by, $4, now() + interval '72 hours'
            FROM (SELECT $2::uuid AS account_id, $3::uuid AS created_by, NULL::uuid AS invited_id) i JOIN accounts a ON a.id = i.account_id
           WHERE a.kind = 'organization' AND a.disabled_at IS NULL AND ${BY_OWNER}
          RETURNING expires_at AS "expiresAt"`,
-        [hash, organizationId, createdBy, role, madeByKey],
+        [hash, organizationId, actor.accountId, role],
       );
       return added?.expiresAt ?? null;
     });
@@ -268,7 +256,7 @@ export class PeopleRepository {
 
   /** Uses an invitation up, and sets the password of its account. @returns false when it ended in the meantime */
   useInvitation(hash: Buffer, accountId: string, passwordHash: string): Promise<boolean> {
-    return this.database.transaction(async (tx) => {
+    return transactionOf(this.database, { accountId }, async (tx) => {
       // Locked first, as by what ends invitations.
       const account = await lockAccount(tx, accountId);
       if (!account || account.isDisabled) return false;

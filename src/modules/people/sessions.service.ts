@@ -7,6 +7,7 @@
  * whose row decides: 14 days from the last use on, and not longer than the API key that it began with.
  */
 import { Injectable } from '@nestjs/common';
+import type { Actor } from '../../platform/database/actor.js';
 import { readMemberships } from '../auth/memberships.access.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import { SESSION_COOKIE, type OwnCookie } from '../../platform/pages/browser-cookie.js';
@@ -83,8 +84,8 @@ export class SessionsService implements SessionSource {
   }
 
   /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */
-  endById(id: string, accountId: string): Promise<boolean> {
-    return this.peopleRepository.endSessionById(id, accountId);
+  endById(actor: Actor, id: string, accountId: string): Promise<boolean> {
+    return this.peopleRepository.endSessionById(actor, id, accountId);
   }
 
   /** The browsers that are signed in as an account, the last used first. */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { transactionOf } from '../../platform/database/actor.js';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller } from '../auth/access.types.js';
@@ -49,7 +50,7 @@ export class CurrentReleaseService {
     }
     const compared = await this.releaseSwitch.compare(server.id, snapshot);
     const message = `Promoted by the key ${JSON.stringify(await this.accessService.keyName(caller))}`;
-    await this.database.transaction(async (tx) => {
+    await transactionOf(this.database, caller, async (tx) => {
       // Already current: a rescan may have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
       // Locked against its retention.

@@ -43,7 +43,7 @@ export class ServerReleasesService {
     requireOpener: (server: Pick<ServerTarget, 'ownerId' | 'namespace'>) => void,
     tx: EntityManager,
   ): Promise<void> {
-    await this.serversRepository.setVisibility(id, visibility, requireOpener, false, tx);
+    await this.serversRepository.setVisibility(tx, id, visibility, requireOpener);
   }
 
   /** The slug and the qualified name. @throws ServerNotFoundError */

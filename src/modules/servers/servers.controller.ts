@@ -113,8 +113,12 @@ export class ServersController {
   @ApiServerName()
   @Access('servers:write', { operator: true })
   @ApiErrors(400, 403, serverNotFound)
-  verify(@TargetServer() server: ServerRef, @Body() { verified }: VerifyServerDto): Promise<UpdatedServerDto> {
-    return this.serverSettingsService.verify(server, verified);
+  verify(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
+    @Body() { verified }: VerifyServerDto,
+  ): Promise<UpdatedServerDto> {
+    return this.serverSettingsService.verify(caller, server, verified);
   }
 
   /** Suspend a server, or end that (operator). Calls of it answer 403 with the reason, within 5 seconds everywhere. */
@@ -137,8 +141,8 @@ export class ServersController {
   @ApiServerName()
   @Access('servers:write', { ...ownServerOrNone, may: 'administer' })
   @ApiErrors(serverNotFound)
-  remove(@TargetServer() server: ServerRef): Promise<DeletedServerDto> {
-    return this.serversService.remove(server);
+  remove(@TargetServer() server: ServerRef, @CurrentCaller() caller: Caller): Promise<DeletedServerDto> {
+    return this.serversService.remove(caller, server);
   }
 
   /** Create or change a server under a namespace. Use `PUT /servers/{qualifiedName}` instead. Spec 4.1. */

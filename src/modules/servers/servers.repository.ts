@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { GrantRef } from '../auth/access.types.js';
@@ -86,10 +87,11 @@ export class ServersRepository {
   ) {}
 
   /** Inserts a server. @returns false when its name or its slug is taken @throws QueryFailedError (23503) without its namespace */
-  async insertIfFree(server: NewServer): Promise<boolean> {
-    const insert = this.database.manager.createQueryBuilder().insert().into(Server).values(server).orIgnore();
-    const { raw } = (await insert.returning('id').execute()) as { raw: unknown[] };
-    return raw.length > 0;
+  async insertIfFree(actor: Actor, server: NewServer): Promise<boolean> {
+    const inserted = await transactionOf(this.database, actor, (tx) =>
+      tx.createQueryBuilder().insert().into(Server).values(server).orIgnore().returning('id').execute(),
+    );
+    return (inserted.raw as unknown[]).length > 0;
   }
 
   /**
@@ -210,17 +212,12 @@ export class ServersRepository {
    * `requireOpener` throws
    */
   async setVisibility(
+    tx: EntityManager,
     id: string,
     visibility: Visibility,
     requireOpener: (server: Pick<ServerTarget, 'ownerId' | 'namespace'>) => void,
     confirmsSecrets = false,
-    tx?: EntityManager,
   ): Promise<void> {
-    if (!tx) {
-      return this.database.transaction((newTx) =>
-        this.setVisibility(id, visibility, requireOpener, confirmsSecrets, newTx),
-      );
-    }
     const [row] = await tx.query<{ visibility: Visibility; ownerId: string; namespace: string; hasSecrets: boolean }[]>(
       `SELECT s.visibility, n.account_id AS "ownerId", n.name AS namespace,
               EXISTS (SELECT FROM server_secrets WHERE server_id = s.id) AS "hasSecrets"
@@ -239,12 +236,15 @@ export class ServersRepository {
   }
 
   /** Sets or ends the suspension of a server. @returns null when there is none */
-  async suspend({ namespace, name }: QualifiedName, suspended: Suspension | null): Promise<ServerChange | null> {
-    const [[row]] = await this.database.query<[ServerChange[]]>(
-      `UPDATE servers s SET suspended = $3::jsonb FROM namespaces n
-        WHERE n.id = s.namespace_id AND n.name = $1 AND lower(s.name) = lower($2) RETURNING s.id, s.slug`,
-      [namespace, name, suspended && JSON.stringify(suspended)],
-    );
+  async suspend(
+    actor: Actor,
+    { namespace, name }: QualifiedName,
+    suspended: Suspension | null,
+  ): Promise<ServerChange | null> {
+    const sql = `UPDATE servers s SET suspended = $3::jsonb FROM namespaces n
+      WHERE n.id = s.namespace_id AND n.name = $1 AND lower(s.name) = lower($2) RETURNING s.id, s.slug`;
+    const values = [namespace, name, suspended && JSON.stringify(suspended)];
+    const [[row]] = await transactionOf(this.database, actor, (tx) => tx.query<[ServerChange[]]>(sql, values));
     return row ?? null;
   }
 

@@ -3,6 +3,7 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import { ModuleRef } from '@nestjs/core';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Raw, Repository } from 'typeorm';
+import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { Env } from '../../config/env.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
@@ -101,11 +102,11 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       const server = await this.serverRepository.findOneBy({ namespaceId, name: inAnyCase(name) });
       if (server && !isNew && visibility) await this.setVisibility(server, visibility, caller);
       if (server && !isNew && Object.keys(fields).length > 0) {
-        await this.serverRepository.update({ id: server.id }, fields);
+        await transactionOf(this.serverRepository, caller, (tx) => tx.update(Server, { id: server.id }, fields));
       }
       if (server) return toServerDto(namespace.name, { ...server, ...fields });
       const firstVisibility = await this.firstVisibility(namespace, visibility, caller);
-      const insert = () => this.serversRepository.insertIfFree({ ...row, slug, visibility: firstVisibility });
+      const insert = () => this.serversRepository.insertIfFree(caller, { ...row, slug, visibility: firstVisibility });
       isNew = await this.accountLimitsService
         .createWithinQuota({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
@@ -193,7 +194,9 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     confirmsSecrets?: boolean,
   ): Promise<void> {
     const requireOpener = this.serverAccessService.requireOpener.bind(this.serverAccessService, caller);
-    await this.serversRepository.setVisibility(server.id, visibility, requireOpener, confirmsSecrets);
+    await transactionOf(this.serverRepository, caller, (tx) =>
+      this.serversRepository.setVisibility(tx, server.id, visibility, requireOpener, confirmsSecrets),
+    );
     this.announceChange(server);
   }
 
@@ -239,7 +242,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
 
   /** Suspends a server or, with null, ends that: within 5 s in every process. @throws ServerNotFoundError */
   async suspend(name: QualifiedName, caller: Caller, reason: string | null): Promise<SuccessDto> {
-    const changed = await this.serversRepository.suspend(name, toSuspension(reason, caller));
+    const changed = await this.serversRepository.suspend(caller, name, toSuspension(reason, caller));
     if (!changed) throw new ServerNotFoundError();
     this.announceChange(changed);
     return { success: true };
@@ -251,9 +254,11 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws ServerNotFoundError
    */
-  async remove(server: ServerRef): Promise<DeletedServerDto> {
+  async remove(actor: Actor, server: ServerRef): Promise<DeletedServerDto> {
     await this.deletion.prepareDeletion(server);
-    const { affected } = await this.serverRepository.delete({ id: server.id, namespaceId: server.namespaceId });
+    const { affected } = await transactionOf(this.serverRepository, actor, (tx) =>
+      tx.delete(Server, { id: server.id, namespaceId: server.namespaceId }),
+    );
     if (!affected) throw new ServerNotFoundError();
     this.events.emit('deleted', server.id);
     this.pubSub.announce('servers.deleted', { id: server.id, slug: server.slug });

@@ -140,7 +140,7 @@ const ends: [what: string, end: (of: Shared) => Promise<unknown>][] = [
     'a used invitation',
     async ({ bob }) => {
       const people = app.get(PeopleRepository);
-      await people.addInvitation(bob.id, { createdBy: bob.id, madeByKey: null }, Buffer.from(bob.id));
+      await people.addInvitation({ accountId: bob.id }, bob.id, Buffer.from(bob.id));
       expect(await people.useInvitation(Buffer.from(bob.id), bob.id, 'none')).toBe(true);
     },
   ],
@@ -227,7 +227,7 @@ const rights: [what: string, give: (grant: (terms: object) => Promise<Json>, pat
     async (grant) => {
       const reader = await app.account();
       await grant({ account: reader.id });
-      return { reader, end: () => app.get(PeopleRepository).removePassword(reader.id, true) };
+      return { reader, end: () => app.get(PeopleRepository).removePassword({ accountId: reader.id }, reader.id, true) };
     },
   ],
   [

@@ -36,6 +36,7 @@ const rows: [kind: Kind, routes: string[]][] = [
       'POST /accounts/{accountId}/transfer',
       'DELETE /accounts/{accountId}/api-keys/{keyId}',
       'DELETE /accounts/{accountId}/logins',
+      'GET /accounts/{accountId}/changes',
     ],
   ],
   // Members of an organization; the account of the estate is none.

@@ -227,7 +227,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   async suspend(namespace: string, connectionId: string, caller: Caller, reason: string | null): Promise<void> {
     const isName = STORABLE.test(namespace) && isConnectionId(connectionId);
     const row = isName
-      ? await this.connectionsRepository.suspend(namespace, connectionId, toSuspension(reason, caller))
+      ? await this.connectionsRepository.suspend(caller, namespace, connectionId, toSuspension(reason, caller))
       : null;
     if (!row) throw new ResourceNotFoundError();
     this.announce(row, reason !== null);

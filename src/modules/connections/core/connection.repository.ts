@@ -1,3 +1,4 @@
+import { transactionOf, type Actor } from '../../../platform/database/actor.js';
 import type { Suspension } from '../../auth/suspension.types.js';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
@@ -13,6 +14,7 @@ import { PreparedStatement } from '../../../platform/database/prepared-statement
 import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import { visibleToAccount } from '../../auth/visible-servers.access.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { ChangedConnection } from './connection-handles.js';
 import { neverCalled, type ConnectionState } from './connection-status.js';
 import { Connection, type TargetKind } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
@@ -327,27 +329,27 @@ export class ConnectionsRepository {
 
   /** Sets or ends the suspension of a connection, with a new revision. @returns null when there is none */
   async suspend(
+    actor: Actor,
     namespace: string,
     connectionId: string,
     suspended: Suspension | null,
-  ): Promise<Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'revision'> | null> {
-    const [[row]] = await this.connectionRepository.query<
-      [Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'revision'>[]]
-    >(
-      `UPDATE connections c SET suspended = $3::jsonb, revision = c.revision + 1 FROM namespaces n
-        WHERE n.id = c.namespace_id AND n.name = $1 AND c.connection_id = $2
-       RETURNING c.id, c.namespace_id AS "namespaceId", c.connection_id AS "connectionId", c.revision`,
-      [namespace, connectionId, suspended && JSON.stringify(suspended)],
+  ): Promise<ChangedConnection | null> {
+    const sql = `UPDATE connections c SET suspended = $3::jsonb, revision = c.revision + 1 FROM namespaces n
+      WHERE n.id = c.namespace_id AND n.name = $1 AND c.connection_id = $2
+     RETURNING c.id, c.namespace_id AS "namespaceId", c.connection_id AS "connectionId", c.revision`;
+    const values = [namespace, connectionId, suspended && JSON.stringify(suspended)];
+    const [[row]] = await transactionOf(this.connectionRepository, actor, (tx) =>
+      tx.query<[ChangedConnection[]]>(sql, values),
     );
     return row ?? null;
   }
 
   /** @returns null if there was no such row */
-  async delete(id: string): Promise<DeletedConnection | null> {
-    const [[deleted]] = await this.connectionRepository.query<[DeletedConnection[]]>(
-      `DELETE FROM connections WHERE id = $1
-       RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", target_kind AS "targetKind"`,
-      [id],
+  async delete(actor: Actor, id: string): Promise<DeletedConnection | null> {
+    const sql = `DELETE FROM connections WHERE id = $1
+      RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", target_kind AS "targetKind"`;
+    const [[deleted]] = await transactionOf(this.connectionRepository, actor, (tx) =>
+      tx.query<[DeletedConnection[]]>(sql, [id]),
     );
     return deleted ?? null;
   }

@@ -2,8 +2,8 @@ import { Body, Delete, Get, Param, Put, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
-import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
+import { Access, CurrentNamespace, CurrentCaller } from '../../auth/access.decorator.js';
+import type { OwnedNamespace, Caller } from '../../auth/access.types.js';
 import { ConnectionController, ownConnections, ownConnectionsOnly } from '../core/connections.access.js';
 import {
   RecordedCallsDto,
@@ -29,10 +29,11 @@ export class RecordingController {
   @ApiErrors(400, 404)
   set(
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
     @Body() { enabled }: SetRecordingDto,
   ): Promise<RecordingDto> {
-    return this.recordingsService.set(namespace, id, enabled);
+    return this.recordingsService.set(caller, namespace, id, enabled);
   }
 
   /** Get the state and size of a recording, without its contents. Calls show within a second. */
@@ -76,7 +77,11 @@ export class RecordingController {
   @Delete()
   @Access('connections:write', ownConnections)
   @ApiErrors(404)
-  remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
-    return this.recordingsService.remove(namespace, id);
+  remove(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
+    @Param('connectionId') id: string,
+  ): Promise<SuccessDto> {
+    return this.recordingsService.remove(caller, namespace, id);
   }
 }

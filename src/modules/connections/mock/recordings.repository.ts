@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { transactionOf, type Actor } from '../../../platform/database/actor.js';
 import type { ChangedConnection } from '../core/connection-handles.js';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
@@ -20,13 +21,17 @@ export class RecordingsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Starts recording for 7 days, or stops it. Null for a missing or simulated connection. */
-  async setEnabled(namespaceId: string, connectionId: string, enabled: boolean): Promise<ChangedConnection | null> {
-    const [rows] = await this.database.query<[ChangedConnection[], number]>(
-      `UPDATE connections SET recording_until = CASE WHEN $3 THEN now() + ${RETENTION} END
+  async setEnabled(
+    actor: Actor,
+    namespaceId: string,
+    connectionId: string,
+    enabled: boolean,
+  ): Promise<ChangedConnection | null> {
+    const sql = `UPDATE connections SET recording_until = CASE WHEN $3 THEN now() + ${RETENTION} END
         WHERE namespace_id = $1 AND connection_id = $2 AND mock IS NULL
-        RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", revision`,
-      [namespaceId, connectionId, enabled],
-    );
+        RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", revision`;
+    const values = [namespaceId, connectionId, enabled];
+    const [rows] = await transactionOf(this.database, actor, (tx) => tx.query<[ChangedConnection[]]>(sql, values));
     return rows[0] ?? null;
   }
 

@@ -1,6 +1,7 @@
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import type { Actor } from '../../../platform/database/actor.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
@@ -47,10 +48,11 @@ export class RecordingsService implements OnApplicationBootstrap {
   }
 
   /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
-  async set(namespace: OwnedNamespace, connectionId: string, enabled: boolean): Promise<RecordingDto> {
+  async set(actor: Actor, namespace: OwnedNamespace, connectionId: string, enabled: boolean): Promise<RecordingDto> {
     await this.callRecorder.settle();
     const changed =
-      isConnectionId(connectionId) && (await this.recordingsRepository.setEnabled(namespace.id, connectionId, enabled));
+      isConnectionId(connectionId) &&
+      (await this.recordingsRepository.setEnabled(actor, namespace.id, connectionId, enabled));
     if (!changed) {
       await this.connectionReader.find(namespace, connectionId);
       throw new InvalidInputError('A simulated connection cannot be recorded: it makes no real calls.');
@@ -117,8 +119,8 @@ export class RecordingsService implements OnApplicationBootstrap {
   }
 
   /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
-  async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
-    await this.set(namespace, connectionId, false);
+  async remove(actor: Actor, namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
+    await this.set(actor, namespace, connectionId, false);
     const { id } = await this.connectionReader.find(namespace, connectionId);
     await this.recordedCallRowRepository.delete({ connectionId: id });
     return { success: true };

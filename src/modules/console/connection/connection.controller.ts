@@ -93,8 +93,8 @@ export class ConnectionPageController {
   @Post('record')
   @Form('connections:write', ownConnections)
   record(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'record', async ({ namespace, params }) => {
-      await this.recordingsService.set(namespace, params.connectionId, true);
+    return this.respond(page, 'record', async ({ namespace, params, person }) => {
+      await this.recordingsService.set(person, namespace, params.connectionId, true);
       return 'record';
     });
   }
@@ -102,8 +102,8 @@ export class ConnectionPageController {
   @Post('stop')
   @Form('connections:write', ownConnections)
   stop(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'stop', async ({ namespace, params }) => {
-      await this.recordingsService.set(namespace, params.connectionId, false);
+    return this.respond(page, 'stop', async ({ namespace, params, person }) => {
+      await this.recordingsService.set(person, namespace, params.connectionId, false);
       return 'stop';
     });
   }
@@ -111,8 +111,8 @@ export class ConnectionPageController {
   @Post('forget')
   @Form('connections:write', ownConnections)
   forget(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'forget', async ({ namespace, params }) => {
-      await this.recordingsService.remove(namespace, params.connectionId);
+    return this.respond(page, 'forget', async ({ namespace, params, person }) => {
+      await this.recordingsService.remove(person, namespace, params.connectionId);
       return 'forget';
     });
   }
@@ -120,11 +120,11 @@ export class ConnectionPageController {
   @Post('delete')
   @Form('connections:write', ownConnectionsOnly)
   delete(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'delete', async ({ namespace, params: { connectionId }, form }) => {
+    return this.respond(page, 'delete', async ({ namespace, params: { connectionId }, form, person }) => {
       if (form.get('typed')?.trim() !== connectionId) {
         throw new InvalidInputError('The typed id does not match');
       }
-      await this.connectionsService.remove(namespace, connectionId);
+      await this.connectionsService.remove(person, namespace, connectionId);
       return new Redirect('ui/?done=deleted');
     });
   }

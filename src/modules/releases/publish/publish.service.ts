@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { transactionOf } from '../../../platform/database/actor.js';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
@@ -56,7 +57,7 @@ export class PublishService {
     const quotas = { releases: 1, artifactBytes: bytes };
     const cancelled = await this.accountLimitsService
       .createWithinQuota({ namespaceId: server.namespaceId }, quotas, () =>
-        this.database.transaction(async (tx) => {
+        transactionOf(this.database, caller, async (tx) => {
           await this.serverReleasesService.lock(server.id, tx);
           const requireOpener = this.serverAccessService.requireOpener.bind(this.serverAccessService, caller);
           if (visibility) await this.serverReleasesService.setVisibility(server.id, visibility, requireOpener, tx);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { DataSource, Repository } from 'typeorm';
+import { transactionOf, type Actor } from '../../../platform/database/actor.js';
 import { InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Vault } from '../../../platform/vault/vault.js';
@@ -34,9 +35,9 @@ export class ServerSecretsService {
   }
 
   /** Creates or replaces a secret. @throws ServerNotFoundError, InvalidInputError beyond 100 secrets */
-  async set(server: ServerRef, { name, value }: SetSecretDto): Promise<SuccessDto> {
+  async set(actor: Actor, server: ServerRef, { name, value }: SetSecretDto): Promise<SuccessDto> {
     const serverId = server.id;
-    await this.database.transaction(async (tx) => {
+    await transactionOf(this.database, actor, async (tx) => {
       // Serializes the writers of this server's secrets, so that the count stays true until the insert.
       const owner = await tx.findOne(Server, { where: { id: serverId }, lock: { mode: 'for_no_key_update' } });
       if (!owner) throw new ServerNotFoundError();
@@ -45,7 +46,8 @@ export class ServerSecretsService {
         throw new InvalidInputError(`A server has at most ${COUNT_MAX} secrets: delete one first`);
       }
       const id = existing?.id ?? randomUUID();
-      await tx.save(ServerSecret, { id, serverId, name, sealedValue: this.vault.seal(value, id) });
+      const sealedValue = this.vault.seal(value, id);
+      await tx.save(ServerSecret, { id, serverId, name, sealedValue, createdAt: new Date() });
     });
     this.serversService.announceChange(server);
     return { success: true };
@@ -60,10 +62,10 @@ export class ServerSecretsService {
   }
 
   /** Deletes a secret. @throws NotFoundError */
-  async remove(server: ServerRef, name: string): Promise<SuccessDto> {
+  async remove(actor: Actor, server: ServerRef, name: string): Promise<SuccessDto> {
     // A path may hold characters that Postgres refuses.
     const { affected } = SECRET_NAME.test(name)
-      ? await this.serverSecretRepository.delete({ serverId: server.id, name })
+      ? await transactionOf(this.database, actor, (tx) => tx.delete(ServerSecret, { serverId: server.id, name }))
       : { affected: 0 };
     if (!affected) throw new NotFoundError('Secret not found');
     this.serversService.announceChange(server);

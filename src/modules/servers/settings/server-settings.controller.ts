@@ -44,10 +44,11 @@ export class ServerSecretsController {
   @ApiErrors(400, serverNotFound)
   async set(
     @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
     @Body() body: SetSecretDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<SuccessDto> {
-    const answer = await this.serverSecretsService.set(server, body);
+    const answer = await this.serverSecretsService.set(caller, server, body);
     const note = await this.serverSecretsService.publicNote(server);
     if (note !== null) response.set(HINT_HEADER, note);
     return answer;
@@ -58,8 +59,12 @@ export class ServerSecretsController {
   @ApiParam({ name: 'secretName', description: 'The name of the secret.', example: 'WEATHER_API_KEY' })
   @Access('servers:write', ownServerOrNone)
   @ApiErrors({ status: 404, message: 'Secret not found' })
-  remove(@TargetServer() server: ServerRef, @Param('secretName') secretName: string): Promise<SuccessDto> {
-    return this.serverSecretsService.remove(server, secretName);
+  remove(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
+    @Param('secretName') secretName: string,
+  ): Promise<SuccessDto> {
+    return this.serverSecretsService.remove(caller, server, secretName);
   }
 }
 
@@ -110,7 +115,11 @@ export class ServerRuntimeController {
   @Patch()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
-  update(@TargetServer() server: ServerRef, @Body() body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
-    return this.serverSettingsService.updateRuntime(server, body);
+  update(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
+    @Body() body: UpdateServerRuntimeDto,
+  ): Promise<ServerRuntimeDto> {
+    return this.serverSettingsService.updateRuntime(caller, server, body);
   }
 }

@@ -13,6 +13,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { transactionOf, type Actor } from '../../../platform/database/actor.js';
 import { onViolation } from '../../../platform/database/postgres-errors.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { Caller } from '../../auth/access.types.js';
@@ -74,15 +75,17 @@ export class ServerSettingsService {
     const changes = Object.entries(changed).filter(([, value]) => value !== undefined);
     if (body.iconUrl !== undefined) await this.serverIconsService.setUrl(id, body.iconUrl);
     if (changes.length > 0) {
-      const { affected } = await this.serverRepository.update({ id }, Object.fromEntries(changes));
+      const { affected } = await transactionOf(this.serverRepository, caller, (tx) =>
+        tx.update(Server, { id }, Object.fromEntries(changes)),
+      );
       if (!affected) throw new ServerNotFoundError();
     }
     return { success: true, namespace, server: name };
   }
 
   /** Sets the operator's `verified` mark. */
-  async verify({ id, namespace, name }: ServerRef, verified: boolean): Promise<UpdatedServerDto> {
-    await this.serverRepository.update({ id }, { verified });
+  async verify(actor: Actor, { id, namespace, name }: ServerRef, verified: boolean): Promise<UpdatedServerDto> {
+    await transactionOf(this.serverRepository, actor, (tx) => tx.update(Server, { id }, { verified }));
     return { success: true, namespace, server: name };
   }
 
@@ -93,12 +96,13 @@ export class ServerSettingsService {
   }
 
   /** Changes the runtime settings in the body. Running programs restart with them. @throws ServerNotFoundError */
-  async updateRuntime(server: ServerRef, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
+  async updateRuntime(actor: Actor, server: ServerRef, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
     const { egressAllow, logPayloads } = body;
     if (egressAllow !== undefined || logPayloads !== undefined) {
-      await this.serverRuntimeRepository
-        .upsert({ serverId: server.id, egressAllow, logPayloads }, ['serverId'])
-        .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
+      const row = { serverId: server.id, egressAllow, logPayloads };
+      await transactionOf(this.serverRepository, actor, (tx) => tx.upsert(ServerRuntime, row, ['serverId'])).catch(
+        onViolation({ foreignKey: () => new ServerNotFoundError() }),
+      );
       this.serversService.announceChange(server);
     }
     return this.runtime(server);
@@ -136,9 +140,10 @@ export class ServerSettingsService {
     }
     const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
     const message = `The server "${qualifiedName}" exists: choose another targetSlug or delete that one first`;
-    const { affected } = await this.serverRepository
-      .update({ id: server.id, namespaceId: server.namespaceId }, { namespaceId: target.id, name: targetSlug })
-      .catch(onViolation({ unique: () => new ConflictError(message), foreignKey: () => new NamespaceNotFoundError() }));
+    const { id, namespaceId } = server;
+    const { affected } = await transactionOf(this.serverRepository, caller, (tx) =>
+      tx.update(Server, { id, namespaceId }, { namespaceId: target.id, name: targetSlug }),
+    ).catch(onViolation({ unique: () => new ConflictError(message), foreignKey: () => new NamespaceNotFoundError() }));
     if (!affected) throw new ServerNotFoundError();
     this.serversService.announceChange(server);
     return { success: true, namespace, server: targetSlug, qualifiedName };
@@ -165,9 +170,10 @@ export class ServerSettingsService {
     const owners = await Promise.all(prefixes.map((namespace) => this.targetsService.findNamespace(namespace)));
     if (owners.some((owner) => owner !== null && !this.accessService.owns(caller, 'administer', owner.ownerId)))
       throw toConflict();
-    await this.serverRepository
-      .update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() })
-      .catch(onViolation({ unique: toConflict }));
+    const renamed = { slug: subdomain, slugChangedAt: new Date() };
+    await transactionOf(this.serverRepository, caller, (tx) => tx.update(Server, { id: server.id }, renamed)).catch(
+      onViolation({ unique: toConflict }),
+    );
     this.serversService.announceChange(server);
     this.serversService.announceChange({ id: server.id, slug: subdomain });
     return this.domain(server.id);

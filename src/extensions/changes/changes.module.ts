@@ -1,0 +1,20 @@
+import { Module } from '@nestjs/common';
+import { HOUR_MS, roleModule, scheduledDeletion } from '../../extension.js';
+import { ChangesController } from './changes.controller.js';
+import { ChangesRepository } from './changes.repository.js';
+import { ChangesService } from './changes.service.js';
+
+/** Reads the record of changes. */
+@Module({})
+export class ChangesModule {
+  static readonly forRoles = roleModule(() => ({
+    module: ChangesModule,
+    always: { providers: [ChangesRepository, ChangesService] },
+    api: { controllers: [ChangesController] },
+    worker: {
+      providers: [
+        scheduledDeletion('deletion of old changes', HOUR_MS, ChangesService, (changes, now) => changes.deleteOld(now)),
+      ],
+    },
+  }));
+}

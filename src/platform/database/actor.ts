@@ -1,0 +1,33 @@
+import type { EntityManager } from 'typeorm';
+
+/** The account that makes a change, and its credential: an API key, an OAuth login or the session of a browser. */
+export interface Actor {
+  accountId: string;
+  /** Id of the key, login or session; absent for a person with a link. */
+  keyId?: string | null;
+  /** The key with which that login or session began. */
+  rootKeyId?: string;
+}
+
+/**
+ * Runs `work` in a transaction whose changes are recorded as those of an actor; within another transaction, all of it is the
+ * actor's from here on. Triggers write the record.
+ */
+export function transactionOf<Result>(
+  database: EntityManager | { manager: EntityManager },
+  actor: Actor,
+  work: (tx: EntityManager) => Promise<Result>,
+): Promise<Result> {
+  return ('manager' in database ? database.manager : database).transaction(async (tx) => {
+    await setActor(tx, actor);
+    return work(tx);
+  });
+}
+
+/** Records the changes that a transaction makes from here on as those of an actor. */
+export async function setActor(tx: EntityManager, { accountId, keyId, rootKeyId }: Actor): Promise<void> {
+  await tx.query(`SELECT set_config('slipway.actor', $1, true), set_config('slipway.credential', $2, true)`, [
+    accountId,
+    rootKeyId ?? keyId ?? '',
+  ]);
+}
