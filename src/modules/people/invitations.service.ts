@@ -19,8 +19,9 @@ import { invitationEnded } from './people.errors.js';
 import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
-/** The name of an account, as the API takes it. */
-const ACCOUNT_NAME = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
+/** A name that a person chooses: without invisible characters, and without letters of two scripts that look alike. */
+const ACCOUNT_NAME =
+  /^(?=.{1,255}$)(?:[^\p{C}\p{sc=Cyrl}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Cyrl}]+)$/u;
 
 /**
  * Makes an invitation for an account. Only the answer has the link.
@@ -118,7 +119,7 @@ export class InvitationsService {
         return [];
       }
       const name = form.get('name')?.trim() ?? '';
-      if (role !== null && !ACCOUNT_NAME.test(name)) return 'Choose a name of 1 to 255 characters for your account.';
+      if (role !== null && !ACCOUNT_NAME.test(name)) return 'Choose a name of 1 to 255 visible characters for your account, with the letters of one script.';
       const password = form.get('password') ?? '';
       const fault = this.passwordsService.faultOf(password, form.get('repeated') ?? '');
       if (fault !== null) return fault;

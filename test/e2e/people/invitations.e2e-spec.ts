@@ -192,7 +192,13 @@ describe('an invitation into an organization', () => {
       expect(page.text).toContain(word);
     const refused = await browser.submit(path, { name: owner.name, ...chosen() });
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('has this name')]);
-    for (const fields of [chosen(), { name: 'a\nb', ...chosen() }, { name: 'x', ...chosen('short') }])
+    for (const fields of [
+      chosen(),
+      { name: 'a\nb', ...chosen() },
+      { name: 'x', ...chosen('short') },
+      { name: 'b\u{43E}b', ...chosen() },
+      { name: 'b\u200bob', ...chosen() },
+    ])
       expect((await browser.submit(path, fields)).status).toBe(400);
     const names = [uniqueName('person'), uniqueName('person')];
     const both = names.map((name, i) => openBrowser([app, other][i] ?? app).submit(path, { name, ...chosen() }));
