@@ -113,7 +113,7 @@ for what was found. A start that is refused names everything that is wrong and c
 
 /** @param parts the checks of each part, by its title */
 export function troubleshootPage(parts) {
-  const line = ({ fault, remedy, isFatal }) => wrapped(`- ${isFatal ? '' : 'Warning: '}${fault}: ${remedy}.`);
+  const line = ({ fault, remedy, isFatal = true }) => wrapped(`- ${isFatal ? '' : 'Warning: '}${fault}: ${remedy}.`);
   const sections = Object.entries(parts).map(([title, checks]) => `## ${title}\n\n${checks.map(line).join('\n')}\n`);
   return `${troubleshootHead}\n${sections.join('\n')}`;
 }

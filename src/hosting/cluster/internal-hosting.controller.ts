@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse, IncomingHttpHeaders } from 'node:http';
-import { Controller, HttpCode, Param, Post, Req, Res, type BeforeApplicationShutdown } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { Param, Req, Res, type BeforeApplicationShutdown } from '@nestjs/common';
 import { InternalServer, InternalAnswer } from '../../platform/internal-http/internal-server.js';
-import { Public } from '../../platform/http/public.decorator.js';
+import { InternalController, InternalRoute } from '../../platform/internal-http/internal-route.js';
 import type { HostRequestHead } from './host-client.js';
 import { HostingRouter } from './hosting-router.js';
 import type { Dispatcher } from 'undici';
@@ -77,8 +76,7 @@ class HostResponse implements AttemptHandler {
 }
 
 /** Requests of other processes to programs of this one. */
-@Controller('internal/hosting/:host/:epoch')
-@ApiExcludeController()
+@InternalController('internal/hosting/:host/:epoch')
 export class InternalHostingController implements BeforeApplicationShutdown {
   /** Event streams, which have no end of their own. */
   private readonly streams = new Set<HostResponse>();
@@ -89,9 +87,7 @@ export class InternalHostingController implements BeforeApplicationShutdown {
   ) {}
 
   /** Runs one request. @throws NotFoundError for a request that no process of this service signed */
-  @Post()
-  @HttpCode(200)
-  @Public()
+  @InternalRoute()
   async serve(
     @Param('host') host: string,
     @Param('epoch') epoch: string,

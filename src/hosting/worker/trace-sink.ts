@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { readWithin } from '../../platform/egress/follow.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
+import type { TraceException } from '../hosting.types.js';
 
 /** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
 const REPORT_BYTES_MAX = 2_097_152;
@@ -18,7 +19,7 @@ export interface TailItem {
   isTruncated: boolean;
   /** Time in ms since 1970, level, text. */
   lines: [number, string, string][];
-  exceptions: { at: number; name: string; message: string; stack?: string }[];
+  exceptions: TraceException[];
 }
 
 /**

@@ -5,19 +5,15 @@ import type {
   OAuthClientMetadata,
 } from '@modelcontextprotocol/client';
 import { visible } from '../../platform/text/quoted.js';
-import type { AuthorizationServer } from './discovery.js';
+import type { AuthorizationServer, AuthorizationTarget } from './discovery.js';
 import { readDocument } from './foreign-documents.js';
 import { blockedBy, OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 import { sdk } from './sdk.js';
 
 /** Parameters of an authorization request. */
-interface AuthorizationRequest {
-  server: AuthorizationServer;
+interface AuthorizationRequest extends Pick<AuthorizationTarget, 'server' | 'resource' | 'scopes'> {
   client: OAuthClientIdentity;
   redirectUri: string;
-  /** Empty for a server that refuses the parameter. */
-  resource: string;
-  scopes: string | null;
   state: string;
 }
 

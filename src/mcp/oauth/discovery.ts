@@ -57,7 +57,7 @@ export interface AuthorizationServer {
 /** Authorization server, resource and scopes of an authorization. */
 export interface AuthorizationTarget {
   server: AuthorizationServer;
-  /** `resource` parameter, byte for byte as announced (RFC 8707). */
+  /** `resource` parameter, byte for byte as announced (RFC 8707); empty for a server that refuses the parameter. */
   resource: string;
   /** Name of the MCP server for people, from its metadata (RFC 9728 section 2), at most 200 characters; null without one. */
   resourceName: string | null;

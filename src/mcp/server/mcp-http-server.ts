@@ -23,8 +23,6 @@ import { readBody } from '../../platform/http/body/request-body.js';
 import { ConflictError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { namesType } from '../../platform/text/media-type.js';
-import type { ErrorReader } from '../../platform/errors/domain-error.js';
-import type { HoldingGrant } from '../../platform/http/revocation-registry.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
@@ -78,22 +76,14 @@ interface InProcessRequest {
 }
 
 /** Target of a request. */
-export interface McpServerTarget {
+export interface McpServerTarget extends Pick<
+  McpRequestContext,
+  'account' | 'principal' | 'target' | 'grant' | 'scopes' | 'loginsEpoch'
+> {
   /** Upstream channel, or the reason why there is none. */
   channel: Channel | McpRefusal;
-  /** Account of the key: limits apply per account, since it may have any number of keys. */
-  account: string;
-  /** Id of the API key, or of what an OAuth token is given for: sessions are bound to it, and streams end with it. */
-  principal: string;
-  /** Name of the addressed endpoint; sessions are bound to it. */
-  target: string;
   /** For callers with an OAuth token: the path that it opens. */
   endpoint?: string;
-  /** Grant that opened the endpoint to the account. */
-  grant?: HoldingGrant;
-  /** Rights of the credential; null: all of the account. */
-  scopes: ErrorReader['scopes'];
-  loginsEpoch?: ErrorReader['loginsEpoch'];
 }
 
 /** One instance per process: the answer to a server request may arrive on any of its routes. */

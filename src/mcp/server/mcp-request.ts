@@ -24,16 +24,16 @@ export interface McpRequestContext {
   headers: McpRequestHeaders;
   /** Returns a header by its lower-case name. */
   header: (name: string) => string | undefined;
-  /** Account of the key; streams are counted per account. */
+  /** Account of the key: limits apply per account, since it may have any number of keys. */
   account: string;
-  /** Identity of the caller; session state is stored per principal, within limits. */
+  /** Id of the API key, or of what an OAuth token is given for: sessions are bound to it, and streams end with it. */
   principal: string;
   /** Grant that opened the endpoint to the account; absent for its own and for public ones. */
   grant?: HoldingGrant;
   /** Rights of the credential; null: all of the account. */
   scopes: ErrorReader['scopes'];
   loginsEpoch?: ErrorReader['loginsEpoch'];
-  /** Name of the addressed endpoint. */
+  /** Name of the addressed endpoint; sessions are bound to it. */
   target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */
   caller: string;

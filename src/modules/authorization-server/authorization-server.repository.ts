@@ -9,6 +9,7 @@ import { STORABLE } from '../../platform/http/input-values.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
 import { ROLES } from '../auth/memberships.access.js';
 import type { TargetRef } from '../targets/target.types.js';
+import type { AsGrant } from './as-grant.entity.js';
 import type { ShownGrant } from './authorization-server.types.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
@@ -91,27 +92,15 @@ interface NewRecord {
 }
 
 /** A grant to be stored. */
-export interface NewGrant {
-  id: string;
-  accountId: string;
-  clientId: string;
-  clientName: string;
-  clientHost: string | null;
-  redirectKey: string;
-  redirectsHash: Buffer;
-  resource: string;
+export type NewGrant = Omit<
+  AsGrant,
+  'address' | 'connectionId' | 'namespaceId' | 'serverId' | 'createdAt' | 'lastUsedAt' | 'expiresAt'
+> & {
   target: TargetRef;
-  /** The id of the grant that lets the account use the target; null for an own or public one. */
-  rightId: string | null;
-  /** The API key of the session that consents; null for a password. */
-  keyId: string | null;
-  /** That of the account when the session was checked. */
-  loginsEpoch: number;
   /** The client address of the browser. */
   address: string;
-  isRemembered: boolean;
   lifeSeconds: number;
-}
+};
 
 const TOKEN = new PreparedStatement<TokenRow>(
   `SELECT r.grant_id AS "grantId", g.key_id AS "rootKeyId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES}, ${ROLES},

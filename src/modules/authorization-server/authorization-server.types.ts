@@ -1,3 +1,5 @@
+import type { AsGrant } from './as-grant.entity.js';
+
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when what a person allowed a client has ended: its tokens and streams end. */
@@ -6,20 +8,13 @@ declare module '../../platform/queue/pub-sub.js' {
 }
 
 /** What a person allowed a client, as lists show it. */
-export interface ShownGrant {
-  id: string;
-  clientName: string;
-  clientHost: string | null;
-  /** The redirect URI; of a loopback address without host and port. */
-  redirectKey: string;
-  /** The client address of the browser that consented. */
-  address: string | null;
+export type ShownGrant = Pick<
+  AsGrant,
+  'id' | 'clientName' | 'clientHost' | 'redirectKey' | 'address' | 'resource' | 'createdAt' | 'lastUsedAt'
+> & {
   /** The name of the connection, namespace or server. */
   title: string;
-  resource: string;
-  createdAt: Date;
-  lastUsedAt: Date | null;
-}
+};
 
 /** Scope of every access token: the MCP methods of one endpoint. */
 export const MCP_SCOPE = 'mcp';

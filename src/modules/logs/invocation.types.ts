@@ -114,18 +114,22 @@ export interface ConnectionCall extends InvocationPart {
 /** A row of the connection's view. */
 export type FoundCall = Omit<ConnectionCall, 'connectionId' | 'caller'> & { caller: NamedCaller | null };
 
-/** Which requests of a connection to find. All conditions must hold. */
-export interface ConnectionCallQuery {
-  /** Only calls of the account with this id; `search` then looks into the tool name only. */
-  account?: string;
-  /** Name or id of the caller's account, or id of its credential. */
-  caller?: string;
+/** Conditions on the requests of a server or a connection. All must hold. */
+export interface CallFilter {
   /** From this time on. */
   from?: Date;
   /** Before this time. */
   to?: Date;
-  /** Occurs in the tool name, a message or an exception, in any case. */
+  /** Occurs in a message or an exception, in any case; for a connection also in the tool name. */
   search?: string;
   outcome?: InvocationOutcome;
   tool?: string;
+  /** Name or id of the caller's account, or id of its credential. */
+  caller?: string;
+}
+
+/** Which requests of a connection to find. */
+export interface ConnectionCallQuery extends CallFilter {
+  /** Only calls of the account with this id; `search` then looks into the tool name only. */
+  account?: string;
 }

@@ -90,12 +90,10 @@ export class NamespaceQueryDto {
   ownerId?: string;
 
   /** Search all namespaces that hold servers, or none: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   hasServers?: boolean;
 
   /** Search all namespaces that hold skills, or none: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   hasSkills?: boolean;
 
@@ -108,7 +106,6 @@ export class NamespaceQueryDto {
   pageSize?: number = 50;
 
   /** Members to answer of each namespace, with commas between them. Default: all. */
-  @IsOptional()
   @IsCommaList(20)
   fields?: string[];
 }

@@ -1,6 +1,6 @@
-import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryGeneratedColumn } from 'typeorm';
-import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
-import { ownerKinds, type CredentialOwner } from './credentials.types.js';
+import { Check, Column, Entity, ForeignKey, Index } from 'typeorm';
+import { AuthorizationColumns } from './authorization-columns.js';
+import { ownerKinds } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
 /**
@@ -13,40 +13,18 @@ import { OAuthClient } from './oauth-client.entity.js';
 @Index('pending_authorizations_client', ['clientRowId'])
 @Index('pending_authorizations_expires', ['expiresAt'])
 @Check('pending_authorizations_owner_kind', `"owner_kind" IN (${ownerKinds.map((kind) => `'${kind}'`).join(', ')})`)
-export class PendingAuthorization {
-  @PrimaryGeneratedColumn('uuid')
-  id: string;
-
-  @Column('text', { name: 'owner_kind' })
-  ownerKind: CredentialOwner['kind'];
-
-  @Column('uuid', { name: 'owner_id' })
-  ownerId: string;
-
+export class PendingAuthorization extends AuthorizationColumns {
   @Column('text')
   label: string;
-
-  @Column('text', { name: 'upstream_url' })
-  upstreamUrl: string;
-
-  @Column('jsonb')
-  server: AuthorizationServer;
 
   /** Null for an auth adapter, which needs no client. CASCADE: an answer for a deleted client cannot be redeemed. */
   @ForeignKey(() => OAuthClient, { name: 'pending_authorizations_client_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'client_row_id', nullable: true })
   clientRowId: string | null;
 
-  /** The `resource` of its requests; empty for a server that refuses the parameter. */
-  @Column('text')
-  resource: string;
-
   /** The name that the MCP server gives itself in its metadata; null without one. */
   @Column('text', { name: 'resource_name', nullable: true })
   resourceName: string | null;
-
-  @Column('text', { nullable: true })
-  scopes: string | null;
 
   /** The account whose link it began with; null before the button is pressed. No foreign key: checked at each use. */
   @Column('uuid', { name: 'account_id', nullable: true })
@@ -83,7 +61,4 @@ export class PendingAuthorization {
   /** The time at which tokens were stored, or the link was ended. */
   @Column({ type: 'timestamptz', name: 'completed_at', precision: 3, nullable: true })
   completedAt: Date | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
-  createdAt: Date;
 }

@@ -1,7 +1,7 @@
-import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
+import { Check, Column, Entity, Index, JoinColumn, ManyToOne } from 'typeorm';
 import type { Relation } from 'typeorm';
-import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
-import { ownerKinds, type CredentialOwner } from './credentials.types.js';
+import { AuthorizationColumns } from './authorization-columns.js';
+import { ownerKinds } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
 /** `required`: the authorization has ended, and the tokens are deleted. */
@@ -17,24 +17,7 @@ export const credentialStates = ['active', 'required'] as const;
 @Index('upstream_credentials_due', ['dueAt'])
 @Check('upstream_credentials_owner_kind', `"owner_kind" IN (${ownerKinds.map((kind) => `'${kind}'`).join(', ')})`)
 @Check('upstream_credentials_state', `"state" IN (${credentialStates.map((state) => `'${state}'`).join(', ')})`)
-export class UpstreamCredential {
-  @PrimaryGeneratedColumn('uuid')
-  id: string;
-
-  @Column('text', { name: 'owner_kind' })
-  ownerKind: CredentialOwner['kind'];
-
-  @Column('uuid', { name: 'owner_id' })
-  ownerId: string;
-
-  /** The only address the tokens are sent to. */
-  @Column('text', { name: 'upstream_url' })
-  upstreamUrl: string;
-
-  /** The authorization server that issued the tokens; they are sent to no other. */
-  @Column('jsonb')
-  server: AuthorizationServer;
-
+export class UpstreamCredential extends AuthorizationColumns {
   @Column('uuid', { name: 'client_row_id', nullable: true })
   clientRowId: string | null;
 
@@ -42,14 +25,6 @@ export class UpstreamCredential {
   @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'SET NULL' })
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'upstream_credentials_client_fk' })
   client: Relation<OAuthClient> | null;
-
-  /** The `resource` of every token request, byte for byte; empty for a server that refuses the parameter. */
-  @Column('text')
-  resource: string;
-
-  /** The granted scopes, else the requested ones; null if neither is known. */
-  @Column('text', { nullable: true })
-  scopes: string | null;
 
   /** `{accessToken, refreshToken}`, sealed by the vault for this row's id; null without tokens. */
   @Column('text', { name: 'sealed_tokens', nullable: true })
@@ -81,7 +56,4 @@ export class UpstreamCredential {
   /** No refresh is sent before; null after a success. */
   @Column({ type: 'timestamptz', name: 'retry_at', precision: 3, nullable: true })
   retryAt: Date | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
-  createdAt: Date;
 }

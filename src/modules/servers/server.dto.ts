@@ -1,7 +1,7 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
-import { IsPrintable, IsText, Omittable } from '../../platform/http/input-values.js';
+import { IsPrintable, IsOptionalText, Omittable } from '../../platform/http/input-values.js';
 import { SpelledBody } from '../../platform/http/input.pipe.js';
-import { IsIn, IsOptional } from 'class-validator';
+import { IsIn } from 'class-validator';
 import { visibilities, type Visibility } from '../targets/target.types.js';
 import { SuspendedDto } from '../auth/suspension.types.js';
 import { bundleRuntimes, type BundleRuntime } from './server.types.js';
@@ -20,8 +20,7 @@ export class CreateServerDto {
    * Purpose of the server. Default of a new one: empty.
    * @example 'Forecasts for any place.'
    */
-  @IsOptional()
-  @IsText(10_000)
+  @IsOptionalText(10_000)
   description?: string;
 
   /**

@@ -10,14 +10,7 @@ import type {
 import type { Server } from './server.entity.js';
 import type { ServerSummaryDto } from './search/server-search.dto.js';
 import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
-import {
-  type QualifiedName,
-  formatQualifiedName,
-  type ReleaseType,
-  type ServerTarget,
-  withinTools,
-} from './server.types.js';
-import type { Visibility } from '../targets/target.types.js';
+import { type QualifiedName, formatQualifiedName, type ServerTarget, withinTools } from './server.types.js';
 import { shownSuspension, type Suspension } from '../auth/suspension.types.js';
 
 type Item = Record<string, unknown>;
@@ -140,20 +133,9 @@ function toArgument(item: unknown): PromptArgumentDto[] {
 }
 
 /** The columns of a server in a list. */
-export interface ListedRow extends IconOrigin {
-  id: string;
-  namespace: string;
-  name: string;
-  displayName: string;
-  description: string;
-  visibility: Visibility;
-  verified: boolean;
-  useCount: string;
-  currentType: ReleaseType | null;
-  createdAt: Date;
-  homepage: string | null;
-  owner: string;
-}
+export type ListedRow = Pick<Server, 'id' | 'name' | 'displayName' | 'description' | 'visibility' | 'verified'> &
+  Pick<Server, 'useCount' | 'currentType' | 'createdAt' | 'homepage'> &
+  IconOrigin & { namespace: string; owner: string };
 
 /** @param score how well it fits the search; null without one */
 export function toServerSummaryDto(row: ListedRow, score: number | null, urls: ServerUrlsService): ServerSummaryDto {

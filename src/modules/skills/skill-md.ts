@@ -3,17 +3,11 @@ import { withoutStacks } from '../../platform/errors/without-stacks.js';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { lazyRequire } from '../../platform/lazy-require.js';
 import { isObject } from '../../platform/text/json.js';
+import type { Skill } from './skill.entity.js';
 import { SkillPublishError } from './skills.errors.js';
 
 /** The contents of a SKILL.md. */
-export interface SkillMd {
-  name: string;
-  description: string;
-  /** The text after the front matter. */
-  prompt: string;
-  categories: string[];
-  servers: string[];
-}
+export type SkillMd = Pick<Skill, 'name' | 'description' | 'prompt' | 'categories' | 'servers'>;
 
 const library = lazyRequire<typeof Yaml>('yaml');
 

@@ -33,7 +33,6 @@ export class SkillQueryDto extends PageQueryDto {
   ownerId?: string;
 
   /** Only skills of verified namespaces, or only others: `1`, `0`, `true` or `false`. There are no verified ones. */
-  @IsOptional()
   @IsFlag()
   verified?: boolean;
 
@@ -42,7 +41,6 @@ export class SkillQueryDto extends PageQueryDto {
   topK?: number = 500;
 
   /** Members to answer of each skill, with commas between them. Default: all. */
-  @IsOptional()
   @IsCommaList(50)
   fields?: string[];
 

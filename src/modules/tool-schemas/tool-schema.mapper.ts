@@ -8,7 +8,7 @@ import {
   inferTypes,
   type InferredObject,
 } from './schema-inference.js';
-import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
+import type { OutputFieldDto, ToolOutputSchemaDto } from './tool-schema.dto.js';
 import type { Observed } from './tool-shape.repository.js';
 import type { Shape, TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
@@ -21,17 +21,6 @@ const formatCalls: Record<TextFormat, string> = {
   email: '.email()',
   uri: '.url()',
 };
-
-/** One place of a tool's results. */
-interface ShapeField {
-  /** JSONPath (RFC 9535): `$.items[*].name`. */
-  path: string;
-  /** Share of the enclosing objects that have the member; 1 for elements. */
-  presence: number;
-  /** Types of JSON Schema; empty when unknown. */
-  types: string[];
-  format?: string;
-}
 
 export function toToolOutputSchemaDto(
   server: ServerRef,
@@ -97,14 +86,14 @@ function escapeChar(char: string): string {
 }
 
 /** All places of a shape, outer ones first. */
-export function fieldsOf(shape: Shape): ShapeField[] {
+export function fieldsOf(shape: Shape): OutputFieldDto[] {
   return placesOf(shape, '$', 1);
 }
 
-function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
+function placesOf(shape: Shape, path: string, presence: number): OutputFieldDto[] {
   const { texts, lists, objects } = shape;
   const format = texts && inferFormat(texts);
-  const here: ShapeField = { path, presence, types: inferTypes(shape), ...(format && { format }) };
+  const here: OutputFieldDto = { path, presence, types: inferTypes(shape), ...(format && { format }) };
   const inferred = objects && inferObject(objects);
   return [
     here,

@@ -10,8 +10,8 @@ export type Found = Record<string, string | number>;
 export interface Check<Facts> {
   /** Subject of the check, for the documentation. */
   asks: string;
-  /** False: a warning. */
-  isFatal: boolean;
+  /** False: a warning; default true. */
+  isFatal?: boolean;
   /** Values for the texts where something is wrong; null where nothing is. */
   find: (facts: Facts) => Found | null;
   /** Sentence about the fault, without its full stop; `{name}` is a value that `find` returned. */
@@ -29,7 +29,7 @@ export interface Fault {
 
 /** Faults that the rows find in these facts. */
 export function faultsOf<Facts>(checks: Check<Facts>[], facts: Facts): Fault[] {
-  return checks.flatMap(({ find, fault, remedy, isFatal }) => {
+  return checks.flatMap(({ find, fault, remedy, isFatal = true }) => {
     const details = find(facts);
     if (!details) return [];
     const text = `${fault}: ${remedy}.`.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name]));

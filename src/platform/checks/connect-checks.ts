@@ -9,7 +9,7 @@ function row(asks: string, cause: RegExp, fault: string, remedy: string): Check<
       ? { reason: message || code || '' }
       : null;
   };
-  return { asks, isFatal: true, find, fault, remedy };
+  return { asks, find, fault, remedy };
 }
 
 /** Errors of the server and of the way to it. */

@@ -17,14 +17,12 @@ interface FolderFacts {
 export const folderChecks: Check<FolderFacts>[] = [
   {
     asks: 'writes to DATA_DIR',
-    isFatal: true,
     find: ({ dataDir, dataCode }) => (dataCode === null ? null : { dataDir, dataCode }),
     fault: 'The files of the service cannot be kept in {dataDir} ({dataCode})',
     remedy: 'give the folder to the user of the service by `chown`, or choose another one in DATA_DIR',
   },
   {
     asks: 'writes to TMPDIR, for hosted code',
-    isFatal: true,
     find: ({ tmp, tmpCode }) => (tmpCode === null ? null : { tmp, tmpCode }),
     fault: 'Temporary files of hosted code cannot be written to {tmp} ({tmpCode})',
     remedy: 'make it by `mkdir -m 1777`, name another folder in TMPDIR, or take the role `host` out of ROLES',

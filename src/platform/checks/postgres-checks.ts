@@ -58,7 +58,6 @@ const toNames = (names: string[]) => (names.length > 0 ? { names: names.slice(0,
 /** Without a version that is supported, nothing else is asked. */
 const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
   asks: 'the version of Postgres',
-  isFatal: true,
   find: ({ version }) => (Number.parseInt(version) < OLDEST_MAJOR ? { version } : null),
   fault: 'Postgres {version} is too old',
   remedy: `use ${OLDEST_MAJOR} or newer`,
@@ -68,28 +67,24 @@ const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
 export const postgresFactChecks: Check<PostgresFacts>[] = [
   {
     asks: 'the encoding of the database',
-    isFatal: true,
     find: ({ encoding }) => (encoding === 'UTF8' ? null : { encoding }),
     fault: 'The encoding of the database is {encoding}',
     remedy: "use one that was made by `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`",
   },
   {
     asks: 'a primary',
-    isFatal: true,
     find: ({ isStandby }) => (isStandby ? {} : null),
     fault: 'Postgres is a standby, which takes no writes',
     remedy: 'name the primary in DATABASE_URL',
   },
   {
     asks: 'writes',
-    isFatal: true,
     find: ({ isReadOnly, isStandby, ...facts }) => (isReadOnly && !isStandby ? { ...roleOf(facts) } : null),
     fault: 'Transactions of the role "{role}" are read-only',
     remedy: '`ALTER DATABASE "{database}" RESET default_transaction_read_only`, or the same for the role',
   },
   {
     asks: 'session pooling',
-    isFatal: true,
     find: ({ keepsSessions }) => (keepsSessions ? null : {}),
     fault: 'The pooler in front of Postgres gives a session to other clients between transactions',
     remedy:
@@ -97,14 +92,12 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
   },
   {
     asks: 'a schema for the tables',
-    isFatal: true,
     find: ({ schema, role }) => (schema === null ? { role } : null),
     fault: 'The `search_path` of the role "{role}" names no schema that it may use',
     remedy: '`CREATE SCHEMA IF NOT EXISTS public; GRANT USAGE, CREATE ON SCHEMA public TO "{role}"`',
   },
   {
     asks: 'no tables of another program',
-    isFatal: true,
     find: ({ foreign, schema, database }) =>
       foreign.length > 0 ? { ...toNames(foreign), schema: schema ?? '', database } : null,
     fault: 'The schema "{schema}" of the database "{database}" has tables of another program ({names})',
@@ -112,7 +105,6 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
   },
   {
     asks: 'the right to make tables',
-    isFatal: true,
     find: ({ mayMakeTables, schema, isOurs, isWorker, role }) =>
       mayMakeTables || schema === null || (isOurs && !isWorker) ? null : { role, schema },
     fault: 'The role "{role}" cannot create tables in the schema "{schema}"',
@@ -120,21 +112,18 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
   },
   {
     asks: 'the right to make the schema of the queue',
-    isFatal: true,
     find: ({ mayMakeSchemas, hasQueue, ...facts }) => (mayMakeSchemas || hasQueue ? null : roleOf(facts)),
     fault: 'The role "{role}" cannot create the schema "bullmq" of the queue',
     remedy: '`GRANT CREATE ON DATABASE "{database}" TO "{role}"`',
   },
   {
     asks: 'rights on the schema of the queue',
-    isFatal: true,
     find: ({ hasQueue, mayUseQueue, role }) => (hasQueue && !mayUseQueue ? { role } : null),
     fault: 'The role "{role}" cannot use the schema "bullmq" of the queue',
     remedy: '`GRANT ALL ON SCHEMA bullmq TO "{role}"; GRANT ALL ON ALL TABLES IN SCHEMA bullmq TO "{role}"`',
   },
   {
     asks: 'rights on the tables',
-    isFatal: true,
     find: ({ refused, schema, role }) =>
       refused.length > 0 ? { ...toNames(refused), schema: schema ?? '', role } : null,
     fault: 'The role "{role}" cannot read and write all tables of the service ({names})',
@@ -142,21 +131,18 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
   },
   {
     asks: 'ownership of the tables',
-    isFatal: true,
     find: ({ notOwned, isWorker, role }) => (notOwned.length > 0 && isWorker ? { ...toNames(notOwned), role } : null),
     fault: 'Tables of the service do not belong to the role "{role}", which must alter them ({names})',
     remedy: '`REASSIGN OWNED BY … TO "{role}"`, or name their owner in DATABASE_URL',
   },
   {
     asks: 'the extensions on the machine of Postgres',
-    isFatal: true,
     find: ({ missing }) => toNames(missing),
     fault: 'Postgres has no extension {names}',
     remedy: 'install the package of its additional modules (Debian: `postgresql-contrib`)',
   },
   {
     asks: 'the right to the extensions',
-    isFatal: true,
     find: ({ notAllowed, ...facts }) => (notAllowed.length > 0 ? { ...toNames(notAllowed), ...roleOf(facts) } : null),
     fault: 'The role "{role}" cannot add the extensions {names} to the database',
     remedy:

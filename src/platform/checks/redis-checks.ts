@@ -13,7 +13,6 @@ const CONNECT_MS_MAX = 5_000;
 
 const connectCheck: Check<{ reason: string }> = {
   asks: 'an address',
-  isFatal: true,
   find: (facts) => ({ ...facts }),
   fault: 'Redis cannot be used ({reason})',
   remedy: 'check REDIS_URL',
@@ -23,7 +22,6 @@ const connectCheck: Check<{ reason: string }> = {
 export const redisFactChecks: Check<RedisFacts>[] = [
   {
     asks: 'the version of Redis',
-    isFatal: true,
     find: ({ info: { redis_version: version = '' } }) => {
       const [major, minor] = version.split('.').map(Number);
       return major < 6 || (major === 6 && minor < 2) ? { version } : null;
@@ -33,21 +31,18 @@ export const redisFactChecks: Check<RedisFacts>[] = [
   },
   {
     asks: 'no cluster',
-    isFatal: true,
     find: ({ info }) => (info.cluster_enabled === '1' || info.redis_mode === 'cluster' ? {} : null),
     fault: 'Redis is a cluster, which is not supported',
     remedy: 'leave REDIS_URL away, so that the queue is in Postgres, or use one primary',
   },
   {
     asks: 'a primary',
-    isFatal: true,
     find: ({ info: { role = 'master' } }) => (role === 'master' ? null : { role }),
     fault: 'Redis is not a primary, its role is "{role}"',
     remedy: 'name the primary in REDIS_URL',
   },
   {
     asks: 'the number of the database',
-    isFatal: true,
     find: ({ database, hasDatabase }) => (hasDatabase ? null : { database }),
     fault: 'Redis has no database {database}',
     remedy: 'end REDIS_URL with the number of one that it has (`/0`), or raise `databases` in redis.conf',

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Logger } from '@nestjs/common';
+import { Logger, type BeforeApplicationShutdown } from '@nestjs/common';
 import { KeyedLimiter } from '../limits/keyed-limiter.js';
 import type { RevocationRegistry } from './revocation-registry.js';
 import { repeat } from '../schedule/repeat.js';
@@ -106,8 +106,8 @@ export interface StreamOwner {
   keyId: string;
 }
 
-/** The open streams of one kind in this process. */
-export class EventStreams<Stream extends EventStream> {
+/** The open streams of one kind in this process. They close before it stops, so that it does not wait for their clients. */
+export abstract class EventStreams<Stream extends EventStream> implements BeforeApplicationShutdown {
   private readonly logger = new Logger('streams');
   private readonly open = new Set<Stream>();
   private readonly limiter: KeyedLimiter;
@@ -127,7 +127,7 @@ export class EventStreams<Stream extends EventStream> {
   }
 
   /** True if no account can open another stream. */
-  get isFull(): boolean {
+  protected get isFull(): boolean {
     return this.limiter.isFull;
   }
 
@@ -136,11 +136,11 @@ export class EventStreams<Stream extends EventStream> {
   }
 
   /**
-   * Runs a stream in the background, until its end, the end of its key, or {@link closeAll}.
+   * Runs a stream in the background, until its end, the end of its key, or the end of the process.
    *
    * @returns false above a limit, with nothing sent
    */
-  start(stream: Stream, { accountId, keyId }: StreamOwner, response: ServerResponse): boolean {
+  protected start(stream: Stream, { accountId, keyId }: StreamOwner, response: ServerResponse): boolean {
     const leave = this.limiter.acquire(accountId);
     if (!leave) return false;
     try {
@@ -164,8 +164,7 @@ export class EventStreams<Stream extends EventStream> {
     return true;
   }
 
-  /** Closes the streams, so that a shutdown does not wait for their clients. */
-  closeAll(): void {
+  beforeApplicationShutdown(): void {
     for (const stream of this.open) stream.close();
   }
 }

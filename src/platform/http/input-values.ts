@@ -24,10 +24,11 @@ const flags = new Map<unknown, boolean>([
   ['false', false],
 ]);
 
-/** A yes or no in a query, the way published clients write it: `1`, `0`, `true` or `false`. */
+/** An optional yes or no in a query, the way published clients write it: `1`, `0`, `true` or `false`. */
 export function IsFlag(): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => flags.get(value) ?? value),
+    IsOptional(),
     IsIn([true, false], { message: '$property must be 1, 0, true or false' }),
   );
 }
@@ -61,6 +62,11 @@ export function IsText(charsMax: number): PropertyDecorator {
   );
 }
 
+/** {@link IsText} that can be omitted. */
+export function IsOptionalText(charsMax: number): PropertyDecorator {
+  return applyDecorators(IsOptional(), IsText(charsMax));
+}
+
 /** A text of one line that can be stored: no control characters, no lone surrogates. */
 export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   return applyDecorators(
@@ -76,13 +82,14 @@ export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   );
 }
 
-/** Several values in one query parameter, with commas between them; blanks around them and empty ones mean nothing. */
+/** Optional values in one query parameter, with commas between them; blanks around them and empty ones mean nothing. */
 export function IsCommaList(countMax: number): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => {
       const items = (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(','));
       return items.map((text) => text.trim()).filter((text) => text !== '');
     }),
+    IsOptional(),
     ArrayMaxSize(countMax, { message: `$property must hold at most ${countMax} values` }),
     ApiProperty({ type: String, required: false }),
   );

@@ -1,13 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
+import type { ServiceProcess } from './process.entity.js';
 
 /** A process whose lease holds. */
-export interface LiveProcess {
-  id: string;
-  epoch: string;
-  address: string | null;
-  details: Record<string, unknown>;
-}
+export type LiveProcess = Pick<ServiceProcess, 'id' | 'epoch' | 'address' | 'details'>;
 
 /** Content of a process' row. */
 export interface Registration {

@@ -106,15 +106,10 @@ export interface ExchangeRequest {
 }
 
 /** Request for an event stream that stays open until one side closes it. */
-export interface StreamRequest {
-  url: URL;
+export interface StreamRequest extends Pick<ExchangeRequest, 'url' | 'headers' | 'body' | 'onRedirect'> {
   method: 'GET' | 'POST';
-  headers: Record<string, string>;
-  body?: string;
   /** Timeout for the response headers; the stream itself has no limit. */
   timeoutMs: number;
-  /** As {@link ExchangeRequest.onRedirect}. */
-  onRedirect?: (to: URL) => void;
   /** Receives each message; returns true for the answer to a call. An exception ends the stream. */
   onMessage: (data: string) => boolean | void;
   /** Receives events with other names than `message`. */

@@ -1,15 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { Req, Res } from '@nestjs/common';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
-import { Public } from '../../../platform/http/public.decorator.js';
+import { InternalController, InternalRoute } from '../../../platform/internal-http/internal-route.js';
 import { DisconnectCancellation } from '../response-sink.js';
 import { PendingInputCalls } from './pending-input-calls.js';
 import { PENDING_CALLS_PATH, type PendingCallHead, type PendingCallMessage } from './remote-pending-calls.js';
 
 /** Receives client answers that arrived at other processes, for calls held in this one. */
-@Controller(PENDING_CALLS_PATH)
-@ApiExcludeController()
+@InternalController(PENDING_CALLS_PATH)
 export class InternalPendingCallsController {
   constructor(
     private readonly pendingInputCalls: PendingInputCalls,
@@ -20,9 +18,7 @@ export class InternalPendingCallsController {
    * Continues one call with its next round. @throws NotFoundError for a request not signed by a process of this
    * service
    */
-  @Post()
-  @HttpCode(200)
-  @Public()
+  @InternalRoute()
   async round(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const accepted = await this.internalServer.accept<PendingCallHead>(request);
     const { token, ...incoming } = accepted.head;

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { Req, Res } from '@nestjs/common';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
-import { Public } from '../../../platform/http/public.decorator.js';
+import { InternalController, InternalRoute } from '../../../platform/internal-http/internal-route.js';
 import {
   RESUMED_STREAMS_PATH,
   ResumableStreams,
@@ -11,8 +10,7 @@ import {
 } from './resumable-streams.js';
 
 /** Sends the streams of this process to others, whose clients resume them. */
-@Controller(RESUMED_STREAMS_PATH)
-@ApiExcludeController()
+@InternalController(RESUMED_STREAMS_PATH)
 export class InternalResumedStreamsController {
   constructor(
     private readonly resumableStreams: ResumableStreams,
@@ -20,9 +18,7 @@ export class InternalResumedStreamsController {
   ) {}
 
   /** Sends a stream until its end. @throws NotFoundError for a request not signed by a process of this service */
-  @Post()
-  @HttpCode(200)
-  @Public()
+  @InternalRoute()
   async read(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const { head } = await this.internalServer.accept<ResumedStreamHead>(request);
     let stopReading: () => void = () => undefined;

@@ -1,15 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { Req, Res } from '@nestjs/common';
 import { serializeError } from '../../../platform/internal-http/error-codec.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
-import { Public } from '../../../platform/http/public.decorator.js';
+import { InternalController, InternalRoute } from '../../../platform/internal-http/internal-route.js';
 import { SSE_STREAMS_PATH, type SseStreamHead, type SseStreamMessage } from './remote-sse-streams.js';
 import { SseStreams } from './sse-streams.js';
 
 /** Receives messages that HTTP+SSE clients posted to other processes, for streams that this one holds. */
-@Controller(SSE_STREAMS_PATH)
-@ApiExcludeController()
+@InternalController(SSE_STREAMS_PATH)
 export class InternalSseStreamsController {
   constructor(
     private readonly sseStreams: SseStreams,
@@ -17,9 +15,7 @@ export class InternalSseStreamsController {
   ) {}
 
   /** Serves a posted message. @throws NotFoundError for a request not signed by a process of this service */
-  @Post()
-  @HttpCode(200)
-  @Public()
+  @InternalRoute()
   async serveMessage(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const accepted = await this.internalServer.accept<SseStreamHead>(request);
     const body = await accepted.text();

@@ -3,7 +3,7 @@ import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { SetConnectionDto } from './connection.dto.js';
-import type { Connection, QueryValues, StoredSource, TargetKind } from './connection.entity.js';
+import type { Connection, QueryValues, StoredSource } from './connection.entity.js';
 import { targetConflict } from './connections.errors.js';
 
 /** The limit of published clients for one file. */
@@ -33,16 +33,12 @@ export type RequestedTarget =
   | { kind: 'uplink' };
 
 /** The target of a new connection, as columns of its row. */
-export interface NewTarget {
-  targetKind: TargetKind;
-  mcpUrl: string | null;
-  serverId: string | null;
-  serverName: string | null;
+export interface NewTarget extends Pick<
+  Connection,
+  'targetKind' | 'mcpUrl' | 'serverId' | 'serverName' | 'source' | 'isStateful'
+> {
   /** The only tools of the server that the owner of the namespace can call; null for all. */
   grantedTools: readonly string[] | null;
-  source: StoredSource | null;
-  /** True for a module that keeps sessions. */
-  isStateful: boolean;
   /** Values for a registry server, from the query of its address. */
   query: QueryValues;
 }

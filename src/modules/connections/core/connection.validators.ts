@@ -39,12 +39,15 @@ function urlFault(value: unknown): Fault {
   return hash ? 'must not have a fragment' : null;
 }
 
-function metadataFault(value: unknown): Fault {
-  if (!isObject(value)) return 'must be an object';
+function detailFault(value: object): Fault {
   const fault = storableFault(value);
   if (fault !== null) return fault;
   const bytes = Buffer.byteLength(JSON.stringify(value));
   return bytes > DETAIL_BYTES_MAX ? `must be at most ${DETAIL_BYTES_MAX} bytes of JSON` : null;
+}
+
+function metadataFault(value: unknown): Fault {
+  return isObject(value) ? detailFault(value) : 'must be an object';
 }
 
 /** The fault of the name of a header for an upstream: `invalid` is none, `reserved` is set by MCP or Slipway; null without one. */
@@ -82,10 +85,7 @@ function toolPatternsFault(value: unknown): Fault {
   if (!value.every((tool) => typeof tool === 'string' && tool !== '')) {
     return 'must hold names, or beginnings such as "search_*"';
   }
-  const fault = storableFault(value);
-  if (fault !== null) return fault;
-  const bytes = Buffer.byteLength(JSON.stringify(value));
-  return bytes > DETAIL_BYTES_MAX ? `must be at most ${DETAIL_BYTES_MAX} bytes of JSON` : null;
+  return detailFault(value);
 }
 
 function scopesFault(value: unknown): Fault {

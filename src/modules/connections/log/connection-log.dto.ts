@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsIn, IsOptional } from 'class-validator';
-import { IsText, IsWhole } from '../../../platform/http/input-values.js';
+import { IsOptionalText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
 import { callerExample, callerSchema, type CallerDto } from '../../logs/caller.types.js';
 
@@ -21,8 +21,7 @@ export class ConnectionLogQueryDto {
   to?: Date;
 
   /** Only calls with this text in the tool name, a message or an exception, in any case. */
-  @IsOptional()
-  @IsText(1_000)
+  @IsOptionalText(1_000)
   search?: string;
 
   /** Only calls with this outcome. */
@@ -31,13 +30,11 @@ export class ConnectionLogQueryDto {
   outcome?: (typeof outcomes)[number];
 
   /** Only calls of the tool with exactly this name. */
-  @IsOptional()
-  @IsText(200)
+  @IsOptionalText(200)
   tool?: string;
 
   /** Only calls of this caller: the name or id of an account, or the id of its key. */
-  @IsOptional()
-  @IsText(255)
+  @IsOptionalText(255)
   caller?: string;
 }
 

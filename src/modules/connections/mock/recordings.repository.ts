@@ -4,16 +4,13 @@ import type { ChangedConnection } from '../core/connection-handles.js';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { deletionTime } from '../../../platform/database/deletion-time.js';
+import type { RecordedCallRow } from './mock.entity.js';
 
 /** Duration of a recording, and retention of a recorded call. */
 const RETENTION = `interval '7 days'`;
 
 /** A recorded call; `sealed` by the vault for the connection's row, `bytes` before sealing. */
-export interface SealedCall {
-  tool: string;
-  sealed: string;
-  bytes: number;
-}
+export type SealedCall = Pick<RecordedCallRow, 'tool' | 'sealed' | 'bytes'>;
 
 /** The rows of recorded calls, and the state of recording in the rows of connections. */
 @Injectable()

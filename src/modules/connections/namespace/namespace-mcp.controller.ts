@@ -74,8 +74,9 @@ export class NamespaceMcpController {
   @ApiMcp(listed)
   @ApiErrors(400, 404, pageRefused)
   async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
-    const { grant, url = '' } = request;
-    const namespace = grant.namespace as OwnedNamespace;
+    const { url = '' } = request;
+    const namespace = request.grant.namespace as OwnedNamespace;
+    const { accountId: account, keyId: principal, endpoint, grant, scopes, loginsEpoch } = request.grant.caller;
     const mark = url.indexOf('?');
     const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
     const requestedSeparator = query.get('separator') ?? separators[0];
@@ -83,7 +84,7 @@ export class NamespaceMcpController {
     if (separator === undefined) throw new InvalidInputError(`separator must be one of: ${separators.join(' ')}`);
     const mode = query.get('mode') ?? 'all';
     if (mode !== 'all' && mode !== 'search') throw new InvalidInputError('mode must be all or search');
-    const tools = grant.caller.grant?.tools ?? undefined;
+    const tools = grant?.tools ?? undefined;
     const form: AggregateForm = { separator, isSearched: mode === 'search', tools };
     const find = () => {
       const channel = this.namespaceServers.find(namespace, form);
@@ -91,12 +92,7 @@ export class NamespaceMcpController {
     };
     await this.mcpHttpServer.serve(request, response, async () => ({
       channel: find(),
-      account: grant.caller.accountId,
-      principal: grant.caller.keyId,
-      endpoint: grant.caller.endpoint,
-      grant: grant.caller.grant,
-      scopes: grant.caller.scopes,
-      loginsEpoch: grant.caller.loginsEpoch,
+      ...{ account, principal, endpoint, grant, scopes, loginsEpoch },
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }

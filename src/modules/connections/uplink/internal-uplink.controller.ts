@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { Param, Req, Res } from '@nestjs/common';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { Channel, ClientAnswer, ListenFilter, McpCall } from '../../../mcp/protocol/channel.js';
 import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { DisconnectCancellation } from '../../../mcp/server/response-sink.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
-import { Public } from '../../../platform/http/public.decorator.js';
+import { InternalController, InternalRoute } from '../../../platform/internal-http/internal-route.js';
 import type { UplinkMessage, UplinkRequest } from './remote-uplink-channel.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
@@ -15,8 +14,7 @@ import { TunnelMovedError } from './uplink.errors.js';
 type Send = (message: UplinkMessage) => void;
 
 /** Requests of other processes through tunnels of this one. */
-@Controller('internal/uplink/:connection/:tunnel')
-@ApiExcludeController()
+@InternalController('internal/uplink/:connection/:tunnel')
 export class InternalUplinkController {
   /** Requests of local servers to clients of other processes, by id; each is answered by an internal request of its own. */
   private readonly clientRequests = new Map<string, (answer: ClientAnswer) => void>();
@@ -27,9 +25,7 @@ export class InternalUplinkController {
   ) {}
 
   /** Serves one request. @throws NotFoundError for a request that no process of this service signed */
-  @Post()
-  @HttpCode(200)
-  @Public()
+  @InternalRoute()
   async serve(
     @Param('connection') connection: string,
     @Param('tunnel') tunnel: string,

@@ -1,28 +1,18 @@
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { DAY_MS, dayOf, DURATION_POWER, HOUR_MS, leastIdAt } from '../store/invocation-days.js';
-import type { InvocationOutcome } from '../invocation.types.js';
+import type { CallFilter } from '../invocation.types.js';
 import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
 
 /** Powers of two of durations: more than a year. */
 const DURATION_POWERS = 40;
 
-/** Which invocations of a server to find. All conditions must hold. */
-export interface InvocationQuery {
-  /** From this time on. */
-  from?: Date;
-  /** Before this time. */
-  to?: Date;
+/** Which invocations of a server to find. */
+export interface InvocationQuery extends CallFilter {
   /** Older than the invocation with this id. */
   before?: string;
-  /** Occurs in a message or an exception, in any case. */
-  search?: string;
-  outcome?: InvocationOutcome;
-  tool?: string;
   /** The MCP method. */
   method?: string;
   minDurationMs?: number;
-  /** Name or id of the caller's account, or id of its credential. */
-  caller?: string;
   /** Ids that `caller` stands for. The repository looks them up: Postgres estimates rows of an id that it knows. */
   callerIds?: string[];
 }

@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsIn, IsOptional, IsUUID } from 'class-validator';
-import { IsText, IsWhole } from '../../../platform/http/input-values.js';
+import { IsOptionalText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
 import { callerSchema, type CallerDto } from '../caller.types.js';
 import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.js';
@@ -8,8 +8,7 @@ import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.
 /** Which invocations to list. All filters must match. */
 export class InvocationFilterDto {
   /** Only invocations with this text in a message or an exception, in any case. 1,000 characters at most. */
-  @IsOptional()
-  @IsText(1_000)
+  @IsOptionalText(1_000)
   search?: string;
 
   /** Only invocations with this outcome. */
@@ -18,13 +17,11 @@ export class InvocationFilterDto {
   outcome?: InvocationOutcome;
 
   /** Only invocations of the tool with exactly this name. */
-  @IsOptional()
-  @IsText(200)
+  @IsOptionalText(200)
   tool?: string;
 
   /** Only invocations of this MCP method, such as `tools/call`. */
-  @IsOptional()
-  @IsText(200)
+  @IsOptionalText(200)
   method?: string;
 
   /** Only invocations that took at least this many milliseconds. */
@@ -32,8 +29,7 @@ export class InvocationFilterDto {
   minDurationMs?: number;
 
   /** Only invocations of this caller: the name or id of an account, or the id of its key. */
-  @IsOptional()
-  @IsText(255)
+  @IsOptionalText(255)
   caller?: string;
 
   /** Maximum number of invocations. */

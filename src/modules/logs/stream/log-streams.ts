@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { TooManyError } from '../../../platform/errors/domain-error.js';
 import { EventStreams, type StreamOwner } from '../../../platform/http/event-stream.js';
 import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
@@ -17,42 +17,31 @@ export interface Following extends Followed, StreamOwner {}
 
 /** The open log streams of this process. */
 @Injectable()
-export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly streams: EventStreams<LogStream>;
-
+export class LogStreams extends EventStreams<LogStream> implements OnModuleInit {
   constructor(
     private readonly invocationSearchRepository: InvocationSearchRepository,
     private readonly pubSub: PubSub,
     revocationRegistry: RevocationRegistry,
     metrics: Metrics,
   ) {
-    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, revocationRegistry);
+    super(STREAMS_EACH_MAX, STREAMS_MAX, revocationRegistry);
     metrics.gauge('slipway_log_streams', 'Listeners that follow runtime logs.', () => this.size);
   }
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('logs.ingested', ({ serverIds }) => {
       const written = new Set(serverIds);
-      for (const stream of this.streams) if (written.has(stream.followed.serverId)) stream.wake();
+      for (const stream of this) if (written.has(stream.followed.serverId)) stream.wake();
     });
     await this.pubSub.subscribe('servers.deleted', ({ id }) => {
-      for (const stream of this.streams) if (stream.followed.serverId === id) stream.close();
+      for (const stream of this) if (stream.followed.serverId === id) stream.close();
     });
-  }
-
-  beforeApplicationShutdown(): void {
-    this.streams.closeAll();
-  }
-
-  /** Number of open streams. */
-  get size(): number {
-    return this.streams.size;
   }
 
   /** @throws TooManyError */
   follow(following: Following, response: ServerResponse): void {
     const stream = new LogStream(this.invocationSearchRepository, following, response);
-    if (this.streams.start(stream, following, response)) return;
+    if (this.start(stream, following, response)) return;
     throw new TooManyError('Too many logs are followed already: close one of the streams first', 5);
   }
 }

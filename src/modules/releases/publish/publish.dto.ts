@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
-import { IsText, STORABLE } from '../../../platform/http/input-values.js';
+import { IsOptionalText, STORABLE } from '../../../platform/http/input-values.js';
 import {
   ArrayMaxSize,
   IsArray,
@@ -19,18 +19,15 @@ import { bundleRuntimes, type BundleRuntime } from '../../servers/server.types.j
 /** Source of the release. */
 export class ReleaseSourceDto {
   /** @example '8f2d1c0' */
-  @IsOptional()
-  @IsText(200)
+  @IsOptionalText(200)
   commit?: string;
 
   /** @example 'Forecasts for tomorrow' */
-  @IsOptional()
-  @IsText(10_000)
+  @IsOptionalText(10_000)
   commitMessage?: string;
 
   /** @example 'main' */
-  @IsOptional()
-  @IsText(255)
+  @IsOptionalText(255)
   branch?: string;
 }
 

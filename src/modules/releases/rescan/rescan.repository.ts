@@ -6,7 +6,7 @@ import { Env } from '../../../config/env.js';
 import { Tuning } from '../../../config/tuning.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { ReleaseType } from '../../servers/server.types.js';
-import { CHECK_FAILED } from './server-rescan.entity.js';
+import { CHECK_FAILED, type ServerRescan } from './server-rescan.entity.js';
 
 /** Servers of one account that all processes together scan at once. */
 const ACCOUNT_SCANS = 2;
@@ -18,17 +18,13 @@ const CANDIDATES_MAX = 1_000;
 const OVERHEAD_MS = 60_000;
 
 /** A server's current release, claimed by one process for a scan. */
-export interface ClaimedRescan {
-  serverId: string;
+export interface ClaimedRescan extends Pick<
+  ServerRescan,
+  'serverId' | 'upstreamUrl' | 'requestedAt' | 'sealedCredentials' | 'failures' | 'reported'
+> {
   releaseId: string;
   type: ReleaseType;
-  upstreamUrl: string | null;
-  /** Time of the request; null for a periodic scan. */
-  requestedAt: Date | null;
-  sealedCredentials: string | null;
   holder: string;
-  failures: number;
-  reported: string | null;
 }
 
 /** The schedule of a release that becomes current. */

@@ -1,6 +1,12 @@
 import type { ServerCard } from '../../../mcp/client/server-card.js';
 import type { ServerScan } from '../../../mcp/client/server-scan.js';
-import type { BundleRuntime, HostedFacts, ServerSnapshot, ServerWarning } from '../../servers/server.types.js';
+import type {
+  BundleRuntime,
+  HostedFacts,
+  ServerOffers,
+  ServerSnapshot,
+  ServerWarning,
+} from '../../servers/server.types.js';
 import type { BundleFacts } from '../bundle/bundle-manifest.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import { configOrder } from '../config/config-fields.js';
@@ -22,13 +28,8 @@ type Item = Record<string, unknown>;
 export type FactsSource = 'server' | 'files' | 'claims';
 
 /** Facts about a server from any source. Lists are null if unknown. */
-export interface ServerFacts {
-  serverInfo: Item | null;
+export interface ServerFacts extends ServerOffers {
   instructions?: string;
-  tools: Item[] | null;
-  resources: Item[] | null;
-  resourceTemplates: Item[] | null;
-  prompts: Item[] | null;
   /** Bundles only. */
   runtime?: BundleRuntime;
   /** JSON Schema of configuration values in the files. */

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { NotFoundError, TooManyError } from '../../../platform/errors/domain-error.js';
 import { EventStream, EventStreams } from '../../../platform/http/event-stream.js';
 import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
@@ -24,35 +24,24 @@ export const STREAMS_MAX = 1_000;
  * gets each line once.
  */
 @Injectable()
-export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly streams: EventStreams<ReleaseStream>;
-
+export class ReleaseStreams extends EventStreams<ReleaseStream> implements OnModuleInit {
   constructor(
     private readonly releasesService: ReleasesService,
     private readonly pubSub: PubSub,
     revocationRegistry: RevocationRegistry,
     metrics: Metrics,
   ) {
-    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, revocationRegistry);
+    super(STREAMS_EACH_MAX, STREAMS_MAX, revocationRegistry);
     metrics.gauge('slipway_release_streams', 'Listeners that follow releases.', () => this.size);
-  }
-
-  /** Open streams in this process. */
-  get size(): number {
-    return this.streams.size;
   }
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('releases.changed', ({ id }) => {
-      for (const stream of this.streams) if (stream.id === id) stream.wake();
+      for (const stream of this) if (stream.followed.id === id) stream.wake();
     });
     await this.pubSub.subscribe('servers.deleted', ({ id }) => {
-      for (const stream of this.streams) if (stream.server.id === id) stream.wake();
+      for (const stream of this) if (stream.followed.server.id === id) stream.wake();
     });
-  }
-
-  beforeApplicationShutdown(): void {
-    this.streams.closeAll();
   }
 
   /**
@@ -72,9 +61,9 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     const release = await this.releasesService.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
     const stream = new ReleaseStream(this.releasesService, { server, id: release.id, caller, last }, response);
-    if (this.streams.start(stream, { accountId, keyId }, response)) return;
+    if (this.start(stream, { accountId, keyId }, response)) return;
     throw new TooManyError(
-      this.streams.isFull
+      this.isFull
         ? 'As many releases are followed as may be: try again in a few seconds'
         : 'This account follows as many releases as one may: close one of the streams first',
       5,
@@ -95,21 +84,12 @@ interface FollowedRelease {
 class ReleaseStream extends EventStream {
   private status: ReleaseStatus | null = null;
 
-  readonly server: ServerRef;
-  readonly id: string;
-  private readonly caller: Caller;
-  private last: string;
-
   constructor(
     private readonly releases: ReleasesService,
-    { server, id, caller, last }: FollowedRelease,
+    readonly followed: FollowedRelease,
     response: ServerResponse,
   ) {
     super(response);
-    this.server = server;
-    this.id = id;
-    this.caller = caller;
-    this.last = last;
   }
 
   protected async follow(): Promise<void> {
@@ -118,26 +98,29 @@ class ReleaseStream extends EventStream {
 
   /** Sends events for all changes since the last call. @returns true when the release has ended */
   private async sendChanges(): Promise<boolean> {
-    const release = await this.releases.find(this.server, this.id).catch((error: unknown) => {
+    const { server, id, caller } = this.followed;
+    const release = await this.releases.find(server, id).catch((error: unknown) => {
       if (error instanceof NotFoundError) return null;
       throw error;
     });
     if (!release) {
       // Deleted with its server, which cancelled it.
-      await this.send('complete', { status: 'CANCELLED' }, this.last);
+      await this.send('complete', { status: 'CANCELLED' }, this.followed.last);
       return true;
     }
     // Read after the status: a final status is written with the last line, so no line is missing.
-    const lines = await this.releases.logsOf(this.id, this.server, this.caller, this.last);
+    const lines = await this.releases.logsOf(id, server, caller, this.followed.last);
     const isFirst = this.status === null;
-    this.last = lines.at(-1)?.seq ?? this.last;
-    if (isFirst) await this.send('init', { status: release.status, logs: lines.map(toReleaseLogDto) }, this.last);
+    this.followed.last = lines.at(-1)?.seq ?? this.followed.last;
+    if (isFirst)
+      await this.send('init', { status: release.status, logs: lines.map(toReleaseLogDto) }, this.followed.last);
     else for (const line of lines) await this.send('log', toReleaseLogDto(line), line.seq);
-    if (!isFirst && release.status !== this.status) await this.send('status', { status: release.status }, this.last);
+    if (!isFirst && release.status !== this.status)
+      await this.send('status', { status: release.status }, this.followed.last);
     this.status = release.status;
     if (!isAtRest(release.status)) return false;
-    const address = this.releases.mcpUrlOf(this.server, release);
-    await this.send('complete', { status: release.status, ...address }, this.last);
+    const address = this.releases.mcpUrlOf(server, release);
+    await this.send('complete', { status: release.status, ...address }, this.followed.last);
     return true;
   }
 }

@@ -2,13 +2,12 @@ import { ApiProperty, PartialType } from '@nestjs/swagger';
 import { IsOptional, IsUUID } from 'class-validator';
 import { visibilities, type Visibility } from '../../targets/target.types.js';
 import { PaginationDto } from '../../../platform/http/pagination.dto.js';
-import { IsCommaList, IsFlag, IsText, IsWhole } from '../../../platform/http/input-values.js';
+import { IsCommaList, IsFlag, IsOptionalText, IsWhole } from '../../../platform/http/input-values.js';
 
 /** Every filter given must match. Without `q` the most used servers come first, of equally used ones the newest. */
 export class ServerQueryDto {
   /** Words to look for in names, descriptions and names of tools; misspelt and half-written ones are found too. */
-  @IsOptional()
-  @IsText(500)
+  @IsOptionalText(500)
   q?: string;
 
   /** Page to show, from 1. */
@@ -24,25 +23,21 @@ export class ServerQueryDto {
   topK?: number = 500;
 
   /** Members to answer of each server, with commas between them. Default: all. */
-  @IsOptional()
   @IsCommaList(50)
   fields?: string[];
 
   /** Only servers with one of these ids, with commas between them; 100 at most. */
-  @IsOptional()
   @IsCommaList(100)
   @IsUUID(undefined, { each: true, message: 'ids must hold ids of servers' })
   ids?: string[];
 
   /** Only the server of this name. Older; `GET /servers/{qualifiedName}` answers more. */
   @ApiProperty({ deprecated: true })
-  @IsOptional()
-  @IsText(255)
+  @IsOptionalText(255)
   qualifiedName?: string;
 
   /** Only servers of this namespace; of your own also the unlisted ones. */
-  @IsOptional()
-  @IsText(255)
+  @IsOptionalText(255)
   namespace?: string;
 
   /** Only servers of this account; with your own id also the unlisted ones. */
@@ -51,32 +46,26 @@ export class ServerQueryDto {
   ownerId?: string;
 
   /** Only servers whose repository has this owner. */
-  @IsOptional()
-  @IsText(255)
+  @IsOptionalText(255)
   repoOwner?: string;
 
   /** Only servers whose repository has this name. */
-  @IsOptional()
-  @IsText(255)
+  @IsOptionalText(255)
   repoName?: string;
 
   /** Only servers that are reached over the network, or only others: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   remote?: boolean;
 
   /** Only servers with a current release, or only others: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   isDeployed?: boolean;
 
   /** Only servers that the operator verified, or only others: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   verified?: boolean;
 
   /** Only servers managed by Smithery: there are none here. */
-  @IsOptional()
   @IsFlag()
   smitheryManaged?: boolean;
 

@@ -1,0 +1,34 @@
+import { Column, CreateDateColumn, PrimaryGeneratedColumn } from 'typeorm';
+import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
+import type { CredentialOwner } from './credentials.types.js';
+
+/** The columns that an authorization on its way and its tokens share. */
+export abstract class AuthorizationColumns {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  @Column('text', { name: 'owner_kind' })
+  ownerKind: CredentialOwner['kind'];
+
+  @Column('uuid', { name: 'owner_id' })
+  ownerId: string;
+
+  /** The only address the tokens are sent to. */
+  @Column('text', { name: 'upstream_url' })
+  upstreamUrl: string;
+
+  /** The authorization server that issues the tokens; they are sent to no other. */
+  @Column('jsonb')
+  server: AuthorizationServer;
+
+  /** The `resource` of every request, byte for byte; empty for a server that refuses the parameter. */
+  @Column('text')
+  resource: string;
+
+  /** The granted scopes, else the requested ones; null if neither is known. */
+  @Column('text', { nullable: true })
+  scopes: string | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+}
