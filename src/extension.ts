@@ -5,6 +5,7 @@ export { Env } from './config/env.js';
 export type { Role } from './config/env.js';
 export { roleModule } from './config/role-module.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
+export { CurrentPage, Page, type PageRequest } from './modules/auth/access.decorator.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
 export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
 export { visibleTo } from './modules/auth/visible-servers.access.js';
@@ -17,21 +18,17 @@ export type { ServerRef } from './modules/servers/server.types.js';
 export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
-export {
-  ConflictError,
-  DomainError,
-  ForbiddenError,
-  InvalidInputError,
-  NotFoundError,
-} from './platform/errors/domain-error.js';
-export type { ErrorKind } from './platform/errors/domain-error.js';
-export { defineModule } from './platform/external-modules/load-external-modules.js';
-export type { ExternalModule } from './platform/external-modules/load-external-modules.js';
+export { ConflictError, DomainError, type ErrorKind, ForbiddenError } from './platform/errors/domain-error.js';
+export { InvalidInputError, NotFoundError } from './platform/errors/domain-error.js';
+export { defineModule, type ExternalModule } from './platform/external-modules/load-external-modules.js';
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
 export { decodeCursor, encodeCursor } from './platform/http/cursor.js';
-export { UuidOr404 } from './platform/http/input.pipe.js';
+export { checkedBody, UuidOr404 } from './platform/http/input.pipe.js';
 export { IsFlag, IsPrintable, IsText, IsWhole } from './platform/http/input-values.js';
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';
 export { Public } from './platform/http/public.decorator.js';
 export { IsTime } from './platform/http/time-text.js';
+export { FramedPage, type Framed } from './platform/pages/frame.js';
+export { html, type Html } from './platform/pages/html.js';
+export { timeOf } from './platform/pages/times.js';
 export { HOUR_MS, scheduledDeletion } from './platform/schedule/schedule.js';

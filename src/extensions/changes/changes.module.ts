@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { HOUR_MS, roleModule, scheduledDeletion } from '../../extension.js';
 import { ChangesController } from './changes.controller.js';
+import { ChangesPageController } from './changes-page.controller.js';
 import { ChangesRepository } from './changes.repository.js';
 import { ChangesService } from './changes.service.js';
 
@@ -10,7 +11,7 @@ export class ChangesModule {
   static readonly forRoles = roleModule(() => ({
     module: ChangesModule,
     always: { providers: [ChangesRepository, ChangesService] },
-    api: { controllers: [ChangesController] },
+    api: { controllers: [ChangesController, ChangesPageController] },
     worker: {
       providers: [
         scheduledDeletion('deletion of old changes', HOUR_MS, ChangesService, (changes, now) => changes.deleteOld(now)),
