@@ -169,13 +169,11 @@ export class RotateApiKeyDto {
 }
 
 export class RevokeApiKeyQueryDto {
-  /** Revokes also every key that was made by it, directly or by keys that it made, and their unused invitations: `1`, `0`, `true` or `false`. */
-  @IsOptional()
+  /** Also revokes the keys that were created with it, directly or through such keys, and with them unused invitations, grants, members and operators: `1`, `0`, `true` or `false`. */
   @IsFlag()
   made?: boolean;
 
   /** Cuts the calls that run with these keys at once, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   now?: boolean;
 }

@@ -1,5 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { IsIn, IsOptional } from 'class-validator';
+import { IsIn } from 'class-validator';
 import { IsFlag } from '../../platform/http/input-values.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { roles, type Role } from './access.types.js';
@@ -104,7 +104,6 @@ export class SetMemberDto {
 
 export class RemoveMemberQueryDto {
   /** Also revokes the API keys of the organization that the member made: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   revokeKeys?: boolean;
 }

@@ -80,7 +80,7 @@ export class ConsentController {
     const { client, resource, prompts, redirectUri } = flow;
     const action = page.path;
     if (!person) {
-      return this.signInService.page({ next: action, name: '', fault: null, action: '../login', app: client.name });
+      return this.signInService.page({ next: action, action: '../login', app: client.name });
     }
     const match = await this.findTarget(flow, person);
     const { accountId, accountName: personName } = person;

@@ -1,5 +1,5 @@
 /** The pages of the addresses: the connections of a namespace, a server. */
-import type { RejectedForm } from '../../platform/pages/forms.js';
+import { formOf, withReason, type FormsView } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
@@ -36,20 +36,18 @@ export interface ServerView {
 }
 
 /** The page of a server. */
-export function serverPage(
-  view: ServerView,
-  { token, address, connect, rejected }: { token: Html; address: string; connect: Html; rejected?: RejectedForm },
-): Framed {
+export function serverPage(view: ServerView, forms: FormsView & { connect: Html }): Framed {
   const { server } = view;
   const { tools } = server;
   return {
     title: server.displayName,
     asRequest: `/servers/${encodeURIComponent(server.qualifiedName)}`,
-    body: html`${rejected && html`<p role="alert">${rejected.text}.</p>`}
-<section aria-labelledby="what"><h2 id="what">What it is</h2>
+    body: withReason(
+      forms,
+      html`<section aria-labelledby="what"><h2 id="what">What it is</h2>
 ${factsOf(view)}
-${actionsOf(view, { token, text: rejected?.values.get('text') ?? undefined, action: address })}</section>
-${view.mayCall && connect}
+${actionsOf(view, forms)}</section>
+${view.mayCall && forms.connect}
 ${
   tools &&
   tools.length > 0 &&
@@ -58,6 +56,7 @@ ${
     .map(({ name, description }) => html`<div><dt>${name}</dt><dd>${description}</dd></div>`)}</dl>
 ${tools.length > TOOLS_MAX && html`<p>And ${tools.length - TOOLS_MAX} more.</p>`}</section>`
 }`,
+    ),
   };
 }
 
@@ -90,17 +89,19 @@ ${
 }`;
 }
 
-/** The next steps of the person, as forms below the page of the server. @param action its address */
-export function actionsOf(
-  { server, slug, mayCall, request }: ServerView,
-  { token, action, text }: { token: Html; action: string; /** The typed sentence of a rejected form. */ text?: string },
-): Html | false {
+/** The next steps of the person, as forms below the page of the server. */
+export function actionsOf({ server, mayCall, request }: ServerView, forms: FormsView): Html | false {
   if (server.suspended) return false;
   if (mayCall) {
     return (
       server.remote &&
-      html`<form method="post" action="${action}/set-up">${token}<p><button type="submit">Set up for me</button>
-<span class="hint">Creates your own connection to it.</span></p></form>`
+      formOf(
+        forms,
+        'set-up',
+        [],
+        html`<p><button type="submit">Set up for me</button>
+<span class="hint">Creates your own connection to it.</span></p>`,
+      )
     );
   }
   const requestNote =
@@ -113,8 +114,6 @@ export function actionsOf(
           : 'It was granted, and has ended since.'
     }</p>`;
   if (request?.state === 'open') return requestNote ?? false;
-  const field = `text-${slug}`;
-  return html`${requestNote}<form method="post" action="${action}/ask">${token}<p><label for="${field}">What you need it for</label>
-<input id="${field}" name="text" required maxlength="500" value="${text ?? ''}"${text !== undefined && html` autofocus`}></p>
-<p><button type="submit">Ask for access</button></p></form>`;
+  const field = { name: 'text', label: 'What you need it for', attributes: html`required maxlength="500"` };
+  return html`${requestNote}${formOf(forms, 'ask', [field], html`<p><button type="submit">Ask for access</button></p>`)}`;
 }

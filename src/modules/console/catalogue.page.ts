@@ -31,7 +31,7 @@ ${views.map((view) => {
   return html`<section aria-labelledby="${view.slug}"><h2 id="${view.slug}"><a href="${address}">${view.server.displayName}</a></h2>
 ${factsOf(view)}
 ${view.mayCall && view.server.remote && html`<p><a href="${address}#connect">Connect</a></p>`}
-${actionsOf(view, { token, action: address })}</section>`;
+${actionsOf(view, { token, address })}</section>`;
 })}
 <p>${currentPage > 1 && html`<a href="catalogue?${query(currentPage - 1)}" rel="prev">Previous page</a> `}
 ${totalPages > 1 && html`Page ${currentPage} of ${totalPages}`}

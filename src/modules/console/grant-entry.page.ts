@@ -1,5 +1,5 @@
 /** An entry of a list of grants. */
-import { openForm, type FormsView } from '../../platform/pages/forms.js';
+import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 
@@ -29,5 +29,5 @@ export function grantEntry(
     html`, last used ${timeOf(lastUse.at)} with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}`;
   return html`<li><strong>${grantee}</strong> may ${level} the ${kind} <strong>${name}</strong>: granted${grantedBy !== null && ` by ${grantedBy}`} on
 ${timeOf(createdAt)}, ${expiresAt === undefined ? 'without an end' : html`until ${timeOf(expiresAt)}`}, ${tools ? `tools ${tools.allow.join(', ')}` : 'all tools'}${used}
-${canEnd && html`${openForm(view, 'end', id)}<button type="submit" class="plain" aria-label="End the access of ${grantee} to ${name}">End</button></form>`}</li>`;
+${canEnd && formOf(view, 'end', [], html`<button type="submit" class="plain" aria-label="End the access of ${grantee} to ${name}">End</button>`, { id })}</li>`;
 }

@@ -1,17 +1,17 @@
 import { Controller, Get, Param, Post } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
-import { respondToForm } from '../../platform/pages/forms.js';
+import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
 import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
 import { UsableService } from '../grants/usable/usable.service.js';
 import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
-import type { ServerRef } from '../servers/server.types.js';
+import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
 import { ServerSearchService } from '../servers/search/server-search.service.js';
 import { firstRun } from './first-run.js';
-import { DONE, homePage, sections, type RefusedDecision } from './home.page.js';
+import { DONE, homePage, sections } from './home.page.js';
 
 /** Rows of *Needs you*. */
 const NEEDS_MAX = 20;
@@ -41,10 +41,14 @@ export class HomeController {
     @TargetServer() server: ServerRef,
     @Param('requestId', UuidOr404('Access request not found')) requestId: string,
   ) {
-    return this.respond(page, requestId, async () => {
-      await this.accessRequestsService.decide(server, requestId, page.person, { grant: { level: 'call' } });
-      return 'granted';
-    });
+    return this.respond(
+      page,
+      `requests/${encodeURIComponent(formatQualifiedName(server))}/${requestId}/grant`,
+      async () => {
+        await this.accessRequestsService.decide(server, requestId, page.person, { grant: { level: 'call' } });
+        return 'granted';
+      },
+    );
   }
 
   /** Refuses what was asked for, with the sentence of the form. */
@@ -55,17 +59,21 @@ export class HomeController {
     @TargetServer() server: ServerRef,
     @Param('requestId', UuidOr404('Access request not found')) requestId: string,
   ) {
-    return this.respond(page, requestId, async () => {
-      const refuse = page.form.get('refuse') ?? undefined;
-      await this.accessRequestsService.decide(server, requestId, page.person, { refuse });
-      return 'refused';
-    });
+    return this.respond(
+      page,
+      `requests/${encodeURIComponent(formatQualifiedName(server))}/${requestId}/refuse`,
+      async () => {
+        const refuse = page.form.get('refuse') ?? undefined;
+        await this.accessRequestsService.decide(server, requestId, page.person, { refuse });
+        return 'refused';
+      },
+    );
   }
 
   @Post('invitations/:invitationId/accept')
   @Form('accounts:write')
   accept(@CurrentPage() page: PageRequest, @Param('invitationId', UuidOr404('Invitation not found')) id: string) {
-    return this.respond(page, id, async () => {
+    return this.respond(page, `invitations/${id}/accept`, async () => {
       await this.membersService.accept(page.person.accountId, id);
       return 'joined';
     });
@@ -74,24 +82,19 @@ export class HomeController {
   @Post('invitations/:invitationId/decline')
   @Form('accounts:write')
   decline(@CurrentPage() page: PageRequest, @Param('invitationId', UuidOr404('Invitation not found')) id: string) {
-    return this.respond(page, id, async () => {
+    return this.respond(page, `invitations/${id}/decline`, async () => {
       await this.membersService.deleteInvitation(page.person, page.person.accountId, id);
       return 'declined';
     });
   }
 
-  /** @param id the request or invitation @param work returns a word of {@link DONE} */
-  private respond(page: PageRequest, id: string, work: () => Promise<string>) {
-    const { form } = page;
-    return respondToForm(
-      id,
-      form,
-      async () => new Redirect(`ui/?done=${await work()}`),
-      ({ text }) => this.render(page, { requestId: id, fault: `${text}.`, refuse: form.get('refuse') ?? '' }),
-    );
+  /** @param work returns a word of {@link DONE} */
+  private respond(page: PageRequest, name: string, work: () => Promise<string>) {
+    const run = async () => new Redirect(`ui/?done=${await work()}`);
+    return respondToForm(name, page.form, run, (rejected) => this.render(page, rejected));
   }
 
-  private async render({ person, query }: PageRequest, refused: RefusedDecision | null = null): Promise<FramedPage> {
+  private async render({ person, query }: PageRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const { q: words, section: sectionName, cursor, done } = query;
     const q =
       typeof words === 'string'
@@ -128,16 +131,12 @@ export class HomeController {
       waitingCount: requests.pagination.totalCount + invited.pagination.totalCount,
       lists: visible.map((section, i) => [section, lists[i]] as [(typeof visible)[number], (typeof lists)[number]]),
       notice: noticeOf(done, DONE),
-      refused,
+      rejected,
     };
     return new FramedPage((token, root) => {
-      const ui = `${root}ui/`;
-      return homePage({
-        ...content,
-        token,
-        ui,
-        firstRun: isOperatorsHome ? firstRun(this.env, ui, isPublished) : null,
-      });
+      const address = `${root}ui`;
+      const steps = isOperatorsHome ? firstRun(this.env, `${address}/`, isPublished) : null;
+      return homePage({ ...content, token, address, firstRun: steps });
     });
   }
 }

@@ -2,6 +2,7 @@
  * The page of `/ui/`: what waits for the person, and what the person may use. Each row has its state as a sign, a word and a time,
  * the rights of the person, the last use, and at most one way on. Of a reason it has the kind alone, as the service does.
  */
+import { formOf, withReason, type FormsView } from '../../platform/pages/forms.js';
 import { Html, html } from '../../platform/pages/html.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { timeOf } from '../../platform/pages/times.js';
@@ -33,18 +34,8 @@ export const DONE: Record<string, string> = {
   declined: 'The invitation is declined.',
 };
 
-/** A refused form: the typed sentence, and the reason. */
-export interface RefusedDecision {
-  requestId: string;
-  fault: string;
-  refuse: string;
-}
-
 /** Content of the page. */
-export interface HomeView {
-  token: Html;
-  /** Way to `/ui/`. */
-  ui: string;
+export interface HomeView extends FormsView {
   /** Address of the service, to make links of it relative. */
   baseUrl: string;
   /** The searched text; '' for everything. */
@@ -56,25 +47,25 @@ export interface HomeView {
   waitingCount: number;
   lists: [Section, UsableList][];
   notice: string | null;
-  refused: RefusedDecision | null;
   /** The list of the operator's first run; null for others, and while it searches. */
   firstRun: Html | null;
 }
 
 /** The page of `/ui/`. */
 export function homePage(view: HomeView): Framed {
-  const { ui, q, needs, requests, invitations, waitingCount, lists, notice, refused } = view;
+  const { address, q, needs, requests, invitations, waitingCount, lists, notice } = view;
+  const ui = `${address}/`;
   const isEmpty = requests.length === 0 && lists.every(([, { usable }]) => usable.length === 0);
   const count = needs.length + waitingCount;
-  const atTop = refused && !requests.some(({ id }) => id === refused.requestId) ? refused.fault : null;
   const [[section] = ['mine']] = lists;
   const params = new URLSearchParams({ ...(section !== 'mine' && { section }), ...(q !== '' && { q }) });
   return {
     title: 'Home',
     notice,
     asRequest: `/accounts/me/usable${params.size > 0 ? `?${String(params)}` : ''}`,
-    body: html`${atTop !== null && html`<p role="alert" class="fault">${atTop}</p>`}
-<form method="get" action="${ui}" role="search"><p><label for="q">Find by name, address or owner</label>
+    body: withReason(
+      view,
+      html`<form method="get" action="${ui}" role="search"><p><label for="q">Find by name, address or owner</label>
 <input id="q" name="q" type="search" maxlength="255" value="${q}"></p><p><button class="plain">Find</button></p></form>
 <p><a href="${ui}add">Add a server</a></p>
 ${view.firstRun}
@@ -85,6 +76,7 @@ ${
 }
 ${lists.map(([name, list]) => usableSection(view, name, list, needs))}
 ${isEmpty && (q === '' ? firstSteps(ui) : html`<section><p>Nothing that you may use has “${q}” in its name, address or owner.</p></section>`)}`,
+    ),
   };
 }
 
@@ -93,14 +85,14 @@ function usableSection(view: HomeView, section: Section, list: UsableList, needs
   const waiting = new Set(needs.map(keyOf));
   const rows = list.usable.filter((row) => !waiting.has(keyOf(row)));
   if (rows.length === 0 && list.nextCursor === null) return null;
-  const { ui, q } = view;
+  const { address, q } = view;
   const more = new URLSearchParams({ ...(q !== '' && { q }), section, cursor: list.nextCursor ?? '' });
   return html`<section aria-labelledby="${section}"><h2 id="${section}">${HEADINGS[section]}</h2>
 <ul class="rows">${rows.map((row) => usableRow(view, row))}</ul>
-${list.nextCursor !== null && html`<p><a href="${ui}?${String(more)}">More</a></p>`}</section>`;
+${list.nextCursor !== null && html`<p><a href="${address}/?${String(more)}">More</a></p>`}</section>`;
 }
 
-function usableRow({ ui, baseUrl }: HomeView, row: Usable): Html {
+function usableRow({ address: page, baseUrl }: HomeView, row: Usable): Html {
   const { kind, namespace, connectionId, qualifiedName, title, connections, lastUse } = row;
   const address = qualifiedName ?? (connectionId === undefined ? namespace : `${namespace}/${connectionId}`);
   const name = title ?? (kind === 'namespace' ? `${connections} connections of ${namespace}` : address);
@@ -110,7 +102,7 @@ function usableRow({ ui, baseUrl }: HomeView, row: Usable): Html {
   return html`<li><div><strong>${name}</strong> <code>${address}</code>
 <span class="hint">${stateOf(row, { isManager: row.access.level === 'manage' })}</span>
 <span class="hint">You may ${rightsOf(row)}; ${use ?? 'not used by you yet'}.</span></div>
-${wayOn(row, ui, baseUrl, name)}</li>\n`;
+${wayOn(row, `${page}/`, baseUrl, name)}</li>\n`;
 }
 
 function rightsOf({ access, owner }: Usable): Html {
@@ -152,29 +144,23 @@ function wayOn(
   return button(`${ui}${place}`, 'Connect');
 }
 
-function requestRow(
-  { ui, token, refused }: HomeView,
-  { id, qualifiedName, account, text, createdAt }: AccessRequest,
-): Html {
-  const action = `${ui}requests/${encodeURIComponent(qualifiedName)}/${id}`;
-  const { fault, refuse } = refused?.requestId === id ? refused : { fault: null, refuse: '' };
+function requestRow(view: HomeView, { id, qualifiedName, account, text, createdAt }: AccessRequest): Html {
+  const form = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
+  const reason = { name: 'refuse', label: 'Or refuse, with a reason', attributes: html`maxlength="500" required` };
   return html`<li><div><strong>${account.name}</strong> asks for access to <code>${qualifiedName}</code>
 <span class="hint">${timeOf(createdAt)}: “${text}”</span></div>
-<div><form method="post" action="${action}/grant">${token}
-<button aria-label="Grant: ${account.name} may call ${qualifiedName}">Grant</button></form>
-<form method="post" action="${action}/refuse">${token}<p><label for="r${id}">Or refuse, with a reason</label>
-${fault !== null && html`<span id="f${id}" role="alert" class="fault">${fault}</span>`}
-<input id="r${id}" name="refuse" value="${refuse}" maxlength="500" required${fault !== null && html` aria-invalid="true" aria-describedby="f${id}" autofocus`}></p>
-<button class="plain" aria-label="Refuse ${account.name}: ${qualifiedName}">Refuse</button></form></div></li>\n`;
+<div>${formOf(view, `${form}/grant`, [], html`<button aria-label="Grant: ${account.name} may call ${qualifiedName}">Grant</button>`)}
+${formOf(view, `${form}/refuse`, [reason], html`<button class="plain" aria-label="Refuse ${account.name}: ${qualifiedName}">Refuse</button>`)}</div></li>\n`;
 }
 
-function invitationRow(
-  { ui, token }: HomeView,
-  { id, organizationName: name, role, expiresAt }: WaitingInvitation,
-): Html {
+function invitationRow(view: HomeView, { id, organizationName: name, role, expiresAt }: WaitingInvitation): Html {
   const button = (answer: string, label: string, look: Html | false) =>
-    html`<form method="post" action="${ui}invitations/${id}/${answer}">${token}
-<button${look} aria-label="${label}: ${name}">${label}</button></form>`;
+    formOf(
+      view,
+      `invitations/${id}/${answer}`,
+      [],
+      html`<button${look} aria-label="${label}: ${name}">${label}</button>`,
+    );
   return html`<li><div><strong>${name}</strong> invites you, as ${role}
 <span class="hint">until ${timeOf(expiresAt)}</span></div>
 <div>${button('accept', 'Accept', false)}${button('decline', 'Decline', html` class="plain"`)}</div></li>\n`;

@@ -1,9 +1,10 @@
 /** The page of `/ui/o/{name}`. A part that is null is not for the role of the person, and is left out. */
-import { focusOf, openForm, readTyped, type FormsView } from '../../platform/pages/forms.js';
+import { formOf, withReason, type Field, type FormsView } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
-import { keyLevels, roles, type Role } from '../auth/access.types.js';
+import { roles, type Role } from '../auth/access.types.js';
+import { newKeyForm } from '../people/new-key-form.js';
 import { grantEntry, type ListedGrant } from './grant-entry.page.js';
 
 /** Sentences for the word in the address after a form. */
@@ -68,31 +69,32 @@ export function organizationPage(view: OrganizationView): Framed {
     title: name,
     notice,
     ...(members && { asRequest: `/accounts/${id}/members` }),
-    body: html`${rejected && html`<p role="alert">Nothing was changed: ${rejected.text}.</p>`}
-<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
+    body: withReason(
+      view,
+      html`<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
 ${requestsPart(view)}${membersPart(view)}${namespacesPart(view)}${grantsPart(view)}${keysPart(view)}
 ${
   view.isMember &&
   html`<section><details${rejected?.name === 'leave' && html` open`}><summary>Leave ${name}</summary>
 <p>You lose what your role opens. An owner may take you in again.</p>
-${openForm(view, 'leave')}${nameInput(view, 'leave', '', name)}
-<button type="submit" class="plain">Leave</button></form></details></section>`
+${formOf(view, 'leave', nameFields(name), html`<button type="submit" class="plain">Leave</button>`)}</details></section>`
 }`,
+    ),
   };
 }
 
 /** The field into which the name of what goes is typed. */
-function nameInput(view: OrganizationView, action: string, of: string, name: string): Html {
-  return html`<input type="hidden" name="expected" value="${name}">
-<p><label for="${action}-${of}">Type the name <strong>${name}</strong></label>
-<input id="${action}-${of}" name="typed" value="${readTyped(view, action, of, 'typed')}" autocomplete="off" spellcheck="false" required${focusOf(view, action, of)}></p>`;
+function nameFields(name: string): [Html, Field] {
+  const attributes = html`autocomplete="off" spellcheck="false" required`;
+  return [
+    html`<input type="hidden" name="expected" value="${name}">`,
+    { name: 'typed', label: html`Type the name <strong>${name}</strong>`, attributes },
+  ];
 }
 
-function roleSelect(id: string, chosen: Role): Html {
-  const options = roles.map(
-    (role) => html`<option value="${role}"${role === chosen && html` selected`}>${role}: ${ROLE_MEANS[role]}</option>`,
-  );
-  return html`<select id="${id}" name="role">${options}</select>`;
+function roleField(value: Role): Field {
+  const options = roles.map((role) => [role, `${role}: ${ROLE_MEANS[role]}`] as const);
+  return { name: 'role', label: 'Role', value, options };
 }
 
 function membersPart(view: OrganizationView): Html | null {
@@ -112,7 +114,7 @@ ${
   html`<h3>Invited</h3><ul class="entries">${view.invited.map(
     ({ id, accountName, role: memberRole, expiresAt }) =>
       html`<li><strong>${accountName ?? 'A link'}</strong>: ${memberRole}, invited until ${timeOf(expiresAt)}
-${openForm(view, 'uninvite', id)}<button type="submit" class="plain">Revoke ${accountName === null ? 'this link' : `the invitation of ${accountName}`}</button></form></li>`,
+${formOf(view, 'uninvite', [], html`<button type="submit" class="plain">Revoke ${accountName === null ? 'this link' : `the invitation of ${accountName}`}</button>`, { id })}</li>`,
   )}</ul>`
 }${
     invitation &&
@@ -123,9 +125,7 @@ ${openForm(view, 'uninvite', id)}<button type="submit" class="plain">Revoke ${ac
 ${
   role === 'owner' &&
   html`<h3>Invite a person</h3>
-${openForm(view, 'invite')}
-<p><label for="invite-role">Role</label>${roleSelect('invite-role', 'member')}</p>
-<button type="submit">Create a link</button></form>`
+${formOf(view, 'invite', [roleField('member')], html`<button type="submit">Create a link</button>`)}`
 }</section>`;
 }
 
@@ -137,26 +137,31 @@ function changesOf(
   view: OrganizationView,
   { accountId: id, accountName, role }: { accountId: string; accountName: string; role: Role },
 ): Html {
+  const revokeKeys: Field = {
+    name: 'revokeKeys',
+    label: 'Keys',
+    type: 'checkbox',
+    options: [['yes', 'Revoke their keys: API keys of the organization that this person made']],
+  };
+  const fields = [...nameFields(accountName), revokeKeys];
   return html`<details${view.rejected?.id === id && html` open`}><summary>Change or remove ${accountName}</summary>
-${openForm(view, 'role', id)}
-<p><label for="role-${id}">Role</label>${roleSelect(`role-${id}`, role)}</p>
-<button type="submit">Change the role</button></form>
-${openForm(view, 'remove', id)}
-${nameInput(view, 'remove', id, accountName)}
-<p><label><input type="checkbox" name="revokeKeys" value="yes">Revoke their keys: API keys of the organization that this person made</label></p>
-<button type="submit" class="plain">Remove</button></form></details>`;
+${formOf(view, 'role', [roleField(role)], html`<button type="submit">Change the role</button>`, { id })}
+${formOf(view, 'remove', fields, html`<button type="submit" class="plain">Remove</button>`, { id })}</details>`;
 }
 
 function namespacesPart(view: OrganizationView): Html | null {
   const { namespaces } = view;
   if (!namespaces) return null;
+  const field: Field = {
+    name: 'namespace',
+    member: 'name',
+    label: 'Name',
+    hint: '3 to 39 lower-case letters, digits and hyphens',
+    attributes: html`autocapitalize="none" spellcheck="false" required`,
+  };
   return html`<section aria-labelledby="namespaces"><h2 id="namespaces">Namespaces</h2>
 ${namespaces.length === 0 ? html`<p>None yet. A namespace is the first part of the names of servers and connections.</p>` : html`<ul>${namespaces.map(({ name }) => html`<li>${name}</li>`)}</ul>`}
-${openForm(view, 'claim')}
-<p><label for="namespace">Name</label><span id="namespace-hint" class="hint">3 to 39 lower-case letters, digits and hyphens</span>
-<input id="namespace" name="namespace" value="${readTyped(view, 'claim', '', 'namespace')}" aria-describedby="namespace-hint"
-autocapitalize="none" spellcheck="false" required${focusOf(view, 'claim')}></p>
-<button type="submit">Claim this namespace</button></form></section>`;
+${formOf(view, 'claim', [field], html`<button type="submit">Claim this namespace</button>`)}</section>`;
 }
 
 function requestsPart(view: OrganizationView): Html | null {
@@ -164,13 +169,10 @@ function requestsPart(view: OrganizationView): Html | null {
   if (!requests || requests.requests.length === 0) return null;
   const rows = requests.requests.map(({ id, qualifiedName, account, text, createdAt }) => {
     const request = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
-    const refuse = `${request}/refuse`;
+    const answer = { name: 'refuse', label: `Answer to ${account.name}`, attributes: html`maxlength="500" required` };
     return html`<li><strong>${account.name}</strong> asks for access to <strong>${qualifiedName}</strong>, on ${timeOf(createdAt)}: “${text}”
-${openForm(view, `${request}/grant`)}<button type="submit">Grant calls to ${account.name}</button></form>
-${openForm(view, refuse)}
-<p><label for="refuse-${id}">Answer to ${account.name}</label>
-<input id="refuse-${id}" name="refuse" value="${readTyped(view, refuse, '', 'refuse')}" maxlength="500" required${focusOf(view, refuse)}></p>
-<button type="submit" class="plain">Refuse</button></form></li>`;
+${formOf(view, `${request}/grant`, [], html`<button type="submit">Grant calls to ${account.name}</button>`)}
+${formOf(view, `${request}/refuse`, [answer], html`<button type="submit" class="plain">Refuse</button>`)}</li>`;
   });
   return html`<section aria-labelledby="requests"><h2 id="requests">Requests for access</h2>
 <ul class="entries">${rows}</ul>${moreOf(requests)}</section>`;
@@ -194,15 +196,10 @@ function keysPart(view: OrganizationView): Html | null {
     const end = expiresAt === null ? 'no end' : html`until ${timeOf(expiresAt)}`;
     const use = lastUsedAt === null ? 'never used' : html`last used on ${timeOf(lastUsedAt)}`;
     return html`<li><strong>${name}</strong> <code>${prefix}…</code>: ${end}, ${use}
-<details${view.rejected?.id === id && html` open`}><summary>Revoke ${name}</summary>${openForm(view, 'revoke', id)}
-${nameInput(view, 'revoke', id, name)}<button type="submit" class="plain">Revoke</button></form></details></li>`;
+<details${view.rejected?.id === id && html` open`}><summary>Revoke ${name}</summary>
+${formOf(view, 'revoke', nameFields(name), html`<button type="submit" class="plain">Revoke</button>`, { id })}</details></li>`;
   });
   const spaces = (namespaces ?? []).flatMap(({ name }) => name ?? []);
-  const scopes = [
-    ...keyLevels.map((level) => [level, `${level}, in all namespaces`]),
-    ...spaces.flatMap((space) => keyLevels.map((level) => [`${level}:${space}`, `${level}, in ${space}`])),
-    ['all', 'everything that the organization may'],
-  ];
   return html`<section aria-labelledby="keys"><h2 id="keys">API keys of the organization</h2>
 ${
   newKey &&
@@ -211,14 +208,7 @@ ${
 }
 ${rows.length === 0 ? html`<p>None.</p>` : html`<ul class="entries">${rows}</ul>`}
 <h3>Create a key</h3>
-${openForm(view, 'key')}
-<p><label for="key-name">Name</label>
-<input id="key-name" name="name" value="${readTyped(view, 'key', '', 'name')}" maxlength="255" required${focusOf(view, 'key')}></p>
-<p><label for="key-days">Days until it expires</label>
-<input id="key-days" name="days" type="number" min="1" max="3650" value="${readTyped(view, 'key', '', 'days') || '90'}" required></p>
-<p><label for="key-scope">It may</label><select id="key-scope" name="scope">
-${scopes.map(([scope, label]) => html`<option value="${scope}"${readTyped(view, 'key', '', 'scope') === scope && html` selected`}>${label}</option>`)}</select></p>
-<button type="submit">Create the key</button></form></section>`;
+${newKeyForm(view, 'key', spaces, 'the organization')}</section>`;
 }
 
 function moreOf({ pagination: { totalCount } }: { pagination: { totalCount: number } }): Html | null {

@@ -7,7 +7,6 @@ import {
   IsIn,
   IsISO8601,
   IsObject,
-  IsOptional,
   Length,
   NotContains,
   ValidateIf,
@@ -72,7 +71,6 @@ export class SetGrantDto {
 
 export class WithdrawGrantQueryDto {
   /** Cuts the calls that run by the grant at once, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
-  @IsOptional()
   @IsFlag()
   now?: boolean;
 }

@@ -76,7 +76,8 @@ export class GrantsService {
       throw new InvalidInputError('expiresAt must be in the future');
     const terms = { level, tools: rest.tools ? [...new Set(rest.tools.allow)] : null, expiresAt };
     const account = grantee === undefined ? null : await this.grantsRepository.findAccount(grantee);
-    const unknown = () => new NotFoundError('No account has this id or name: its owner finds both at GET /accounts/me');
+    const unknown = () =>
+      new NotFoundError('No account has this id or name: its owner finds both at GET /accounts/me').atField('account');
     if (grantee !== undefined && !account) throw unknown();
     const { ownerId, organizationId } = await this.rightOf(caller, target, missing);
     // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.

@@ -6,7 +6,7 @@
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { ConflictError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import type { Actor } from '../../platform/database/actor.js';
 import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
@@ -98,15 +98,15 @@ export class InvitationsService {
    * the organization.
    *
    * @param person who is signed in; null: joins with a new account, by the name and the password of the form
-   * @returns the cookies for the browser; or why it was refused, in words for the person
-   * @throws PageError
+   * @returns the cookies for the browser
+   * @throws InvalidInputError, PageError
    */
   async use(
     token: unknown,
     client: ClientContext,
     form: URLSearchParams,
     person: { accountId: string } | null,
-  ): Promise<OwnCookie[] | string> {
+  ): Promise<OwnCookie[]> {
     const { hash, accountId: invited, role } = await this.open(token);
     const join = async (joiner: Joining) => {
       const joined = await this.membersService.join({ hash, organizationId: invited }, joiner);
@@ -119,18 +119,18 @@ export class InvitationsService {
         return [];
       }
       const name = form.get('name')?.trim() ?? '';
-      if (role !== null && !ACCOUNT_NAME.test(name)) return 'Choose a name of 1 to 255 visible characters for your account, with the letters of one script.';
-      const password = form.get('password') ?? '';
-      const fault = this.passwordsService.faultOf(password, form.get('repeated') ?? '');
-      if (fault !== null) return fault;
-      const passwordHash = await this.passwordsService.hash(password);
+      if (role !== null && !ACCOUNT_NAME.test(name))
+        throw new InvalidInputError(
+          'Choose a name of 1 to 255 visible characters for your account, with the letters of one script',
+        ).atField('name');
+      const passwordHash = await this.passwordsService.hash(this.passwordsService.newPasswordIn(form));
       let accountId = invited;
       if (role !== null) accountId = await join({ name, passwordHash });
       else if (!(await this.peopleRepository.useInvitation(hash, invited, passwordHash))) throw invitationEnded();
       const cookie = await this.sessionsService.begin(client, { accountId, keyId: null, passwordHash });
       return cookie ? [cookie] : [];
     } catch (error) {
-      if (error instanceof ConflictError) return `${error.message}.`;
+      if (error instanceof ConflictError) throw new InvalidInputError(error.message).atField('name');
       throw error;
     }
   }

@@ -24,7 +24,7 @@ export class OwnKeysService {
   }
 
   /**
-   * Replaces the key that the field `key` names. The new one has its rights, and ends when it would have.
+   * Replaces the key that the field `id` names. The new one has its rights, and ends when it would have.
    *
    * @throws as ApiKeysService
    */
@@ -35,7 +35,7 @@ export class OwnKeysService {
     return this.apiKeysService.rotate(person, person.accountId, id, { expiresAt });
   }
 
-  /** Revokes the key that the field `key` names. @throws as ApiKeysService */
+  /** Revokes the key that the field `id` names. @throws as ApiKeysService */
   async revoke(person: SessionCaller, form: URLSearchParams): Promise<void> {
     await this.apiKeysService.revoke(person, person.accountId, keyIn(form), {});
   }
@@ -44,10 +44,10 @@ export class OwnKeysService {
   async make(person: SessionCaller, accountId: string, form: URLSearchParams): Promise<{ name: string; key: string }> {
     const text = (name: string) => form.get(name) ?? '';
     const [name, days, scopes] = [text('name').trim(), Number(text('days')), form.getAll('scope')];
-    if (!/^[^\p{Cc}\p{Cs}]{1,255}$/u.test(name)) throw new InvalidInputError('Choose a name of 1 to 255 characters.');
-    if (!(days >= 1 && days <= 3_650)) throw new InvalidInputError('Choose a number of days from 1 to 3650.');
+    if (!/^[^\p{Cc}\p{Cs}]{1,255}$/u.test(name)) throw new InvalidInputError('name must have 1 to 255 characters');
+    if (!(days >= 1 && days <= 3_650)) throw new InvalidInputError('days must be a number from 1 to 3650');
     if (scopes.length === 0 || scopes.length > 100) {
-      throw new InvalidInputError('Select 1 to 100 permissions for the key.');
+      throw new InvalidInputError('Select 1 to 100 permissions for the key').atField('scope');
     }
     const expiresAt = new Date(Date.now() + days * 86_400_000).toISOString();
     return this.apiKeysService.create(person, accountId, {
@@ -59,7 +59,7 @@ export class OwnKeysService {
 }
 
 function keyIn(form: URLSearchParams): string {
-  const id = form.get('key');
+  const id = form.get('id');
   if (id === null || !isUUID(id)) throw new NotFoundError('API key not found');
   return id;
 }

@@ -10,6 +10,7 @@ import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:c
 import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { Actor } from '../../platform/database/actor.js';
+import { ForbiddenError, InvalidInputError, TooManyError } from '../../platform/errors/domain-error.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import { networkOf } from '../../platform/http/client-address.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -89,25 +90,21 @@ export class PasswordsService {
    * Sets a new password by the form of `/me`: `old`, `password` and `repeated`. Ends all other sessions. A session that began with
    * an API key sets none.
    *
-   * @returns null; or why it was refused, with the status of the answer
-   * @throws PageError while too many are checked
+   * @throws InvalidInputError, ForbiddenError, TooManyError; PageError while too many are checked
    */
   async change(
     client: ClientContext,
     { accountId, accountName, keyId: sessionId, rootKeyId }: SessionCaller,
     form: URLSearchParams,
-  ): Promise<{ status: number; fault: string } | null> {
+  ): Promise<void> {
     // A password outlives the key: whoever has a key for a moment would sign in for ever.
     if (rootKeyId !== undefined)
-      return { status: 403, fault: 'You signed in with an API key, so you cannot set a password.' };
-    const password = form.get('password') ?? '';
-    const fault = this.faultOf(password, form.get('repeated') ?? '');
-    if (fault !== null) return { status: 400, fault };
+      throw new ForbiddenError('You signed in with an API key, so you cannot set a password');
+    const password = this.newPasswordIn(form);
     const checked = await this.check(client, accountName, form.get('old') ?? '');
-    if (checked === 'too-many') return { status: 429, fault: 'Too many attempts. Wait 15 minutes.' };
-    if (checked === 'wrong') return { status: 403, fault: 'The present password is wrong.' };
+    if (checked === 'too-many') throw new TooManyError('Too many attempts. Wait 15 minutes', 15 * 60);
+    if (checked === 'wrong') throw new ForbiddenError('The present password is wrong').atField('old');
     await this.peopleRepository.setPassword(accountId, await this.hash(password), sessionId);
-    return null;
   }
 
   /** Removes the password of an account, and ends its sessions, its logins and its unused invitations. @returns false without one */
@@ -120,12 +117,16 @@ export class PasswordsService {
     await this.peopleRepository.removePassword(actor, accountId, true);
   }
 
-  /** The fault of a new password, in words for the person; null when it may be used. */
-  faultOf(password: string, repeated: string): string | null {
+  /** The new password of a form, by the fields `password` and `repeated`. @throws InvalidInputError for one that cannot be used */
+  newPasswordIn(form: URLSearchParams): string {
+    const password = form.get('password') ?? '';
     const chars = [...password].length;
-    if (chars < PASSWORD_CHARS_MIN) return `Choose a password of at least ${PASSWORD_CHARS_MIN} characters.`;
-    if (chars > PASSWORD_CHARS_MAX) return `Choose a password of at most ${PASSWORD_CHARS_MAX} characters.`;
-    return password === repeated ? null : 'The two passwords differ. Type the same one twice.';
+    const bound = chars < PASSWORD_CHARS_MIN ? `least ${PASSWORD_CHARS_MIN}` : `most ${PASSWORD_CHARS_MAX}`;
+    if (chars < PASSWORD_CHARS_MIN || chars > PASSWORD_CHARS_MAX)
+      throw new InvalidInputError(`Choose a password of at ${bound} characters`).atField('password');
+    if (password !== form.get('repeated'))
+      throw new InvalidInputError('The two passwords differ. Type the same one twice').atField('repeated');
+    return password;
   }
 
   /** The stored form of a new password. @throws PageError while too many are checked */

@@ -8,7 +8,7 @@ import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { ForbiddenError, TooManyError } from '../../platform/errors/domain-error.js';
 import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
-import { respondToForm } from '../../platform/pages/forms.js';
+import { rejectionOf, respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, PlainPage, Redirect } from '../../platform/pages/frame.js';
 import {
   CurrentPage,
@@ -59,7 +59,7 @@ export class PeoplePagesController {
   async showLogin(@CurrentPage() { client, query }: PublicPageRequest): Promise<PlainPage | Redirect> {
     const next = ownNext(query.next);
     const isSignedIn = (await this.sessionsService.current(client)) !== null;
-    return isSignedIn ? redirectTo(next) : this.signInService.page({ next, name: '', fault: null });
+    return isSignedIn ? redirectTo(next) : this.signInService.page({ next });
   }
 
   /** Signs in with a password or an API key. */
@@ -78,7 +78,8 @@ export class PeoplePagesController {
       const isBusy = error instanceof TooManyError;
       if (!isBusy && !(error instanceof UnauthenticatedError || error instanceof ForbiddenError)) throw error;
       if (isBusy) response.set('retry-after', String(error.retryAfterSeconds));
-      return this.signInService.page({ next, name: form.get('name') ?? '', fault: error.message }, isBusy ? 429 : 403);
+      const rejected = rejectionOf(form.has('key') ? 'key' : 'password', form, error);
+      return this.signInService.page({ next, rejected }, isBusy ? 429 : 403);
     }
   }
 
@@ -103,9 +104,11 @@ export class PeoplePagesController {
   /** Changes the password. */
   @Post('me')
   @Form('accounts:write')
-  async changePassword(@CurrentPage() page: PageRequest): Promise<FramedPage | Redirect> {
-    const refusal = await this.passwordsService.change(page.client, page.person, page.form);
-    return refusal === null ? new Redirect('me?saved') : this.renderMe(page, refusal);
+  changePassword(@CurrentPage() page: PageRequest) {
+    return this.respond(page, 'me', async ({ client, person, form }) => {
+      await this.passwordsService.change(client, person, form);
+      return new Redirect('me?saved');
+    });
   }
 
   /** Creates an API key of the person. It is in this response alone. */
@@ -148,7 +151,7 @@ export class PeoplePagesController {
   @Get('invite')
   @PublicPage()
   async showInvitation(@CurrentPage() page: PublicPageRequest): Promise<PlainPage> {
-    return this.renderInvitation(page, await this.sessionsService.current(page.client), null);
+    return this.renderInvitation(page, await this.sessionsService.current(page.client));
   }
 
   /** Sets the password, and signs in; or joins the organization. */
@@ -157,26 +160,20 @@ export class PeoplePagesController {
   async accept(@CurrentPage() page: PublicPageRequest): Promise<PlainPage | Redirect> {
     const { query, client, form } = page;
     const person = await this.sessionsService.current(client);
-    const outcome = await this.invitationsService.use(query.token, client, form, person);
-    return typeof outcome === 'string'
-      ? this.renderInvitation(page, person, outcome, 400)
-      : new Redirect('ui/', outcome);
+    const work = async () => new Redirect('ui/', await this.invitationsService.use(query.token, client, form, person));
+    return respondToForm('invite', form, work, (rejected) => this.renderInvitation(page, person, rejected));
   }
 
   private async renderInvitation(
-    { query, form, originalUrl: next }: PublicPageRequest,
+    { query, originalUrl: next }: PublicPageRequest,
     person: SessionCaller | null,
-    fault: string | null,
-    status = 200,
+    rejected?: RejectedForm,
   ): Promise<PlainPage> {
     const { accountName, role } = await this.invitationsService.open(query.token);
-    const name = form.get('name') ?? '';
-    return new PlainPage(
-      (token) =>
-        role === null
-          ? invitationPage(this.env, { token: token(), accountName, fault })
-          : joinPage(this.env, { token: token(), organization: accountName, role, person, name, fault, next }),
-      status,
+    return new PlainPage((token) =>
+      role === null
+        ? invitationPage(this.env, { token: token(), accountName, rejected })
+        : joinPage(this.env, { token: token(), organization: accountName, role, person, rejected, next }),
     );
   }
 
@@ -185,23 +182,22 @@ export class PeoplePagesController {
       name,
       page.form,
       () => work(page),
-      ({ text, values }) => this.renderMe(page, { refusedKey: { form: values, fault: `${text}.` } }),
+      (rejected) => this.renderMe(page, { rejected }),
     );
   }
 
   private async renderMe(
     { person }: PageRequest,
-    { status, ...outcome }: { status?: number } & Partial<Pick<MeView, 'notice' | 'fault' | 'made' | 'refusedKey'>>,
+    outcome: Partial<Pick<MeView, 'notice' | 'made' | 'rejected'>>,
   ): Promise<FramedPage> {
     const [sessions, ownKeys, { memberships }] = await Promise.all([
       this.sessionsService.list(person.accountId),
       this.ownKeysService.list(person),
       this.membersService.organizationsOf(person.accountId),
     ]);
-    const outcomes = { notice: null, fault: null, made: null, refusedKey: null, ...outcome };
-    return new FramedPage(
-      (token, root) => mePage({ ...person, token, root, sessions, ...ownKeys, memberships, ...outcomes }),
-      status,
+    const outcomes = { notice: null, made: null, ...outcome };
+    return new FramedPage((token, root) =>
+      mePage({ ...person, token, root, sessions, ...ownKeys, memberships, ...outcomes }),
     );
   }
 }

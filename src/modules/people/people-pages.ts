@@ -1,12 +1,14 @@
 /** The pages of people: sign in, choose a password, one's own page. Words for people who never read the API. */
+import { formOf, withReason, type Field, type RejectedForm } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
 import { timeOf } from '../../platform/pages/times.js';
-import { keyLevels, type Role, type SessionCaller } from '../auth/access.types.js';
+import type { Role, SessionCaller } from '../auth/access.types.js';
 import type { MembersService } from '../auth/members.service.js';
 import type { ApiKeysService } from '../auth/api-keys.service.js';
 import type { ShownSession } from './people.repository.js';
+import { newKeyForm } from './new-key-form.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
 /** The page of `/` for who is not signed in. @param guides the pages of the documentation */
@@ -23,12 +25,28 @@ installation of Slipway.</p>
   );
 }
 
-/** The page of `/login`. `name` and `next` are kept after an error. */
+const ACCOUNT: Field = {
+  name: 'name',
+  label: 'Account',
+  attributes: html`autocomplete="username" autocapitalize="none" spellcheck="false" required`,
+};
+
+const newPassword = { type: 'password', attributes: html`autocomplete="new-password" required` } as const;
+const NEW_PASSWORD: Field[] = [
+  {
+    name: 'password',
+    label: 'New password',
+    hint: `At least ${PASSWORD_CHARS_MIN} characters. A few words are easy to remember.`,
+    ...newPassword,
+  },
+  { name: 'repeated', label: 'The same again', ...newPassword },
+];
+
+/** The page of `/login`. The name in `rejected` and `next` are kept after an error. */
 export interface LoginView {
   token: Html;
   next: string | null;
-  name: string;
-  fault: string | null;
+  rejected?: RejectedForm;
   /** Address of the form; `login` by default. */
   action?: string;
   /** Name of the app that wants to act for the person. */
@@ -36,25 +54,26 @@ export interface LoginView {
 }
 
 /** The sign-in page, with a form for a password and one for an API key. */
-export function loginPage(env: PageEnv, { token, next, name, fault, action = 'login', app }: LoginView): Page {
-  const hidden = html`${token}${next !== null && html`<input type="hidden" name="next" value="${next}">`}`;
+export function loginPage(env: PageEnv, { token, next, rejected, action = 'login', app }: LoginView): Page {
+  const view = { token, address: '', rejected };
+  const hidden = next !== null && html`<input type="hidden" name="next" value="${next}">`;
+  const attributes = html`autocomplete="current-password" required`;
+  const password = { name: 'password', label: 'Password', type: 'password', attributes } as const;
+  const key: Field = {
+    name: 'key',
+    label: 'API key',
+    hint: 'A key with all rights of its account. You are signed in for as long as the key is valid.',
+    type: 'password',
+    attributes: html`autocomplete="off" spellcheck="false" required`,
+  };
   return page(
     env,
     'Sign in',
-    html`${app !== undefined && html`<p>The app <strong>${app}</strong> asks to act for you. Sign in to decide.</p>`}${faultOf(fault)}
-<form method="post" action="${action}">${hidden}
-<p><label for="name">Account</label>
-<input id="name" name="name" value="${name}" autocomplete="username" autocapitalize="none" spellcheck="false" required></p>
-<p><label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required></p>
-<button type="submit">Sign in</button></form>
+    html`${app !== undefined && html`<p>The app <strong>${app}</strong> asks to act for you. Sign in to decide.</p>`}
+${formOf(view, 'password', [hidden, ACCOUNT, password], html`<button type="submit">Sign in</button>`, { action })}
 <p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>
 <h2>Sign in with an API key</h2>
-<form method="post" action="${action}">${hidden}
-<p><label for="key">API key</label>
-<span id="keyh" class="hint">A key with all rights of its account. You are signed in for as long as the key is valid.</span>
-<input id="key" name="key" aria-describedby="keyh" type="password" autocomplete="off" spellcheck="false" required></p>
-<button type="submit">Sign in with this key</button></form>`,
+${formOf(view, 'key', [hidden, key], html`<button type="submit">Sign in with this key</button>`, { action })}`,
   );
 }
 
@@ -62,21 +81,23 @@ export function loginPage(env: PageEnv, { token, next, name, fault, action = 'lo
 export interface InvitationView {
   token: Html;
   accountName: string;
-  fault: string | null;
+  rejected?: RejectedForm;
 }
 
 /** The page on which a person chooses the first password, or a new one. Its form goes to the address of the link. */
-export function invitationPage(env: PageEnv, { token, accountName, fault }: InvitationView): Page {
+export function invitationPage(env: PageEnv, { token, accountName, rejected }: InvitationView): Page {
+  const account = {
+    name: '',
+    label: 'Account',
+    value: accountName,
+    attributes: html`autocomplete="username" readonly`,
+  };
+  const end = html`<button type="submit">Save and sign in</button>`;
   return page(
     env,
     'Choose a password',
     html`<p>You are invited to this service. Remember the name of your account, and choose a password.</p>
-${faultOf(fault)}
-<form method="post">${token}
-<p><label for="name">Account</label>
-<input id="name" value="${accountName}" autocomplete="username" readonly></p>
-${newPasswordInputs()}
-<button type="submit">Save and sign in</button></form>`,
+${formOf({ token, address: '', rejected }, 'invite', [account, ...NEW_PASSWORD], end, { action: null })}`,
   );
 }
 
@@ -87,32 +108,25 @@ export interface JoinView {
   role: Role;
   /** The person who is signed in; null for nobody. */
   person: SessionCaller | null;
-  /** The name in the form. */
-  name: string;
-  fault: string | null;
+  rejected?: RejectedForm;
   /** Path and query of the page. */
   next: string;
 }
 
 /** The page on which a person joins an organization: with a button who is signed in, everybody else with a new account. */
-export function joinPage(env: PageEnv, { token, organization, role, person, name, fault, next }: JoinView): Page {
+export function joinPage(env: PageEnv, { token, organization, role, person, rejected, next }: JoinView): Page {
+  const intro = person
+    ? html`<p>You are signed in as <strong>${person.accountName}</strong>.</p>`
+    : html`<p>If you have an account, <a href="login?next=${encodeURIComponent(next)}">sign in</a>. Otherwise choose a name and a
+password for a new one.</p>`;
+  const fields = person ? [intro] : [intro, ACCOUNT, ...NEW_PASSWORD];
+  const end = html`<button type="submit">Join</button>`;
   return page(
     env,
     'Join an organization',
     html`<p>You are invited to the organization <strong>${organization}</strong>, as ${role}.</p>
-${faultOf(fault)}
-<form method="post">${token}
-${person ? html`<p>You are signed in as <strong>${person.accountName}</strong>.</p>` : newAccountInputs(name, next)}
-<button type="submit">Join</button></form>`,
+${formOf({ token, address: '', rejected }, 'invite', fields, end, { action: null })}`,
   );
-}
-
-function newAccountInputs(name: string, next: string): Html {
-  return html`<p>If you have an account, <a href="login?next=${encodeURIComponent(next)}">sign in</a>. Otherwise choose a name and a
-password for a new one.</p>
-<p><label for="name">Account</label>
-<input id="name" name="name" value="${name}" autocomplete="username" autocapitalize="none" spellcheck="false" required></p>
-${newPasswordInputs()}`;
 }
 
 /** The page `/me`. */
@@ -131,24 +145,24 @@ export interface MeView {
   namespaces: string[];
   /** The key that was made just now; shown once. */
   made: { name: string; key: string } | null;
-  /** The form of a key that was refused, and why. */
-  refusedKey: { form: URLSearchParams; fault: string } | null;
+  rejected?: RejectedForm;
   /** The API key that the session began with; undefined for a password. */
   rootKeyId?: string;
   /** The sentence of what was done just now. */
   notice: string | null;
-  fault: string | null;
 }
 
 /** A person's own page. */
 export function mePage(view: MeView): Framed {
-  const { token, root, accountName, isOperator, rootKeyId, sessions, memberships, notice, fault } = view;
+  const { root, accountName, isOperator, rootKeyId, sessions, memberships, notice } = view;
   const browsers = sessions.length === 1 ? 'this one only' : `${sessions.length}, this one included`;
   return {
     title: 'Your account',
     notice,
     asRequest: '/accounts/me',
-    body: html`<section>
+    body: withReason(
+      view,
+      html`<section>
 <dl>
 <div><dt>You are signed in as</dt><dd><strong>${accountName}</strong>${isOperator && ', the operator of this service'}</dd></div>
 <div><dt>Browsers that are signed in</dt><dd>${browsers}</dd></div>
@@ -165,20 +179,16 @@ ${
 ${keysSection(view)}
 ${browsersSection(view)}
 <section><h2>Password</h2>
-${faultOf(fault)}
-${rootKeyId === undefined ? passwordForm(token, accountName, root) : inviteHint(isOperator)}</section>`,
+${rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator)}</section>`,
+    ),
   };
 }
 
-function keysSection({ token, root, apiKeys, namespaces, made: newKey, refusedKey }: MeView): Html {
-  const typed = refusedKey?.form;
-  const scopes = typed?.getAll('scope') ?? [];
-  const tick = (scope: string, label: string) =>
-    html`<label class="hint"><input type="checkbox" name="scope" value="${scope}"${scopes.includes(scope) && html` checked`}>${label}</label>`;
-  const action = `${root}me/keys`;
+function keysSection({ token, root, apiKeys, namespaces, made: newKey, rejected }: MeView): Html {
+  const forms = { token, address: `${root}me/keys`, rejected };
   const rows = apiKeys.map(({ id, name, prefix, scopes: rights, expiresAt, lastUsedAt, replacedBy }) => {
-    const act = (word: string, label: string) => html`<form method="post" action="${action}/${word}">${token}
-<input type="hidden" name="key" value="${id}"><button class="plain" aria-label="${label}: ${name}">${label}</button></form>`;
+    const act = (word: string, label: string) =>
+      formOf(forms, word, [], html`<button class="plain" aria-label="${label}: ${name}">${label}</button>`, { id });
     return html`<li><div><strong>${name}</strong> <code>${prefix}…</code>
 <span class="hint">${rights?.join(', ') ?? 'all rights of your account'}; ${expiresAt === null ? 'never expires' : html`expires ${timeOf(expiresAt)}`};
  ${lastUsedAt === null ? 'never used' : html`last used ${timeOf(lastUsedAt)}`}${replacedBy !== null && '; replaced by another one'}</span></div>
@@ -191,17 +201,8 @@ ${
 <button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
 }
 <ul class="rows">${rows}</ul>
-<form method="post" action="${action}/create">${token}<h3>Create a key</h3>
-<p><label for="key-name">Name</label>
-${refusedKey && html`<span id="key-fault" role="alert" class="fault">${refusedKey.fault}</span>`}
-<input id="key-name" name="name" value="${typed?.get('name') ?? ''}" maxlength="255" required${refusedKey && html` aria-describedby="key-fault" autofocus`}></p>
-<p><label for="key-days">Days until it expires</label>
-<input id="key-days" name="days" type="number" min="1" max="3650" value="${typed?.get('days') ?? '90'}" required></p>
-<fieldset><legend>It may</legend>
-<p>${tick('all', 'do everything that your account may do')}</p>
-<p>In all namespaces: ${keyLevels.map((level) => tick(level, level))}</p>
-${namespaces.map((name) => html`<p>In ${name}: ${keyLevels.map((level) => tick(`${level}:${name}`, level))}</p>`)}</fieldset>
-<button>Create the key</button></form></section>`;
+<h3>Create a key</h3>
+${newKeyForm(forms, 'create', namespaces, 'your account')}</section>`;
 }
 
 function browsersSection({ token, root, sessions, keyId }: MeView): Html {
@@ -232,26 +233,18 @@ function inviteHint(isOperator: boolean): Html {
 invitation.</p>`;
 }
 
-function passwordForm(token: Html, accountName: string, root: string): Html {
-  return html`<form method="post" action="${root}me">${token}
-<input type="hidden" value="${accountName}" autocomplete="username">
-<p><label for="old">Present password</label>
-<input id="old" name="old" type="password" autocomplete="current-password" required></p>
-${newPasswordInputs()}
-<p class="hint">All other browsers are signed out, and the apps that may act for you ask you again.</p>
-<button type="submit">Save</button></form>`;
-}
-
-function newPasswordInputs(): Html {
-  return html`<p><label for="password">New password</label>
-<span id="passwordh" class="hint">At least ${PASSWORD_CHARS_MIN} characters. A few words are easy to remember.</span>
-<input id="password" name="password" type="password" aria-describedby="passwordh" autocomplete="new-password"
- required></p>
-<p><label for="repeated">The same again</label>
-<input id="repeated" name="repeated" type="password" autocomplete="new-password" required></p>`;
-}
-
-/** The sentence above a form that was refused. */
-function faultOf(fault: string | null): Html | null {
-  return fault === null ? null : html`<p role="alert" class="fault">${fault}</p>`;
+function passwordForm({ token, root, accountName, rejected }: MeView): Html {
+  const fields: (Field | Html)[] = [
+    html`<input type="hidden" value="${accountName}" autocomplete="username">`,
+    {
+      name: 'old',
+      label: 'Present password',
+      type: 'password',
+      attributes: html`autocomplete="current-password" required`,
+    },
+    ...NEW_PASSWORD,
+    html`<p class="hint">All other browsers are signed out, and the apps that may act for you ask you again.</p>`,
+  ];
+  const end = html`<button type="submit">Save</button>`;
+  return formOf({ token, address: root, rejected }, 'me', fields, end, { action: `${root}me` });
 }

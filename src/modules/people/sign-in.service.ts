@@ -50,7 +50,7 @@ export class SignInService {
       const account = await this.passwordsService.check(client, name, form.get('password') ?? '');
       if (account === 'too-many') throw new TooManyError(TOO_MANY, 15 * 60);
       const cookie = account === 'wrong' ? null : await this.sessionsService.begin(client, { ...account, keyId: null });
-      if (!cookie) throw new ForbiddenError(WRONG);
+      if (!cookie) throw new ForbiddenError(WRONG).atField('password');
       return cookie;
     }
     const from = { socket: { remoteAddress: client.address }, headers: {} };

@@ -78,6 +78,8 @@ export abstract class DomainError extends Error {
   readonly headers?: Readonly<Record<string, string>>;
   /** Code of the JSON-RPC body where clients know one; otherwise the status decides. */
   readonly rpcCode?: number;
+  /** Of a page: the field of the form that the error concerns; by default the one whose name the message begins with. */
+  field?: string;
   /** Of a 401: further parameters of `WWW-Authenticate`, such as `scope="mcp"`. */
   readonly challenge?: string;
   /** True with `retryAfterSeconds` when clients must still not repeat the request by themselves. */
@@ -89,6 +91,12 @@ export abstract class DomainError extends Error {
   ) {
     super(message);
     this.name = new.target.name;
+  }
+
+  /** Returns this error as one that concerns a field of the form of a page. */
+  atField(field: string): this {
+    this.field = field;
+    return this;
   }
 
   /** Returns this error with what only some callers can read, if this one can, and otherwise without. */

@@ -1,7 +1,12 @@
-/** Forms of pages, each at an address of its own under its page, and the page of a rejected form. */
+/**
+ * Forms of pages, each at an address of its own under its page. A rejected form is shown again with what was typed, but for
+ * passwords, and with the reason: next to the field that it concerns, which gets the focus; otherwise at the head of the form; and at
+ * the head of the page if the form is no longer there.
+ */
 import { DomainError, statusOf } from '../errors/domain-error.js';
-import { FramedPage, type Redirect } from './frame.js';
-import { html, type Html } from './html.js';
+import type { FramedPage, PlainPage, Redirect } from './frame.js';
+import { html, type Html, type HtmlValue } from './html.js';
+import { PageError } from './page.js';
 
 /** A rejected form, with the reason. */
 export interface RejectedForm {
@@ -9,9 +14,14 @@ export interface RejectedForm {
   name: string;
   /** The row of the form; '' without one. */
   id: string;
+  /** The reason, without a period at its end. */
   text: string;
+  /** The field that the reason concerns; by default the one whose name the reason begins with. */
+  field?: string;
   /** The values that were sent. */
   values: URLSearchParams;
+  /** True once a form has shown the reason. */
+  isShown?: boolean;
 }
 
 /** The part of a page's content that its forms need. */
@@ -22,44 +32,122 @@ export interface FormsView {
   rejected?: RejectedForm;
 }
 
+/** A field of a form: a line of text, unless one of `options`, `rows` and `type` says otherwise. */
+export interface Field {
+  name: string;
+  label: HtmlValue;
+  hint?: string;
+  /** The name of the value in errors, if it is another one. */
+  member?: string;
+  /** The value before another one is typed. */
+  value?: string;
+  /** A `checkbox` is one box for each of `options`. */
+  type?: 'checkbox' | 'date' | 'number' | 'password';
+  /** Lines of a text area. */
+  rows?: number;
+  /** Values to choose from, with their labels. */
+  options?: readonly (readonly [value: string, label: string])[];
+  /** Further attributes of the input. */
+  attributes?: Html;
+}
+
 /**
  * The response to a form: the result of `work`, or the page of the form with the reason for its rejection.
  *
  * @param name the name of the form
  * @param show makes the page
+ * @throws PageError of `work`, which is a page of its own
  */
-export async function respondToForm(
+export async function respondToForm<Shown extends FramedPage | PlainPage>(
   name: string,
   values: URLSearchParams,
-  work: () => Promise<FramedPage | Redirect>,
-  show: (rejected: RejectedForm) => Promise<FramedPage>,
-): Promise<FramedPage | Redirect> {
+  work: () => Promise<Shown | Redirect>,
+  show: (rejected: RejectedForm) => Promise<Shown>,
+): Promise<Shown | Redirect> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    const rejected = { name, id: values.get('id') ?? '', text: error.message.replace(/\.$/, ''), values };
-    const { content } = await show(rejected);
-    return new FramedPage(content, statusOf[error.kind]);
+    if (!(error instanceof DomainError) || error instanceof PageError) throw error;
+    const page = await show(rejectionOf(name, values, error));
+    page.status = statusOf[error.kind];
+    return page;
   }
 }
 
-/** The beginning of a form, with its hidden fields and the reason for its rejection. @param id the row of the form */
-export function openForm(view: FormsView, name: string, id = ''): Html {
-  return html`<form method="post" action="${view.address}/${name}">${view.token}${id !== '' && html`<input type="hidden" name="id" value="${id}">`}
-${isRejected(view, name, id) && html`<span class="fault" role="alert">${view.rejected?.text}.</span>`}`;
+/** A form that is rejected with an error. */
+export function rejectionOf(name: string, values: URLSearchParams, { message, field }: DomainError): RejectedForm {
+  return { name, id: values.get('id') ?? '', text: message.replace(/\.$/, ''), field, values };
 }
 
-/** The value that was typed into a field of a rejected form. */
-export function readTyped(view: FormsView, name: string, id: string, field: string): string {
-  return (isRejected(view, name, id) && view.rejected?.values.get(field)) || '';
+/** The body of a page, with the reason for a rejection at its head if none of its forms shows it. */
+export function withReason({ rejected }: Pick<FormsView, 'rejected'>, body: Html): Html {
+  return html`${rejected && !rejected.isShown && html`<p class="fault" role="alert">Nothing was changed: ${rejected.text}.</p>`}${body}`;
 }
 
-/** The attribute that moves the focus to the first field of a rejected form. */
-export function focusOf(view: FormsView, name: string, id = ''): Html | false {
-  return isRejected(view, name, id) && html` autofocus`;
+/**
+ * A form with its fields, and other content between them.
+ *
+ * @param name of the form
+ * @param end content after the fields: the button
+ * @param id the row of the form
+ * @param action the address of the form, if it is not that of its name; null for that of the page, with its query
+ */
+export function formOf(
+  view: FormsView,
+  name: string,
+  fields: readonly (Field | Html | false)[],
+  end: Html,
+  { id = '', action = `${view.address}/${name}` }: { id?: string; action?: string | null } = {},
+): Html {
+  const rejected = view.rejected?.name === name && view.rejected.id === id ? view.rejected : undefined;
+  const faulty = rejected && fieldAt(rejected, fields.filter(isField));
+  if (rejected) rejected.isShown = true;
+  const prefix = [action?.replace(/^[./]+/, ''), id].filter(Boolean).join('-');
+  return html`<form method="post"${action !== null && html` action="${action}"`}>${view.token}${id !== '' && html`<input type="hidden" name="id" value="${id}">`}
+${rejected && !faulty && html`<span class="fault" role="alert">${rejected.text}.</span>`}
+${fields.map((field) => (isField(field) ? fieldOf(field, `${prefix}-${field.name}`, rejected, field === faulty) : field))}
+${end}</form>`;
 }
 
-function isRejected({ rejected }: FormsView, name: string, id: string): boolean {
-  return rejected?.name === name && rejected.id === id;
+function isField(field: Field | Html | false): field is Field {
+  return field !== false && 'name' in field;
+}
+
+/** The field that a reason names, or else the only one into which something is typed or chosen. */
+function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefined {
+  const named = field ?? /^\w+/.exec(text)?.[0];
+  const inputs = fields.filter(({ type }) => type !== 'checkbox');
+  const texts = inputs.filter(({ options }) => !options);
+  const [only] = [inputs, texts].find(({ length }) => length === 1) ?? [];
+  return fields.find(({ name }) => name === named) ?? fields.find(({ member }) => member === named) ?? only;
+}
+
+function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, isFaulty: boolean): Html {
+  const { name, label, hint, member = name, value = '', type, rows, options = [], attributes } = field;
+  const typed = rejected && type !== 'password' ? rejected.values.getAll(name) : [];
+  const content = typed[0] ?? (type === 'password' ? '' : value);
+  const reason = rejected?.text.replace(/^\w+/, (word) =>
+    [name, member].includes(word) && typeof label === 'string' ? label : word,
+  );
+  const about = [hint && `${id}-hint`, isFaulty && `${id}-fault`].filter(Boolean).join(' ');
+  const described = html`${about !== '' && html` aria-describedby="${about}"`}${isFaulty && html` aria-invalid="true"`}`;
+  const focus = isFaulty && html` autofocus`;
+  const notes = html`${hint && html`<span id="${id}-hint" class="hint">${hint}</span>`}
+${isFaulty && html`<span id="${id}-fault" class="fault" role="alert">${reason}.</span>`}`;
+  if (type === 'checkbox') {
+    const boxes = options.map(
+      ([option, caption], i) =>
+        html`<label class="hint"><input type="checkbox" name="${name}" value="${option}"${typed.includes(option) && html` checked`}${i === 0 && html`${described}${focus}`}>${caption}</label>`,
+    );
+    return html`<fieldset><legend>${label}</legend>${notes}${boxes}</fieldset>`;
+  }
+  const shared = html`id="${id}"${described}${focus} name="${name}"${type && html` type="${type}"`}${attributes && html` ${attributes}`}`;
+  const control = field.options
+    ? html`<select ${shared}>${options.map(([option, caption]) => html`<option value="${option}"${option === content && html` selected`}>${caption}</option>`)}</select>`
+    : rows
+      ? html`<textarea ${shared} rows="${rows}" spellcheck="false">\n${content}</textarea>`
+      : html`<input ${shared} value="${content}">`;
+  return html`<p><label for="${id}">${label}</label>
+${notes}
+${control}</p>`;
 }

@@ -124,7 +124,7 @@ export class FramedPage {
   /** @param content the inside, made with the hidden input that each of its forms needs, and the way to the root */
   constructor(
     readonly content: (token: Html, root: string) => Framed,
-    readonly status = 200,
+    public status = 200,
   ) {}
 }
 
@@ -133,7 +133,7 @@ export class PlainPage {
   /** @param content is called with a function that creates the hidden input of the page's forms */
   constructor(
     readonly content: (token: () => Html) => Page,
-    readonly status = 200,
+    public status = 200,
     readonly cookies: OwnCookie[] = [],
   ) {}
 }

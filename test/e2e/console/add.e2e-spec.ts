@@ -55,7 +55,7 @@ describe('adding a server', () => {
       id: 'mine',
       namespace: account.name,
     });
-    expect([again.status, again.text]).toEqual([409, expect.stringMatching(/"id-fault"[^>]*>[^<]*mine already/)]);
+    expect([again.status, again.text]).toEqual([409, expect.stringMatching(/-id-fault"[^>]*>[^<]*mine already/)]);
     for (const words of ['value="Typed"', '<dt>Echo</dt>']) expect(again.text).toContain(words);
   });
 

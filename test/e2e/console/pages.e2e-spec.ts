@@ -8,8 +8,19 @@ import { ACCESS } from '../../../src/platform/http/public.decorator.js';
 import { pages, sessions } from '../../support/access/access-matrix.js';
 import { documented, Estates, nameOf, pathOf, type Estate } from '../../support/access/estates.js';
 import { testApp, type TestAccount } from '../../support/app.js';
-import { formTokenIn, openBrowser, personAt, signedInBrowser } from '../../support/people/browser-session.js';
+import {
+  accountWithPassword,
+  formTokenIn,
+  openBrowser,
+  personAt,
+  signedInBrowser,
+  type BrowserSession,
+} from '../../support/people/browser-session.js';
+import { shownFault } from '../../support/people/form-faults.js';
 import { verifies } from '../../support/verifies.js';
+
+const SECRET = 'correct horse battery';
+const OTHER = 'staple of the horse';
 
 const app = testApp();
 let estates: Estates;
@@ -138,6 +149,78 @@ describe('a page', () => {
       }
     },
   );
+
+  verifies('console:rejected', 'shows a rejected form again with the reason beside its field', async () => {
+    const { owner, namespace, connectionId } = estate;
+    const organization = await app.account({ kind: 'organization' });
+    await app.as(app.operator).put(`/accounts/${organization.id}/members/${owner.id}`, { role: 'owner' });
+    const [member, person] = [await app.account(), await accountWithPassword(app, SECRET)];
+    await app.as(app.operator).put(`/accounts/${organization.id}/members/${member.id}`, { role: 'member' });
+    const signedIn = openBrowser(app);
+    await signedIn.submit('/login', { name: person.name, password: SECRET });
+    const ofOwner = await signedInBrowser(app, owner);
+    const { body: invitation } = await app
+      .as(owner)
+      .post(`/accounts/${organization.id}/members/invitations`, { role: 'guest' });
+    const { pathname, search } = new URL(invitation.url as string);
+    const [c, o] = [`/ui/c/${namespace}/${connectionId}`, `/ui/o/${organization.id}`];
+    const later = { account: 'nobody', level: 'tools', tools: 'echo', until: '2999-01-01' };
+    const grant = ['value="nobody"', 'value="tools" selected', '>\necho</textarea>'];
+    const remove = { form: 'remove', id: member.id, expected: member.name, typed: 'x', revokeKeys: 'yes' };
+    const key = { name: 'ci', days: '30', scope: 'read' };
+    const rows: [BrowserSession, string, Record<string, string>, string | null, string, string[]][] = [
+      [ofOwner, c, { form: 'grant', ...later }, 'account', 'No account has this id or name', grant],
+      [ofOwner, c, { form: 'grant', ...later, until: '2000-01-01' }, 'until', 'Until must be in the future.', grant],
+      [ofOwner, c, { form: 'settings/callTimeoutMs', callTimeoutMs: '1' }, 'callTimeoutMs', 'Silence after which', []],
+      [ofOwner, c, { form: 'end', id: member.id }, null, 'Nothing was changed: ', []],
+      [ofOwner, o, { form: 'claim', namespace: 'No!' }, 'namespace', 'Name must be 3 to 39', ['value="No!"']],
+      [ofOwner, o, remove, 'typed', 'The typed name does not match.', ['value="x"', 'value="yes" checked']],
+      [
+        ofOwner,
+        '/me',
+        { form: 'keys/create', ...key, days: '0' },
+        'days',
+        'Days until it expires must',
+        ['value="ci"', 'value="read" checked'],
+      ],
+      [ofOwner, '/me', { form: 'keys/create', name: 'ci', days: '30' }, 'scope', 'Select 1 to 100', ['value="ci"']],
+      [
+        signedIn,
+        '/me',
+        { old: 'wrong', password: OTHER, repeated: OTHER },
+        'old',
+        'The present password is wrong.',
+        [],
+      ],
+      [signedIn, '/me', { old: SECRET, password: OTHER, repeated: SECRET }, 'repeated', 'The two passwords differ', []],
+      [
+        openBrowser(app),
+        '/login',
+        { name: person.name, password: OTHER },
+        'password',
+        'The account or the password',
+        [`value="${person.name}"`],
+      ],
+      [
+        openBrowser(app),
+        pathname + search,
+        { name: 'Ann', password: 'x', repeated: 'x' },
+        'password',
+        'Choose a password',
+        ['value="Ann"'],
+      ],
+      [ofOwner, '/ui/add', { form: 'find', what: 'ftp://x' }, 'what', '', ['>\nftp://x</textarea>']],
+    ];
+    for (const [browser, path, fields, field, reason, kept] of rows) {
+      const { status, text } = await browser.submit(path, fields);
+      const { focused, invalid, described, alerts } = shownFault(text);
+      const fault = field === null ? [[], [], ''] : [[field], [field], expect.stringContaining(reason)];
+      expect([fields, status >= 400, focused, invalid, described]).toEqual([fields, true, ...fault]);
+      expect(alerts).toEqual([expect.stringContaining(reason)]);
+      for (const words of kept) expect(text).toContain(words);
+      for (const secret of [SECRET, OTHER]) expect(text).not.toContain(secret);
+    }
+  });
 
   it('leads from the address of a form to its page', async () => {
     const browser = await signedInBrowser(app, estate.owner);

@@ -7,7 +7,8 @@
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { DomainError, InvalidInputError, statusOf } from '../../../platform/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { respondToForm, type RejectedForm } from '../../../platform/pages/forms.js';
 import { FramedPage, Redirect } from '../../../platform/pages/frame.js';
 import { isObject } from '../../../platform/text/json.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
@@ -17,7 +18,7 @@ import { ConnectionsService } from '../../connections/connections.service.js';
 import { ProbeService } from '../../connections/probe/probe.service.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { TargetsService } from '../../targets/targets.service.js';
-import { addPage, idOf, type AddTarget, type AddView, type FaultyField, type ListedServer } from './add.page.js';
+import { addPage, idOf, type AddTarget, type AddView, type ListedServer } from './add.page.js';
 import { setupOf, type Connection } from './add-steps.page.js';
 import { OwnNamespacesService } from '../own-namespaces.service.js';
 
@@ -44,32 +45,24 @@ export class AddController {
 
   @Post('find')
   @Form('connections:write')
-  async find(@CurrentPage() page: PageRequest): Promise<FramedPage> {
-    try {
-      return await this.render(page, { found: await this.findServers(page.form, page.person) });
-    } catch (error) {
-      return this.renderRejected(page, error, null);
-    }
+  find(@CurrentPage() page: PageRequest) {
+    const work = async () => this.render(page, await this.findServers(page.form, page.person));
+    return respondToForm('find', page.form, work, (rejected) => this.render(page, null, rejected));
   }
 
   @Post('create')
   @Form('connections:write')
-  async create(@CurrentPage() page: PageRequest): Promise<FramedPage | Redirect> {
+  create(@CurrentPage() page: PageRequest) {
     const { form, person } = page;
-    try {
+    const work = async () => {
       const { namespace, connection } = await this.add(form, person);
       const steps = `ui/add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
       return new Redirect(setupOf(this.env, '', namespace, connection) ?? steps);
-    } catch (error) {
-      // The found server stays on the page.
-      return this.renderRejected(page, error, await this.findServers(form, person).catch(() => null));
-    }
-  }
-
-  private renderRejected(page: PageRequest, error: unknown, found: AddView['found']): Promise<FramedPage> {
-    if (!(error instanceof DomainError)) throw error;
-    const { field } = error as { field?: FaultyField };
-    return this.render(page, { fault: error.message, field, found }, statusOf[error.kind]);
+    };
+    // The found server stays on the page. The form has no row: its field `id` is that of the connection.
+    return respondToForm(`create${form.get('at') ?? ''}`, form, work, async (rejected) =>
+      this.render(page, await this.findServers(form, person).catch(() => null), { ...rejected, id: '' }),
+    );
   }
 
   private async findServers(form: URLSearchParams, person: SessionCaller): Promise<AddView['found']> {
@@ -108,8 +101,8 @@ export class AddController {
 
   private async render(
     { person, form }: PageRequest,
-    { found = null, fault = null, field }: Partial<Pick<AddView, 'found' | 'fault' | 'field'>> = {},
-    status = 200,
+    found: AddView['found'] = null,
+    rejected?: RejectedForm,
   ): Promise<FramedPage> {
     const [ownNames, usable] = await Promise.all([
       this.ownNamespacesService.namesOf(person),
@@ -117,24 +110,23 @@ export class AddController {
     ]);
     const probed = found && 'probed' in found ? found.probed : null;
     const name = probed?.title ?? probed?.name ?? (probed ? new URL(form.get('what')?.trim() ?? '').hostname : '');
-    const fieldValue = (field: string, proposed: string) => form.get(field) ?? proposed;
     const fields = {
-      name: fieldValue('name', name.slice(0, 255)),
-      id: fieldValue('id', idOf(name)),
-      namespace: fieldValue('namespace', ownNames.at(-1) ?? this.ownNamespacesService.proposalFor(person)),
-      header: fieldValue('header', probed?.login?.header ?? ''),
+      name: name.slice(0, 255),
+      id: idOf(name),
+      namespace: ownNames.at(-1) ?? this.ownNamespacesService.proposalFor(person),
+      header: probed?.login?.header ?? '',
     };
-    const base = { what: form.get('what') ?? '', at: form.get('at'), fault, field, found, fields };
+    const base = { what: form.get('what') ?? '', rejected, found, fields };
     const view = { ...base, namespaces: usable, isFirst: ownNames.length === 0 };
-    return new FramedPage((token, root) => addPage({ ...view, token, root }), status);
+    return new FramedPage((token, root) => addPage({ ...view, token, root, address: `${root}ui/add` }));
   }
 }
 
 /** Rethrows a refusal with the field that it is shown beside; of an id only that it is taken. */
-function refusedAt(field: FaultyField): (error: unknown) => never {
+function refusedAt(field: 'id' | 'namespace'): (error: unknown) => never {
   return (error) => {
     const isOfField = error instanceof DomainError && (field === 'namespace' || error.kind === 'conflict');
-    throw isOfField ? Object.assign(error, { field }) : error;
+    throw isOfField ? error.atField(field) : error;
   };
 }
 

@@ -1,4 +1,5 @@
 /** The page of `/ui/add`: one field, then what was found there, with a form that makes the connection. */
+import { formOf, withReason, type Field, type FormsView } from '../../../platform/pages/forms.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import type { ProbeService } from '../../connections/probe/probe.service.js';
@@ -24,21 +25,12 @@ export interface AddFields {
   header: string;
 }
 
-/** A field whose fault stands beside it. */
-export type FaultyField = 'id' | 'namespace';
-
 /** Content of the page. */
-export interface AddView {
-  token: Html;
+export interface AddView extends FormsView {
   /** The way to the root of the service. */
   root: string;
   /** The text of the field. */
   what: string;
-  fault: string | null;
-  /** The field that the fault is of; undefined: the page. */
-  field?: FaultyField;
-  /** The number of the listed server whose form was sent. */
-  at: string | null;
   /** Result of the field; null before it was sent. */
   found: { probed: Probed; target: AddTarget } | { listed: ListedServer[] } | null;
   fields: AddFields;
@@ -52,21 +44,28 @@ export interface AddView {
 const TOOLS_MAX = 200;
 
 export function addPage(view: AddView): Framed {
-  const { token, root, what: text, fault, found: result } = view;
+  const { root, what: text, rejected, found: result } = view;
+  const what: Field = {
+    name: 'what',
+    label: 'Address of the MCP server, or a name in the catalogue, or paste an mcp.json',
+    value: text,
+    rows: text.includes('\n') ? 8 : 2,
+    attributes: html`required maxlength="20000"`,
+  };
   return {
     title: 'Add a server',
-    body: html`${fault !== null && (view.field === undefined || !result) && html`<p role="alert" class="fault">${fault}</p>`}
-<form method="post" action="${root}ui/add/find">${token}<p><label for="what">Address of the MCP server, or a name in the catalogue, or paste an mcp.json</label>
-<textarea id="what" name="what" rows="${text.includes('\n') ? 8 : 2}" required maxlength="20000" spellcheck="false">\n${text}</textarea></p>
-<p><button type="submit">Find</button></p></form>
-${fault !== null && /^[^{:]+$/.test(text) && html`<p><a href="${root}ui/catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}
+    body: withReason(
+      view,
+      html`${formOf(view, 'find', [what], html`<p><button type="submit">Find</button></p>`)}
+${rejected && /^[^{:]+$/.test(text) && html`<p><a href="${root}ui/catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}
 ${result && 'probed' in result && foundSection(view, result)}
 ${result && 'listed' in result && result.listed.map((server, at) => listedSection(view, server, at))}`,
+    ),
   };
 }
 
 function foundSection(view: AddView, { probed, target }: { probed: Probed; target: AddTarget }): Html {
-  const { token, root, fields } = view;
+  const { fields } = view;
   const { title, name, version, protocolVersion, message, nextStep, login, tools, hasMoreTools, didYouMean, state } =
     probed;
   const isFound = state !== 'error';
@@ -78,8 +77,13 @@ function foundSection(view: AddView, { probed, target }: { probed: Probed; targe
 ${nextStep !== null && html`<p>${nextStep}</p>`}
 ${
   didYouMean !== null &&
-  html`<form method="post" action="${root}ui/add/find">${token}<input type="hidden" name="what" value="${didYouMean}">
-<button type="submit">Did you mean ${didYouMean}?</button></form>`
+  formOf(
+    view,
+    'near',
+    [html`<input type="hidden" name="what" value="${didYouMean}">`],
+    html`<button type="submit">Did you mean ${didYouMean}?</button>`,
+    { action: `${view.address}/find` },
+  )
 }
 ${login && html`<p>${loginOf(login)}</p>`}
 ${
@@ -94,10 +98,17 @@ ${
     view,
     target,
     fields,
-    login?.kind === 'key' &&
-      html`<p><label for="header">Header of the key</label><input id="header" name="header" maxlength="256" value="${fields.header}"></p>
-<p><label for="key">Key or token (you can enter it later)</label>
-<input id="key" name="key" type="password" autocomplete="off" maxlength="8000"></p>`,
+    login?.kind === 'key'
+      ? [
+          { name: 'header', label: 'Header of the key', value: fields.header, attributes: html`maxlength="256"` },
+          {
+            name: 'key',
+            label: 'Key or token (you can enter it later)',
+            type: 'password',
+            attributes: html`autocomplete="off" maxlength="8000"`,
+          },
+        ]
+      : [],
   )
 }</section>`;
 }
@@ -113,37 +124,43 @@ function listedSection(view: AddView, { name, target, command }: ListedServer, a
   return html`<section aria-labelledby="${heading}"><h2 id="${heading}">${name}</h2>
 ${target.mcpUrl !== undefined && html`<p><code>${target.mcpUrl}</code></p>`}
 ${command !== undefined && html`<p>It runs on your machine. Add it, then pair it by the command on its page, which ends with:</p><pre>${command}</pre>`}
-${addForm(view, target, view.at === `${at}` ? view.fields : { ...view.fields, id: idOf(name), name }, null, at)}</section>`;
+${addForm(view, target, { ...view.fields, id: idOf(name), name }, [], at)}</section>`;
 }
 
 /** The form that makes the connection. @param at the number of a listed server */
-function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Html | false | null, at?: number): Html {
-  const { token, root, what: text, namespaces } = view;
-  const suffix = at === undefined ? '' : `-${at}`;
-  const isSent = at === undefined || view.at === `${at}`;
-  const hidden = Object.entries({ what: text, ...target, ...(at !== undefined && { at: `${at}` }) }).map(
+function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Field[], at?: number): Html {
+  const { what, namespaces, isFirst } = view;
+  const form = `create${at ?? ''}`;
+  const hidden = Object.entries({ what, ...target, ...(at !== undefined && { at: `${at}` }) }).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   );
-  const faultOf = (name: string) => isSent && view.field === name && view.fault;
-  const field = (name: 'id' | 'name' | 'namespace', label: string) => {
-    const fault = faultOf(name);
-    return html`<p><label for="${name}${suffix}">${label}</label>
-${fault && html`<span id="${name}${suffix}-fault" class="fault" role="alert">${fault}</span>`}
-<input id="${name}${suffix}" name="${name}" required maxlength="255" value="${fields[name]}"${fault && html` aria-invalid="true" aria-describedby="${name}${suffix}-fault" autofocus`}></p>`;
+  const field = (name: 'id' | 'name' | 'namespace', label: string): Field => {
+    return { name, label, value: fields[name], attributes: html`required maxlength="255"` };
   };
-  const options = namespaces.map(
-    (name) => html`<option value="${name}"${name === fields.namespace && html` selected`}>${name}</option>`,
-  );
-  const namespace = view.isFirst
-    ? html`<details${faultOf('namespace') && html` open`}><summary>Your namespace will be <strong>${fields.namespace}</strong>. Change</summary>
-${field('namespace', 'Your namespace')}
-${namespaces.length > 0 && html`<p class="hint">Or a namespace of one of your organizations: ${namespaces.join(', ')}</p>`}</details>`
-    : html`<p><label for="namespace${suffix}">Namespace</label>
-${faultOf('namespace') && html`<span class="fault" role="alert">${view.fault}</span>`}
-<select id="namespace${suffix}" name="namespace">${options}</select></p>`;
-  return html`<form method="post" action="${root}ui/add/create">${token}${hidden}
-${field('name', 'Name')}${field('id', 'Id, a part of its address')}${namespace}${more}
-<p><button type="submit">Add</button></p></form>`;
+  const hint = `Or a namespace of one of your organizations: ${namespaces.join(', ')}`;
+  const namespace = isFirst
+    ? [
+        html`<details${view.rejected?.field === 'namespace' && html` open`}><summary>Your namespace will be <strong>${fields.namespace}</strong>. Change</summary>`,
+        { ...field('namespace', 'Your namespace'), ...(namespaces.length > 0 && { hint }) },
+        html`</details>`,
+      ]
+    : [
+        {
+          name: 'namespace',
+          label: 'Namespace',
+          value: fields.namespace,
+          options: namespaces.map((name) => [name, name] as const),
+        },
+      ];
+  const end = html`<p><button type="submit">Add</button></p>`;
+  const shown = [
+    html`${hidden}`,
+    field('name', 'Name'),
+    field('id', 'Id, a part of its address'),
+    ...namespace,
+    ...more,
+  ];
+  return formOf(view, form, shown, end, { action: `${view.address}/create` });
 }
 
 /** An id of a connection that is made of a name. */

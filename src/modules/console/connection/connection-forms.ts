@@ -5,6 +5,7 @@ import { InvalidInputError, NotFoundError } from '../../../platform/errors/domai
  * The body of a change of a connection.
  *
  * @param setting the member that the form is for
+ * @param form of headers it keeps the names alone, which a rejected form shows again
  * @throws NotFoundError for an unknown one; InvalidInputError for text that cannot be read
  */
 export function changeIn(setting: string, form: URLSearchParams): object {
@@ -16,6 +17,7 @@ export function changeIn(setting: string, form: URLSearchParams): object {
     case 'metadata':
       return { metadata: jsonIn(text) };
     case 'headers':
+      form.set('headers', headerNamesIn(text));
       return { headers: headersIn(text) };
     case 'callTimeoutMs':
       return { callTimeoutMs: text === '' ? null : Number(text) };
@@ -35,8 +37,8 @@ export function grantIn(form: URLSearchParams): object {
   };
 }
 
-/** Names of typed headers, which alone are shown again. */
-export function headerNamesIn(text: string): string {
+/** Names of typed headers. */
+function headerNamesIn(text: string): string {
   return linesOf(text)
     .flatMap((line) => (line.includes(':') ? `${line.split(':', 1)[0]}: ` : []))
     .join('\n');

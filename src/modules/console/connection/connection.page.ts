@@ -1,5 +1,5 @@
 /** The page of a connection: its state with the one way on, how an app connects, its tools and last calls. A part that is null is left out. */
-import { openForm } from '../../../platform/pages/forms.js';
+import { formOf, withReason } from '../../../platform/pages/forms.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { timeOf } from '../../../platform/pages/times.js';
@@ -21,19 +21,21 @@ export const DONE = {
 
 /** The page of a connection. Of a guest's it shows the name, the state and the kind of its reason. */
 export function connectionPage(view: ConnectionView): Framed {
-  const { namespace, connection, rejected } = view;
+  const { namespace, connection } = view;
   const { connectionId, name } = connection;
   return {
     title: name,
     asRequest: `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}`,
-    body: html`${rejected && html`<p role="alert">Nothing was changed: ${rejected.text}.</p>`}
-${statePart(view)}
+    body: withReason(
+      view,
+      html`${statePart(view)}
 ${view.connect}
 ${accessPart(view)}
 ${view.tools}
 ${callsPart(view)}
 ${recordingPart(view)}
 ${settingsPart(view)}`,
+    ),
   };
 }
 
@@ -51,7 +53,7 @@ ${!isGuest && message !== undefined && html`<p>${message}</p>`}
 ${!isGuest && setupUrl === undefined && nextStep !== undefined && html`<p>${nextStep}</p>`}
 ${setupUrl !== undefined && html`<p><a class="button" href="${setupUrl}">${state === 'input_required' ? 'Enter the values' : 'Log in'}</a></p>`}
 <p>You may ${grant?.tools ? html`call ${grant.tools.length} of its tools: ${grant.tools.join(', ')}` : isGuest ? 'call its tools' : 'call its tools and change it'}.</p>
-${view.mayRead && html`${openForm(view, 'check')}<button type="submit" class="plain">Check every step</button></form>`}
+${view.mayRead && formOf(view, 'check', [], html`<button type="submit" class="plain">Check every step</button>`)}
 ${stepsOf(view)}</section>`;
 }
 

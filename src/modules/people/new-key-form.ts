@@ -1,0 +1,29 @@
+import { formOf, type FormsView } from '../../platform/pages/forms.js';
+import { html, type Html } from '../../platform/pages/html.js';
+import { keyLevels } from '../auth/access.types.js';
+
+/**
+ * The form that creates an API key, of which `OwnKeysService.make` reads the values.
+ *
+ * @param name of the form
+ * @param namespaces names of those that the key can be limited to
+ * @param account the account in words
+ */
+export function newKeyForm(view: FormsView, name: string, namespaces: string[], account: string): Html {
+  const scopes = [
+    ['all', `do everything that ${account} may do`],
+    ...keyLevels.map((level) => [level, `${level}, in all namespaces`] as const),
+    ...namespaces.flatMap((space) => keyLevels.map((level) => [`${level}:${space}`, `${level}, in ${space}`] as const)),
+  ] as const;
+  const days = { type: 'number', value: '90', attributes: html`min="1" max="3650" required` } as const;
+  return formOf(
+    view,
+    name,
+    [
+      { name: 'name', label: 'Name', attributes: html`maxlength="255" required` },
+      { name: 'days', label: 'Days until it expires', ...days },
+      { name: 'scope', member: 'scopes', label: 'It may', type: 'checkbox', options: scopes },
+    ],
+    html`<button type="submit">Create the key</button>`,
+  );
+}
