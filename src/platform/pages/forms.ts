@@ -115,11 +115,11 @@ function isField(field: Field | Html | false): field is Field {
 
 /** The field that a reason names, or else the only one into which something is typed or chosen. */
 function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefined {
-  const wanted = field ?? /^\w+/.exec(text)?.[0];
+  const fieldName = field ?? /^\w+/.exec(text)?.[0];
   const inputs = fields.filter(({ type }) => type !== 'checkbox');
   const textFields = inputs.filter(({ options }) => !options);
   const [only] = [inputs, textFields].find(({ length }) => length === 1) ?? [];
-  return fields.find(({ name }) => name === wanted) ?? fields.find(({ member }) => member === wanted) ?? only;
+  return fields.find(({ name }) => name === fieldName) ?? fields.find(({ member }) => member === fieldName) ?? only;
 }
 
 function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, isFaulty: boolean): Html {
