@@ -32,8 +32,8 @@ export class ChangesPageController {
       return new FramedPage(() => changesPage(accountId, filters, page, null));
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
-      const none = { changes: [], nextCursor: null };
-      return new FramedPage(() => changesPage(accountId, filters, none, error.message), 400);
+      const empty = { changes: [], nextCursor: null };
+      return new FramedPage(() => changesPage(accountId, filters, empty, error.message), 400);
     }
   }
 }

@@ -18,7 +18,7 @@ export function changesPage(
     body: html`<p>Keys, members, grants, servers and connections: who changed what in the last 90 days, the newest first.</p>
 <form method="get" role="search">${fault !== null && html`<p class="fault" role="alert">${fault}.</p>`}
 ${filterField('since', 'Since', 'A date, such as 2026-11-29', filters)}
-${filterField('actor', 'Account', 'The name of who made the change', filters)}
+${filterField('actor', 'Account', 'The name of the account that made the change', filters)}
 ${filterField('target', 'Target', 'A name, such as acme/weather', filters)}
 ${filterField('credential', 'Credential', 'The id of an API key', filters)}
 <p><button type="submit">Find</button></p></form>

@@ -167,7 +167,7 @@ export function mePage(view: MeView): Framed {
 <div><dt>You are signed in as</dt><dd><strong>${accountName}</strong>${isOperator && ', the operator of this service'}</dd></div>
 <div><dt>Browsers that are signed in</dt><dd>${browsers}</dd></div>
 </dl>
-<p><a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes by you and of what is yours</a></p></section>
+<p><a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes in your account</a></p></section>
 ${
   memberships.length > 0 &&
   html`<section aria-labelledby="organizations"><h2 id="organizations">Organizations</h2>

@@ -95,7 +95,7 @@ export class Invitation {
   createdBy: string;
 
   /** The API key that made it, or the key of its session; null for a password and for what the service made. No foreign key. */
-  @Column('uuid', { name: 'made_by_key', nullable: true })
+  @Column('uuid', { name: 'made_by_key', nullable: true, default: () => 'current_credential()' })
   madeByKey: string | null;
 
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })

@@ -78,7 +78,7 @@ export abstract class DomainError extends Error {
   readonly headers?: Readonly<Record<string, string>>;
   /** Code of the JSON-RPC body where clients know one; otherwise the status decides. */
   readonly rpcCode?: number;
-  /** Of a page: the field of the form that the error concerns; by default the one whose name the message begins with. */
+  /** The field of a page's form that the error concerns, by default the one whose name the message begins with. */
   field?: string;
   /** Of a 401: further parameters of `WWW-Authenticate`, such as `scope="mcp"`. */
   readonly challenge?: string;

@@ -1,7 +1,7 @@
 /**
- * Forms of pages, each at an address of its own under its page. A rejected form is shown again with what was typed, but for
- * passwords, and with the reason: next to the field that it concerns, which gets the focus; otherwise at the head of the form; and at
- * the head of the page if the form is no longer there.
+ * Forms of pages, each at an address of its own under its page. A rejected form is shown again with the sent values, except
+ * passwords, and with the reason: next to its field, which gets the focus; otherwise at the head of the form; and at the head of
+ * the page if the form is no longer there.
  */
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import type { FramedPage, PlainPage, Redirect } from './frame.js';

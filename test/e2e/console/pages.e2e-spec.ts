@@ -150,7 +150,7 @@ describe('a page', () => {
     },
   );
 
-  verifies('console:rejected', 'shows a rejected form again with the reason beside its field', async () => {
+  verifies('console:rejected', 'shows a rejected form again with the reason at its field', async () => {
     const { owner, namespace, connectionId } = estate;
     const organization = await app.account({ kind: 'organization' });
     await app.as(app.operator).put(`/accounts/${organization.id}/members/${owner.id}`, { role: 'owner' });
