@@ -1,4 +1,5 @@
 import { ModulesContainer } from '@nestjs/core';
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv } from '../../src/config/env.js';
@@ -29,15 +30,18 @@ const walks = await loadWalks();
 const undocumented = walks.flatMap(([, file]) => file.undocumented ?? []);
 
 let url: string;
+let databaseUrl: string;
 const key = generateApiKey();
 let document: ApiDocument;
 let committed: OpenApi;
 let operations: NamedOperation[];
 
 beforeAll(async () => {
+  const settings = await readySettings(key);
+  databaseUrl = String(settings.DATABASE_URL);
   const service = runProgram(
     'main.js',
-    { ...(await readySettings(key)), MCP_CALL_TIMEOUT_MS: '5000', LOG_LEVEL: 'fatal', METRICS_TOKEN },
+    { ...settings, MCP_CALL_TIMEOUT_MS: '5000', LOG_LEVEL: 'fatal', METRICS_TOKEN },
     { tuning: { upstreamCallTimeoutMs: 5_000 } },
   );
   url = await service.url();
@@ -282,6 +286,19 @@ describe('the responses of the service', () => {
       SLOW_MS,
     );
   }
+
+  // The start creates the operator and its key, and the pipeline of releases changes servers.
+  it('are recorded with their actor where they change something', async () => {
+    const client = new Client({ connectionString: databaseUrl });
+    await client.connect();
+    const { rows } = await client.query<{ action: string; by: boolean }>(
+      'SELECT DISTINCT action, actor_id IS NOT NULL AS by FROM changes ORDER BY action',
+    );
+    await client.end();
+    const actions = (by: boolean) => rows.filter((row) => row.by === by).map(({ action }) => action);
+    expect(actions(false)).toEqual(['account.created', 'key.created', 'server.changed']);
+    expect(actions(true).length).toBeGreaterThan(25);
+  });
 
   verifies('openapi:complete', 'without a key are as documented', async () => {
     for (const { name, path, method, operation } of document.operations) {

@@ -1,5 +1,5 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { Access, ApiErrors, CurrentAccountId, UuidOr404 } from '../../extension.js';
 import { ChangeListDto, ChangesQueryDto } from './change.dto.js';
@@ -7,6 +7,7 @@ import { ChangesService, toCsv } from './changes.service.js';
 
 /** The record of changes. */
 @ApiTags('Accounts and API keys')
+@ApiExtraModels(ChangeListDto)
 @Controller('accounts/:accountId/changes')
 export class ChangesController {
   constructor(private readonly changesService: ChangesService) {}
