@@ -99,14 +99,14 @@ module.exports = {
     {
       name: 'modules-front-door',
       comment:
-        'Another module is used through its *.module, *.service, *.guard, *.decorator, *.errors, *.types, *.access and *.events files; its entities, DTOs and queues are its own. An entity may point at an entity further down, for the foreign key.',
+        'Another module is used through its *.module, *.service, *.guard, *.decorator, *.errors, *.types, *.access, *.page and *.events files; its entities, DTOs and queues are its own. An entity may point at an entity further down, for the foreign key.',
       severity: 'error',
       from: { path: '^src/modules/([^/]+)/', pathNot: '\\.entity\\.ts$' },
       to: {
         path: '^src/modules/',
         pathNot: [
           '^src/modules/$1/',
-          '\\.(module|service|guard|decorator|errors|types|access|events)\\.ts$',
+          '\\.(module|service|guard|decorator|errors|types|access|page|events)\\.ts$',
           configOfReleases,
         ],
       },

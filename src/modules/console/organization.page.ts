@@ -4,7 +4,7 @@ import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import { roles, type Role } from '../auth/access.types.js';
-import { newKeyForm } from '../people/new-key-form.js';
+import { newKeyForm } from '../people/new-key.page.js';
 import { grantEntry, type ListedGrant } from './grant-entry.page.js';
 
 /** Sentences for the word in the address after a form. */

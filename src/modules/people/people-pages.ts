@@ -8,7 +8,7 @@ import type { Role, SessionCaller } from '../auth/access.types.js';
 import type { MembersService } from '../auth/members.service.js';
 import type { ApiKeysService } from '../auth/api-keys.service.js';
 import type { ShownSession } from './people.repository.js';
-import { newKeyForm } from './new-key-form.js';
+import { newKeyForm } from './new-key.page.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
 /** The page of `/` for who is not signed in. @param guides the pages of the documentation */

@@ -27,7 +27,7 @@ import { ConnectionTransports } from './connection-transports.js';
 import { ConnectionUrls } from './connection-urls.js';
 import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { ConnectionsRepository } from './connection.repository.js';
+import { ConnectionsRepository, type ChangedConnection } from './connection.repository.js';
 import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -39,14 +39,6 @@ import {
   UpstreamTimeoutError,
 } from '../../../mcp/protocol/mcp-errors.js';
 import { statusAfter } from './connection-status.js';
-
-/** A connection whose row was written. Null as revision: deleted. */
-export interface ChangedConnection {
-  id: string;
-  namespaceId: string;
-  connectionId: string;
-  revision: number | null;
-}
 
 /** Handles of this process at most. Each may have several upstream sessions. */
 const HANDLES_MAX = 50_000;

@@ -14,7 +14,6 @@ import { PreparedStatement } from '../../../platform/database/prepared-statement
 import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import { visibleToAccount } from '../../auth/visible-servers.access.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ChangedConnection } from './connection-handles.js';
 import { neverCalled, type ConnectionState } from './connection-status.js';
 import { Connection, type TargetKind } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
@@ -121,6 +120,14 @@ export const FIRST_CHECK = "now() + interval '1 minute'";
 
 /** Connection ids that a misspelt one is compared with. */
 const NAMES_MAX = 1_000;
+
+/** A connection whose row was written. Null as revision: deleted. */
+export interface ChangedConnection {
+  id: string;
+  namespaceId: string;
+  connectionId: string;
+  revision: number | null;
+}
 
 /** SQL on the table `connections`. */
 @AccountQuotas({

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { transactionOf, type Actor } from '../../../platform/database/actor.js';
-import type { ChangedConnection } from '../core/connection-handles.js';
+import type { ChangedConnection } from '../core/connection.repository.js';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { deletionTime } from '../../../platform/database/deletion-time.js';

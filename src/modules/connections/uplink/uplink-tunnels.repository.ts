@@ -5,7 +5,7 @@ import { isForeignKeyViolation } from '../../../platform/database/postgres-error
 import { ownerLives } from '../../../platform/processes/processes.repository.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { ConnectionStatus } from '../core/connection-status.js';
-import type { ChangedConnection } from '../core/connection-handles.js';
+import type { ChangedConnection } from '../core/connection.repository.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { STATUS_COLUMNS } from '../core/status.repository.js';
 
