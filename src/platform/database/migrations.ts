@@ -11,9 +11,9 @@ const MIGRATION_LOCK = 7_265_017;
 /** The first migration, with the schema of 0.1.0. */
 const BASELINE = 'Baseline1795490000000';
 
-/** SQLSTATE of `RAISE EXCEPTION`, and of a lock that a statement did not get within `lock_timeout`. */
+/** SQLSTATE of `RAISE EXCEPTION`, and of a lock that a statement did not get within `lock_timeout` or because of a deadlock. */
 const RAISED = 'P0001';
-const LOCK_NOT_AVAILABLE = '55P03';
+const NOT_LOCKED = ['55P03', '40P01'];
 
 const logger = new Logger('migrations');
 
@@ -92,7 +92,7 @@ async function runMigrations(source: DataSource): Promise<void> {
       const { code } = (error as { driverError?: { code?: string } }).driverError ?? {};
       // Migrations refuse rows by `RAISE EXCEPTION` with a sentence for the operator.
       if (code === RAISED) throw new SchemaVersionError((error as Error).message);
-      if (code !== LOCK_NOT_AVAILABLE) throw error;
+      if (!NOT_LOCKED.includes(code ?? '')) throw error;
       const holders = await source.query<{ pid: number; name: string; seconds: number }[]>(
         `SELECT pid, application_name AS name, extract(epoch FROM now() - xact_start)::int AS seconds FROM pg_stat_activity
           WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < now() - interval '2 s'
