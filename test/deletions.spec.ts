@@ -1,6 +1,6 @@
 /**
- * Deletions by age take `deletionTime`: what both the database's clock and that of the process call old. This test names the
- * places, and the statements that may compare with one clock, each with its reason.
+ * Deletions by age take `deletionTime`: what both the database's clock and that of the process call old, as `scheduledDeletion` does. This test names the
+ * other places, and the statements that may compare with one clock, each with its reason.
  */
 import { readFileSync } from 'node:fs';
 import { expect } from '@jest/globals';
@@ -23,13 +23,6 @@ const byBothClocks = [
   'platform/schedule/schedule.ts',
 ];
 
-const scheduled = [
-  'modules/auth/auth.module.ts',
-  'modules/authorization-server/authorization-server.module.ts',
-  'modules/grants/grants.module.ts',
-  'modules/people/people.module.ts',
-];
-
 const byOneClock: Record<string, string> = {
   'modules/connections/uplink/uplink-tunnels.repository.ts': 'a lease that has ended says that its tunnel is gone',
   'platform/processes/processes.repository.ts': 'a lease that has ended says that its process is gone',
@@ -45,7 +38,6 @@ const filesWith = (pattern: RegExp) => sources.filter(({ text }) => pattern.test
 
 verifies('delete:two-clocks', 'is how every deletion by age is decided', () => {
   expect(filesWith(/(?<!function )deletionTime\(\w/)).toEqual(byBothClocks);
-  expect(filesWith(/(?<!function )scheduledDeletion\(/)).toEqual(scheduled);
   // A DELETE that asks a clock in its statement, TypeORM's delete() beside one, and files removed by the time of their change.
   const inSql = /DELETE FROM [^`']*(?:now\(\)|current_date|clock_timestamp)/;
   const inCode = /delete\([^;]*(?:new Date\(\)|Date\.now\(\))|mtime(?:Ms)? *[<>] *Date|Date\.now\(\) - \w+\.mtime/;
