@@ -192,9 +192,12 @@ function recorder(recorded: Recorded): string[] {
     name,
   } = recorded;
   const columns = [...Object.values(shown), ...hidden];
+  // Versions before stored query values in clear. A change of them alone counts up the epoch of links.
+  const value = (row: string, column: string) =>
+    column === 'mcp_url' ? `split_part(${row}.mcp_url, '?', 1)` : `${row}.${column}`;
   const values = (row: string) =>
     `jsonb_build_object(${Object.entries(shown)
-      .map(([member, column]) => `'${member}', ${row}.${column}`)
+      .map(([member, column]) => `'${member}', ${value(row, column)}`)
       .join(', ')})`;
   return [
     `CREATE FUNCTION record_change_of_${table}() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -216,7 +219,7 @@ function recorder(recorded: Recorded): string[] {
       ? []
       : [
           `CREATE TRIGGER ${table}_record_changes AFTER UPDATE OF ${columns.join(', ')} ON ${table}
-             FOR EACH ROW WHEN (${columns.map((column) => `old.${column} IS DISTINCT FROM new.${column}`).join(' OR ')})
+             FOR EACH ROW WHEN (${columns.map((column) => `${value('old', column)} IS DISTINCT FROM ${value('new', column)}`).join(' OR ')})
              EXECUTE FUNCTION record_change_of_${table}()`,
         ]),
   ];

@@ -14,13 +14,13 @@ import { ChangesService } from './changes.service.js';
 
 const NAMES = ['since', 'actor', 'credential', 'target'] as const;
 
-/** `/ui/m/changes/{account}`: the changes of an account, or of an organization for its owners. */
+/** `/ui/m/changes/{accountId}`: the changes of an account, or of an organization for its owners. */
 @Controller('ui/m/changes')
 export class ChangesPageController {
   constructor(private readonly changesService: ChangesService) {}
 
-  @Get(':account')
-  @Page('accounts:read', { account: 'account', may: 'own' })
+  @Get(':accountId')
+  @Page('accounts:read', { account: 'accountId', may: 'own' })
   async show(@CurrentPage() { query }: PageRequest, @CurrentAccountId() accountId: string): Promise<FramedPage> {
     const filters: ChangeFilters = Object.fromEntries(
       NAMES.flatMap((name) => (typeof query[name] === 'string' && query[name] !== '' ? [[name, query[name]]] : [])),

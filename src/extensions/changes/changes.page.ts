@@ -4,7 +4,7 @@ import type { ChangeDto, ChangeListDto } from './change.dto.js';
 /** Filters of the page, as they were sent. */
 export type ChangeFilters = Partial<Record<'since' | 'actor' | 'credential' | 'target', string>>;
 
-/** The page of `/ui/m/changes/{account}`. @param fault why the filters are rejected; null if they are not */
+/** The page of `/ui/m/changes/{accountId}`. @param fault why the filters are rejected; null if they are not */
 export function changesPage(
   account: string,
   filters: ChangeFilters,

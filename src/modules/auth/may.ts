@@ -127,7 +127,7 @@ export function parseScopes(scopes: readonly string[]): KeyScope[] {
     if (scope) return scope;
     throw new InvalidInputError(
       `"${text.slice(0, 80)}" is not a scope: the scopes are ${keyLevels.join(', ')}, each for all namespaces or for one, such as "call:acme"`,
-    );
+    ).atField('scope');
   });
 }
 
