@@ -382,6 +382,10 @@ async function jest(projects, args, env) {
     ignored.push('/test/promtool');
     if (projects.includes('unit')) note('skipped: the expressions of dashboard and alerts (no promtool)');
   }
+  if (!onPath('systemd-analyze')) {
+    ignored.push('/test/systemd');
+    if (projects.includes('unit')) note('skipped: the unit for systemd (no systemd-analyze)');
+  }
   if (!onPath('kubectl')) {
     ignored.push('/test/e2e/platform/kubernetes');
     if (projects.includes('e2e')) note('skipped: the rendered kustomization (no kubectl)');

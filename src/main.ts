@@ -152,10 +152,8 @@ async function start(): Promise<void> {
       pino.flush();
     });
     if (orders) orders.setWorker(end, app.getHttpServer());
-    else {
-      process.on('SIGTERM', end);
-      process.on('SIGINT', end);
-    }
+    // A supervisor of processes reloads by SIGHUP, and starts the service again.
+    else for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, end);
     await release();
     if (worker && internal) {
       await app.init();

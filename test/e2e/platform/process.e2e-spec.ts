@@ -87,7 +87,8 @@ describe('the first start', () => {
         .get('/namespaces')
         .set(...bearer(key));
       expect(list.body.namespaces).toMatchObject([{ name: 'kept' }]);
-      second.kill('SIGTERM');
+      // For a reload by a supervisor of processes, which starts it again.
+      second.kill('SIGHUP');
       expect(await second.ended).toBe(0);
       // With this format a collector of lines reads every one of them.
       expect(second.logs()).toHaveLength(second.output().trimEnd().split('\n').length);
