@@ -92,7 +92,7 @@ const RECORDED: Recorded[] = [
     shown: { role: 'role', expiresAt: 'expires_at', usedAt: 'used_at' },
     // A used one is deleted by its age.
     account: "CASE WHEN TG_OP <> 'DELETE' OR r.used_at IS NULL THEN r.account_id END",
-    name: accountName('r.invited_id'),
+    name: `coalesce(${accountName('r.invited_id')}, ${accountName('r.account_id')})`,
   },
   {
     table: 'grants',

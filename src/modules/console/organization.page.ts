@@ -73,7 +73,7 @@ export function organizationPage(view: OrganizationView): Framed {
       view,
       html`<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
 ${requestsPart(view)}${membersPart(view)}${namespacesPart(view)}${grantsPart(view)}${keysPart(view)}
-${view.invited && html`<p><a href="../m/changes/${id}">Changes</a> in the organization</p>`}
+${view.invited && html`<p><a href="${view.address}/../../m/changes/${id}">Changes</a> in the organization</p>`}
 ${
   view.isMember &&
   html`<section><details${rejected?.name === 'leave' && html` open`}><summary>Leave ${name}</summary>
