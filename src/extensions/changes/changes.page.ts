@@ -4,6 +4,13 @@ import type { ChangeDto, ChangeListDto } from './change.dto.js';
 /** Filters of the page, as they were sent. */
 export type ChangeFilters = Partial<Record<'since' | 'actor' | 'credential' | 'target', string>>;
 
+const FIELDS = [
+  { name: 'since', label: 'Since', hint: 'A date, such as 2026-11-29' },
+  { name: 'actor', label: 'Account', hint: 'The name of the account that made the change' },
+  { name: 'target', label: 'Target', hint: 'A name, such as acme/weather' },
+  { name: 'credential', label: 'Credential', hint: 'The id of an API key' },
+] as const;
+
 /** The page of `/ui/m/changes/{accountId}`. @param fault why the filters are rejected; null if they are not */
 export function changesPage(
   account: string,
@@ -12,24 +19,23 @@ export function changesPage(
   fault: string | null,
 ): Framed {
   const query = new URLSearchParams(filters).toString();
+  const field = ({ name, label, hint }: (typeof FIELDS)[number]) => {
+    const isFaulty = fault?.startsWith(`${name} `);
+    return html`<p><label for="${name}">${label}</label><span id="${name}-hint" class="hint">${hint}</span>
+${isFaulty && html`<span id="${name}-fault" class="fault" role="alert">${label}${fault?.slice(name.length)}.</span>`}
+<input id="${name}" name="${name}" value="${filters[name]}" aria-describedby="${name}-hint${isFaulty && ` ${name}-fault`}"${isFaulty && html` aria-invalid="true" autofocus`} autocapitalize="none" spellcheck="false"></p>`;
+  };
+  const isOfField = FIELDS.some(({ name }) => fault?.startsWith(`${name} `));
   return {
     title: 'Changes',
     asRequest: `/accounts/${account}/changes${query && `?${query}`}`,
     body: html`<p>Keys, members, grants, servers and connections: who changed what in the last 90 days, the newest first.</p>
-<form method="get" role="search">${fault !== null && html`<p class="fault" role="alert">${fault}.</p>`}
-${filterField('since', 'Since', 'A date, such as 2026-11-29', filters)}
-${filterField('actor', 'Account', 'The name of the account that made the change', filters)}
-${filterField('target', 'Target', 'A name, such as acme/weather', filters)}
-${filterField('credential', 'Credential', 'The id of an API key', filters)}
+<form method="get" role="search">${fault !== null && !isOfField && html`<p class="fault" role="alert">${fault}.</p>`}
+${FIELDS.map(field)}
 <p><button type="submit">Find</button></p></form>
 ${changes.length === 0 ? html`<p>No changes.</p>` : html`<ul class="entries">${changes.map(entryOf)}</ul>`}
 ${nextCursor !== null && html`<p><a href="?${new URLSearchParams({ ...filters, cursor: nextCursor }).toString()}" rel="next">Older changes</a></p>`}`,
   };
-}
-
-function filterField(name: keyof ChangeFilters, label: string, hint: string, filters: ChangeFilters): Html {
-  return html`<p><label for="${name}">${label}</label><span id="${name}-hint" class="hint">${hint}</span>
-<input id="${name}" name="${name}" value="${filters[name]}" aria-describedby="${name}-hint" autocapitalize="none" spellcheck="false"></p>`;
 }
 
 function entryOf({ createdAt, action, target, actor, credentialId, before, after }: ChangeDto): Html {

@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { testAccount, testApp, type TestAccount } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
+import { signedInBrowser } from '../../support/people/browser-session.js';
+import { shownFault } from '../../support/people/form-faults.js';
 
 const app = testApp();
 const alice = testAccount(app);
@@ -254,5 +256,26 @@ describe('GET /accounts/{id}/changes', () => {
     expect((await app.as(dave).get('/accounts')).status).toBe(200);
     await app.as(app.operator).delete(`/accounts/me/api-keys/${leaked.id}?made=true`).expect(200);
     expect((await app.as(dave).get('/accounts')).status).toBe(403);
+  });
+});
+
+describe('the page of changes', () => {
+  it('shows what an account may read, and the reason for a wrong filter at its field', async () => {
+    const browser = await signedInBrowser(app, bob);
+    await app.as(bob).post('/accounts/me/api-keys', { name: '<b>ci</b>' }).expect(201);
+    const page = await browser.get('/ui/m/changes/me?actor=' + encodeURIComponent(bob.name));
+    expect(page.text).toContain(`<strong>&lt;b&gt;ci&lt;/b&gt;</strong>: key created by ${bob.name}`);
+    const wrong = await browser.get('/ui/m/changes/me?since=yesterday');
+    expect([wrong.status, shownFault(wrong.text)]).toEqual([
+      400,
+      {
+        focused: ['since'],
+        invalid: ['since'],
+        described: expect.stringMatching(/^Since must be a time/),
+        alerts: [expect.stringMatching(/^Since must be a time/)],
+      },
+    ]);
+    expect((await browser.get('/ui/m/changes/me?cursor=none')).text).toContain('role="alert"');
+    expect((await browser.get(`/ui/m/changes/${alice.id}`)).status).toBe(404);
   });
 });
