@@ -226,8 +226,7 @@ export class AccountsController {
     @Param('keyId', UuidOr404('API key not found')) keyId: string,
     @Query() query: RevokeApiKeyQueryDto,
   ): Promise<RevokedApiKeysDto> {
-    const revoked = await this.apiKeysService.revoke(caller, id, keyId, query);
-    if (query.made) await this.membersService.removeAddedBy(caller, id, [keyId, ...revoked]);
-    return { success: true, revoked };
+    const endMembers = (keyIds: string[]) => this.membersService.removeAddedBy(caller, id, keyIds);
+    return { success: true, revoked: await this.apiKeysService.revoke(caller, id, keyId, query, endMembers) };
   }
 }

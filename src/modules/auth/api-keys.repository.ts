@@ -62,6 +62,10 @@ export async function keyFaults(database: {
   return { lasting: namesOf('lasting'), unused: namesOf('unused') };
 }
 
+/** The keys $1, and those that were created with them, also if they were revoked long ago. */
+const MADE_KEYS = `WITH RECURSIVE made AS (SELECT unnest($1::uuid[]) AS id UNION
+  SELECT c.target_id FROM changes c JOIN made ON c.credential_id = made.id WHERE c.action = 'key.created') SELECT id FROM made`;
+
 /** SQL: the account $1 may revoke the rights in this account: in itself and in organizations where it is an owner; an operator in all. */
 const revocableBy = (column: string, isOperator: string) =>
   `(${column} = $1 OR ${isOperator} OR EXISTS (SELECT FROM memberships o
@@ -240,14 +244,14 @@ export class ApiKeysRepository {
    * Revokes a key, and with `made` the keys, unused invitations, grants and operators that were created with it, even if the key
    * itself was revoked before. Only the operator revokes those of other accounts, and only owners those of an organization.
    *
-   * @returns the revoked keys, and the accounts that have lost the operator role
+   * @returns the revoked keys, all keys whose rights are revoked, the accounts that have lost the operator role, and the number of other rows
    */
   revoke(
     caller: Actor & { isOperator: boolean },
     accountId: string,
     keyId: string,
     made: boolean,
-  ): Promise<{ revoked: string[]; operators: string[] }> {
+  ): Promise<{ revoked: string[]; makers: string[]; operators: string[]; others: number }> {
     return transactionOf(this.database, caller, async (tx) => {
       const revoked: string[] = [];
       for (;;) {
@@ -265,25 +269,27 @@ export class ApiKeysRepository {
         // Again: a key of the chain may have made one that this statement did not see, and waited for. It makes none now.
         if (rows.length === 0 || !made) break;
       }
-      if (!made) return { revoked, operators: [] };
-      const makers = [accountId, [keyId, ...revoked], caller.isOperator];
+      if (!made) return { revoked, makers: [], operators: [], others: 0 };
+      const makers = (await tx.query<{ id: string }[]>(MADE_KEYS, [[keyId, ...revoked]])).map(({ id }) => id);
+      const values = [accountId, makers, caller.isOperator];
       // Tables of modules that import this one.
-      await tx.query(
+      const [, invitations] = await tx.query<[unknown, number]>(
         'DELETE FROM invitations WHERE used_at IS NULL AND made_by_key = ANY($2::uuid[]) AND (created_by = $1 OR $3)',
-        makers,
+        values,
       );
-      await tx.query(
+      const [, grants] = await tx.query<[unknown, number]>(
         `DELETE FROM grants WHERE id IN (SELECT c.target_id FROM changes c WHERE c.credential_id = ANY($2::uuid[])
             AND c.action IN ('grant.created', 'grant.changed') AND ${revocableBy('c.account_id', '$3')})`,
-        makers,
+        values,
       );
       const [operators] = await tx.query<[{ id: string }[]]>(
         `UPDATE accounts SET is_operator = false WHERE is_operator AND $3 AND id <> $1 AND id IN (
            SELECT c.target_id FROM changes c WHERE c.credential_id = ANY($2::uuid[])
               AND c.action = 'account.changed' AND (c.after->>'isOperator')::boolean) RETURNING id`,
-        makers,
+        values,
       );
-      return { revoked, operators: operators.map(({ id }) => id) };
+      const others = invitations + grants + operators.length;
+      return { revoked, makers, operators: operators.map(({ id }) => id), others };
     });
   }
 

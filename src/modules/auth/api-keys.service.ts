@@ -254,11 +254,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     accountId: string,
     keyId: string,
     { made = false, now = false }: RevokeApiKeyQueryDto,
+    endMembers = (_keyIds: string[]) => Promise.resolve(0),
   ): Promise<string[]> {
-    const { revoked, operators } = await this.apiKeysRepository.revoke(caller, accountId, keyId, made);
+    const { revoked, makers, operators, others } = await this.apiKeysRepository.revoke(caller, accountId, keyId, made);
+    const members = made ? await endMembers(makers) : 0;
     // This also drops cached grants.
     if (made) for (const id of [accountId, ...operators]) await this.accountChanged(id);
-    if (revoked.length === 0) throw new NotFoundError('API key not found');
+    if (revoked.length + others + members === 0) throw new NotFoundError('API key not found');
     for (const id of revoked) this.announceRevocation(id, now);
     return revoked;
   }

@@ -250,13 +250,8 @@ export class MembersRepository {
         );
         accountId = newAccount.id;
       }
-      const stored = await this.set(
-        { accountId, keyId: used.keyId },
-        { organizationId, accountId, ...used },
-        max,
-        false,
-        tx,
-      );
+      const actor = { accountId, keyId: used.keyId };
+      const stored = await this.set(actor, { organizationId, accountId, ...used }, max, false, tx);
       if (typeof stored === 'string') throw refusal(stored);
       return { accountId, isFirst: 'member' in stored && stored.isFirst };
     });

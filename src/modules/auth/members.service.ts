@@ -162,12 +162,16 @@ export class MembersService {
     return { success: true, keys: removed.keys, revoked: revokeKeys };
   }
 
-  /** Removes the members that keys added where the account is an owner; for the operator everywhere. The last owner stays. */
-  async removeAddedBy(caller: Caller, accountId: string, keyIds: string[]): Promise<void> {
+  /** Removes the members that keys added where the account is an owner; for the operator everywhere. The last owner stays. @returns how many */
+  async removeAddedBy(caller: Caller, accountId: string, keyIds: string[]): Promise<number> {
+    let count = 0;
     for (const added of await this.membersRepository.addedBy(keyIds, accountId, caller.isOperator)) {
       const removed = await this.membersRepository.remove(caller, added.organizationId, added.accountId, false);
-      if (typeof removed !== 'string') await this.apiKeysService.accountChanged(added.accountId);
+      if (typeof removed === 'string') continue;
+      await this.apiKeysService.accountChanged(added.accountId);
+      count += 1;
     }
+    return count;
   }
 }
 

@@ -203,7 +203,7 @@ describe('GET /accounts/{id}/changes', () => {
     expect(end).toBe('');
   });
 
-  it('is for the owners of an organization, and ends with what a leaked key made', async () => {
+  it('is for the owners of an organization, and names everything that a leaked key made', async () => {
     const organization = await app.account({ kind: 'organization' });
     const members = `/accounts/${organization.id}/members`;
     await app.as(app.operator).put(`${members}/${alice.id}`, { role: 'owner' }).expect(200);
@@ -246,7 +246,28 @@ describe('GET /accounts/{id}/changes', () => {
     expect(left.grants.map(({ id }: { id: string }) => id)).not.toContain(granted.id);
   });
 
-  it('ends operators that a leaked key of an operator made', async () => {
+  it('revokes the rights of keys that were created with a key, even if all of them were revoked before', async () => {
+    const made = async (by: { key: string }) =>
+      (await app.as(by).post('/accounts/me/api-keys', { name: 'made' }).expect(201)).body as {
+        id: string;
+        key: string;
+      };
+    const first = await made(alice);
+    const second = await made(first);
+    const grants = `/namespaces/${namespace}/grants`;
+    await app.as(second).post(grants, { account: bob.id, level: 'call' }).expect(201);
+    const revoke = (key: { id: string }, query = '') => app.as(alice).delete(`/accounts/me/api-keys/${key.id}${query}`);
+    for (const key of [second, first]) await revoke(key).expect(200);
+    expect((await app.as(alice).get(grants)).body.grants).toHaveLength(1);
+    // A request for the key of another account changes nothing.
+    await app.as(bob).delete(`/accounts/me/api-keys/${first.id}?made=true`).expect(404);
+    expect((await app.as(alice).get(grants)).body.grants).toHaveLength(1);
+    expect((await revoke(first, '?made=true').expect(200)).body.revoked).toEqual([]);
+    expect((await app.as(alice).get(grants)).body.grants).toEqual([]);
+    await revoke(first, '?made=true').expect(404);
+  });
+
+  it('revokes the role of operators that a leaked key of an operator made', async () => {
     const { body: leaked } = await app.as(app.operator).post('/accounts/me/api-keys', { name: 'leaked' }).expect(201);
     const dave = await app.account();
     await app
