@@ -171,12 +171,19 @@ const RECORDED: Recorded[] = [
       recordingUntil: 'recording_until',
       suspended: 'suspended',
     },
-    // The epoch counts changes of the values that are sent. A rotation of the encryption key is not recorded.
     hidden: ['metadata', 'setup_epoch', 'oauth'],
     account: ofNamespace('n.account_id'),
     name: ofNamespace("concat_ws('/', n.name, r.connection_id)"),
   },
 ];
+
+/**
+ * The values that a connection sends differ. The epoch counts their changes, but also the move of a namespace; the sealed text
+ * changes also when the encryption key is rotated.
+ */
+const SENT_DIFFERS = `old.setup_epoch <> new.setup_epoch
+  AND (old.sealed_url, old.sealed_headers, old.sealed_query, old.sealed_oauth_secret)
+  IS DISTINCT FROM (new.sealed_url, new.sealed_headers, new.sealed_query, new.sealed_oauth_secret)`;
 
 /** The trigger function of a table, and its triggers. An update of other columns calls none. */
 function recorder(recorded: Recorded): string[] {
@@ -192,9 +199,11 @@ function recorder(recorded: Recorded): string[] {
     name,
   } = recorded;
   const columns = [...Object.values(shown), ...hidden];
-  // Versions before stored query values in clear. A change of them alone counts up the epoch of links.
+  // Earlier versions stored query values in clear text.
   const value = (row: string, column: string) =>
     column === 'mcp_url' ? `split_part(${row}.mcp_url, '?', 1)` : `${row}.${column}`;
+  const differs = (column: string) =>
+    column === 'setup_epoch' ? SENT_DIFFERS : `${value('old', column)} IS DISTINCT FROM ${value('new', column)}`;
   const values = (row: string) =>
     `jsonb_build_object(${Object.entries(shown)
       .map(([member, column]) => `'${member}', ${value(row, column)}`)
@@ -219,7 +228,7 @@ function recorder(recorded: Recorded): string[] {
       ? []
       : [
           `CREATE TRIGGER ${table}_record_changes AFTER UPDATE OF ${columns.join(', ')} ON ${table}
-             FOR EACH ROW WHEN (${columns.map((column) => `${value('old', column)} IS DISTINCT FROM ${value('new', column)}`).join(' OR ')})
+             FOR EACH ROW WHEN (${columns.map(differs).join(' OR ')})
              EXECUTE FUNCTION record_change_of_${table}()`,
         ]),
   ];
@@ -245,10 +254,11 @@ export class Changes1795770000000 implements MigrationInterface {
          after jsonb
        )`,
     );
-    await runner.query('CREATE INDEX changes_account ON changes (account_id, id)');
-    await runner.query('CREATE INDEX changes_actor ON changes (actor_id, id) WHERE actor_id IS NOT NULL');
-    await runner.query('CREATE INDEX changes_credential ON changes (credential_id) WHERE credential_id IS NOT NULL');
-    await runner.query('CREATE INDEX changes_created ON changes USING brin (created_at)');
+    await runner.query('CREATE INDEX changes_account ON changes (account_id, created_at, id)');
+    await runner.query('CREATE INDEX changes_actor ON changes (actor_id, created_at, id) WHERE actor_id IS NOT NULL');
+    await runner.query(
+      'CREATE INDEX changes_credential ON changes (credential_id, action) WHERE credential_id IS NOT NULL',
+    );
     await runner.query(
       `CREATE FUNCTION current_credential() RETURNS uuid LANGUAGE sql STABLE AS $$
          SELECT nullif(current_setting('slipway.credential', true), '')::uuid $$`,

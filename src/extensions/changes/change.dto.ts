@@ -71,7 +71,7 @@ export class ChangeDto {
    * @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11'
    */
   accountId: string;
-  /** Null for the service itself, for its command line, and for a person with a link. */
+  /** Null for the service itself, for its command line, for a person with a link, and for a browser that signs out. */
   @ApiProperty({ type: ChangeActorDto, nullable: true })
   actor: ChangeActorDto | null;
   /**

@@ -41,8 +41,7 @@ ${nextCursor !== null && html`<p><a href="?${new URLSearchParams({ ...filters, c
 function entryOf({ createdAt, action, target, actor, credentialId, before, after }: ChangeDto): Html {
   const [kind, verb] = action.split('.');
   const members = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
-  const by = actor === null ? 'Slipway' : (actor.name ?? 'a deleted account');
-  return html`<li><strong>${target.name}</strong>: ${kind} ${verb} by ${by}, ${timeOf(createdAt)}
+  return html`<li><strong>${target.name}</strong>: ${kind} ${verb}${actor && ` by ${actor.name ?? 'a deleted account'}`}, ${timeOf(createdAt)}
 ${
   (members.length > 0 || credentialId !== null) &&
   html`<details><summary>Details</summary><ul>${members.map(

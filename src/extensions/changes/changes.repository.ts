@@ -23,7 +23,7 @@ export interface ChangeFilter {
   actor: string | null;
   credential: string | null;
   target: string | null;
-  /** Only changes that were recorded before the one with this id. */
+  /** Only changes before the one with this id. */
   beforeId: string | null;
 }
 
@@ -31,7 +31,7 @@ const MATCHES = `($2::timestamptz IS NULL OR created_at >= $2)
   AND ($3::text IS NULL OR actor_id IN (SELECT a.id FROM accounts a WHERE a.id::text = $3 OR a.name = $3))
   AND ($4::uuid IS NULL OR credential_id = $4)
   AND ($5::text IS NULL OR target_id::text = $5 OR target = $5)
-  AND ($6::bigint IS NULL OR id < $6)`;
+  AND ($6::bigint IS NULL OR (created_at, id) < (SELECT last.created_at, last.id FROM changes last WHERE last.id = $6))`;
 
 /** Reads the record of changes, which triggers of the database write. */
 @Injectable()
@@ -45,22 +45,22 @@ export class ChangesRepository {
     limit: number,
   ): Promise<ChangeRow[]> {
     const part = (column: string) =>
-      `(SELECT * FROM changes WHERE ${column} = $1 AND ${MATCHES} ORDER BY id DESC LIMIT $7)`;
+      `(SELECT * FROM changes WHERE ${column} = $1 AND ${MATCHES} ORDER BY created_at DESC, id DESC LIMIT $7)`;
     return this.database.query(
       `SELECT c.id, c.created_at AS "createdAt", c.action, c.target_id AS "targetId", c.target, c.account_id AS "accountId",
               c.actor_id AS "actorId", a.name AS "actorName", c.credential_id AS "credentialId", c.before, c.after
          FROM (${part('account_id')} UNION ${part('actor_id')}) c LEFT JOIN accounts a ON a.id = c.actor_id
-        ORDER BY c.id DESC LIMIT $7`,
+        ORDER BY c.created_at DESC, c.id DESC LIMIT $7`,
       [accountId, since, actor, credential, target, beforeId, limit],
     );
   }
 
-  /** Deletes up to 10,000 changes that are older than a time. @returns how many */
+  /** Deletes those of the oldest 10,000 changes that were recorded before a time. @returns how many */
   async deleteBefore(time: Date): Promise<number> {
-    const [rows] = await this.database.query<[unknown[]]>(
-      `DELETE FROM changes WHERE id IN (SELECT id FROM changes WHERE created_at < $1 ORDER BY id LIMIT 10000) RETURNING id`,
+    const [, deleted] = await this.database.query<[unknown, number]>(
+      'DELETE FROM changes WHERE created_at < $1 AND id = ANY (ARRAY(SELECT id FROM changes ORDER BY id LIMIT 10000))',
       [time],
     );
-    return rows.length;
+    return deleted;
   }
 }

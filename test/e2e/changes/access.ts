@@ -1,6 +1,6 @@
 import type { ModuleAccess } from '../../support/access/access-matrix.js';
 
-/* Its operation stands in the matrix. */
+/* The row of its operation is in the matrix. */
 export const access: ModuleAccess['access'] = {};
 
 /* signedOut, stranger, guest, owner, operator */

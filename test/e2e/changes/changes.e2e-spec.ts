@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { ChangesService } from '../../../src/extensions/changes/changes.service.js';
 import { testAccount, testApp, type TestAccount } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { signedInBrowser } from '../../support/people/browser-session.js';
@@ -32,12 +33,17 @@ describe('GET /accounts/{id}/changes', () => {
   let namespace: string;
   let server: string;
   let connection: string;
+  let remote: string;
 
   beforeAll(async () => {
     namespace = await createNamespace(app, alice);
     server = encodeURIComponent(await createServer(app, alice, { namespace }));
     connection = `${namespace}/tunnel`;
     await app.as(alice).put(`/connect/${connection}`, { transport: 'uplink' }).expect(201);
+    remote = `${namespace}/remote`;
+    await app
+      .as(alice)
+      .put(`/connect/${remote}`, { mcpUrl: 'http://127.0.0.1:1/mcp', headers: { 'x-token': 'hunter1' } });
   });
 
   /** What a person does, and the rows that it leaves: the action, the name of the target, before, and after. */
@@ -115,6 +121,15 @@ describe('GET /accounts/{id}/changes', () => {
       () => [['connection.changed', connection, { name: 'tunnel' }, { name: 'Laptop' }]],
     ],
     [
+      'headers of a connection, without them',
+      () =>
+        app
+          .as(alice)
+          .put(`/connect/${remote}`, { headers: { 'x-token': 'hunter4' } })
+          .expect(200),
+      () => [['connection.changed', remote, null, null]],
+    ],
+    [
       'the end of a connection',
       () => app.as(alice).delete(`/connect/${connection}`).expect(200),
       () => [['connection.deleted', connection, { name: 'Laptop' }, null]],
@@ -190,6 +205,38 @@ describe('GET /accounts/{id}/changes', () => {
     expect((await app.as(bob).get(`/accounts/me/changes?cursor=${body.nextCursor}`)).status).toBe(400);
     expect((await app.as(alice).get('/accounts/me/changes?since=yesterday')).status).toBe(400);
     expect((await app.as(bob).get(`/accounts/${alice.id}/changes`)).status).toBe(404);
+  });
+
+  it('has the move of a namespace in the lists of both accounts, and nothing of its connections', async () => {
+    const moving = await createNamespace(app, alice);
+    const values = { mcpUrl: 'http://127.0.0.1:1/mcp', headers: { 'x-token': 'hunter5' } };
+    await app.as(alice).put(`/connect/${moving}/remote`, values).expect(201);
+    const guild = await app.account({ kind: 'organization' });
+    await app.as(app.operator).put(`/accounts/${guild.id}/members/${alice.id}`, { role: 'owner' }).expect(200);
+    const since = `?since=${new Date().toISOString()}`;
+    await app.as(alice).patch(`/namespaces/${moving}`, { accountId: guild.id }).expect(200);
+    const row = expect.objectContaining({
+      action: 'namespace.changed',
+      target: { id: expect.any(String), name: moving },
+      before: { accountId: alice.id },
+      after: { accountId: guild.id },
+    });
+    expect(await changesOf(alice, since, guild.id)).toEqual([row]);
+    expect((await changesOf(alice, since)).filter(({ accountId }) => accountId === alice.id)).toEqual([row]);
+  });
+
+  it('deletes changes after 90 days', async () => {
+    const carol = await app.account();
+    await app.database.query(
+      `INSERT INTO changes (created_at, account_id, action, target_id, target)
+       SELECT now() - days * interval '1 day', $1, 'account.changed', $1, days::text FROM unnest(ARRAY[89, 91]) AS days`,
+      [carol.id],
+    );
+    const kept = async () =>
+      (await changesOf(carol)).filter(({ action }) => action === 'account.changed').map(({ target }) => target.name);
+    expect(await kept()).toEqual(['89', '91']);
+    await app.get(ChangesService).deleteOld(new Date());
+    expect(await kept()).toEqual(['89']);
   });
 
   it('answers a table that no spreadsheet executes', async () => {
