@@ -5,7 +5,7 @@ import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { OVERRIDES } from './account-limits.access.js';
-import { ROLES } from './memberships.access.js';
+import { revocableBy, ROLES } from './memberships.access.js';
 import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
 
 /** Name of the operator's account, which the first start creates. */
@@ -65,11 +65,6 @@ export async function keyFaults(database: {
 /** The keys $1, and those that were created with them, also if they were revoked long ago. */
 const MADE_KEYS = `WITH RECURSIVE made AS (SELECT unnest($1::uuid[]) AS id UNION
   SELECT c.target_id FROM changes c JOIN made ON c.credential_id = made.id WHERE c.action = 'key.created') SELECT id FROM made`;
-
-/** SQL: the account $1 may revoke the rights in this account: in itself and in organizations where it is an owner; an operator in all. */
-const revocableBy = (column: string, isOperator: string) =>
-  `(${column} = $1 OR ${isOperator} OR EXISTS (SELECT FROM memberships o
-     WHERE o.organization_id = ${column} AND o.account_id = $1 AND o.role = 'owner'))`;
 
 /** Reads and writes accounts and API keys with statements of their own; also used before Nest runs. */
 @Injectable()

@@ -4,7 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { setActor, transactionOf, type Actor } from '../../platform/database/actor.js';
 import { roles, type Joining, type Role } from './access.types.js';
-import { ACCOUNTS_MAX, BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS } from './memberships.access.js';
+import { ACCOUNTS_MAX, BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS, revocableBy } from './memberships.access.js';
 
 /** A member of an organization. */
 export interface MemberRow {
@@ -259,15 +259,14 @@ export class MembersRepository {
 
   /** The members that keys added to an organization, or whose invitation they created: one that the account owns, or any for the operator. */
   addedBy(
-    keyIds: string[],
     accountId: string,
+    keyIds: string[],
     isOperator: boolean,
   ): Promise<Record<'organizationId' | 'accountId', string>[]> {
     return this.database.query(
       `SELECT DISTINCT c.account_id AS "organizationId", c.target_id AS "accountId" FROM changes c
-        WHERE c.credential_id = ANY($1::uuid[]) AND c.action = 'member.created' AND ($3 OR c.account_id = $2 OR EXISTS (
-          SELECT FROM memberships o WHERE o.organization_id = c.account_id AND o.account_id = $2 AND o.role = 'owner'))`,
-      [keyIds, accountId, isOperator],
+        WHERE c.credential_id = ANY($2::uuid[]) AND c.action = 'member.created' AND ${revocableBy('c.account_id', '$3')}`,
+      [accountId, keyIds, isOperator],
     );
   }
 

@@ -165,7 +165,7 @@ export class MembersService {
   /** Removes the members that keys added where the account is an owner; for the operator everywhere. The last owner stays. @returns how many */
   async removeAddedBy(caller: Caller, accountId: string, keyIds: string[]): Promise<number> {
     let count = 0;
-    for (const added of await this.membersRepository.addedBy(keyIds, accountId, caller.isOperator)) {
+    for (const added of await this.membersRepository.addedBy(accountId, keyIds, caller.isOperator)) {
       const removed = await this.membersRepository.remove(caller, added.organizationId, added.accountId, false);
       if (typeof removed === 'string') continue;
       await this.apiKeysService.accountChanged(added.accountId);

@@ -34,6 +34,11 @@ export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m 
       OR i.invited_id IS NOT NULL AND o.id = i.account_id
         AND NOT EXISTS (SELECT FROM memberships own WHERE own.organization_id = o.id)))`;
 
+/** The account $1 may revoke rights in the account of this column: itself, or an organization where it is an owner. An operator may in all. */
+export const revocableBy = (column: string, isOperator: string) =>
+  `(${column} = $1 OR ${isOperator} OR EXISTS (SELECT FROM memberships o
+     WHERE o.organization_id = ${column} AND o.account_id = $1 AND o.role = 'owner'))`;
+
 /** Unused invitations of an organization, and accounts that its invitations have created. */
 export const INVITATIONS_MAX = 100;
 export const ACCOUNTS_MAX = 5_000;
