@@ -271,29 +271,28 @@ export class AuthorizationServerRepository {
 
   /** Stores a consent. The account's grants beyond its limits end, least recently used first. @returns the ids of those */
   async saveGrant(grant: NewGrant): Promise<string[]> {
-    await this.database.query(
-      `WITH client AS (UPDATE as_clients SET first_used_at = coalesce(first_used_at, now()), last_used_at = now() WHERE id = $3)
+    const sql = `WITH client AS (UPDATE as_clients SET first_used_at = coalesce(first_used_at, now()), last_used_at = now() WHERE id = $3)
        INSERT INTO as_grants (id, account_id, client_id, client_name, client_host, redirect_key, redirects_hash, resource,
                               is_remembered, expires_at, key_id, right_id, logins_epoch, address, ${GRANT_COLUMNS[grant.target.kind]})
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => $10), $11, $12, $13, $14, $15)`,
-      [
-        grant.id,
-        grant.accountId,
-        grant.clientId,
-        grant.clientName,
-        grant.clientHost,
-        grant.redirectKey,
-        grant.redirectsHash,
-        grant.resource,
-        grant.isRemembered,
-        grant.lifeSeconds,
-        grant.keyId,
-        grant.rightId,
-        grant.loginsEpoch,
-        grant.address,
-        grant.target.id,
-      ],
-    );
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => $10), $11, $12, $13, $14, $15)`;
+    const values = [
+      grant.id,
+      grant.accountId,
+      grant.clientId,
+      grant.clientName,
+      grant.clientHost,
+      grant.redirectKey,
+      grant.redirectsHash,
+      grant.resource,
+      grant.isRemembered,
+      grant.lifeSeconds,
+      grant.keyId,
+      grant.rightId,
+      grant.loginsEpoch,
+      grant.address,
+      grant.target.id,
+    ];
+    await transactionOf(this.database, grant, (tx) => tx.query(sql, values));
     // After the insertion, so that consents at the same moment count each other.
     const [ended] = await this.database.query<[{ id: string }[]]>(
       `DELETE FROM as_grants WHERE id IN (

@@ -125,8 +125,9 @@ export class PeopleRepository {
     return ended.length > 0;
   }
 
-  async endSessionsOf(accountId: string): Promise<void> {
-    await this.database.query('DELETE FROM sessions WHERE account_id = $1', [accountId]);
+  async endSessionsOf(person: Actor): Promise<void> {
+    const sql = 'DELETE FROM sessions WHERE account_id = $1';
+    await transactionOf(this.database, person, (tx) => tx.query(sql, [person.accountId]));
   }
 
   /** Sessions of an account that have not ended, the last used first. */

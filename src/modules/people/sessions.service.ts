@@ -79,7 +79,7 @@ export class SessionsService implements SessionSource {
   /** Signs out all browsers of the person at a browser. @returns the cookie for it */
   async endEverywhere(client: ClientContext): Promise<OwnCookie> {
     const person = await this.current(client);
-    if (person) await this.peopleRepository.endSessionsOf(person.accountId);
+    if (person) await this.peopleRepository.endSessionsOf(person);
     return this.signOut(client);
   }
 
