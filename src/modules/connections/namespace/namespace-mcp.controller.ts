@@ -92,7 +92,12 @@ export class NamespaceMcpController {
     };
     await this.mcpHttpServer.serve(request, response, async () => ({
       channel: find(),
-      ...{ account, principal, endpoint, grant, scopes, loginsEpoch },
+      account,
+      principal,
+      endpoint,
+      grant,
+      scopes,
+      loginsEpoch,
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }
