@@ -193,7 +193,7 @@ describe('a worker that is killed while it scans what is published', () => {
       upstream.behave({ holds: true, tools: [{ ...forecast, name: 'later' }] });
       const { status } = await app.as(owner).post(releasesPath(name, '/latest/rescan'));
       expect(status).toBe(202);
-      await until(() => upstream.held() > 0, 'it is being scanned', 30_000);
+      await until(() => upstream.held() > 0, 'it is being scanned');
       expect(await end(victim)).toBe('SIGKILL');
       const claimed = `SELECT 1 FROM server_rescans r JOIN servers s ON s.id = r.server_id
         WHERE s.current_release_id = $1 AND r.holder IS NOT NULL AND r.next_at > now()`;
@@ -201,12 +201,12 @@ describe('a worker that is killed while it scans what is published', () => {
       await app.database.query(
         `UPDATE server_rescans SET next_at = now() - interval '1 second' WHERE holder IS NOT NULL`,
       );
-      await until(() => upstream.held() === 0, 'nobody scans it any more', 30_000);
+      await until(() => upstream.held() === 0, 'nobody scans it any more');
       await startWorkerHere();
-      await until(() => upstream.held() > 0, 'another one scans it', 30_000);
+      await until(() => upstream.held() > 0, 'another one scans it');
       upstream.letThrough();
       const tools = async () => (await serverRow(app, name)).snapshot?.tools;
-      await until(async () => JSON.stringify(await tools()).includes('later'), 'it is found out', 30_000);
+      await until(async () => JSON.stringify(await tools()).includes('later'), 'it is found out');
       const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(name)}/changes`);
       expect(body).toMatchObject({ versions: [{ foundBy: 'rescan' }, { foundBy: 'release' }] });
       expect(await readRelease(app, owner, name, id)).toMatchObject({ status: 'SUCCESS' });

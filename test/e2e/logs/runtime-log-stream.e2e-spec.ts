@@ -156,7 +156,7 @@ describe('the stream of a log', () => {
     // More than the buffers of a connection take.
     const messages = Array.from({ length: 100 }, () => 'x'.repeat(8_000));
     for (let sent = 0; sent < 18; sent += 1) record(app, id, { messages, at: Date.now() + sent });
-    const [stream] = (app.get(LogStreams) as unknown as { streams: Iterable<{ isWaiting: boolean }> }).streams;
+    const [stream] = app.get(LogStreams) as unknown as Iterable<{ isWaiting: boolean }>;
     await until(() => stream.isWaiting, 'it waits for its reader');
     socket.resume();
     const told = () => new Set(taken.match(/(?<=\nevent: invocation\ndata: \{"id":")[^"]+/g)).size;

@@ -185,7 +185,7 @@ describe(`a stream of notifications that ends soon (seed ${testSeed})`, () => {
         headers: { accept: 'text/event-stream', ...session },
         signal: aborter.signal,
       });
-    await until(async () => opened.length >= 3, `three streams of ${door} for ${JSON.stringify(ending)}`, 20_000);
+    await until(async () => opened.length >= 3, `three streams of ${door} for ${JSON.stringify(ending)}`);
     aborter.abort();
     return opened.slice(1).map((at, i) => at - opened[i]);
   };
