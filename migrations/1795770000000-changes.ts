@@ -251,14 +251,18 @@ export class Changes1795770000000 implements MigrationInterface {
          target_id uuid NOT NULL,
          target text NOT NULL,
          before jsonb,
-         after jsonb
+         after jsonb,
+         is_fact boolean NOT NULL DEFAULT false
        )`,
     );
-    await runner.query('CREATE INDEX changes_account ON changes (account_id, created_at, id)');
-    await runner.query('CREATE INDEX changes_actor ON changes (actor_id, created_at, id) WHERE actor_id IS NOT NULL');
+    await runner.query('CREATE INDEX changes_account ON changes (account_id, created_at, id) WHERE NOT is_fact');
+    await runner.query(
+      'CREATE INDEX changes_actor ON changes (actor_id, created_at, id) WHERE actor_id IS NOT NULL AND NOT is_fact',
+    );
     await runner.query(
       'CREATE INDEX changes_credential ON changes (credential_id, action) WHERE credential_id IS NOT NULL',
     );
+    await runner.query('CREATE INDEX changes_facts ON changes (created_at) WHERE is_fact');
     await runner.query(
       `CREATE FUNCTION current_credential() RETURNS uuid LANGUAGE sql STABLE AS $$
          SELECT nullif(current_setting('slipway.credential', true), '')::uuid $$`,

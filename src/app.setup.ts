@@ -30,7 +30,7 @@ import { failPendingCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
 import { SessionsService } from './modules/people/sessions.service.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
-import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
+import { type ExternalModule, loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { SlipwayAdapter, type ServerParts } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body/body-budget.js';
 import { reservePath } from './platform/http/resource-names.js';
@@ -38,10 +38,14 @@ import { routeTable, type Route } from './platform/http/route-table.js';
 import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
-/** Creates the app. @param options `preview`: modules and routes only, nothing is started */
+/**
+ * Creates the app.
+ *
+ * @param options `preview`: modules and routes only, nothing is started; `modules`: loaded besides those of `SLIPWAY_MODULES`
+ */
 export async function createApp(
   env: Env,
-  options: { preview?: boolean; logger?: LoggerService; internal?: Server } = {},
+  options: { preview?: boolean; logger?: LoggerService; internal?: Server; modules?: ExternalModule[] } = {},
   tuning = new Tuning(),
 ): Promise<NestExpressApplication> {
   useMessageLimits({
@@ -51,7 +55,7 @@ export async function createApp(
   });
   const parts: ServerParts = { internal: options.internal };
   const adapter = new SlipwayAdapter(env, tuning, parts);
-  const external = await loadExternalModules(env.modules ?? []);
+  const external = [...(await loadExternalModules(env.modules ?? [])), ...(options.modules ?? [])];
   await loadLazyParts(env.roles);
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, tuning, external), adapter, {
     bodyParser: false,

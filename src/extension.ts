@@ -10,6 +10,11 @@ export { AccessGuard } from './modules/auth/access.guard.js';
 export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
 export { visibleTo } from './modules/auth/visible-servers.access.js';
 
+export { OnEvent } from './extensions/events/on-event.decorator.js';
+export type { CallEvent, ChangeEvent, EventName } from './extensions/events/event.types.js';
+export { CallEvents } from './modules/logs/call.events.js';
+export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
+export { LogsModule } from './modules/logs/logs.module.js';
 export { NamespaceNotFoundError } from './modules/namespaces/namespaces.errors.js';
 export { ServerCardField } from './modules/servers/server-card.decorator.js';
 export type { ServerCardContributor, ServerCardFieldOptions } from './modules/servers/server-card.decorator.js';
@@ -31,4 +36,4 @@ export { IsTime } from './platform/http/time-text.js';
 export { FramedPage, type Framed } from './platform/pages/frame.js';
 export { html, type Html } from './platform/pages/html.js';
 export { timeOf } from './platform/pages/times.js';
-export { HOUR_MS, scheduledDeletion } from './platform/schedule/schedule.js';
+export { HOUR_MS, Schedule, scheduledDeletion } from './platform/schedule/schedule.js';

@@ -20,6 +20,8 @@ const withoutEntity = {
   account_limits: 'modules/auth',
   account_log_days: 'modules/auth',
   changes: 'extensions/changes',
+  event_handlers: 'extensions/events',
+  event_deliveries: 'extensions/events',
   invocations: 'modules/logs',
   invocation_hours: 'modules/logs',
   deleted_invocation_owners: 'modules/logs',
@@ -41,6 +43,7 @@ const exceptions: Record<string, string> = {
   'modules/auth people': 'a person who joins an organization gets an account and its password in the same transaction',
   'modules/auth changes': 'what a key made is read from the record, to be ended with the key',
   'extensions/changes accounts': 'the names of actors',
+  'extensions/events changes': 'an event is a row of the record',
   'modules/auth connections': membership,
   'modules/auth servers': membership,
   'modules/connections as_grants':

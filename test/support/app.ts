@@ -11,6 +11,7 @@ import { createApp } from '../../src/app.setup.js';
 import { loadEnv, type Env } from '../../src/config/env.js';
 import { Tuning } from '../../src/config/tuning.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
+import type { ExternalModule } from '../../src/platform/external-modules/load-external-modules.js';
 import { databaseAvailability } from '../../src/platform/database/database-availability.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
@@ -158,6 +159,7 @@ async function startOnce(
   databaseUrl: string,
   settings: NodeJS.ProcessEnv,
   tuning: Partial<Tuning>,
+  modules: ExternalModule[],
   operator: TestAccount | null,
   afterClose: () => Promise<void>,
 ): Promise<TestApp> {
@@ -176,7 +178,7 @@ async function startOnce(
   });
   chooseQueueBackend(env);
   const logger = new PinoLoggerService(createPino(env));
-  const app = await createApp(env, { logger }, new Tuning(tuning));
+  const app = await createApp(env, { logger, modules }, new Tuning(tuning));
   try {
     await app.listen(env.port, '127.0.0.1');
   } catch (error) {
@@ -204,6 +206,7 @@ async function startOnce(
         databaseUrl,
         { ...settings, ROLES: 'api', ...more },
         { ...tuning, ...tuned },
+        modules,
         owner,
         async () => undefined,
       ),
@@ -213,10 +216,15 @@ async function startOnce(
 
 /**
  * Starts the service as `main.ts` does, on a database of its own; `close` ends both, at the latest when the test file is
- * over. `settings` are environment variables on top of the tests' own, and `tuning` replaces fixed values. The queue is on Redis when TEST_REDIS_URL is set.
+ * over. `settings` are environment variables on top of the tests' own, and `tuning` replaces fixed values, and
+ * `modules` are loaded as those of SLIPWAY_MODULES. The queue is on Redis when TEST_REDIS_URL is set.
  * Uploaded files are in an S3 server of its own when TEST_FILES is `s3`.
  */
-export async function startApp(settings: NodeJS.ProcessEnv = {}, tuning: Partial<Tuning> = {}): Promise<TestApp> {
+export async function startApp(
+  settings: NodeJS.ProcessEnv = {},
+  tuning: Partial<Tuning> = {},
+  modules: ExternalModule[] = [],
+): Promise<TestApp> {
   const database = await cloneDatabase();
   const s3 = process.env.TEST_FILES === 's3' ? await (await import('./s3.js')).startS3() : null;
   const defaults = {
@@ -224,7 +232,7 @@ export async function startApp(settings: NodeJS.ProcessEnv = {}, tuning: Partial
     DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')),
     BLOB_URL: s3?.blobUrl,
   };
-  return startOn(database.url, { ...defaults, ...settings }, tuning, null, async () => {
+  return startOn(database.url, { ...defaults, ...settings }, tuning, modules, null, async () => {
     await s3?.close();
     await database.drop();
     await rm(defaults.DATA_DIR, { recursive: true, force: true });
@@ -232,9 +240,9 @@ export async function startApp(settings: NodeJS.ProcessEnv = {}, tuning: Partial
 }
 
 /** The service of all tests of the file that calls this; its members can be used from the first hook or test on. */
-export function testApp(settings?: NodeJS.ProcessEnv, tuning?: Partial<Tuning>): TestApp {
+export function testApp(...started: Parameters<typeof startApp>): TestApp {
   const app = {} as TestApp;
-  beforeAll(async () => void Object.assign(app, await startApp(settings, tuning)));
+  beforeAll(async () => void Object.assign(app, await startApp(...started)));
   return app;
 }
 

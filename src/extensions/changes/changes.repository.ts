@@ -27,7 +27,7 @@ export interface ChangeFilter {
   beforeId: string | null;
 }
 
-const MATCHES = `($2::timestamptz IS NULL OR created_at >= $2)
+const MATCHES = `NOT is_fact AND ($2::timestamptz IS NULL OR created_at >= $2)
   AND ($3::text IS NULL OR actor_id IN (SELECT a.id FROM accounts a WHERE a.id::text = $3 OR a.name = $3))
   AND ($4::uuid IS NULL OR credential_id = $4)
   AND ($5::text IS NULL OR target_id::text = $5 OR target = $5)
@@ -56,11 +56,18 @@ export class ChangesRepository {
   }
 
   /** Deletes those of the oldest 10,000 changes that were recorded before a time. @returns how many */
-  async deleteBefore(time: Date): Promise<number> {
-    const [, deleted] = await this.database.query<[unknown, number]>(
-      'DELETE FROM changes WHERE created_at < $1 AND id = ANY (ARRAY(SELECT id FROM changes ORDER BY id LIMIT 10000))',
-      [time],
-    );
+  deleteBefore(time: Date): Promise<number> {
+    return this.delete('created_at < $1 AND id = ANY (ARRAY(SELECT id FROM changes ORDER BY id LIMIT 10000))', time);
+  }
+
+  /** Deletes at most 10,000 of the facts that were recorded before a time. @returns how many */
+  deleteFactsBefore(time: Date): Promise<number> {
+    const old = 'SELECT id FROM changes WHERE is_fact AND created_at < $1 LIMIT 10000';
+    return this.delete(`id = ANY (ARRAY(${old}))`, time);
+  }
+
+  private async delete(condition: string, time: Date): Promise<number> {
+    const [, deleted] = await this.database.query<[unknown, number]>(`DELETE FROM changes WHERE ${condition}`, [time]);
     return deleted;
   }
 }

@@ -4,6 +4,8 @@ import type { ChangeDto, ChangeListDto, ChangesQueryDto } from './change.dto.js'
 import { ChangesRepository, type ChangeRow } from './changes.repository.js';
 
 const KEPT_DAYS = 90;
+/** Rows that only handlers of events read, such as the end of a release. */
+const FACTS_KEPT_DAYS = 7;
 const DAY_MS = 86_400_000;
 
 /** Lists changes, as JSON or CSV, and deletes old ones. */
@@ -24,10 +26,11 @@ export class ChangesService {
     };
   }
 
-  /** Deletes changes that are older than 90 days. */
+  /** Deletes changes that are older than 90 days, and facts that are older than 7 days. */
   async deleteOld(now: Date): Promise<void> {
-    const time = new Date(now.getTime() - KEPT_DAYS * DAY_MS);
-    while ((await this.changesRepository.deleteBefore(time)) > 0);
+    const daysAgo = (days: number) => new Date(now.getTime() - days * DAY_MS);
+    while ((await this.changesRepository.deleteBefore(daysAgo(KEPT_DAYS))) > 0);
+    while ((await this.changesRepository.deleteFactsBefore(daysAgo(FACTS_KEPT_DAYS))) > 0);
   }
 }
 

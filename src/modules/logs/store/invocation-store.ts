@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { CallEvents } from '../call.events.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
 import type { LogExport } from '../export/log-export.js';
@@ -53,6 +54,7 @@ export class InvocationStore {
     private readonly invocationsRepository: InvocationsRepository,
     private readonly partitionsRepository: PartitionsRepository,
     private readonly env: Env,
+    private readonly callEvents: CallEvents,
     @Inject(LOG_EXPORT) private readonly logExport: LogExport | null,
     metrics: Metrics,
   ) {
@@ -113,13 +115,14 @@ export class InvocationStore {
     await this.conclude({ view: 'connection', all: calls.length, storable: storable.length, valid, rejected });
   }
 
-  /** Counts what was written, and exports it. */
+  /** Counts what was written, reports and exports it. */
   async conclude({ view, all, storable, valid, rejected }: WriteResult): Promise<void> {
     this.written += valid.length - rejected;
     this.overShare += storable - valid.length;
     const refused = all - storable + rejected;
     this.refused += refused;
     if (refused > 0) this.logger.warn(`${refused} invocations cannot be stored`);
+    this.callEvents.emit('written', valid);
     await this.logExport?.add(view, valid);
   }
 
