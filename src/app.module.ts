@@ -21,6 +21,7 @@ import { SkillsModule } from './modules/skills/skills.module.js';
 import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
 import { ChangesModule } from './extensions/changes/changes.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
+import { HooksModule } from './extensions/hooks/hooks.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -52,7 +53,7 @@ const modules = [
 ];
 
 /** Modules on the public entry point. The service works without them. */
-const extensions = [ChangesModule, EventsModule];
+const extensions = [ChangesModule, EventsModule, HooksModule];
 
 @Module({})
 export class AppModule {

@@ -1,5 +1,6 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { CallHooks } from './client/call-hooks.js';
 import { HttpChannels } from './client/http/http-channel.js';
 import { EraMemory } from './eras/era-memory.js';
 import { ErasRepository } from './eras/era.repository.js';
@@ -9,7 +10,7 @@ import { UpstreamEra } from './eras/upstream-era.entity.js';
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([UpstreamEra])],
-  providers: [ErasRepository, EraMemory, HttpChannels],
-  exports: [HttpChannels],
+  providers: [ErasRepository, EraMemory, HttpChannels, CallHooks],
+  exports: [HttpChannels, CallHooks],
 })
 export class McpModule {}

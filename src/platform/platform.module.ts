@@ -1,8 +1,9 @@
 import { Global, Module } from '@nestjs/common';
-import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { APP_FILTER, APP_PIPE, DiscoveryModule } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
 import { ErrorFilter } from './errors/error.filter.js';
+import { DecoratedMethods } from './external-modules/decorated-methods.js';
 import { BodyBudget } from './http/body/body-budget.js';
 import { RevocationRegistry } from './http/revocation-registry.js';
 import { OpenRequests } from './http/open-requests.js';
@@ -24,15 +25,16 @@ const betweenProcesses = [InternalSignatures, InternalClient, InternalServer, Pr
 /** Providers for every module that need no module of their own; the pipe and the filter of every route. */
 @Global()
 @Module({
-  imports: [TypeOrmModule.forFeature([ServiceProcess])],
+  imports: [TypeOrmModule.forFeature([ServiceProcess]), DiscoveryModule],
   providers: [
     ...requests,
     ...betweenProcesses,
+    DecoratedMethods,
     Schedule,
     { provide: APP_PIPE, useClass: InputPipe },
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: Vault, inject: [Env], useFactory: (env: Env) => new Vault(env.encryptionKeys ?? []) },
   ],
-  exports: [...requests, ...betweenProcesses, Schedule, Vault],
+  exports: [...requests, ...betweenProcesses, DecoratedMethods, Schedule, Vault],
 })
 export class PlatformModule {}

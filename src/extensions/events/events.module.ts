@@ -1,8 +1,6 @@
 import { Module } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
 import { LogsModule, roleModule } from '../../extension.js';
 import { EventDeliveriesRepository } from './event-deliveries.repository.js';
-import { EventHandlers } from './event-handlers.js';
 import { EventsService } from './events.service.js';
 import { FinishedCallsService } from './finished-calls.service.js';
 
@@ -11,7 +9,7 @@ import { FinishedCallsService } from './finished-calls.service.js';
 export class EventsModule {
   static readonly forRoles = roleModule((env) => ({
     module: EventsModule,
-    always: { imports: [DiscoveryModule, LogsModule.forRoles(env)], providers: [EventHandlers, FinishedCallsService] },
+    always: { imports: [LogsModule.forRoles(env)], providers: [FinishedCallsService] },
     worker: { providers: [EventDeliveriesRepository, EventsService] },
   }));
 }

@@ -1,7 +1,11 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import { HOUR_MS, Schedule } from '../../extension.js';
+import { DecoratedMethods, HOUR_MS, Schedule, withTimeout } from '../../extension.js';
 import { type Delivery, EventDeliveriesRepository } from './event-deliveries.repository.js';
-import { EventHandlers, type Handle } from './event-handlers.js';
+import type { ChangeEvent } from './event.types.js';
+import { EventMarker } from './on-event.decorator.js';
+
+/** Calls a method with an event. */
+type Handle = (event: ChangeEvent) => Promise<unknown>;
 
 const EVERY_MS = 1_000;
 /** Maximum number of concurrent deliveries of a process to one handler. */
@@ -21,14 +25,14 @@ export class EventsService implements OnApplicationBootstrap {
 
   constructor(
     private readonly eventDeliveriesRepository: EventDeliveriesRepository,
-    private readonly eventHandlers: EventHandlers,
+    private readonly decoratedMethods: DecoratedMethods,
     private readonly schedule: Schedule,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const handlers = this.eventHandlers.find().flatMap(({ name, events, handle }) => {
-      const actions = events.filter((event) => event !== 'call.finished');
-      return actions.length > 0 ? [{ name, actions, handle }] : [];
+    const handlers = this.decoratedMethods.find(EventMarker).flatMap(({ name, options, call }) => {
+      const actions = options.filter((event) => event !== 'call.finished');
+      return actions.length > 0 ? [{ name, actions, handle: async (event: ChangeEvent) => call(event) }] : [];
     });
     if (handlers.length === 0) return;
     this.handles = new Map(handlers.map(({ name, handle }) => [name, handle]));
@@ -59,7 +63,8 @@ export class EventsService implements OnApplicationBootstrap {
   private async handle(delivery: Delivery, handle: Handle): Promise<boolean> {
     const { handler, attempts, targetId, targetName, ...event } = delivery;
     try {
-      await endWithin(handle({ ...event, target: { id: targetId, name: targetName } }), HANDLER_MS_MAX);
+      const handled = handle({ ...event, target: { id: targetId, name: targetName } }).then(() => true);
+      if (!(await withTimeout(HANDLER_MS_MAX, handled, false))) throw new Error('It did not end within 30 s');
       return true;
     } catch (error) {
       const isLast = attempts >= ATTEMPTS_MAX;
@@ -72,18 +77,5 @@ export class EventsService implements OnApplicationBootstrap {
       await this.eventDeliveriesRepository.fail(delivery, message.slice(0, ERROR_CHARS_MAX), waitSeconds);
       return false;
     }
-  }
-}
-
-/** @throws Error after `ms` milliseconds */
-async function endWithin(work: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`It did not end within ${ms / 1_000} s`)), ms);
-  });
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

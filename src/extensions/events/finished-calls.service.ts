@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import { CallEvents, type ConnectionCall, type Invocation } from '../../extension.js';
-import { EventHandlers } from './event-handlers.js';
+import { CallEvents, DecoratedMethods, type ConnectionCall, type Invocation } from '../../extension.js';
 import type { CallEvent } from './event.types.js';
+import { EventMarker } from './on-event.decorator.js';
 
 /** Delivers the tool calls whose rows this process writes to the methods with `@OnEvent('call.finished')`. */
 @Injectable()
@@ -10,15 +10,15 @@ export class FinishedCallsService implements OnApplicationBootstrap {
 
   constructor(
     private readonly callEvents: CallEvents,
-    private readonly eventHandlers: EventHandlers,
+    private readonly decoratedMethods: DecoratedMethods,
   ) {}
 
   onApplicationBootstrap(): void {
-    for (const { name, events, handle } of this.eventHandlers.find()) {
-      if (!events.includes('call.finished')) continue;
+    for (const { name, options, call } of this.decoratedMethods.find(EventMarker)) {
+      if (!options.includes('call.finished')) continue;
+      const handle = async (event: CallEvent) => call(event);
       this.callEvents.on('written', (parts) => {
-        for (const part of parts) {
-          const event = eventOf(part);
+        for (const event of parts.map(eventOf)) {
           if (!event) continue;
           handle(event).catch((error: unknown) =>
             this.logger.error({ msg: `${name} failed for ${event.name}`, err: error }),

@@ -24,6 +24,7 @@ import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
 import { withTraceMeta } from '../protocol/trace-context.js';
 import { memberText } from '../protocol/json-edit.js';
 import { tracing } from '../../platform/telemetry/tracing.js';
+import { type CallHooks, type HookedTarget, sendWithHooks } from './call-hooks.js';
 import { callsOfProcess } from './call-registry.js';
 import { CALL_MS_MAX } from './silence-timer.js';
 import { ToolCatalog } from './tool-catalog.js';
@@ -48,6 +49,9 @@ export interface HandleOwner {
    * throw
    */
   failed(method: string, error: Error, isGone: boolean): Error;
+  /** The hooks of its tool calls; absent where the calls of clients have passed them before. */
+  callHooks?: CallHooks;
+  hookedTarget?(): HookedTarget;
 }
 
 /** An upstream channel with its owner, its catalogs and the count of its users. */
@@ -73,8 +77,16 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
   request(call: McpCall): Promise<McpReply> {
     const refusal = this.owner.refusal?.(call);
     if (refusal) return Promise.reject(refusal);
+    const runner = this.owner.callHooks?.runner;
+    const target = runner && call.method === 'tools/call' ? this.owner.hookedTarget?.() : undefined;
+    if (!runner || !target) return this.trace(call);
+    return sendWithHooks(call, target, runner, (hooked, after) => this.trace(hooked, after));
+  }
+
+  /** @param after changes the reply before it is observed */
+  private trace(call: McpCall, after?: (reply: McpReply) => Promise<McpReply>): Promise<McpReply> {
     const traced = tracing();
-    if (!traced) return this.send(call);
+    if (!traced) return this.send(call, after);
     // Name and attributes by the semantic conventions of OpenTelemetry for MCP.
     const { method, params, invocationId } = call;
     const nameText = method === 'tools/call' ? memberText(params ?? '{}', 'name') : undefined;
@@ -86,11 +98,11 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
       'slipway.invocation.id': invocationId,
     };
     return traced.run(tool === undefined ? method : `${method} ${tool}`, 'client', attributes, (headers) =>
-      this.send({ ...call, trace: { ...call.trace, ...headers } }),
+      this.send({ ...call, trace: { ...call.trace, ...headers } }, after),
     );
   }
 
-  private send(call: McpCall): Promise<McpReply> {
+  private send(call: McpCall, after?: (reply: McpReply) => Promise<McpReply>): Promise<McpReply> {
     const observed = { ...call };
     observed.params = withTraceMeta(call.params, call.trace);
     observed.timeoutMs = this.owner.timeoutOf?.(call) ?? call.timeoutMs;
@@ -99,7 +111,8 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     // One promise for the count of running calls, the status, and the end of the process.
     return new Promise((resolve, reject) => {
       const leave = callsOfProcess.add({ call, reject });
-      this.channel.request(observed).then(
+      const answer = this.channel.request(observed);
+      (after ? answer.then(after) : answer).then(
         (reply) => {
           leave();
           this.finish();

@@ -81,7 +81,7 @@ export interface McpCall {
   method: string;
   /**
    * Params as JSON text, forwarded unchanged; omitted without any. Exclude the members of `_meta` that describe the
-   * caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info).
+   * caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info). A hook may replace them.
    */
   params?: string;
   /** Timeout of the answer. With {@link onNotification} every message of the call restarts it, up to an hour in all. */

@@ -92,7 +92,10 @@ export class UpstreamCalls {
         session,
       };
       if (onRequest) call.onRequest = onRequest;
+      const sent = call.params;
       const reply = await channel.request(call);
+      // A hook has replaced the arguments.
+      if (call.params !== sent) observer?.received(method, JSON.parse(call.params as string));
       observer?.recordReply?.(reply);
       return reply;
     } finally {

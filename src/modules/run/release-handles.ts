@@ -6,6 +6,7 @@ import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { HostedChannelsService, type HostedCall } from '../../hosting/mcp/hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-config-values.js';
 import type { ResolvedServer, ResolvedRelease } from './server-resolver.js';
+import { CallHooks, type HookedTarget } from '../../mcp/client/call-hooks.js';
 import { type HandleOwner, UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterAuthRequiredError, ServerAuthRequiredError } from './run.errors.js';
@@ -42,7 +43,16 @@ const CALLER_INDEPENDENT = new Set([
 export type ReleaseHandle = UpstreamHandle<ReleaseOwner>;
 
 class ReleaseOwner implements HandleOwner {
-  constructor(readonly target: ReleaseHandleTarget) {}
+  /** @param callHooks absent for calls of a connection, which has run them */
+  constructor(
+    readonly target: ReleaseHandleTarget,
+    readonly callHooks?: CallHooks,
+  ) {}
+
+  hookedTarget(): HookedTarget {
+    const { serverId, serverName } = this.target;
+    return { kind: 'server', id: serverId, name: serverName };
+  }
 
   refusal({ method }: McpCall): Error | null {
     const { closedAt, serverName } = this.target;
@@ -63,6 +73,13 @@ class ReleaseOwner implements HandleOwner {
   }
 }
 
+/** Callers who share a handle. */
+interface ReleaseCaller extends Pick<HostedCall, 'sessionsOf' | 'bearer'> {
+  accountId: string;
+  /** They call the run endpoint, and no connection. */
+  isDirect?: boolean;
+}
+
 /** Opens handles to releases. */
 @Injectable()
 export class ReleaseHandles {
@@ -70,6 +87,7 @@ export class ReleaseHandles {
     private readonly httpChannels: HttpChannels,
     private readonly hostedChannelsService: HostedChannelsService,
     private readonly serverUrlsService: ServerUrlsService,
+    private readonly callHooks: CallHooks,
     private readonly env: Env,
   ) {}
 
@@ -86,14 +104,14 @@ export class ReleaseHandles {
     { serverId, name, slug }: ResolvedServer,
     release: ResolvedRelease,
     values: RunValues | null,
-    { accountId, ...caller }: Pick<HostedCall, 'sessionsOf' | 'bearer'> & { accountId: string },
+    { accountId, isDirect, ...caller }: ReleaseCaller,
   ): ReleaseHandle {
     const { id, config, authAddress } = release;
     const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
     const channel = this.channelTo(`"${name}"`, release, { headers: {}, query: [], ...values, ...caller });
     const closedAt = isClosed ? this.serverUrlsService.run(slug) : null;
     const target = { serverId, releaseId: id, accountId, serverName: name, inputs: inputNames(config), closedAt };
-    return new UpstreamHandle(channel, new ReleaseOwner(target));
+    return new UpstreamHandle(channel, new ReleaseOwner(target, isDirect ? this.callHooks : undefined));
   }
 
   private channelTo(

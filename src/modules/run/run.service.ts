@@ -177,6 +177,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     if (existing) return existing;
     const handle = this.releaseHandles.handleTo(server, release, values, {
       accountId,
+      isDirect: true,
       sessionsOf: `account ${accountId}`,
     });
     this.handles.put(key, handle, accountId);

@@ -8,6 +8,7 @@ import { RunModule } from '../../run/run.module.js';
 import { serverHolders } from '../../servers/server.types.js';
 import { ServersModule } from '../../servers/servers.module.js';
 import { ConnectionHandles } from './connection-handles.js';
+import { ConnectionOwners } from './connection-owner.js';
 import { ConnectionReader } from './connection-reader.js';
 import { ConnectionTargets } from './connection-targets.js';
 import { ConnectionTransports } from './connection-transports.js';
@@ -23,6 +24,7 @@ import { TargetResolver } from './target-resolver.js';
 const providers = [
   ConnectionEvents,
   ConnectionHandles,
+  ConnectionOwners,
   ConnectionReader,
   ConnectionsRepository,
   ConnectionTargets,

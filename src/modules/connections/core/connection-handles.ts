@@ -24,88 +24,18 @@ import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { isConnectionId } from './connection-target.js';
 import { ConnectionTargets } from './connection-targets.js';
 import { ConnectionTransports } from './connection-transports.js';
-import { ConnectionUrls } from './connection-urls.js';
+import { type ConnectionOwner, ConnectionOwners } from './connection-owner.js';
 import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
 import { ConnectionsRepository, type ChangedConnection } from './connection.repository.js';
-import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
-import { StatusRecorder, type StatusObserver } from './status-recorder.js';
-import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
-import { type HandleOwner, UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
-import {
-  CallerLeftError,
-  UpstreamError,
-  UpstreamFailure,
-  UpstreamTimeoutError,
-} from '../../../mcp/protocol/mcp-errors.js';
-import { statusAfter } from './connection-status.js';
+import { ResourceNotFoundError } from './connections.errors.js';
+import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 
 /** Handles of this process at most. Each may have several upstream sessions. */
 const HANDLES_MAX = 50_000;
 
 /** The channel of a connection in this process, shared by all callers. */
 export type ConnectionHandle = UpstreamHandle<ConnectionOwner>;
-
-/** A connection as the owner of its handle: reports the outcome of every call to the status. */
-class ConnectionOwner implements HandleOwner {
-  private readonly logger = new Logger('connections');
-
-  constructor(
-    public target: ConnectionTarget,
-    private readonly observer: StatusObserver,
-    private readonly connectionEvents: ConnectionEvents,
-    private readonly connectionUrls: ConnectionUrls,
-    /** Names of tools that the server listed last and that the choice of the owner keeps back. */
-    readonly withheld: ReadonlySet<string>,
-  ) {}
-
-  timeoutOf(call: McpCall): number {
-    const { callTimeoutMs } = this.target;
-    // Only calls at MCP endpoints take notifications.
-    return callTimeoutMs !== null && call.onNotification ? callTimeoutMs : call.timeoutMs;
-  }
-
-  succeeded(call?: McpCall, reply?: McpReply): void {
-    this.observer.succeeded();
-    if (!this.target.recordingUntil || !call || !reply) return;
-    try {
-      this.connectionEvents.emit('answered', this.target, call, reply);
-    } catch (error) {
-      this.logger.error({
-        msg: 'a call was not recorded',
-        connection: `${this.target.namespace}/${this.target.connectionId}`,
-        account: this.target.accountId,
-        err: error,
-      });
-    }
-  }
-
-  failed(method: string, error: Error, isGone: boolean): Error {
-    if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) {
-      if (error instanceof CallerLeftError) return error;
-      return new UpstreamError('The connection was deleted before the response arrived.', {
-        detail: error,
-        outcomeUnknown: true,
-      }).ofCall();
-    }
-    // The status of an uplink follows its tunnel, which has the reason of its end.
-    if (this.target.kind === 'uplink') return error;
-    // One slow tool does not change the status.
-    const isSlowTool = error instanceof UpstreamTimeoutError && method === 'tools/call' && error.outcomeUnknown;
-    // A server that says when to come again works.
-    const isWait = error instanceof UpstreamError && error.retryAfterSeconds !== undefined;
-    const status = isSlowTool || isWait ? null : statusAfter(error);
-    if (status) this.observer.failed(status);
-    // A person authorizes the connection or enters missing values there.
-    const { id, setupEpoch, namespace, ownerName } = this.target;
-    return withSetupUrl(error, {
-      url: (holder) => this.connectionUrls.setup(id, setupEpoch, holder),
-      personUrl: (holder) => this.connectionUrls.personSetup(id, setupEpoch, holder),
-      namespace,
-      ownerName,
-    });
-  }
-}
 
 /** The handles of this process, by connection. */
 @Injectable()
@@ -119,8 +49,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     private readonly connectionTargets: ConnectionTargets,
     private readonly connectionTransports: ConnectionTransports,
     private readonly connectionEvents: ConnectionEvents,
-    private readonly statusRecorder: StatusRecorder,
-    private readonly connectionUrls: ConnectionUrls,
+    private readonly connectionOwners: ConnectionOwners,
     private readonly serverChannelsService: ServerChannelsService,
     private readonly pubSub: PubSub,
   ) {}
@@ -258,16 +187,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     const { tools } = target;
     const chosen = tools && new ChosenToolsChannel(channel, (name) => isChosen(name, tools));
     const withheld = chosen?.withheld ?? new Set<string>();
-    const handle = new UpstreamHandle(
-      chosen ?? channel,
-      new ConnectionOwner(
-        target,
-        this.statusRecorder.observer(target),
-        this.connectionEvents,
-        this.connectionUrls,
-        withheld,
-      ),
-    );
+    const handle = new UpstreamHandle(chosen ?? channel, this.connectionOwners.ownerOf(target, withheld));
     this.handles.put(target.id, handle, target.accountId);
     return handle;
   }

@@ -1,0 +1,82 @@
+import { Injectable } from '@nestjs/common';
+import { isObject } from '../../platform/text/json.js';
+import type { CallOrigin, McpCall, McpReply } from '../protocol/channel.js';
+import { withMember } from '../protocol/json-edit.js';
+import { slice, uniqueMembers } from '../protocol/json-text.js';
+import { errorReply, resultOf, resultReply } from '../protocol/messages.js';
+import { rpcCode } from '../protocol/protocol.js';
+
+/** A connection, or a server at its run endpoint. */
+export interface HookedTarget {
+  kind: 'connection' | 'server';
+  /** Id of its row. */
+  id: string;
+  /** `namespace/connectionId`, or the qualified name of the server. */
+  name: string;
+}
+
+/** A `tools/call` of a client, or of the service itself. */
+export interface HookedCall {
+  target: HookedTarget;
+  tool: string;
+  arguments: Record<string, unknown>;
+  /** Null for calls of the service itself. */
+  caller: CallOrigin | null;
+}
+
+/** Runs hooks around every tool call. Both methods may throw, which rejects the call. */
+export interface CallHookRunner {
+  /** @returns the arguments to send; null for those of the call */
+  beforeCall(call: HookedCall): Promise<Record<string, unknown> | null>;
+  /** @returns the result for the caller; null for that of the server */
+  afterCall(call: HookedCall, result: Record<string, unknown>): Promise<Record<string, unknown> | null>;
+}
+
+/** The hooks of this process. */
+@Injectable()
+export class CallHooks {
+  /** Null without hooks: calls pass by then. */
+  runner: CallHookRunner | null = null;
+}
+
+/**
+ * Sends a tool call between its hooks. `call.params` become what is sent, and the reply what the caller gets.
+ *
+ * @throws what a hook throws
+ */
+export async function sendWithHooks(
+  call: McpCall,
+  target: HookedTarget,
+  runner: CallHookRunner,
+  send: (call: McpCall, after: (reply: McpReply) => Promise<McpReply>) => Promise<McpReply>,
+): Promise<McpReply> {
+  const text = call.params ?? '{}';
+  const params = JSON.parse(text) as { name?: unknown; arguments?: unknown };
+  const args = params.arguments ?? {};
+  // A server may read the other of two members of one name.
+  if (typeof params.name !== 'string' || !isObject(args) || hasRepeated(text)) {
+    return errorReply(
+      rpcCode.invalidParams,
+      'The call needs one name and one object of arguments, without repeated members',
+    );
+  }
+  const hooked = { target, tool: params.name, arguments: args, caller: call.origin ?? null };
+  const replaced = await runner.beforeCall(hooked);
+  if (replaced) {
+    call.params = withMember(text, 'arguments', JSON.stringify(replaced));
+    hooked.arguments = replaced;
+  }
+  return send(call, async (reply) => {
+    const result = resultOf(reply);
+    const answer = isObject(result) ? await runner.afterCall(hooked, result) : null;
+    return answer ? { ...resultReply(JSON.stringify(answer), reply.era), session: reply.session } : reply;
+  });
+}
+
+/** True if a member of the params, or of the arguments, occurs twice. */
+function hasRepeated(params: string): boolean {
+  const members = uniqueMembers(params);
+  if (typeof members === 'string') return true;
+  const span = members.get('arguments');
+  return span !== undefined && params[span[0]] === '{' && typeof uniqueMembers(slice(params, span)) === 'string';
+}

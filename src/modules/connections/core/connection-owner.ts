@@ -1,0 +1,107 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { CallHooks, type HookedTarget } from '../../../mcp/client/call-hooks.js';
+import type { HandleOwner } from '../../../mcp/client/upstream-handle.js';
+import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
+import {
+  CallerLeftError,
+  UpstreamError,
+  UpstreamFailure,
+  UpstreamTimeoutError,
+} from '../../../mcp/protocol/mcp-errors.js';
+import { statusAfter } from './connection-status.js';
+import { ConnectionUrls } from './connection-urls.js';
+import type { ConnectionTarget } from './connection.entity.js';
+import { ConnectionEvents } from './connection.events.js';
+import { withSetupUrl } from './connections.errors.js';
+import { type StatusObserver, StatusRecorder } from './status-recorder.js';
+
+interface OwnerServices {
+  connectionEvents: ConnectionEvents;
+  connectionUrls: ConnectionUrls;
+  callHooks: CallHooks;
+}
+
+/** A connection as the owner of its handle: reports the outcome of every call to the status. */
+export class ConnectionOwner implements HandleOwner {
+  private readonly logger = new Logger('connections');
+
+  /** @param withheld names of tools that the server listed last and that the choice of the owner keeps back */
+  constructor(
+    public target: ConnectionTarget,
+    readonly withheld: ReadonlySet<string>,
+    private readonly observer: StatusObserver,
+    private readonly services: OwnerServices,
+  ) {}
+
+  get callHooks(): CallHooks {
+    return this.services.callHooks;
+  }
+
+  hookedTarget(): HookedTarget {
+    const { id, namespace, connectionId } = this.target;
+    return { kind: 'connection', id, name: `${namespace}/${connectionId}` };
+  }
+
+  timeoutOf(call: McpCall): number {
+    const { callTimeoutMs } = this.target;
+    // Only calls at MCP endpoints take notifications.
+    return callTimeoutMs !== null && call.onNotification ? callTimeoutMs : call.timeoutMs;
+  }
+
+  succeeded(call?: McpCall, reply?: McpReply): void {
+    this.observer.succeeded();
+    if (!this.target.recordingUntil || !call || !reply) return;
+    try {
+      this.services.connectionEvents.emit('answered', this.target, call, reply);
+    } catch (error) {
+      this.logger.error({
+        msg: 'a call was not recorded',
+        connection: `${this.target.namespace}/${this.target.connectionId}`,
+        account: this.target.accountId,
+        err: error,
+      });
+    }
+  }
+
+  failed(method: string, error: Error, isGone: boolean): Error {
+    if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) {
+      if (error instanceof CallerLeftError) return error;
+      return new UpstreamError('The connection was deleted before the response arrived.', {
+        detail: error,
+        outcomeUnknown: true,
+      }).ofCall();
+    }
+    // The status of an uplink follows its tunnel, which has the reason of its end.
+    if (this.target.kind === 'uplink') return error;
+    // One slow tool does not change the status.
+    const isSlowTool = error instanceof UpstreamTimeoutError && method === 'tools/call' && error.outcomeUnknown;
+    // A server that says when to come again works.
+    const isWait = error instanceof UpstreamError && error.retryAfterSeconds !== undefined;
+    const status = isSlowTool || isWait ? null : statusAfter(error);
+    if (status) this.observer.failed(status);
+    // A person authorizes the connection or enters missing values there.
+    const { id, setupEpoch, namespace, ownerName } = this.target;
+    return withSetupUrl(error, {
+      url: (holder) => this.services.connectionUrls.setup(id, setupEpoch, holder),
+      personUrl: (holder) => this.services.connectionUrls.personSetup(id, setupEpoch, holder),
+      namespace,
+      ownerName,
+    });
+  }
+}
+
+/** Makes the owners of handles. */
+@Injectable()
+export class ConnectionOwners implements OwnerServices {
+  constructor(
+    readonly connectionEvents: ConnectionEvents,
+    readonly connectionUrls: ConnectionUrls,
+    readonly callHooks: CallHooks,
+    private readonly statusRecorder: StatusRecorder,
+  ) {}
+
+  /** @param withheld names of tools that the choice of the owner keeps back */
+  ownerOf(target: ConnectionTarget, withheld: ReadonlySet<string>): ConnectionOwner {
+    return new ConnectionOwner(target, withheld, this.statusRecorder.observer(target), this);
+  }
+}

@@ -1,0 +1,51 @@
+import { Injectable } from '@nestjs/common';
+import { type DiscoverableDecorator, DiscoveryService, MetadataScanner } from '@nestjs/core';
+
+/** A method of a provider with a decorator. */
+export interface DecoratedMethod<Options> {
+  /** `Module.Provider.method` */
+  name: string;
+  /** Name of the class of its Nest module. */
+  module: string;
+  options: Options;
+  call: (...args: unknown[]) => unknown;
+}
+
+/** Finds the methods of all providers of this process by their decorators. */
+@Injectable()
+export class DecoratedMethods {
+  constructor(
+    private readonly discoveryService: DiscoveryService,
+    private readonly metadataScanner: MetadataScanner,
+  ) {}
+
+  /**
+   * Finds the methods with a decorator that `DiscoveryService.createDecorator` made.
+   *
+   * @throws Error for two methods of one name
+   */
+  find<Options>(decorator: DiscoverableDecorator<Options>): DecoratedMethod<Options>[] {
+    const instances = new Set<object>();
+    const methods = this.discoveryService.getProviders().flatMap((wrapper) => {
+      const instance = wrapper.isDependencyTreeStatic() ? (wrapper.instance as object | null) : null;
+      // A provider may have several tokens.
+      if (typeof instance !== 'object' || instance === null || instances.has(instance)) return [];
+      instances.add(instance);
+      const module = wrapper.host?.name ?? '';
+      return this.metadataScanner
+        .getAllMethodNames(Object.getPrototypeOf(instance) as object | null)
+        .flatMap((method) => {
+          const metadata: unknown = this.discoveryService.getMetadataByDecorator(decorator, wrapper, method);
+          const call = (instance as Record<string, DecoratedMethod<Options>['call']>)[method].bind(instance);
+          if (!metadata) return [];
+          return [
+            { name: `${module}.${instance.constructor.name}.${method}`, module, options: metadata as Options, call },
+          ];
+        });
+    });
+    const names = methods.map(({ name }) => name);
+    const twice = names.find((name, index) => names.indexOf(name) < index);
+    if (twice) throw new Error(`Two methods are named ${twice}: give one of the classes another name`);
+    return methods;
+  }
+}
