@@ -1,5 +1,5 @@
 /**
- * `npm run lab <name> -- [options]`: instruments that measure, compare or search, and decide no landing.
+ * `npm run lab <name> -- [options]`: instruments that measure, compare, search or make what a test reads, and decide no landing.
  *
  * With `--seed N` everything that an instrument draws follows from that number (`TEST_SEED`).
  */
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { checkNode, fail, root } from './lib.mjs';
 
 const instruments = {
+  backup: ['scripts/upgrade-backup.mjs', 'a backup with data of every kind, for the test of upgrades'],
   bench: ['bench/run.mjs', 'what a call costs through Slipway, next to the same call through a bare proxy'],
   chaos: ['scripts/chaos.mjs', 'a deployment whose parts are killed, paused and restarted; every call is counted'],
   compat: ['scripts/compat.mjs', 'published MCP clients and servers, directly and through Slipway'],

@@ -25,7 +25,8 @@ const roots = /^src\/(app\.|main|supervisor|infrastructure|extension)|^src\/cli\
 const subjects = [
   [/^test\/long\/(backup|doctor|hosted-cli|people-program)/, ['src/cli', 'src/platform/checks']],
   [/^test\/long\/embedded/, ['src/platform/embedded']],
-  [/^test\/long\/(pgbouncer|upgrade)/, ['src/platform/database', 'migrations']],
+  [/^test\/long\/pgbouncer/, ['src/platform/database', 'migrations']],
+  [/^test\/long\/upgrade/, ['src/platform/database', 'migrations', 'test/upgrade']],
   [/^test\/long\/log-batches/, ['src/modules/logs']],
   [/^test\/long\/mock-fairness/, ['src/modules/connections/mock', 'src/platform/threads']],
   [/^test\/long\/nginx/, ['docker', 'src/platform/http']],

@@ -11,6 +11,7 @@ import { loadExternalModules } from './platform/external-modules/load-external-m
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { requireKeys } from './platform/vault/sealed-values.repository.js';
 import { keysFromFile, Vault } from './platform/vault/vault.js';
+import { storeSkeletons } from './modules/auth/account-names.repository.js';
 import { ApiKeysRepository, OPERATOR } from './modules/auth/api-keys.repository.js';
 
 /** Receives what an operator may want to know of the embedded Postgres. */
@@ -127,6 +128,7 @@ async function prepareDatabase(
     await migrateQueue(url);
     const key = await new ApiKeysRepository(source).ensureOperator(bootstrapApiKey);
     if (key !== null) onFirstKey(key);
+    await storeSkeletons(source);
   };
   await migrate(url, prepare, external);
 }

@@ -82,6 +82,7 @@ export class ApiKey {
 
 /** A user or an organization: owns namespaces and API keys. */
 @Entity('accounts')
+@Index('accounts_name_skeletons', { synchronize: false })
 @Check('accounts_kind', `"kind" IN ('user', 'organization')`)
 export class Account {
   @PrimaryGeneratedColumn('uuid')
@@ -90,6 +91,19 @@ export class Account {
   @Index('accounts_name', { unique: true })
   @Column('text')
   name: string;
+
+  /** For comparison with names that look alike; null until they are stored. */
+  @Index('accounts_without_skeletons', { synchronize: false })
+  @Column({
+    type: 'text',
+    name: 'name_skeletons',
+    array: true,
+    nullable: true,
+    select: false,
+    insert: false,
+    update: false,
+  })
+  nameSkeletons: string[] | null;
 
   @Column('text')
   kind: AccountKind;

@@ -66,16 +66,11 @@ export class Admission {
     const grant = this.accessService.authorize(caller, rule, target);
     // What else takes long, such as a deletion, may take the right to itself away.
     if (request.method !== 'GET' && actionOf(rule.scope) !== 'call') return grant;
-    const opened = ({ caller: { grant: by } }: Grant) =>
-      this.openRequests.add(request, response, { caller, rule, target, by });
-    if (!(grant instanceof Promise)) {
-      opened(grant);
-      return grant;
-    }
-    return grant.then((resolvedGrant) => {
-      opened(resolvedGrant);
+    const open = (resolvedGrant: Grant) => {
+      this.openRequests.add(request, response, { caller, rule, target, by: resolvedGrant.caller.grant });
       return resolvedGrant;
-    });
+    };
+    return grant instanceof Promise ? grant.then(open) : open(grant);
   }
 
   private async refuse(error: unknown, request: IncomingMessage, response: ServerResponse | null): Promise<never> {

@@ -161,16 +161,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const distinct = scopes ? [...new Set(scopes)] : null;
     requireWithin(caller, distinct);
-    const { row, key } = await this.accountLimitsService
+    return this.accountLimitsService
       .createWithinQuota({ accountId }, { apiKeys: 1 }, () =>
-        transactionOf(this.apiKeyRepository, caller, async (tx) => {
-          const newKey = await this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx);
-          await tx.insert(ApiKey, newKey.row);
-          return newKey;
-        }),
+        transactionOf(this.apiKeyRepository, caller, (tx) =>
+          this.make(caller, { accountId, name, scopes: distinct }, expiresAt, tx),
+        ),
       )
       .catch(onViolation({ foreignKey: () => new NotFoundError('Account not found') }));
-    return { ...toApiKeyDto(row), key };
   }
 
   /**
@@ -197,18 +194,17 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
         if (old.replacedBy !== null) {
           throw new ConflictError(`This API key was replaced by ${old.replacedBy}: rotate that one`);
         }
-        const { row, key } = await this.make(caller, { accountId, name: old.name, scopes: old.scopes }, expiresAt, tx);
-        await tx.insert(ApiKey, row);
+        const made = await this.make(caller, { accountId, name: old.name, scopes: old.scopes }, expiresAt, tx);
         const end = new Date(Date.now() + overlapSeconds * 1_000);
         const expiry = old.expiresAt && old.expiresAt < end ? old.expiresAt : end;
-        await tx.update(ApiKey, { id: keyId }, { replacedBy: row.id, expiresAt: expiry });
-        await this.apiKeysRepository.moveLogins(tx, keyId, row.id);
-        return { row, key };
+        await tx.update(ApiKey, { id: keyId }, { replacedBy: made.id, expiresAt: expiry });
+        await this.apiKeysRepository.moveLogins(tx, keyId, made.id);
+        return made;
       }),
     );
     if (overlapSeconds === 0) this.announceRevocation(keyId);
     else this.cachedKeys.dropWhere(({ caller: { keyId: id } }) => id === keyId);
-    return { ...toApiKeyDto(newKey.row), key: newKey.key };
+    return newKey;
   }
 
   /** Rights of a caller's key, in words. @throws NotFoundError when it was revoked meanwhile */
@@ -301,7 +297,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * A new row with its key, with the caller's key among its makers ({@link makerKeyOf}). Expires with the caller's key where no
+   * Adds a key, with the caller's key among its makers ({@link makerKeyOf}). Expires with the caller's key where no
    * expiry is wanted: a leaked key that expires makes none that outlives it. Locks the caller's key, so that its revocation either
    * misses no key that it made, or comes before it makes one.
    *
@@ -313,7 +309,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
     expiry: string | null | undefined,
     tx: EntityManager,
-  ): Promise<{ row: ApiKey; key: string }> {
+  ): Promise<CreatedApiKeyDto> {
     const end = expiry == null ? null : new Date(expiry);
     // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
     if (end && !(end.getTime() > Date.now())) {
@@ -333,17 +329,16 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const makers = makerKeyId === undefined ? [] : [...maker.madeBy, makerKeyId];
     const madeBy = makers.toSpliced(MAKERS_MAX / 2, makers.length - MAKERS_MAX);
     const key = generateApiKey();
-    const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
-    return {
-      row: this.apiKeyRepository.create({
-        ...of,
-        ...secret,
-        madeBy,
-        makerId: caller.accountId,
-        expiresAt: end ?? maker.expiresAt,
-      }),
-      key,
-    };
+    const row = this.apiKeyRepository.create({
+      ...of,
+      prefix: prefixOf(key),
+      hash: hashApiKey(key),
+      madeBy,
+      makerId: caller.accountId,
+      expiresAt: end ?? maker.expiresAt,
+    });
+    await tx.insert(ApiKey, row);
+    return { ...toApiKeyDto(row), key };
   }
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */

@@ -13,23 +13,24 @@ export class UnauthenticatedError extends DomainError {
   isAttempt = true;
 
   /** @param challenge where clients may log in: the parameters of `WWW-Authenticate` that say how */
+  constructor(
+    message: string,
+    override readonly challenge?: string,
+  ) {
+    super(message);
+  }
+
   static missing(challenge?: string): UnauthenticatedError {
-    const error = new UnauthenticatedError('The API key is missing: send it as "Authorization: Bearer <API key>".');
-    return Object.assign(error, { isAttempt: false, challenge });
+    const message = 'The API key is missing: send it as "Authorization: Bearer <API key>".';
+    return Object.assign(new UnauthenticatedError(message, challenge), { isAttempt: false });
   }
   static invalid(challenge?: string): UnauthenticatedError {
-    const error = new UnauthenticatedError(
-      'The API key is not valid: it is misspelt, revoked or from another service.',
-    );
-    return Object.assign(error, { challenge });
+    const message = 'The API key is not valid: it is misspelt, revoked or from another service.';
+    return new UnauthenticatedError(message, challenge);
   }
   static malformed(challenge?: string): UnauthenticatedError {
-    const error = new UnauthenticatedError('The Authorization header must be "Authorization: Bearer <API key>".');
-    return Object.assign(error, { challenge });
-  }
-  /** An OAuth token that opens nothing here. @param reason whole sentences */
-  static token(reason: string, challenge?: string): UnauthenticatedError {
-    return Object.assign(new UnauthenticatedError(reason), { challenge });
+    const message = 'The Authorization header must be "Authorization: Bearer <API key>".';
+    return new UnauthenticatedError(message, challenge);
   }
   static expired(): UnauthenticatedError {
     return new UnauthenticatedError('The API key has expired: make a new one.');

@@ -3,8 +3,19 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { setActor, transactionOf, type Actor } from '../../platform/database/actor.js';
+import { isImitation, storeSkeletons } from './account-names.repository.js';
+import { toSkeletons } from './name-skeletons.js';
 import { roles, type Joining, type Role } from './access.types.js';
-import { ACCOUNTS_MAX, BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS, revocableBy } from './memberships.access.js';
+import { REFUSALS, type MemberRefusal } from './members.errors.js';
+import {
+  ACCOUNTS_MAX,
+  BY_OWNER,
+  INVITATIONS_MAX,
+  MEMBERS_MAX,
+  OPEN_INVITATIONS,
+  ORGANIZATIONS_MAX,
+  revocableBy,
+} from './memberships.access.js';
 
 /** A member of an organization. */
 export interface MemberRow {
@@ -38,18 +49,6 @@ export interface MemberInvitationRow {
   madeByKey: string | null;
   expiresAt: Date;
 }
-
-/** Why a membership was not changed. */
-export type MemberRefusal =
-  | 'no organization'
-  | 'no account'
-  | 'no member'
-  | 'a member'
-  | 'last owner'
-  | 'full'
-  | 'too many'
-  | 'invitations'
-  | 'accounts';
 
 /** A removed member. */
 export interface RemovedMember {
@@ -148,7 +147,6 @@ export class MembersRepository {
    * `authorization-server`, which import this one: from now on members act as themselves.
    *
    * @param actor of a joining account: with the key that created the invitation
-   * @param max members of an organization, and organizations of an account
    * @param invites creates an invitation for an account that is not a member, in place of its older one
    * @param within the transaction that it is a part of
    */
@@ -160,7 +158,6 @@ export class MembersRepository {
       role,
       createdBy,
     }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role },
-    max: { members: number; organizations: number },
     invites: boolean,
     within = this.database.manager,
   ): Promise<{ member: MemberRow; isFirst: boolean } | { invitation: MemberInvitationRow } | MemberRefusal> {
@@ -175,8 +172,8 @@ export class MembersRepository {
           [accountId],
         );
         if (account?.kind !== 'user') return 'no account';
-        if (total >= max.members) return 'full';
-        if (account.organizations >= max.organizations) return 'too many';
+        if (total >= MEMBERS_MAX) return 'full';
+        if (account.organizations >= ORGANIZATIONS_MAX) return 'too many';
       }
       if (role !== 'owner' && otherOwners === 0) return 'last owner';
       await tx.query('DELETE FROM invitations WHERE account_id = $1 AND invited_id = $2', [organizationId, accountId]);
@@ -212,23 +209,22 @@ export class MembersRepository {
   /**
    * Uses an invitation into an organization up. A table of the module `people`, which imports this one, has it.
    *
-   * @param refusal makes the error of a refusal: nothing is changed then, and the invitation stays
    * @returns null for an invitation that is over
-   * @throws QueryFailedError (23505) for a new account whose name is taken
+   * @throws NotFoundError, ConflictError; QueryFailedError (23505) for a new account whose name is taken
    */
-  join(
+  async join(
     { hash, organizationId }: { hash: Buffer; organizationId: string },
     joiner: Joining,
-    max: { members: number; organizations: number },
-    refusal: (reason: MemberRefusal) => Error,
   ): Promise<{ accountId: string; isFirst: boolean } | null> {
+    const skeletons = 'name' in joiner ? toSkeletons(joiner.name) : null;
+    if (skeletons) await storeSkeletons(this.database);
     return this.database.transaction(async (tx) => {
       // A new account is no member yet, as the organization is none of itself.
       let accountId = 'accountId' in joiner ? joiner.accountId : organizationId;
       if ('accountId' in joiner) await setActor(tx, joiner);
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return null;
-      if (members.before !== null) throw refusal('a member');
+      if (members.before !== null) throw REFUSALS['a member']();
       const [[used]] = await tx.query<[{ role: Role; createdBy: string; keyId: string | null }[]]>(
         `UPDATE invitations i SET used_at = now()
           WHERE hash = $1 AND account_id = $2 AND role IS NOT NULL AND used_at IS NULL AND expires_at > now() AND ${BY_OWNER}
@@ -241,18 +237,19 @@ export class MembersRepository {
           'SELECT count(*)::int AS made FROM accounts WHERE made_for = $1',
           [organizationId],
         );
-        if (made >= ACCOUNTS_MAX) throw refusal('accounts');
+        if (made >= ACCOUNTS_MAX) throw REFUSALS.accounts();
+        if (await isImitation(tx, joiner.name, skeletons)) throw REFUSALS.imitation();
         const [newAccount] = await tx.query<[{ id: string }]>(
-          `WITH made AS (INSERT INTO accounts (name, kind, made_for) VALUES ($1, 'user', $3) RETURNING id),
+          `WITH made AS (INSERT INTO accounts (name, name_skeletons, kind, made_for) VALUES ($1, $4, 'user', $3) RETURNING id),
                 person AS (INSERT INTO people (account_id, password_hash, password_at) SELECT id, $2, now() FROM made)
            SELECT id FROM made`,
-          [joiner.name, joiner.passwordHash, organizationId],
+          [joiner.name, joiner.passwordHash, organizationId, skeletons],
         );
         accountId = newAccount.id;
       }
       const actor = { accountId, keyId: used.keyId };
-      const stored = await this.set(actor, { organizationId, accountId, ...used }, max, false, tx);
-      if (typeof stored === 'string') throw refusal(stored);
+      const stored = await this.set(actor, { organizationId, accountId, ...used }, false, tx);
+      if (typeof stored === 'string') throw REFUSALS[stored]();
       return { accountId, isFirst: 'member' in stored && stored.isFirst };
     });
   }

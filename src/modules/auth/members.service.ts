@@ -29,11 +29,8 @@ import {
   type MembershipListDto,
   type RemovedMemberDto,
 } from './member.dto.js';
-import { ACCOUNTS_MAX, INVITATIONS_MAX } from './memberships.access.js';
-import { MembersRepository, type MemberRefusal } from './members.repository.js';
-
-/** Members of an organization, and organizations of an account. */
-const MAX = { members: 5_000, organizations: 100 };
+import { REFUSALS } from './members.errors.js';
+import { MembersRepository } from './members.repository.js';
 
 /** An invitation that waits for an account. */
 export type WaitingInvitation = MemberInvitationDto;
@@ -87,8 +84,8 @@ export class MembersService {
     role: Role,
   ): Promise<MemberDto | MemberInvitationDto> {
     const terms = { organizationId, accountId, role, createdBy: caller.accountId };
-    const stored = await this.membersRepository.set(caller, terms, MAX, !caller.isOperator);
-    if (typeof stored === 'string') throw refusal(stored);
+    const stored = await this.membersRepository.set(caller, terms, !caller.isOperator);
+    if (typeof stored === 'string') throw REFUSALS[stored]();
     if ('invitation' in stored) return toMemberInvitationDto(stored.invitation);
     await this.apiKeysService.accountChanged(accountId);
     if (stored.isFirst) await this.apiKeysService.accountChanged(organizationId);
@@ -132,9 +129,7 @@ export class MembersService {
    */
   async join(invitation: { hash: Buffer; organizationId: string }, joiner: Joining): Promise<string | null> {
     const toConflict = () => new ConflictError('Another account has this name: choose another one');
-    const joined = await this.membersRepository
-      .join(invitation, joiner, MAX, refusal)
-      .catch(onViolation({ unique: toConflict }));
+    const joined = await this.membersRepository.join(invitation, joiner).catch(onViolation({ unique: toConflict }));
     if (!joined) return null;
     await this.apiKeysService.accountChanged(joined.accountId);
     if (joined.isFirst) await this.apiKeysService.accountChanged(invitation.organizationId);
@@ -156,7 +151,7 @@ export class MembersService {
     const isLeaving = accountId === caller.accountId && !revokeKeys;
     if (!isLeaving && !caller.isOperator && role && role !== 'owner') throw new RoleError(role);
     const removed = await this.membersRepository.remove(caller, organizationId, accountId, revokeKeys);
-    if (typeof removed === 'string') throw refusal(removed);
+    if (typeof removed === 'string') throw REFUSALS[removed]();
     await this.apiKeysService.accountChanged(accountId);
     if (revokeKeys) for (const { id } of removed.keys) this.apiKeysService.announceRevocation(id);
     return { success: true, keys: removed.keys, revoked: revokeKeys };
@@ -176,37 +171,3 @@ export class MembersService {
 }
 
 const invitationMissing = () => new NotFoundError('Invitation not found');
-
-/** An organization has as many unused invitations as it may have. */
-export function invitationsFull(): ConflictError {
-  return new ConflictError(
-    `This organization has ${INVITATIONS_MAX} unused invitations, the maximum. Revoke one, or wait until one is used.`,
-  );
-}
-
-function refusal(reason: MemberRefusal): Error {
-  switch (reason) {
-    case 'no organization':
-      return new ConflictError('Only an account of the kind organization has members');
-    case 'no account':
-      return new NotFoundError('Account not found');
-    case 'no member':
-      return new NotFoundError('Member not found');
-    case 'a member':
-      return new ConflictError('This account is a member of the organization already');
-    case 'last owner':
-      return new ConflictError('An organization keeps an owner: make another member an owner first');
-    case 'full':
-      return new ConflictError(
-        `This organization has ${MAX.members} members, as many as it may have: remove one first`,
-      );
-    case 'invitations':
-      return invitationsFull();
-    case 'accounts':
-      return new ConflictError(
-        `Invitations of this organization have created ${ACCOUNTS_MAX} accounts, the maximum. Invite existing accounts.`,
-      );
-    case 'too many':
-      return new ConflictError(`This account is a member of ${MAX.organizations} organizations, as many as it may be`);
-  }
-}

@@ -43,6 +43,10 @@ export const revocableBy = (column: string, isOperator: string) =>
 export const INVITATIONS_MAX = 100;
 export const ACCOUNTS_MAX = 5_000;
 
+/** Members of an organization, and organizations of an account. */
+export const MEMBERS_MAX = 5_000;
+export const ORGANIZATIONS_MAX = 100;
+
 /** SQL of the number of unused invitations into the organization `$1`. */
 export const OPEN_INVITATIONS = `SELECT count(*)::int AS open FROM invitations
   WHERE account_id = $1 AND used_at IS NULL AND expires_at > now()`;

@@ -44,7 +44,7 @@ export class LoginsService {
 
   /** Ends all logins of an account. Its API keys stay. */
   async endAll(actor: Actor, accountId: string): Promise<void> {
-    await this.passwordsService.endLogins(actor, accountId);
+    await this.passwordsService.remove(actor, accountId, true);
     this.tokensService.announceRevocation(await this.authorizationServerRepository.deleteGrantsOf(actor, accountId));
   }
 

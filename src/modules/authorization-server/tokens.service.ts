@@ -100,7 +100,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   private refusal(request: IncomingMessage, reason: string): UnauthenticatedError {
-    return UnauthenticatedError.token(reason, this.challenge(request, INVALID_TOKEN));
+    return new UnauthenticatedError(reason, this.challenge(request, INVALID_TOKEN));
   }
 
   private async load(token: string): Promise<KnownToken | null> {

@@ -12,7 +12,8 @@ import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import type { Caller, Joining, Role } from '../auth/access.types.js';
-import { invitationsFull, MembersService } from '../auth/members.service.js';
+import { REFUSALS } from '../auth/members.errors.js';
+import { MembersService } from '../auth/members.service.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
 import { invitationEnded } from './people.errors.js';
@@ -76,7 +77,7 @@ export class InvitationsService {
   async inviteMember(organizationId: string, role: Role, caller: Caller): Promise<InvitationDto> {
     const secret = newSecret();
     const expiresAt = await this.peopleRepository.addMemberInvitation(caller, organizationId, role, hashSecret(secret));
-    if (expiresAt === 'full') throw invitationsFull();
+    if (expiresAt === 'full') throw REFUSALS.invitations();
     if (!expiresAt) {
       throw new ConflictError(
         'Only an organization with an owner invites: add the first one with PUT /accounts/{organizationId}/members/{accountId}',

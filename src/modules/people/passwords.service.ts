@@ -107,14 +107,14 @@ export class PasswordsService {
     await this.peopleRepository.setPassword(accountId, await this.hash(password), sessionId);
   }
 
-  /** Removes the password of an account, and ends its sessions, its logins and its unused invitations. @returns false without one */
-  remove(actor: Actor, accountId: string): Promise<boolean> {
-    return this.peopleRepository.removePassword(actor, accountId);
-  }
-
-  /** Removes the password of an account, if it has one, and ends its sessions, its logins and its unused invitations. */
-  async endLogins(actor: Actor, accountId: string): Promise<void> {
-    await this.peopleRepository.removePassword(actor, accountId, true);
+  /**
+   * Removes the password of an account, and ends its sessions, its logins and its unused invitations.
+   *
+   * @param always ends them even if it has no password
+   * @returns false without a password
+   */
+  remove(actor: Actor, accountId: string, always = false): Promise<boolean> {
+    return this.peopleRepository.removePassword(actor, accountId, always);
   }
 
   /** The new password of a form, by the fields `password` and `repeated`. @throws InvalidInputError for one that cannot be used */

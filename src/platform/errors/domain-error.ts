@@ -1,29 +1,7 @@
 import type { HoldingGrant } from '../http/revocation-registry.js';
 
-/**
- * Why a request failed, in the words of the status table. The contract names no statuses (Spec 7), so they live in
- * one table, {@link statusOf}.
- */
-export type ErrorKind =
-  | 'invalid'
-  | 'unauthenticated'
-  | 'forbidden'
-  | 'not_found'
-  | 'method_not_allowed'
-  | 'too_slow'
-  | 'conflict'
-  | 'gone'
-  | 'too_large'
-  | 'unprocessable'
-  | 'rate_limited'
-  | 'internal'
-  | 'upstream'
-  | 'unavailable'
-  | 'timeout'
-  | 'storage_full';
-
-/** The one table from kind to HTTP status. `Record` makes it exhaustive: a new kind does not compile until listed. */
-export const statusOf: Record<ErrorKind, number> = {
+/** The HTTP status of each kind of error. The contract names no statuses (Spec 7). */
+export const statusOf = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,
@@ -41,6 +19,9 @@ export const statusOf: Record<ErrorKind, number> = {
   timeout: 504,
   storage_full: 507,
 };
+
+/** Why a request failed. */
+export type ErrorKind = keyof typeof statusOf;
 
 /** The caller that an error is written for: the parts of it that say what it may read. */
 export interface ErrorReader {
