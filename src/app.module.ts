@@ -10,6 +10,7 @@ import { AuthorizationServerModule } from './modules/authorization-server/author
 import { ConsoleModule } from './modules/console/console.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { OAuthModule } from './modules/oauth/oauth.module.js';
+import { ExtensionApiModule } from './modules/extension-api/extension-api.module.js';
 import { GrantsModule } from './modules/grants/grants.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
@@ -20,6 +21,7 @@ import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';
 import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
 import { ChangesModule } from './extensions/changes/changes.module.js';
+import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -48,10 +50,11 @@ const modules = [
   AuthorizationServerModule,
   PeopleModule,
   ConsoleModule,
+  ExtensionApiModule,
 ];
 
 /** Modules on the public entry point. The service works without them. */
-const extensions = [ChangesModule];
+const extensions = [ChangesModule, OtlpModule];
 
 @Module({})
 export class AppModule {
