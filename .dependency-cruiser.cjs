@@ -101,7 +101,7 @@ module.exports = {
       comment:
         'Another module is used through its *.module, *.service, *.guard, *.decorator, *.errors, *.types, *.access, *.page and *.events files; its entities, DTOs and queues are its own. An entity may point at an entity further down, for the foreign key.',
       severity: 'error',
-      from: { path: '^src/modules/([^/]+)/', pathNot: '\\.entity\\.ts$' },
+      from: { path: '^src/modules/([^/]+)/', pathNot: ['\\.entity\\.ts$', '^src/modules/extension-api/'] },
       to: {
         path: '^src/modules/',
         pathNot: [
@@ -120,6 +120,16 @@ module.exports = {
       to: {
         path: '^src/modules/',
         pathNot: ['^src/modules/$1/', '\\.(module|service|guard|decorator|errors|types|events|entity)\\.ts$'],
+      },
+    },
+    {
+      name: 'modules-front-door-extension-api',
+      comment: 'The facades return what REST returns, so they also name the DTOs of other modules.',
+      severity: 'error',
+      from: { path: '^src/modules/extension-api/' },
+      to: {
+        path: '^src/modules/',
+        pathNot: ['^src/modules/extension-api/', '\\.(module|service|decorator|errors|types|access|dto)\\.ts$'],
       },
     },
     {

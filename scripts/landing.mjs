@@ -27,7 +27,7 @@ const subjects = [
   [/^test\/long\/embedded/, ['src/platform/embedded']],
   [/^test\/long\/pgbouncer/, ['src/platform/database', 'migrations']],
   [/^test\/long\/upgrade/, ['src/platform/database', 'migrations', 'test/upgrade']],
-  [/^test\/long\/log-batches/, ['src/modules/logs']],
+  [/^test\/long\/log-batches/, ['src/modules/logs', 'src/extensions/otlp']],
   [/^test\/long\/mock-fairness/, ['src/modules/connections/mock', 'src/platform/threads']],
   [/^test\/long\/nginx/, ['docker', 'src/platform/http']],
   [/^test\/long\/oauth-processes/, ['src/modules/oauth', 'src/mcp/oauth']],
@@ -91,7 +91,9 @@ function subjectsOf(path) {
   const [, folders] = subjects.find(([pattern]) => pattern.test(path)) ?? [];
   if (folders) return folders;
   const [, name] = /^test\/e2e\/([\w-]+)\//.exec(path) ?? [];
-  const own = [`src/modules/${name}`, `src/${name}`].filter((folder) => existsSync(join(root, folder)));
+  const own = [`src/modules/${name}`, `src/extensions/${name}`, `src/${name}`].filter((folder) =>
+    existsSync(join(root, folder)),
+  );
   return own.length > 0 ? own : ['src'];
 }
 

@@ -10,6 +10,7 @@ import { AuthorizationServerModule } from './modules/authorization-server/author
 import { ConsoleModule } from './modules/console/console.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { OAuthModule } from './modules/oauth/oauth.module.js';
+import { ExtensionApiModule } from './modules/extension-api/extension-api.module.js';
 import { GrantsModule } from './modules/grants/grants.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
@@ -22,6 +23,7 @@ import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js
 import { ChangesModule } from './extensions/changes/changes.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
 import { HooksModule } from './extensions/hooks/hooks.module.js';
+import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -50,10 +52,11 @@ const modules = [
   AuthorizationServerModule,
   PeopleModule,
   ConsoleModule,
+  ExtensionApiModule,
 ];
 
 /** Modules on the public entry point. The service works without them. */
-const extensions = [ChangesModule, EventsModule, HooksModule];
+const extensions = [ChangesModule, EventsModule, HooksModule, OtlpModule];
 
 @Module({})
 export class AppModule {

@@ -17,6 +17,10 @@ export type { CallEvent, ChangeEvent, EventName } from './extensions/events/even
 export { CallEvents } from './modules/logs/call.events.js';
 export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
 export { LogsModule } from './modules/logs/logs.module.js';
+export { asSystem, type FacadeCaller } from './modules/extension-api/facade.types.js';
+export { Logs } from './modules/extension-api/logs.facade.js';
+export { invocationId, timeProblem } from './modules/logs/ingest/ingest-limits.js';
+export type { IngestedInvocation, InvocationOutcome, LogException, LogLine } from './modules/logs/invocation.types.js';
 export { NamespaceNotFoundError } from './modules/namespaces/namespaces.errors.js';
 export { ServerCardField } from './modules/servers/server-card.decorator.js';
 export type { ServerCardContributor, ServerCardFieldOptions } from './modules/servers/server-card.decorator.js';
@@ -31,6 +35,7 @@ export { type DecoratedMethod, DecoratedMethods } from './platform/external-modu
 export { defineModule, type ExternalModule } from './platform/external-modules/load-external-modules.js';
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
 export { decodeCursor, encodeCursor } from './platform/http/cursor.js';
+export { readBytes } from './platform/http/body/request-body.js';
 export { checkedBody, UuidOr404 } from './platform/http/input.pipe.js';
 export { IsFlag, IsPrintable, IsText, IsWhole } from './platform/http/input-values.js';
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';

@@ -90,6 +90,12 @@ export interface Invocation extends InvocationPart {
   leftOut?: number;
 }
 
+/**
+ * An invocation of a server that runs elsewhere, or a part of one. Parts with one `id` become one row, in any order. Only one
+ * part has `method` and the other fields of the request; further parts add lines and exceptions.
+ */
+export type IngestedInvocation = Omit<Invocation, 'serverId' | 'releaseId' | 'caller' | 'payload' | 'leftOut'>;
+
 /** Durations of a request to a connection in milliseconds; null if unknown. */
 export interface CallDurations {
   guardMs: number | null;

@@ -15,7 +15,6 @@ import { CallMetricsService } from './call-metrics.service.js';
 import { CallEvents } from './call.events.js';
 import { ConnectionCallsService } from './connection-calls.service.js';
 import { InvocationsService } from './ingest/invocations.service.js';
-import { OtlpController } from './otlp/otlp.controller.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 import { RuntimeLogsController } from './search/runtime-logs.controller.js';
 import { RuntimeLogsService } from './search/runtime-logs.service.js';
@@ -60,8 +59,9 @@ export class LogsModule {
     },
     api: {
       imports: [ServersModule.forRoles(env), AuthModule.forRoles(env)],
-      controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
+      controllers: [LogStreamsController, RuntimeLogsController],
       providers: [RuntimeLogsService, LogStreams, LogBatchesService],
+      exports: [RuntimeLogsService],
     },
     'api or worker': { imports: [registerQueue(LOGS_QUEUE)], providers: [LogBatchesRepository, LogsQueue] },
     worker: {

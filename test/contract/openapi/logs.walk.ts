@@ -7,9 +7,7 @@ export default async function (walk: ApiWalk): Promise<void> {
   const qualifiedName = `${await walk.namespace()}/weather`;
   const other = await walk.other();
   await walk.ask('PUT /servers/{qualifiedName}', 201, { qualifiedName }, {});
-  const [list, send, exported] = ['GET', 'POST', 'POST'].map(
-    (method, at) => `${method} /servers/{qualifiedName}/${at < 2 ? 'logs' : 'otlp/v1/logs'}`,
-  );
+  const [list, send] = ['GET', 'POST'].map((method) => `${method} /servers/{qualifiedName}/logs`);
   const thrown = { exceptions: [{ name: 'RangeError', message: 'too far' }], logs: [{ message: 'It rains' }] };
   await walk.ask(send, 202, { qualifiedName }, { invocations: [thrown] });
   await walk.ask(send, 202, { qualifiedName }, [thrown]);
@@ -18,9 +16,6 @@ export default async function (walk: ApiWalk): Promise<void> {
   await until(async () => (await walk.ask(list, 200, { qualifiedName })).total === 2, 'they are there');
   await walk.ask(list, 400, { qualifiedName }, undefined, { query: '?limit=0' });
   await walk.ask(list, 404, { qualifiedName }, undefined, other);
-  await walk.ask(exported, 200, { qualifiedName }, { resourceLogs: [] });
-  await walk.ask(exported, 400, { qualifiedName }, { resourceLogs: 7 });
-  await walk.ask(exported, 404, { qualifiedName }, {}, other);
   const stream = 'GET /servers/{qualifiedName}/logs/stream';
   await walk.ask(stream, 400, { qualifiedName }, undefined, { query: '?outcome=fine' });
   await walk.ask(stream, 404, { qualifiedName }, undefined, other);

@@ -272,7 +272,6 @@ const rows: [kind: Kind, routes: string[]][] = [
     kinds.ownerPublishes,
     [
       'POST /servers/{qualifiedName}/logs',
-      'POST /servers/{qualifiedName}/otlp/v1/logs',
       'POST /servers/{qualifiedName}/releases/{id}/promote',
       'POST /servers/{qualifiedName}/releases/{id}/rescan',
       'POST /servers/{qualifiedName}/releases/{id}/resume',

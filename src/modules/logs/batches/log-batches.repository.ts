@@ -57,11 +57,11 @@ export class LogBatchesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Adds a batch. @returns its id; null if too much waits, or the server was deleted */
-  async add({ serverId, invocations }: LogBatch): Promise<string | null> {
+  async add({ serverId, invocations }: LogBatch, tx = this.database.manager): Promise<string | null> {
     const payload = JSON.stringify(invocations);
     const bytes = BATCH_BYTES + Buffer.byteLength(payload);
     const values = [uuidV7(), serverId, bytes, invocations.length, payload];
-    const [row] = await this.database.query<{ id: string }[]>(INSERT, values);
+    const [row] = await tx.query<{ id: string }[]>(INSERT, values);
     return row?.id ?? null;
   }
 

@@ -1,5 +1,5 @@
 /**
- * Accepts records of servers that run elsewhere, from `POST …/logs` and OTLP.
+ * Accepts records of servers that run elsewhere, from `POST …/logs` and modules.
  *
  * The invocations of one request are bounded, redacted and stored as one row of `log_batches`, and the request is answered.
  * A job of the queue `logs` then writes all that wait in a worker (`logs.processor.ts`), half a second later at most: the
@@ -11,6 +11,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { onViolation } from '../../../platform/database/postgres-errors.js';
 import { UnavailableError } from '../../../platform/errors/domain-error.js';
 import { groupBy } from '../../../platform/group-by.js';
@@ -47,9 +48,10 @@ export class LogBatchesService {
   /**
    * Stores the parts of one request, all of them or none. Parts of one invocation become one.
    *
+   * @param tx stores them with it; its batch is written within 5 s of the commit
    * @throws StorageFullError; UnavailableError if too much waits; ServerNotFoundError if the server was deleted meanwhile
    */
-  async add(serverId: string, parts: Invocation[]): Promise<void> {
+  async add(serverId: string, parts: Invocation[], tx?: EntityManager): Promise<void> {
     if (parts.length === 0) return;
     await this.storageSpace.requireLogRoom();
     const invocations: Invocation[] = [];
@@ -63,7 +65,7 @@ export class LogBatchesService {
       invocations.push(mergeInvocation(ofOne));
     }
     const id = await this.logBatchesRepository
-      .add({ serverId, invocations })
+      .add({ serverId, invocations }, tx)
       .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
     if (id === null) {
       this.refused += 1;

@@ -10,8 +10,8 @@ const AHEAD_MS_MAX = 5 * 60_000;
 
 const VERSION_7 = /^.{14}7.{4}[89ab]/;
 
-/** Says why records of this time are rejected, as the end of a sentence; null if they are accepted. */
-export function timeFault(at: Date, now: Date): string | null {
+/** Returns why records of this time are rejected, as the end of a sentence; null if they are accepted. */
+export function timeProblem(at: Date, now: Date): string | null {
   const ageMs = now.getTime() - at.getTime();
   if (ageMs > AGE_MS_MAX) return 'must not be older than 24 hours';
   return ageMs < -AHEAD_MS_MAX ? 'must not be ahead of the time here' : null;
@@ -34,10 +34,10 @@ export function isUsableId(id: string, at: Date): boolean {
 }
 
 /**
- * A UUID of version 7 derived from server, name and time: a record that is sent again has the same id. Ids of two servers
- * always differ.
+ * Returns a UUID of version 7 derived from server, name and time: a record that is sent again has the same id. Ids of two
+ * servers always differ.
  */
-export function derivedId(serverId: string, name: string, at: Date): string {
+export function invocationId(serverId: string, name: string, at: Date): string {
   const hex = createHash('sha256').update(`${serverId} ${name}`).digest('hex');
   const fresh = uuidV7(at.getTime());
   return `${fresh.slice(0, 15)}${hex.slice(0, 3)}-8${hex.slice(3, 6)}-${hex.slice(6, 18)}`;

@@ -1,6 +1,6 @@
 import { timeOfUuidV7, uuidV7 } from '../../../platform/database/uuid-v7.js';
 import { invocationOutcomes, type Invocation } from '../invocation.types.js';
-import { AGE_MS_MAX, bareUrl, derivedId, isUsableId, isVersion7, timeFault } from './ingest-limits.js';
+import { AGE_MS_MAX, invocationId, isUsableId, isVersion7, timeProblem } from './ingest-limits.js';
 import { ENTRIES_MAX } from './invocation-bounds.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { parseTime } from '../../../platform/http/time-text.js';
@@ -105,15 +105,15 @@ export function readIngestRequest(serverId: string, body: unknown, now: Date): I
 function toInvocation(serverId: string, record: IngestRecord, now: Date): Invocation {
   const sentId = record.uuid('id');
   const at = record.time('timestamp') ?? (sentId !== null && isVersion7(sentId) ? timeOfUuidV7(sentId) : now);
-  const fault = timeFault(at, now);
-  if (fault !== null) record.refuse('timestamp', fault);
+  const problem = timeProblem(at, now);
+  if (problem !== null) record.refuse('timestamp', problem);
   let id = uuidV7(at.getTime());
   if (sentId !== null && isUsableId(sentId, at)) id = sentId;
   else if (sentId !== null) {
     if (record.text('timestamp') === null) {
       record.refuse('timestamp', 'is missing: only an id of version 7 tells when the request came');
     }
-    id = derivedId(serverId, sentId, at);
+    id = invocationId(serverId, sentId, at);
   }
   const [request, response, duration] = [
     record.object('request'),
@@ -141,7 +141,7 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
     releaseId: null,
     at: at.getTime(),
     method: request.text('method') ?? 'POST',
-    url: bareUrl(request.text('url') ?? '/'),
+    url: request.text('url') ?? '/',
     rpcMethod: record.text('rpcMethod'),
     toolName: record.text('tool'),
     status: status ?? (exceptions.length > 0 ? 500 : 200),
@@ -154,7 +154,7 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
 }
 
 /** The outcome of a request without one. */
-export function outcomeOf(status: number | null, hasThrown: boolean): 'ok' | 'exception' | 'unknown' {
+function outcomeOf(status: number | null, hasThrown: boolean): 'ok' | 'exception' | 'unknown' {
   if (hasThrown || (status ?? 0) >= 500) return 'exception';
   return status === null ? 'unknown' : 'ok';
 }

@@ -88,23 +88,3 @@ export const sentInvocationsExample = {
 };
 
 export const acceptedInvocationsExample = { accepted: 1, ids: [failed.id] };
-
-/** One log record in OTLP's JSON form, as exporters send it. */
-export const otlpExample = {
-  resourceLogs: [
-    {
-      scopeLogs: [
-        {
-          logRecords: [
-            {
-              severityNumber: 9,
-              body: { stringValue: 'Looking up the weather in Ulm' },
-              traceId: '5b8efff798038103d269b633813fc60c',
-              attributes: [{ key: 'gen_ai.tool.name', value: { stringValue: 'forecast' } }],
-            },
-          ],
-        },
-      ],
-    },
-  ],
-};

@@ -1,22 +1,20 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { InvocationSearchRepository, type FoundInvocation } from './invocation-search.repository.js';
 import { toCallerDto } from '../caller.types.js';
-import type { Invocation } from '../invocation.types.js';
+import type { IngestedInvocation } from '../invocation.types.js';
 import { LogBatchesService } from '../batches/log-batches.service.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
-import { recordsOf, type ExportAnswer } from '../otlp/otlp-records.js';
-import { groupRecords, TraceStartCache } from '../otlp/otlp-invocations.js';
 import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto, InvocationDto } from './runtime-log.dto.js';
+import { bareUrl } from '../ingest/ingest-limits.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
 import { timesOf } from '../../../platform/http/time-text.js';
 
 /** The runtime logs of servers: reads them, and accepts what servers that run elsewhere send. */
 @Injectable()
 export class RuntimeLogsService {
-  private readonly traceStarts = new TraceStartCache();
-
   constructor(
     private readonly invocationSearchRepository: InvocationSearchRepository,
     private readonly invocationsService: InvocationsService,
@@ -38,34 +36,25 @@ export class RuntimeLogsService {
    */
   async acceptInvocations(server: ServerRef, body: unknown): Promise<AcceptedInvocationsDto> {
     const sent = readIngestRequest(server.id, body, new Date());
-    await this.record(server, sent);
+    await this.ingest(server, sent);
     return { accepted: sent.length, ids: sent.map(({ id }) => id) };
   }
 
   /**
-   * Accepts an OTLP export, but for the records that cannot be stored.
+   * Stores invocations of a server that runs elsewhere, or parts of them, all or none; URLs without their queries.
    *
-   * @param request an ExportLogsServiceRequest, decoded
-   * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
+   * @param tx stores them with it
+   * @throws QuotaExceededError; UnavailableError if too many records wait to be written
    */
-  async takeExport(server: ServerRef, request: unknown): Promise<ExportAnswer> {
-    const records = recordsOf(request);
-    const { invocations, rejected, reason } = await groupRecords(server.id, records, new Date(), this.traceStarts);
-    // The fields of a trace's request are those of its first export; lines of later exports are added.
-    const parts = invocations.flatMap((invocation) => {
-      const { id, serverId, lines, exceptions } = invocation;
-      return [
-        { ...invocation, lines: [], exceptions: [] },
-        { id, serverId, lines, exceptions },
-      ];
-    });
-    await this.record(server, parts);
-    return rejected === 0 ? {} : { partialSuccess: { rejectedLogRecords: rejected, errorMessage: reason } };
-  }
-
-  private async record({ id, namespaceId }: ServerRef, parts: Invocation[]): Promise<void> {
+  async ingest({ id, namespaceId }: ServerRef, invocations: IngestedInvocation[], tx?: EntityManager): Promise<void> {
     await this.accountLimitsService.require({ namespaceId }, { logBytesPerDay: 0 });
-    await this.logBatchesService.add(id, parts);
+    const parts = invocations.map((part) => ({
+      ...part,
+      serverId: id,
+      releaseId: null,
+      url: part.url && bareUrl(part.url),
+    }));
+    await this.logBatchesService.add(id, parts, tx);
   }
 }
 

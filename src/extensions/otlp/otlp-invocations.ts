@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { growingLru } from '../../../platform/limits/growing-lru.js';
-import { bareUrl, derivedId, timeFault } from '../ingest/ingest-limits.js';
-import { outcomeOf } from '../ingest/ingest-request.js';
-import { ENTRIES_MAX } from '../ingest/invocation-bounds.js';
-import type { Invocation, LogException, LogLine } from '../invocation.types.js';
+import { LRUCache } from 'lru-cache';
+import {
+  type IngestedInvocation,
+  invocationId,
+  type LogException,
+  type LogLine,
+  timeProblem,
+} from '../../extension.js';
 import type { OtlpRecord } from './otlp-records.js';
 
 /** The result of grouping one export. */
 export interface GroupedRecords {
-  invocations: Invocation[];
+  invocations: IngestedInvocation[];
   /** Number of records that were rejected. */
   rejected: number;
   /** Why the first of them was rejected. */
@@ -24,6 +27,12 @@ interface Trace {
   exceptions: LogException[];
 }
 
+/** Traces in a request, and records of a trace in it. */
+const ENTRIES_MAX = 1_000;
+
+/** Traces of a process whose starts are cached. */
+const TRACES_MAX = 50_000;
+
 /** Lifetime after the last record of a trace. */
 const LIFETIME_MS = 15 * 60_000;
 
@@ -33,7 +42,11 @@ const LIFETIME_MS = 15 * 60_000;
  * invocation of their own. Exporters keep their connection, and send most traces in one export.
  */
 export class TraceStartCache {
-  private readonly starts = growingLru<Date>(undefined, { ttl: LIFETIME_MS });
+  private readonly starts = new LRUCache<string, Date>({
+    maxSize: TRACES_MAX,
+    sizeCalculation: () => 1,
+    ttl: LIFETIME_MS,
+  });
 
   /** The time a trace of a server started: `at` of its first call. */
   startOf(serverId: string, traceId: string, at: Date): Date {
@@ -77,9 +90,9 @@ export async function groupRecords(
     const id =
       traceId === NO_TRACE
         ? // By the content, so that a repeated export has the same id.
-          derivedId(serverId, digestOf([trace.lines, trace.exceptions]), first)
-        : derivedId(serverId, traceId, starts.startOf(serverId, traceId, first));
-    return toInvocation(id, serverId, trace, first);
+          invocationId(serverId, digestOf([trace.lines, trace.exceptions]), first)
+        : invocationId(serverId, traceId, starts.startOf(serverId, traceId, first));
+    return toInvocation(id, trace, first);
   });
   return { invocations, rejected, reason };
 }
@@ -89,8 +102,8 @@ const digestOf = (value: unknown) => createHash('sha256').update(JSON.stringify(
 /** @returns why the record is rejected; null if it is added */
 function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string | null {
   const at = record.at ?? now;
-  const fault = timeFault(at, now);
-  if (fault !== null) return `The time of a record ${fault}`;
+  const problem = timeProblem(at, now);
+  if (problem !== null) return `The time of a record ${problem}`;
   const traceId = record.traceId ?? NO_TRACE;
   const trace: Trace = traces.get(traceId) ?? { times: [], attributes: new Map(), lines: [], exceptions: [] };
   if (!traces.has(traceId) && traces.size >= ENTRIES_MAX) return `A request may hold ${ENTRIES_MAX} traces`;
@@ -121,22 +134,15 @@ const REQUEST_ATTRIBUTES: ReadonlySet<string> = new Set([
   'gen_ai.tool.name',
 ]);
 
-function toInvocation(
-  id: string,
-  serverId: string,
-  { times, attributes, lines, exceptions }: Trace,
-  first: Date,
-): Invocation {
+function toInvocation(id: string, { times, attributes, lines, exceptions }: Trace, first: Date): IngestedInvocation {
   const attributeOf = (name: string) => attributes.get(name) ?? null;
   const sent = Number(attributes.get('http.response.status_code'));
   const status = Number.isInteger(sent) && sent >= 100 && sent <= 599 ? sent : null;
   return {
     id,
-    serverId,
-    releaseId: null,
     at: first.getTime(),
     method: attributeOf('http.request.method') ?? 'POST',
-    url: bareUrl(attributes.get('url.full') ?? attributes.get('url.path') ?? '/'),
+    url: attributes.get('url.full') ?? attributes.get('url.path') ?? '/',
     rpcMethod: attributeOf('mcp.method.name'),
     toolName: attributeOf('gen_ai.tool.name'),
     status: status ?? (exceptions.length > 0 ? 500 : 200),
@@ -146,4 +152,9 @@ function toInvocation(
     lines,
     exceptions,
   };
+}
+
+function outcomeOf(status: number | null, hasThrown: boolean): 'ok' | 'exception' | 'unknown' {
+  if (hasThrown || (status ?? 0) >= 500) return 'exception';
+  return status === null ? 'unknown' : 'ok';
 }

@@ -1,16 +1,18 @@
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { readBytes } from '../../../platform/http/body/request-body.js';
-import { Access } from '../../auth/access.decorator.js';
-import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
-import type { ServerRef } from '../../servers/server.types.js';
-import { otlpExample } from '../search/runtime-log.examples.js';
-import { serverNotFound } from '../search/runtime-logs.controller.js';
-import { RuntimeLogsService } from '../search/runtime-logs.service.js';
+import {
+  Access,
+  ApiErrors,
+  ApiServerName,
+  InvalidInputError,
+  ownServerOrNone,
+  readBytes,
+  type ServerRef,
+  TargetServer,
+} from '../../extension.js';
 import { decodeExport, encodeAnswer } from './otlp-records.js';
+import { OtlpService } from './otlp.service.js';
 
 /** The form protobuf exporters use by default. */
 const PROTOBUF = 'application/x-protobuf';
@@ -18,11 +20,31 @@ const PROTOBUF = 'application/x-protobuf';
 /** Maximum size of an unpacked export: decoding 1 MB of the worst case blocks the event loop for about 80 ms. */
 const EXPORT_BYTES_MAX = 1024 * 1024;
 
+/** One log record in OTLP's JSON form, as exporters send it. */
+const otlpExample = {
+  resourceLogs: [
+    {
+      scopeLogs: [
+        {
+          logRecords: [
+            {
+              severityNumber: 9,
+              body: { stringValue: 'Looking up the weather in Ulm' },
+              traceId: '5b8efff798038103d269b633813fc60c',
+              attributes: [{ key: 'gen_ai.tool.name', value: { stringValue: 'forecast' } }],
+            },
+          ],
+        },
+      ],
+    },
+  ],
+};
+
 @ApiTags('Runtime logs')
 @ApiServerName()
 @Controller('servers/:qualifiedName/otlp/v1/logs')
 export class OtlpController {
-  constructor(private readonly runtimeLogsService: RuntimeLogsService) {}
+  constructor(private readonly otlpService: OtlpService) {}
 
   /**
    * Send log records with an OpenTelemetry exporter. OTLP/HTTP, protobuf or JSON, also gzip, 1 MB unpacked. The records of
@@ -46,10 +68,11 @@ export class OtlpController {
       [PROTOBUF]: { schema: { type: 'string', format: 'binary' } },
     },
   })
-  @ApiErrors(400, serverNotFound, {
-    status: 503,
-    message: 'Too many log records are waiting to be written: send the same again in a few seconds',
-  })
+  @ApiErrors(
+    400,
+    { status: 404, message: 'Server not found' },
+    { status: 503, message: 'Too many log records are waiting to be written: send the same again in a few seconds' },
+  )
   async send(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
     const isProtobuf = Boolean(request.is(PROTOBUF));
     if (!isProtobuf && !request.is('application/json')) {
@@ -58,7 +81,7 @@ export class OtlpController {
     const body: unknown = isProtobuf
       ? decodeExport(await readBytes(request, { bytesMax: EXPORT_BYTES_MAX, isUnpacked: true }))
       : request.body;
-    const answer = await this.runtimeLogsService.takeExport(server, body);
+    const answer = await this.otlpService.takeExport(server, body);
     if (isProtobuf) response.type(PROTOBUF).send(encodeAnswer(answer));
     else response.json(answer);
   }

@@ -1,8 +1,11 @@
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { createRequire } from 'node:module';
 import type protobuf from 'protobufjs/light.js';
-import { lazyRequire } from '../../../platform/lazy-require.js';
+import { InvalidInputError } from '../../extension.js';
 
-const library = lazyRequire<typeof protobuf>('protobufjs/light.js');
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first export in protobuf. */
+const library = () => require('protobufjs/light.js') as typeof protobuf;
 
 /**
  * The fields of OTLP logs that are read, with the field numbers of opentelemetry-proto (`logs.proto`, `common.proto`,

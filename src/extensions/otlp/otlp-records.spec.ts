@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { exportBytes, exportJson, type SentLog } from '../../../../test/support/logs/otlp.js';
+import { exportBytes, exportJson, type SentLog } from '../../../test/support/logs/otlp.js';
 import { decodeExport, recordsOf, type OtlpRecord } from './otlp-records.js';
 
 const at = new Date('2026-11-20T10:15:00.123Z');
