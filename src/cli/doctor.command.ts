@@ -4,7 +4,7 @@
  *
  * Each check prints one line: `ok`, `warning` or `failed`, its name, and what was found or what to do. Checks: settings;
  * their names, folders, Redis and Postgres with the rows of `platform/checks`, which the start runs too; migrations, keys,
- * address, login by URL, workers that run, API keys, names of namespaces, queue, clock, storage, files, open files,
+ * address, login by URL, workers that run, API keys, events of modules, names of namespaces, queue, clock, storage, files, open files,
  * isolation of hosted code, egress rules. Checks that need the database are left out when it cannot be used.
  *
  * `--tuning` prints bounds and times that are no settings, and checks nothing.
@@ -17,6 +17,7 @@ import { ConfigModule } from '../config/config.module.js';
 import { loadEnv, type Env } from '../config/env.js';
 import { Tuning, tuningOf } from '../config/tuning.js';
 import { Sandbox } from '../hosting/sandbox/sandbox.js';
+import { failedHandlers } from '../extensions/events/event-deliveries.repository.js';
 import { startDatabase } from '../infrastructure.js';
 import { issuerOf, offReason } from '../modules/authorization-server/protected-resource.js';
 import { publicWithSecrets } from '../modules/servers/settings/server-secrets.repository.js';
@@ -189,6 +190,7 @@ async function checkService(env: Env): Promise<void> {
   }
   await check('API keys', () => withSnapshot(env, apiKeysOf));
   await check('secrets', () => withSnapshot(env, secretsOf));
+  await check('events', () => withSnapshot(env, eventsOf));
   if (env.roles.includes('api')) await check('namespaces', () => withSnapshot(env, (rows) => namespacesOf(env, rows)));
   chooseQueueBackend(env);
   const imports = [ConfigModule.forRoot(env, new Tuning()), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
@@ -225,6 +227,13 @@ async function secretsOf(snapshot: DatabaseSnapshot): Promise<string> {
     `Every account that calls ${names.join(', ')} works with the secrets of its owner, since the server is public: make it ` +
       'private where that is not meant.',
   );
+}
+
+/** @throws Warning that names methods of modules to which events could not be delivered */
+async function eventsOf(snapshot: DatabaseSnapshot): Promise<string> {
+  const failed = await failedHandlers(snapshot);
+  if (failed.length > 0) throw new Warning(`Could not be delivered to ${failed.join('; ')}. The log has the errors.`);
+  return 'no delivery to a module was given up';
 }
 
 /**
