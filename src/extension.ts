@@ -8,7 +8,7 @@ export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './mod
 export { CurrentPage, Page, type PageRequest } from './modules/auth/access.decorator.js';
 export { CallHooks, type CallHookRunner, type HookedCall, type HookedTarget } from './mcp/client/call-hooks.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
-export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
+export type { AccessRule, Action, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
 export { visibleTo } from './modules/auth/visible-servers.access.js';
 
 export { OnEvent } from './extensions/events/on-event.decorator.js';
@@ -17,17 +17,24 @@ export type { CallEvent, ChangeEvent, EventName } from './extensions/events/even
 export { CallEvents } from './modules/logs/call.events.js';
 export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
 export { LogsModule } from './modules/logs/logs.module.js';
+export { Accounts } from './modules/extension-api/accounts.facade.js';
+export { Connections } from './modules/extension-api/connections.facade.js';
 export { asSystem, type FacadeCaller } from './modules/extension-api/facade.types.js';
+export { Http, type HttpOptions } from './modules/extension-api/http.facade.js';
 export { Logs } from './modules/extension-api/logs.facade.js';
+export { Secrets } from './modules/extension-api/secrets.facade.js';
+export { Servers } from './modules/extension-api/servers.facade.js';
+export { Tools, type ToolTarget } from './modules/extension-api/tools.facade.js';
 export { invocationId, timeProblem } from './modules/logs/ingest/ingest-limits.js';
 export type { IngestedInvocation, InvocationOutcome, LogException, LogLine } from './modules/logs/invocation.types.js';
 export { NamespaceNotFoundError } from './modules/namespaces/namespaces.errors.js';
 export { ServerCardField } from './modules/servers/server-card.decorator.js';
 export type { ServerCardContributor, ServerCardFieldOptions } from './modules/servers/server-card.decorator.js';
 export { ApiServerName, ownServerOrNone, TargetServer } from './modules/servers/server.decorator.js';
-export type { ServerRef } from './modules/servers/server.types.js';
+export type { ServerOffers, ServerRef } from './modules/servers/server.types.js';
 export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
+export type { TargetName } from './modules/targets/target.types.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
 export { ConflictError, DomainError, errorOf, type ErrorKind, ForbiddenError } from './platform/errors/domain-error.js';
 export { InvalidInputError, NotFoundError } from './platform/errors/domain-error.js';
