@@ -13,6 +13,7 @@ export { visibleTo } from './modules/auth/visible-servers.access.js';
 
 export { OnEvent } from './extensions/events/on-event.decorator.js';
 export { AfterCall, BeforeCall, type HookOptions } from './extensions/hooks/call-hook.decorators.js';
+export { Schedule } from './extensions/schedules/schedule.decorator.js';
 export type { CallEvent, ChangeEvent, EventName } from './extensions/events/event.types.js';
 export { CallEvents } from './modules/logs/call.events.js';
 export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
@@ -52,4 +53,5 @@ export { FramedPage, type Framed } from './platform/pages/frame.js';
 export { html, type Html } from './platform/pages/html.js';
 export { timeOf } from './platform/pages/times.js';
 export { withTimeout } from './platform/limits/with-timeout.js';
-export { HOUR_MS, Schedule, scheduledDeletion } from './platform/schedule/schedule.js';
+export { jobOptions, JobWorker, registerQueue } from './platform/queue/register-queue.js';
+export { HOUR_MS, Schedule as IntervalSchedule, scheduledDeletion } from './platform/schedule/schedule.js';
