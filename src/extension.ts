@@ -1,7 +1,7 @@
 /**
  * The entry point `slipway`: everything that a module outside the tree may import. Everything else may change at any time.
  */
-export { Env } from './config/env.js';
+export { Env, settingDocs, StartError } from './config/env.js';
 export type { Role } from './config/env.js';
 export { roleModule } from './config/role-module.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
@@ -14,6 +14,7 @@ export { visibleTo } from './modules/auth/visible-servers.access.js';
 export { OnEvent } from './extensions/events/on-event.decorator.js';
 export { AfterCall, BeforeCall, type HookOptions } from './extensions/hooks/call-hook.decorators.js';
 export { Schedule } from './extensions/schedules/schedule.decorator.js';
+export { InjectSettings } from './extensions/settings/inject-settings.decorator.js';
 export type { CallEvent, ChangeEvent, EventName } from './extensions/events/event.types.js';
 export { CallEvents } from './modules/logs/call.events.js';
 export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
