@@ -25,6 +25,8 @@ export interface ExternalModule {
   migrations?: (new () => MigrationInterface)[];
   /** Variables of the environment, each with the name of the module in front: `STARS_MAX`. Injected by `@InjectSettings`. @stability preview */
   settings?: ZodObject;
+  /** Label of the link to `/ui/m/{name}` in the head of all pages. @stability preview */
+  link?: string;
 }
 
 type Entry = string | { import?: string; default?: string };
