@@ -65,24 +65,26 @@ describe('@Schedule', () => {
     expect(text).toContain('slipway_queue_jobs{queue="schedules",state="failed"}');
   });
 
-  it('delays the end of its process until it has ended', async () => {
+  it('can use the database until it ends, although its process stops', async () => {
     const other = await startApp({}, {}, [digest]);
     let end: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (end = resolve));
     let isHeld = false;
-    act = (instance) => {
-      if (instance !== other.get(Digest)) return Promise.resolve();
+    let isDone = false;
+    act = async (instance) => {
+      if (isHeld || instance !== other.get(Digest)) return;
       isHeld = true;
-      return held;
+      await held;
+      await other.database.query('SELECT 1');
+      isDone = true;
     };
     await until(() => isHeld, 'it runs in the other service');
-    let isClosed = false;
-    const closed = other.close().then(() => (isClosed = true));
+    const closed = other.close();
     runs = [];
     await until(() => runs.length >= 7, 'more time has passed than a worker of the queue has to close');
-    expect(isClosed).toBe(false);
     end();
     await closed;
+    expect(isDone).toBe(true);
   });
 
   it('fails the start with an expression that is invalid', async () => {
