@@ -16,6 +16,7 @@ import { createApp } from '../app.setup.js';
 import { ConfigModule } from '../config/config.module.js';
 import { loadEnv, type Env } from '../config/env.js';
 import { Tuning, tuningOf } from '../config/tuning.js';
+import { readModuleSettings } from '../extensions/settings/module-settings.js';
 import { Sandbox } from '../hosting/sandbox/sandbox.js';
 import { failedHandlers } from '../extensions/events/event-deliveries.repository.js';
 import { startDatabase } from '../infrastructure.js';
@@ -101,6 +102,7 @@ export async function run(args: string[]): Promise<number> {
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
   await surroundings(env, ['names', 'folders', 'redis']);
+  if (env.modules) await check('modules', () => modulesOf(env));
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
     await checkLogin(env, null);
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
@@ -258,6 +260,13 @@ const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
   clock: 'synchronize the clocks (NTP), since calls between processes fail',
   storage: 'free space on the disk of DATA_DIR, since uploads are refused',
 };
+
+/** Checks the settings of modules. */
+async function modulesOf(env: Env): Promise<string> {
+  const read = readModuleSettings(env, await loadExternalModules(env.modules ?? []));
+  for (const warning of read.flatMap(({ warnings }) => warnings)) line('warning', 'modules', warning);
+  return read.map(({ summary }) => summary).join('; ') || 'without settings';
+}
 
 async function filesOf(env: Env): Promise<string> {
   if (env.blobUrl) {
