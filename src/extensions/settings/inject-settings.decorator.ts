@@ -5,10 +5,10 @@ import type { ZodObject } from 'zod';
  * Injects the settings of a module: the values of the object that is the `settings` of its `defineModule`.
  *
  * @example
- * export const settings = z.object({ STARS_MAX: z.coerce.number().default(5) });
+ * export const starsSettings = z.object({ STARS_MAX: z.coerce.number().default(5) });
  *
  * class StarsService {
- *   constructor(@InjectSettings(settings) private readonly settings: z.infer<typeof settings>) {}
+ *   constructor(@InjectSettings(starsSettings) private readonly settings: z.infer<typeof starsSettings>) {}
  * }
  * @stability preview
  */

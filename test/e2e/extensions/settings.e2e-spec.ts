@@ -8,7 +8,7 @@ import { defineModule, InjectSettings } from '../../../src/extension.js';
 import { startApp, testApp } from '../../support/app.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../../support/program.js';
 
-const settings = z.object({
+const noteSettings = z.object({
   BOOK_NOTES_MAX: z.coerce.number().int().default(5),
   BOOK_NOTES_TOKEN: z.string().min(8),
   BOOK_NOTES_STYLE: z.enum(['plain', 'rich']).optional(),
@@ -16,13 +16,13 @@ const settings = z.object({
 
 @Injectable()
 class Notes {
-  constructor(@InjectSettings(settings) readonly settings: z.infer<typeof settings>) {}
+  constructor(@InjectSettings(noteSettings) readonly settings: z.infer<typeof noteSettings>) {}
 }
 
 @Module({ providers: [Notes] })
 class NotesModule {}
 
-const notes = defineModule({ name: 'book-notes', module: () => NotesModule, settings });
+const notes = defineModule({ name: 'book-notes', module: () => NotesModule, settings: noteSettings });
 const app = testApp({ BOOK_NOTES_MAX: '7', BOOK_NOTES_TOKEN: 'long enough', BOOK_NOTES_STYLE: '' }, {}, [notes]);
 
 describe('settings of a module', () => {
