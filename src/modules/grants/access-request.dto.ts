@@ -6,6 +6,7 @@ import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { PageQueryDto, PaginationDto } from '../../platform/http/pagination.dto.js';
 import { grantLevels, type GrantLevel } from '../auth/access.types.js';
 import { formatQualifiedName, type QualifiedName } from '../servers/server.types.js';
+import type { AccessRequest } from './access-request.entity.js';
 import { GrantAccountDto } from './grant.dto.js';
 
 const requestSides = ['asker', 'decider'] as const;
@@ -89,15 +90,8 @@ export class AccessRequestListDto {
 }
 
 /** A row of `access_requests`, with names. */
-export interface AccessRequestRow extends QualifiedName {
-  id: string;
-  accountId: string;
-  accountName: string;
-  text: string;
-  answer: string | null;
-  createdAt: Date;
-  decidedAt: Date | null;
-}
+export type AccessRequestRow = Omit<AccessRequest, 'serverId' | 'decidedBy' | 'grantId'> &
+  QualifiedName & { accountName: string };
 
 export function toAccessRequestDto(row: AccessRequestRow): AccessRequestDto {
   const { id, accountId, accountName, text, answer, createdAt, decidedAt } = row;
