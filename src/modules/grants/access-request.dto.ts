@@ -13,7 +13,6 @@ const requestSides = ['asker', 'decider'] as const;
 
 export class AccessRequestQueryDto extends PageQueryDto {
   /** `asker`: made by the account. `decider`: the open ones for its servers and those of organizations where it is an owner or editor. */
-  @ApiProperty({ enum: requestSides })
   @IsOptional()
   @IsIn(requestSides)
   as?: (typeof requestSides)[number] = 'asker';
