@@ -23,6 +23,7 @@ import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js
 import { ChangesModule } from './extensions/changes/changes.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
 import { HooksModule } from './extensions/hooks/hooks.module.js';
+import { LogExportModule } from './extensions/log-export/log-export.module.js';
 import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
 import { SettingsModule } from './extensions/settings/settings.module.js';
@@ -58,7 +59,7 @@ const modules = [
 ];
 
 /** Modules on the public entry point. The service works without them. */
-const extensions = [ChangesModule, EventsModule, HooksModule, OtlpModule, SchedulesModule];
+const extensions = [ChangesModule, EventsModule, HooksModule, LogExportModule, OtlpModule, SchedulesModule];
 
 @Module({})
 export class AppModule {

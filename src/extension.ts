@@ -39,6 +39,7 @@ export type { ServerOffers, ServerRef } from './modules/servers/server.types.js'
 export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
 export type { TargetName } from './modules/targets/target.types.js';
+export { WriteBehind } from './platform/database/write-behind.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
 export { ConflictError, DomainError, errorOf, type ErrorKind, ForbiddenError } from './platform/errors/domain-error.js';
 export { InvalidInputError, NotFoundError } from './platform/errors/domain-error.js';
@@ -60,3 +61,6 @@ export { timeOf } from './platform/pages/times.js';
 export { withTimeout } from './platform/limits/with-timeout.js';
 export { jobOptions, JobWorker, registerQueue } from './platform/queue/register-queue.js';
 export { HOUR_MS, Schedule as IntervalSchedule, scheduledDeletion } from './platform/schedule/schedule.js';
+export { LogNamesRepository, type LogNames } from './platform/telemetry/log-names.repository.js';
+export { Metrics } from './platform/telemetry/metrics.js';
+export { resourceOf } from './platform/telemetry/otel-resource.js';

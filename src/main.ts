@@ -15,6 +15,7 @@ import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
+import { resourceOf } from './platform/telemetry/otel-resource.js';
 import { tracing, useTracing } from './platform/telemetry/tracing.js';
 import { acceptMore } from './platform/http/accept.js';
 import { Draining } from './platform/telemetry/draining.js';
@@ -110,7 +111,7 @@ async function start(): Promise<void> {
   }
   if (settings.sendsTraces && !isSupervisor) {
     const { OpenTelemetry } = await import('./platform/telemetry/open-telemetry.js');
-    useTracing(new OpenTelemetry(settings.roles));
+    useTracing(new OpenTelemetry(await resourceOf(settings.roles)));
   }
   const { env, firstKey, stop } = await startInfrastructure(settings, {
     log: (line) => pino.info({ context: 'postgres' }, line),

@@ -36,10 +36,7 @@ interface BundleCommand {
 const WHOLE = /^\$\{user_config\.([^}]+)\}$/;
 
 /** Start command of a bundle, from its manifest. */
-export interface BundleManifest {
-  command: string;
-  args: string[];
-  env: Record<string, string>;
+export interface BundleManifest extends BundleCommand {
   /** Values that the bundle requires from its user. */
   userConfig: Record<string, unknown>;
 }

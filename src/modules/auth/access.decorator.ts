@@ -6,7 +6,7 @@ import {
   UseInterceptors,
   type ExecutionContext,
 } from '@nestjs/common';
-import { ApiBearerAuth, ApiExcludeEndpoint, ApiExtension } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiExcludeEndpoint, ApiExtension, ApiParam } from '@nestjs/swagger';
 import type { Request } from 'express';
 import type { CountedRequest } from '../../mcp/server/mcp-request.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
@@ -30,10 +30,21 @@ export interface GrantedRequest {
   grant: Grant;
 }
 
+/** Documentation of the parameters with the account of a route. */
+const accountParams = new Map([
+  ['accountId', { description: "The account's id, or `me` for your own.", example: 'me' }],
+  [
+    'organizationId',
+    { description: "The organization's account id.", example: '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91' },
+  ],
+]);
+
 /** Declares who may use a route. The start fails for a route without this or `@Public()`. */
 export function Access(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
+  const { account } = terms;
   return applyDecorators(
     SetMetadata(ACCESS, { scope, ...terms } satisfies AccessRule),
+    ...(account === undefined ? [] : [ApiParam({ name: account, ...accountParams.get(account) })]),
     ApiBearerAuth('apiKey'),
     ApiExtension('x-scope', scope),
   );

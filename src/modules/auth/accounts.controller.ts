@@ -27,8 +27,6 @@ import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 
-const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
-
 const keyIdParam = { name: 'keyId', description: "The key's id.", example: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' };
 
 const REPLACED_EXAMPLE = 'This API key was replaced by 7c9e6679-7425-40de-944b-e07fc1f90ae7: rotate that one';
@@ -81,7 +79,6 @@ export class AccountsController {
    * and its sessions and invitations end. The account of an operator cannot be disabled, and the last operator stays one.
    */
   @Patch(':accountId')
-  @ApiParam(accountIdParam)
   @ApiBody({
     type: UpdateAccountDto,
     examples: { disabled: { value: { disabled: true } }, operator: { value: { isOperator: true } } },
@@ -111,7 +108,6 @@ export class AccountsController {
    */
   @Delete(':accountId')
   @HttpCode(200)
-  @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(
     403,
@@ -131,7 +127,6 @@ export class AccountsController {
 
   /** List organizations of an account. With its role in each, sorted by name. */
   @Get(':accountId/memberships')
-  @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   memberships(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<MembershipListDto> {
@@ -140,7 +135,6 @@ export class AccountsController {
 
   /** Get the limits of an account, and what it uses of them. */
   @Get(':accountId/usage')
-  @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   usage(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<AccountUsageDto> {
@@ -149,7 +143,6 @@ export class AccountsController {
 
   /** Set limits of an account (operator). */
   @Patch(':accountId/limits')
-  @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId', operator: true })
   @ApiErrors(400, 403, { status: 404, message: 'Account not found' })
   setLimits(
@@ -166,7 +159,6 @@ export class AccountsController {
    */
   @Post(':accountId/api-keys')
   @Header('cache-control', 'no-store')
-  @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   createKey(
@@ -179,7 +171,6 @@ export class AccountsController {
 
   /** List an account's API keys. Newest first, without the keys themselves. */
   @Get(':accountId/api-keys')
-  @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   listKeys(@CurrentAccountId(UuidOr404('Account not found')) id: string): Promise<ApiKeyListDto> {
@@ -192,7 +183,6 @@ export class AccountsController {
    */
   @Post(':accountId/api-keys/:keyId/rotate')
   @Header('cache-control', 'no-store')
-  @ApiParam(accountIdParam)
   @ApiParam(keyIdParam)
   @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(
@@ -216,7 +206,6 @@ export class AccountsController {
    */
   @Delete(':accountId/api-keys/:keyId')
   @HttpCode(200)
-  @ApiParam(accountIdParam)
   @ApiParam(keyIdParam)
   @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(400, { status: 404, message: 'API key not found' })

@@ -9,8 +9,6 @@ import type { Caller } from './access.types.js';
 import { MemberInvitationListDto, MembershipDto } from './member.dto.js';
 import { MembersService } from './members.service.js';
 
-const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
-
 const invitationIdParam = {
   name: 'invitationId',
   description: "The invitation's id.",
@@ -30,7 +28,6 @@ export class MemberInvitationsController {
    * without the secrets of links.
    */
   @Get(':accountId/invitations')
-  @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   list(
@@ -43,7 +40,6 @@ export class MemberInvitationsController {
   /** Accept an invitation into an organization. For your own account: the membership begins. */
   @Post(':accountId/invitations/:invitationId')
   @HttpCode(200)
-  @ApiParam(accountIdParam)
   @ApiParam(invitationIdParam)
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors(missing, {
@@ -61,7 +57,6 @@ export class MemberInvitationsController {
   /** Decline an invitation into an organization. An owner of the organization revokes it, also a link that nobody has used. */
   @Delete(':accountId/invitations/:invitationId')
   @HttpCode(200)
-  @ApiParam(accountIdParam)
   @ApiParam(invitationIdParam)
   @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(missing)

@@ -3,7 +3,6 @@ import { IsIn } from 'class-validator';
 import { IsFlag } from '../../platform/http/input-values.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { roles, type Role } from './access.types.js';
-import type { MemberInvitationRow, MemberRow } from './members.repository.js';
 
 /** An account that acts for an organization. */
 export class MemberDto {
@@ -123,6 +122,15 @@ export class RemovedMemberDto {
   /** True if `keys` were revoked. */
   revoked: boolean;
 }
+
+/** The row of a member. */
+export type MemberRow = Omit<MemberDto, 'createdAt'> & { createdAt: Date };
+
+/** The row of an organization of an account. */
+export type MembershipRow = Omit<MembershipDto, 'createdAt'> & { createdAt: Date };
+
+/** The row of an invitation into an organization, or to choose a password. */
+export type MemberInvitationRow = Omit<MemberInvitationDto, 'expiresAt'> & { expiresAt: Date };
 
 export function toMemberDto({ accountId, accountName, role, createdBy, createdAt }: MemberRow): MemberDto {
   return { accountId, accountName, role, createdBy, createdAt: createdAt.toISOString() };

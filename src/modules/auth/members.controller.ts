@@ -32,11 +32,6 @@ const lastOwner = {
 
 /** Members of organizations: changed by owners and the operator. */
 @ApiTags('Accounts and API keys')
-@ApiParam({
-  name: 'organizationId',
-  description: "The organization's account id.",
-  example: '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91',
-})
 @Controller('accounts/:organizationId/members')
 export class MembersController {
   constructor(private readonly membersService: MembersService) {}

@@ -4,6 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { setActor, transactionOf, type Actor } from '../../platform/database/actor.js';
 import { isImitation, storeSkeletons } from './account-names.repository.js';
+import type { MemberInvitationRow, MemberRow, MembershipRow } from './member.dto.js';
 import { toSkeletons } from './name-skeletons.js';
 import { roles, type Joining, type Role } from './access.types.js';
 import { REFUSALS, type MemberRefusal } from './members.errors.js';
@@ -16,39 +17,6 @@ import {
   ORGANIZATIONS_MAX,
   revocableBy,
 } from './memberships.access.js';
-
-/** A member of an organization. */
-export interface MemberRow {
-  accountId: string;
-  accountName: string;
-  role: Role;
-  createdBy: string;
-  createdAt: Date;
-}
-
-/** An organization of an account. */
-export interface MembershipRow {
-  organizationId: string;
-  organizationName: string;
-  role: Role;
-  createdAt: Date;
-}
-
-/** An invitation into an organization, or to choose a password. */
-export interface MemberInvitationRow {
-  id: string;
-  /** Null for a link by which the account chooses a password. */
-  organizationId: string | null;
-  organizationName: string | null;
-  /** Null for a link by which anybody joins. */
-  accountId: string | null;
-  accountName: string | null;
-  /** Null for a password. */
-  role: Role | null;
-  createdBy: string;
-  madeByKey: string | null;
-  expiresAt: Date;
-}
 
 /** A removed member. */
 export interface RemovedMember {

@@ -10,6 +10,7 @@ import { OVERRIDES } from '../auth/account-limits.access.js';
 import { ROLES } from '../auth/memberships.access.js';
 import type { TargetRef } from '../targets/target.types.js';
 import type { AsGrant } from './as-grant.entity.js';
+import type { AsRecord } from './as-record.entity.js';
 import type { ShownGrant } from './authorization-server.types.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
@@ -58,10 +59,7 @@ export interface TokenRow {
 }
 
 /** A stored model of oidc-provider. */
-export interface StoredRecord {
-  sealed: string;
-  grantId: string | null;
-  consumedAt: Date | null;
+export interface StoredRecord extends Pick<AsRecord, 'sealed' | 'grantId' | 'consumedAt'> {
   /** A used refresh token whose successor was used too, and whose grace is over. */
   isReplaced: boolean;
 }
@@ -83,11 +81,7 @@ export interface LoginRow {
 }
 
 /** A record to be stored. */
-interface NewRecord {
-  grantId: string | null;
-  /** Of a refresh token: the hash of the one that was used to make it. */
-  predecessor: Buffer | null;
-  sealed: string;
+interface NewRecord extends Pick<AsRecord, 'grantId' | 'predecessor' | 'sealed'> {
   lifeSeconds: number;
 }
 

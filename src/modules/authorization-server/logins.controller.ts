@@ -11,7 +11,6 @@ import { LoginsService } from './logins.service.js';
 
 /** Browsers, the password and MCP clients that are logged in as an account. */
 @ApiTags('Accounts and API keys')
-@ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
 @Controller('accounts/:accountId/logins')
 export class LoginsController {
   constructor(private readonly loginsService: LoginsService) {}

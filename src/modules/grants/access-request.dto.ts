@@ -6,13 +6,13 @@ import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { PageQueryDto, PaginationDto } from '../../platform/http/pagination.dto.js';
 import { grantLevels, type GrantLevel } from '../auth/access.types.js';
 import { formatQualifiedName, type QualifiedName } from '../servers/server.types.js';
+import type { AccessRequest } from './access-request.entity.js';
 import { GrantAccountDto } from './grant.dto.js';
 
 const requestSides = ['asker', 'decider'] as const;
 
 export class AccessRequestQueryDto extends PageQueryDto {
   /** `asker`: made by the account. `decider`: the open ones for its servers and those of organizations where it is an owner or editor. */
-  @ApiProperty({ enum: requestSides })
   @IsOptional()
   @IsIn(requestSides)
   as?: (typeof requestSides)[number] = 'asker';
@@ -89,15 +89,8 @@ export class AccessRequestListDto {
 }
 
 /** A row of `access_requests`, with names. */
-export interface AccessRequestRow extends QualifiedName {
-  id: string;
-  accountId: string;
-  accountName: string;
-  text: string;
-  answer: string | null;
-  createdAt: Date;
-  decidedAt: Date | null;
-}
+export type AccessRequestRow = Omit<AccessRequest, 'serverId' | 'decidedBy' | 'grantId'> &
+  QualifiedName & { accountName: string };
 
 export function toAccessRequestDto(row: AccessRequestRow): AccessRequestDto {
   const { id, accountId, accountName, text, answer, createdAt, decidedAt } = row;

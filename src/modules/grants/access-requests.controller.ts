@@ -92,7 +92,6 @@ export class AccessRequestsController {
    * Requests that the account made, with the answers, or those that it decides. Newest first.
    */
   @Get('accounts/:accountId/access-requests')
-  @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   listOwn(

@@ -17,7 +17,7 @@ import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { grantLevels, type GrantLevel } from '../auth/access.types.js';
 import { targetKinds, type TargetKind } from '../targets/target.types.js';
-import type { GivenGrantRow, GrantedRow, GrantRow, GrantTerms, ListedGrantRow } from './grant.types.js';
+import type { GivenGrantRow, GrantedRow, GrantRow, GrantTerms, LastUseRow, ListedGrantRow } from './grant.types.js';
 
 /** Tools that a grant opens. */
 @ClosedBody()
@@ -202,18 +202,13 @@ export function toGrantDto({ id, accountId, accountName, createdAt, ...terms }: 
 }
 
 export function toListedGrantDto(row: ListedGrantRow): ListedGrantDto {
-  return {
-    ...toGrantDto(row),
-    grantedBy: row.grantedBy,
-    ...(row.usedAt && {
-      lastUse: {
-        at: row.usedAt.toISOString(),
-        client: row.usedClient,
-        kind: row.usedKind ?? '',
-        credential: row.usedCredential ?? '',
-      },
-    }),
-  };
+  return { ...toGrantDto(row), grantedBy: row.grantedBy, ...lastUseOf(row) };
+}
+
+export function lastUseOf({ usedAt, usedClient, usedKind, usedCredential }: LastUseRow): { lastUse?: LastUseDto } {
+  if (usedAt === null) return {};
+  const [kind, credential] = [usedKind ?? '', usedCredential ?? ''];
+  return { lastUse: { at: usedAt.toISOString(), client: usedClient, kind, credential } };
 }
 
 export function toReceivedGrantDto(row: GrantedRow): ReceivedGrantDto {

@@ -22,8 +22,11 @@ interface GrantByRow extends GrantRow {
   grantedBy: string | null;
 }
 
-/** A grant of a target, with the last use of the target by its account; null before the first. */
-export interface ListedGrantRow extends GrantByRow {
+/** A grant of a target, with the last use of the target by its account. */
+export type ListedGrantRow = GrantByRow & LastUseRow;
+
+/** The last use of a target by an account; null before the first. */
+export interface LastUseRow {
   usedAt: Date | null;
   usedClient: string | null;
   usedKind: string | null;

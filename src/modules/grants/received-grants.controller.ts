@@ -1,5 +1,5 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
@@ -15,7 +15,6 @@ export class ReceivedGrantsController {
 
   /** List grants that an account received. Its servers, connections and namespaces of other owners, newest first. */
   @Get()
-  @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   list(
@@ -27,7 +26,6 @@ export class ReceivedGrantsController {
 
   /** List grants that an account gave. For its servers, connections and namespaces, newest first. */
   @Get('given')
-  @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   listGiven(

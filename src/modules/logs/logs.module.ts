@@ -1,12 +1,9 @@
 import { Module } from '@nestjs/common';
-import { getDataSourceToken } from '@nestjs/typeorm';
-import type { DataSource } from 'typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { scheduled } from '../../platform/schedule/schedule.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { Metrics } from '../../platform/telemetry/metrics.js';
 import { LogBatchesRepository } from './batches/log-batches.repository.js';
 import { LogBatchesService } from './batches/log-batches.service.js';
 import { LogsProcessor } from './batches/logs.processor.js';
@@ -19,7 +16,7 @@ import { InvocationSearchRepository } from './search/invocation-search.repositor
 import { RuntimeLogsController } from './search/runtime-logs.controller.js';
 import { RuntimeLogsService } from './search/runtime-logs.service.js';
 import { DeletedOwnerCleaner } from './store/deleted-owner-cleaner.js';
-import { InvocationStore, LOG_EXPORT } from './store/invocation-store.js';
+import { InvocationStore } from './store/invocation-store.js';
 import { InvocationsRepository } from './store/invocations.repository.js';
 import { PartitionMaintenance } from './store/partition-maintenance.js';
 import { PartitionsRepository } from './store/partitions.repository.js';
@@ -40,16 +37,6 @@ export class LogsModule {
         ConnectionCallsService,
         CallMetricsService,
         CallEvents,
-        {
-          provide: LOG_EXPORT,
-          inject: [getDataSourceToken(), Metrics],
-          useFactory: async (database: DataSource, metrics: Metrics) => {
-            // Loaded only where a collector is set.
-            if (!env.sendsLogs) return null;
-            const { LogExport } = await import('./export/log-export.js');
-            return new LogExport(database, env, metrics);
-          },
-        },
         InvocationStore,
         InvocationsRepository,
         InvocationSearchRepository,

@@ -1,5 +1,5 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from '../auth/access.decorator.js';
@@ -19,7 +19,6 @@ export class AccountTransfersController {
    */
   @Post()
   @HttpCode(200)
-  @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
   @Access('accounts:write', { account: 'accountId', may: 'own' })
   @ApiErrors(
     400,

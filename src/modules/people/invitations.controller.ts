@@ -1,13 +1,11 @@
 import { Body, Controller, Header, Post } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from '../auth/access.decorator.js';
 import type { Caller } from '../auth/access.types.js';
 import { InvitationDto, InviteMemberDto } from './invitation.dto.js';
 import { InvitationsService } from './invitations.service.js';
-
-const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
 
 /** Invitations of people to accounts. */
 @ApiTags('Accounts and API keys')
@@ -21,7 +19,6 @@ export class InvitationsController {
    */
   @Post(':accountId/invitations')
   @Header('cache-control', 'no-store')
-  @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId', operator: true })
   @ApiErrors(
     403,
@@ -45,11 +42,6 @@ export class InvitationsController {
    */
   @Post(':organizationId/members/invitations')
   @Header('cache-control', 'no-store')
-  @ApiParam({
-    name: 'organizationId',
-    description: "The organization's account id.",
-    example: '9b2f7c0e-51a3-4c9d-8e55-2f0d6c7b8a91',
-  })
   @Access('accounts:write', { account: 'organizationId', may: 'own' })
   @ApiErrors(
     400,

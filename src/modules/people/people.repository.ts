@@ -8,17 +8,12 @@ import type { Role } from '../auth/access.types.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
 import { BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS, ROLES } from '../auth/memberships.access.js';
 import type { SessionCaller } from '../auth/access.types.js';
+import type { Session } from './people.entity.js';
 
 /** A new row of `sessions`. */
-export interface NewSession {
-  hash: Buffer;
-  accountId: string;
-  /** The API key that it begins with; null for a password. */
-  keyId: string | null;
+export interface NewSession extends Pick<Session, 'hash' | 'accountId' | 'keyId' | 'address' | 'agent'> {
   /** The password that it begins with, as it was stored when it was checked; null for a key. */
   passwordHash: string | null;
-  address: string;
-  agent: string;
 }
 
 /** The account that an invitation is for. `role`: with which a person joins it, an organization; null for a password. */
@@ -29,15 +24,7 @@ export interface Invited {
 }
 
 /** A browser that is signed in. */
-export interface ShownSession {
-  id: string;
-  /** Its `User-Agent`. */
-  agent: string;
-  address: string;
-  createdAt: Date;
-  /** To the hour. */
-  lastUsedAt: Date;
-}
+export type ShownSession = Pick<Session, 'id' | 'agent' | 'address' | 'createdAt' | 'lastUsedAt'>;
 
 /** Life of a session from its last use on; the use is noted at most once an hour. */
 const LIFE = `interval '14 days'`;

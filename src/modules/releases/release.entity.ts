@@ -44,10 +44,7 @@ export class ReleaseArtifact {
 }
 
 /** A line to be written to a release's log. */
-export interface LogLine {
-  stage: Stage;
-  level: LogLevel;
-  message: string;
+export interface LogLine extends Pick<ReleaseLog, 'stage' | 'level' | 'message'> {
   /** The reason, if the message does not hold it. */
   error?: string;
 }

@@ -6,8 +6,8 @@ import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { Tuning } from '../../config/tuning.js';
 import type { ServerSnapshot } from '../servers/server.types.js';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
-import { isFinal, isResumable, statusesBefore, type ReleaseStatus, type Stage } from './release-state.js';
-import { Release } from './release.entity.js';
+import { isFinal, isResumable, statusesBefore, type ReleaseStatus } from './release-state.js';
+import { Release, type ReleaseArtifact } from './release.entity.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
 /** Columns that are read only where they are named: each may have megabytes, or is secret. */
@@ -24,19 +24,10 @@ export interface Claim {
 export type ReleaseChange = QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
 
 /** A release whose lease ran out. */
-export interface ExpiredRelease {
-  id: string;
-  attempt: number;
-  stage: Stage;
-}
+export type ExpiredRelease = Pick<Release, 'id' | 'attempt' | 'stage'>;
 
 /** A bundle that can be downloaded. */
-export interface Bundle {
-  releaseId: string;
-  hash: string;
-  bytes: number;
-  publishedAt: Date;
-}
+export type Bundle = Pick<ReleaseArtifact, 'releaseId' | 'hash' | 'bytes'> & { publishedAt: Date };
 
 /** Old releases that one statement deletes. */
 const DELETED_MAX = 1_000;

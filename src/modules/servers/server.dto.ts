@@ -29,7 +29,6 @@ export class CreateServerDto {
    * @example 'private'
    */
   @Omittable()
-  @ApiProperty({ enum: visibilities, required: false })
   @IsIn(visibilities)
   visibility?: Visibility;
 }

@@ -3,14 +3,11 @@ import { InvalidArchiveError, openZip, type ZipLimits } from '../../platform/zip
 import { quote } from '../../platform/text/quoted.js';
 import { parseSkillMd, type SkillMd } from './skill-md.js';
 import { TooLargeError } from '../../platform/errors/domain-error.js';
+import type { SkillFile } from './skill.entity.js';
 import { SkillPublishError } from './skills.errors.js';
 
 /** One file of a skill, in memory. */
-export interface PackagedFile {
-  path: string;
-  content: Buffer;
-  isExecutable: boolean;
-}
+export type PackagedFile = Pick<SkillFile, 'path' | 'content' | 'isExecutable'>;
 
 /** A skill to publish: the contents of SKILL.md, and all files. */
 export interface SkillPackage extends SkillMd {

@@ -10,9 +10,9 @@ import {
   type Span,
 } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import type { Resource } from '@opentelemetry/resources';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 import pg from 'pg';
-import { resourceOf } from './otel-resource.js';
 import type { SpanAttributes, SpanHeaders, Tracing } from './tracing.js';
 
 /**
@@ -23,9 +23,9 @@ export class OpenTelemetry implements Tracing {
   private readonly tracer = trace.getTracer('slipway');
   private readonly provider: NodeTracerProvider;
 
-  constructor(roles: readonly string[]) {
+  constructor(resource: Resource) {
     this.provider = new NodeTracerProvider({
-      resource: resourceOf(roles),
+      resource,
       spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
     });
     this.provider.register();

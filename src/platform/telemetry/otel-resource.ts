@@ -1,15 +1,14 @@
 import { hostname } from 'node:os';
-import {
-  defaultResource,
-  detectResources,
-  envDetector,
-  resourceFromAttributes,
-  type Resource,
-} from '@opentelemetry/resources';
+import type { Resource } from '@opentelemetry/resources';
 import { VERSION } from '../../config/version.js';
 
-/** What sends traces and logs. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence. */
-export function resourceOf(roles: readonly string[]): Resource {
+/**
+ * What sends traces and logs. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence. Loads the library, which
+ * a process without a collector has no use for.
+ */
+export async function resourceOf(roles: readonly string[]): Promise<Resource> {
+  const { defaultResource, detectResources, envDetector, resourceFromAttributes } =
+    await import('@opentelemetry/resources');
   const service = resourceFromAttributes({
     'service.name': 'slipway',
     'service.version': VERSION,

@@ -188,10 +188,8 @@ describe('a service with a collector', () => {
       expect(hosted.parentSpanId).toBeDefined();
       await until(() => names().some((name) => name.startsWith('process ')), 'jobs have spans');
 
-      const log = await until(
-        () => collector.logs().find(({ body }) => body.stringValue === 'tools/call echo: ok'),
-        'the log of the call arrives',
-      );
+      const callLogs = () => collector.logs().filter(({ body }) => body.stringValue === 'tools/call echo: ok');
+      const log = await until(() => callLogs().at(0), 'the log of the call arrives');
       expect(attributesOf(log)).toMatchObject({
         'slipway.connection': 'traced/echo',
         'gen_ai.tool.name': 'echo',
@@ -201,8 +199,12 @@ describe('a service with a collector', () => {
       expect(collector.text()).not.toContain('canary');
       const metrics = await (await fetch(`${url}/metrics`)).text();
       expect(metrics).toMatch(/slipway_log_export_sent_total \d+/);
+
+      // Its row and its log wait in memory when the service stops.
+      expect((await send('POST', '/connect/traced/echo/.tools/echo', { message: 'last' })).status).toBe(200);
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
+      expect(callLogs()).toHaveLength(2);
     },
     SLOW_MS,
   );

@@ -24,26 +24,15 @@ const targetKinds = ['url', 'server', 'source', 'uplink'] as const;
 export type TargetKind = (typeof targetKinds)[number];
 
 /** A connection and its owner. */
-interface ConnectionRef {
-  id: string;
-  /** Counts the changes of what is sent to the upstream or offered of it. */
-  revision: number;
-  namespaceId: string;
+interface ConnectionRef extends Pick<
+  Connection,
+  'id' | 'revision' | 'namespaceId' | 'connectionId' | 'setupEpoch' | 'recordingUntil' | 'tools' | 'callTimeoutMs'
+> {
   /** The account that owns the namespace. */
   accountId: string;
   /** The name of that account. */
   ownerName: string;
   namespace: string;
-  /** Unique in its namespace, unlike `id`, which is the row's. */
-  connectionId: string;
-  /** Setup links of this epoch are valid. */
-  setupEpoch: number;
-  /** The end of the recording of its tool calls; null while they are not recorded. */
-  recordingUntil: Date | null;
-  /** The tools that it offers; null for all. */
-  tools: ToolChoice | null;
-  /** Silence after which its calls at MCP endpoints fail; null for `MCP_CALL_TIMEOUT_MS`. */
-  callTimeoutMs: number | null;
   /** Why the operator suspended it, or its namespace; null for one in use. */
   suspended: string | null;
 }

@@ -15,7 +15,7 @@ import { LogNamesRepository } from '../../../platform/telemetry/log-names.reposi
 import { visibleToAccount } from '../../auth/visible-servers.access.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { neverCalled, type ConnectionState } from './connection-status.js';
-import { Connection, type TargetKind } from './connection.entity.js';
+import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
 
@@ -103,12 +103,7 @@ export interface ConnectionFilter {
 export type ConnectionRow = Pick<Connection, 'id' | 'recordingUntil'>;
 
 /** A connection that was just deleted. */
-export interface DeletedConnection {
-  id: string;
-  namespaceId: string;
-  connectionId: string;
-  targetKind: TargetKind;
-}
+export type DeletedConnection = Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'targetKind'>;
 
 export type ByIds = { id: string } | { namespaceId: string; connectionId: string };
 
@@ -122,12 +117,7 @@ export const FIRST_CHECK = "now() + interval '1 minute'";
 const NAMES_MAX = 1_000;
 
 /** A connection whose row was written. Null as revision: deleted. */
-export interface ChangedConnection {
-  id: string;
-  namespaceId: string;
-  connectionId: string;
-  revision: number | null;
-}
+export type ChangedConnection = Pick<Connection, 'id' | 'namespaceId' | 'connectionId'> & { revision: number | null };
 
 /** SQL on the table `connections`. */
 @AccountQuotas({

@@ -1,10 +1,10 @@
 /** The pages of the steps after a server was added: which tools it offers, and who may call it. */
 import type { Env } from '../../../config/env.js';
 import type { Framed } from '../../../platform/pages/frame.js';
-import { html, type Html } from '../../../platform/pages/html.js';
+import { html } from '../../../platform/pages/html.js';
 import type { ConnectionsService } from '../../connections/connections.service.js';
 import { letInForm } from './let-in.page.js';
-import { offeredToolsForm } from './offered-tools.page.js';
+import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
 import { stateOf } from '../states.js';
 import type { Tool } from '../connection/tool-try.page.js';
 
@@ -32,19 +32,7 @@ export function toolsStep(
     setup,
     address,
     ...form
-  }: {
-    /** False if the choice of a connection that exists is changed. */
-    isAdding: boolean;
-    tools: Tool[] | null;
-    fault: string | null;
-    setup: string | null;
-    token: Html;
-    /** The address of the steps. */
-    address: string;
-    ticked: ReadonlySet<string>;
-    q: string;
-    page: number;
-  },
+  }: OfferedTools & { tools: Tool[] | null; fault: string | null; setup: string | null },
 ): Framed {
   const { state, message, nextStep } = status;
   return {

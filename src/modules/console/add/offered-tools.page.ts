@@ -26,17 +26,23 @@ export function ticksAfter(form: URLSearchParams, tools: Tool[]): Set<string> {
   }
 }
 
-/** @param address the address of the page @param q words of the search @param page from 1 on @param isAdding the server was just added */
+/** The choice of tools as it was sent last. */
+export interface OfferedTools {
+  token: Html;
+  /** The address of the page. */
+  address: string;
+  ticked: ReadonlySet<string>;
+  /** Words of the search. */
+  q: string;
+  /** From 1 on. */
+  page: number;
+  /** The server was just added. False if the choice of a connection that exists is changed. */
+  isAdding: boolean;
+}
+
 export function offeredToolsForm(
   tools: Tool[],
-  {
-    token,
-    address,
-    ticked,
-    q,
-    page: requestedPage,
-    isAdding,
-  }: { token: Html; address: string; ticked: ReadonlySet<string>; q: string; page: number; isAdding: boolean },
+  { token, address, ticked, q, page: requestedPage, isAdding }: OfferedTools,
 ): Html {
   const words = q.toLowerCase();
   const isFound = ({ name, title, description }: Tool) =>

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import type { CallOrigin } from '../../../mcp/protocol/channel.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import type { GrantLevel, Role } from '../../auth/access.types.js';
 import { accountsOf, grantsTo } from '../../auth/memberships.access.js';
 import type { IconOrigin } from '../../servers/server-urls.service.js';
+import type { LastUseRow } from '../grant.types.js';
 import type { UsableKind, UsableSection } from './usable.dto.js';
 
 /** Filters of a section; every one must match. */
@@ -38,7 +38,7 @@ export interface UsableGrant {
 }
 
 /** A connection, a server, or the connections with metadata of a namespace. */
-export interface UsableRow extends IconOrigin {
+export interface UsableRow extends IconOrigin, LastUseRow {
   /** Order and cursor. */
   key: string;
   kind: UsableKind;
@@ -66,10 +66,6 @@ export interface UsableRow extends IconOrigin {
   id: string | null;
   setupEpoch: number | null;
   serverInfo: ServerInfo | null;
-  usedAt: Date | null;
-  usedKind: CallOrigin['kind'] | null;
-  usedClient: string | null;
-  usedCredential: string | null;
 }
 
 /** SQL of what an account may use. */

@@ -18,6 +18,7 @@ import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
 import { linkHolderOf } from '../../oauth/setup/setup.types.js';
 import { formatQualifiedName } from '../../servers/server.types.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
+import { lastUseOf } from '../grant.dto.js';
 import { LastUses } from './last-uses.js';
 import type { UsableAccessDto, UsableDto, UsableListDto, UsableQueryDto } from './usable.dto.js';
 import { UsableRepository, type UsableRow } from './usable.repository.js';
@@ -83,14 +84,7 @@ export class UsableService {
         reason !== null &&
         since && { status: { state, reason, since: since.toISOString(), ...(setupUrl && { setupUrl }) } }),
       ...(row.isSuspended && { suspended: true as const }),
-      ...(row.usedAt && {
-        lastUse: {
-          at: row.usedAt.toISOString(),
-          client: row.usedClient,
-          kind: row.usedKind ?? '',
-          credential: row.usedCredential ?? '',
-        },
-      }),
+      ...lastUseOf(row),
     };
   }
 }

@@ -77,7 +77,7 @@ export class LogsProcessor extends WorkerHost {
       return null;
     }
     this.written += 1;
-    await this.invocationStore.conclude(outcome.result);
+    this.invocationStore.conclude(outcome.result);
     return outcome.serverId;
   }
 }

@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
@@ -6,12 +6,8 @@ import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { CallEvents } from '../call.events.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
-import type { LogExport } from '../export/log-export.js';
 import { InvocationsRepository, SEARCH_CHARS_MAX } from './invocations.repository.js';
 import { PartitionsRepository } from './partitions.repository.js';
-
-/** The {@link LogExport}, or null where no collector is set. */
-export const LOG_EXPORT = Symbol('log export');
 
 /** SQLSTATE of a row without a partition. */
 const NO_PARTITION = '23514';
@@ -31,7 +27,6 @@ const ENTRY_BYTES = 60;
 
 /** Result of a write. */
 export interface WriteResult {
-  view: 'server' | 'connection';
   /** Number of the parts, and of those whose id and owner can be stored. */
   all: number;
   storable: number;
@@ -55,7 +50,6 @@ export class InvocationStore {
     private readonly partitionsRepository: PartitionsRepository,
     private readonly env: Env,
     private readonly callEvents: CallEvents,
-    @Inject(LOG_EXPORT) private readonly logExport: LogExport | null,
     metrics: Metrics,
   ) {
     metrics.counter(
@@ -82,7 +76,7 @@ export class InvocationStore {
    * @throws the error of Postgres if no row is to blame for it
    */
   async store(parts: Invocation[], job: number): Promise<void> {
-    await this.conclude(await this.write(parts, job));
+    this.conclude(await this.write(parts, job));
   }
 
   /**
@@ -103,7 +97,7 @@ export class InvocationStore {
       const leftOut = storable.filter((part) => part.method != null && !validParts.has(part));
       await this.invocationsRepository.countLeftOut(leftOut, tx);
     }
-    return { view: 'server', all: parts.length, storable: storable.length, valid, rejected };
+    return { all: parts.length, storable: storable.length, valid, rejected };
   }
 
   /** Writes parts of connections' views in one statement. May run again. @throws as `store` */
@@ -112,18 +106,17 @@ export class InvocationStore {
     const storable = this.storable(calls, ownerOf);
     const valid = await this.withinShare('connections', storable, ownerOf);
     const rejected = await this.insertValid(valid, (rows) => this.invocationsRepository.insertCalls(rows));
-    await this.conclude({ view: 'connection', all: calls.length, storable: storable.length, valid, rejected });
+    this.conclude({ all: calls.length, storable: storable.length, valid, rejected });
   }
 
-  /** Counts what was written, reports and exports it. */
-  async conclude({ view, all, storable, valid, rejected }: WriteResult): Promise<void> {
+  /** Counts what was written, and reports it. */
+  conclude({ all, storable, valid, rejected }: WriteResult): void {
     this.written += valid.length - rejected;
     this.overShare += storable - valid.length;
     const refused = all - storable + rejected;
     this.refused += refused;
     if (refused > 0) this.logger.warn(`${refused} invocations cannot be stored`);
     this.callEvents.emit('written', valid);
-    await this.logExport?.add(view, valid);
   }
 
   /** One row per id, sorted by id: two batches that change the same rows in another order would deadlock. */

@@ -3,6 +3,7 @@ import { quote } from '../../../platform/text/quoted.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { changeLevels, type ChangeLevel, type ContractChange } from './contract-change.js';
 import { contractOf, hashOf, type Contract, type Items } from './contract.js';
+import type { ReleaseContract } from './release-contract.entity.js';
 import { schemaChanges, schemaChangeKinds } from './schema-diff.js';
 
 /** All kinds of changes. */
@@ -25,13 +26,7 @@ export const contractChangeKinds: readonly string[] = [
 ];
 
 /** A new contract compared with the current one. */
-export interface ContractComparison {
-  /** The current release; null without one. */
-  previousReleaseId: string | null;
-  /** Of the new contract. */
-  hash: string;
-  /** Breaking ones first. */
-  changes: ContractChange[];
+export interface ContractComparison extends Pick<ReleaseContract, 'previousReleaseId' | 'hash' | 'changes'> {
   /** True for equal contracts. */
   isSame: boolean;
 }

@@ -2,20 +2,19 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-http';
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import { LRUCache } from 'lru-cache';
 import type { DataSource } from 'typeorm';
-import type { Env } from '../../../config/env.js';
-import { WriteBehind } from '../../../platform/database/write-behind.js';
-import { growingLru } from '../../../platform/limits/growing-lru.js';
-import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
-import type { Metrics } from '../../../platform/telemetry/metrics.js';
-import { resourceOf } from '../../../platform/telemetry/otel-resource.js';
-import type { ConnectionCall, Invocation } from '../invocation.types.js';
+import { LogNamesRepository, WriteBehind, type LogNames } from '../../extension.js';
+import type { CallEvents, ConnectionCall, Invocation, Metrics } from '../../extension.js';
 
 /** Records in a request to the collector. */
 const BATCH_MAX = 512;
 
 /** Characters of records that wait. More are dropped and counted as `log export` in `slipway_buffer_dropped_total`. */
 const CHARS_MAX = 16 * 1024 * 1024;
+
+/** Servers and connections whose names are remembered. */
+const NAMES_MAX = 50_000;
 
 /** Time at shutdown for what waits. */
 const LAST_SEND_MS_MAX = 2_000;
@@ -25,6 +24,10 @@ const SEVERITY: ReadonlyMap<string, number> = new Map(
   Object.entries({ debug: 5, info: 9, log: 9, warn: 13, error: 17 }),
 );
 
+type Part = Invocation | ConnectionCall;
+
+type LogRecord = Omit<ReadableLogRecord, 'resource'>;
+
 /**
  * Sends runtime logs of servers and connections to a collector by OTLP over HTTP, besides storing them. Endpoint and
  * headers are those of the standard environment variables, which the library reads; it repeats what the collector could not
@@ -33,36 +36,29 @@ const SEVERITY: ReadonlyMap<string, number> = new Map(
 export class LogExport implements OnApplicationShutdown {
   private readonly logger = new Logger('log export');
   private readonly exporter = new OTLPLogExporter();
-  private readonly resource;
-  private readonly names = growingLru<LogNames>();
-  private readonly waiting = new WriteBehind<number, ReadableLogRecord>('log export', (batch) => this.send(batch), {
-    of: ({ body }) => (body as string).length,
-    max: CHARS_MAX,
-  });
+  private readonly names = new LRUCache<string, LogNames>({ maxSize: NAMES_MAX, sizeCalculation: () => 1 });
+  private readonly waiting = new WriteBehind<number, { part: Part; record: LogRecord }>(
+    'log export',
+    (batch) => this.send([...batch.values()]),
+    { of: ({ record }) => (record.body as string).length, max: CHARS_MAX },
+  );
   private sequence = 0;
   private sent = 0;
   private lost = 0;
 
   constructor(
     private readonly database: DataSource,
-    { roles }: Pick<Env, 'roles'>,
+    private readonly resource: ReadableLogRecord['resource'],
+    callEvents: CallEvents,
     metrics: Metrics,
   ) {
-    this.resource = resourceOf(roles);
     metrics.counter('slipway_log_export_sent_total', 'Log records that the collector took.', () => this.sent);
     metrics.counter('slipway_log_export_lost_total', 'Log records that the collector did not take.', () => this.lost);
-  }
-
-  /** Adds the lines and exceptions of these parts, and a record of each request. Never rejects. */
-  async add(kind: 'server' | 'connection', parts: readonly (Invocation | ConnectionCall)[]): Promise<void> {
-    for (const part of parts) {
-      const id = 'serverId' in part ? part.serverId : part.connectionId;
-      const names = this.names.get(id) ?? (await LogNamesRepository.find(this.database, kind, id));
-      this.names.set(id, names);
-      for (const record of recordsOf(part, names)) {
-        this.waiting.set((this.sequence += 1), { ...record, resource: this.resource });
+    callEvents.on('written', (parts) => {
+      for (const part of parts) {
+        for (const record of recordsOf(part)) this.waiting.set((this.sequence += 1), { part, record });
       }
-    }
+    });
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -70,10 +66,14 @@ export class LogExport implements OnApplicationShutdown {
     await this.exporter.shutdown();
   }
 
-  private async send(batch: Map<number, ReadableLogRecord>): Promise<void> {
-    const all = [...batch.values()];
+  private async send(all: { part: Part; record: LogRecord }[]): Promise<void> {
     for (let first = 0; first < all.length; first += BATCH_MAX) {
-      const records = all.slice(first, first + BATCH_MAX);
+      const records: ReadableLogRecord[] = [];
+      for (const { part, record } of all.slice(first, first + BATCH_MAX)) {
+        const { server, connection, account } = await this.namesOf(part);
+        const names = { 'slipway.server': server, 'slipway.connection': connection, 'slipway.account': account };
+        records.push({ ...record, resource: this.resource, attributes: { ...record.attributes, ...names } });
+      }
       // Code 0: the collector took them.
       const { code, error } = await new Promise<{ code: number; error?: Error }>((resolve) => {
         this.exporter.export(records, resolve);
@@ -85,24 +85,23 @@ export class LogExport implements OnApplicationShutdown {
       }
     }
   }
+
+  private async namesOf(part: Part): Promise<LogNames> {
+    const [kind, id] =
+      'serverId' in part ? (['server', part.serverId] as const) : (['connection', part.connectionId] as const);
+    const names = this.names.get(id) ?? (await LogNamesRepository.find(this.database, kind, id));
+    this.names.set(id, names);
+    return names;
+  }
 }
 
 /** One object: the library groups records by it. */
 const SCOPE = { name: 'slipway' };
 
-type Unresolved = Omit<ReadableLogRecord, 'resource'>;
-
-function* recordsOf(
-  part: Invocation | ConnectionCall,
-  { server, connection, account }: LogNames,
-): Generator<Unresolved> {
+/** A record of each line, of each exception, and of the request. */
+function* recordsOf(part: Part): Generator<LogRecord> {
   const { id, method, url, rpcMethod, toolName, status, outcome, lines, exceptions } = part;
-  const common = {
-    'slipway.invocation.id': id,
-    'slipway.server': server,
-    'slipway.connection': connection,
-    'slipway.account': account,
-  };
+  const common = { 'slipway.invocation.id': id };
   for (const { at, level, message } of lines) yield record(at, level, message, common);
   for (const { at, name, message } of exceptions) {
     yield record(at, 'error', `${name}: ${message}`, {
@@ -132,7 +131,7 @@ function record(
   level: string,
   body: string,
   attributes: Record<string, string | number | undefined>,
-): Unresolved {
+): LogRecord {
   return {
     hrTime: [Math.floor(at / 1000), Math.round((at % 1000) * 1e6)],
     hrTimeObserved: [Math.floor(Date.now() / 1000), 0],
