@@ -55,7 +55,7 @@ export async function createApp(
   });
   const parts: ServerParts = { internal: options.internal };
   const adapter = new SlipwayAdapter(env, tuning, parts);
-  const external = [...(await loadExternalModules(env.modules ?? [])), ...(options.modules ?? [])];
+  const external = [...(await loadExternalModules(env)), ...(options.modules ?? [])];
   await loadLazyParts(env.roles);
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, tuning, external), adapter, {
     bodyParser: false,

@@ -155,7 +155,7 @@ async function checkDatabase(settings: Env): Promise<void> {
   try {
     if (!(await surroundings(env, ['postgres']))) return;
     const migrations = await check('migrations', async () => {
-      const modules = await loadExternalModules(env.modules ?? []);
+      const modules = await loadExternalModules(env);
       if (!(await pendingMigrations(env.databaseUrl ?? '', modules))) return 'at this version';
       throw env.migrate === 'off'
         ? new Error('The database is older than this version: run `npm run migrate`.')
