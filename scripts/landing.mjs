@@ -25,6 +25,7 @@ const roots = /^src\/(app\.|main|supervisor|infrastructure|extension)|^src\/cli\
 const subjects = [
   [/^test\/long\/(backup|doctor|hosted-cli|people-program)/, ['src/cli', 'src/platform/checks']],
   [/^test\/long\/embedded/, ['src/platform/embedded']],
+  [/^test\/long\/dev/, ['scripts/dev.mjs', 'src/platform/embedded']],
   [/^test\/long\/pgbouncer/, ['src/platform/database', 'migrations']],
   [/^test\/long\/upgrade/, ['src/platform/database', 'migrations', 'test/upgrade']],
   [/^test\/long\/log-batches/, ['src/modules/logs', 'src/extensions/otlp']],

@@ -74,7 +74,7 @@ export function ensureInstalled() {
 /**
  * Runs `nest build` and writes the description of the API, unless dist was built from exactly the sources at hand. Compares contents, not times, so a branch
  * switched forth and back does not rebuild; dist itself is compared by name, size and time, so a build made by another
- * tool (`npm run dev`) is not mistaken for this one.
+ * tool (`nest build`) is not mistaken for this one.
  */
 export function ensureBuilt() {
   const stamp = join(dist, '.stamp');

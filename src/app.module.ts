@@ -24,6 +24,8 @@ import { ChangesModule } from './extensions/changes/changes.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
 import { HooksModule } from './extensions/hooks/hooks.module.js';
 import { OtlpModule } from './extensions/otlp/otlp.module.js';
+import { SchedulesModule } from './extensions/schedules/schedules.module.js';
+import { SettingsModule } from './extensions/settings/settings.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -56,7 +58,7 @@ const modules = [
 ];
 
 /** Modules on the public entry point. The service works without them. */
-const extensions = [ChangesModule, EventsModule, HooksModule, OtlpModule];
+const extensions = [ChangesModule, EventsModule, HooksModule, OtlpModule, SchedulesModule];
 
 @Module({})
 export class AppModule {
@@ -67,6 +69,7 @@ export class AppModule {
       module: AppModule,
       imports: [
         ConfigModule.forRoot(env, tuning),
+        SettingsModule.forModules(env, external),
         ...platform,
         ...[...modules, ...extensions].map((module) => module.forRoles(env)),
         ...extending.map((extension) => extension.module(env)),

@@ -35,6 +35,7 @@ import { SlipwayAdapter, type ServerParts } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body/body-budget.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { routeTable, type Route } from './platform/http/route-table.js';
+import { moduleLinks } from './platform/pages/frame.js';
 import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
@@ -56,6 +57,8 @@ export async function createApp(
   const parts: ServerParts = { internal: options.internal };
   const adapter = new SlipwayAdapter(env, tuning, parts);
   const external = [...(await loadExternalModules(env)), ...(options.modules ?? [])];
+  const links = external.flatMap(({ name, link }) => (link ? [[`ui/m/${name}`, link] as const] : []));
+  moduleLinks.set(env, links);
   await loadLazyParts(env.roles);
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, tuning, external), adapter, {
     bodyParser: false,

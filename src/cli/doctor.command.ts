@@ -4,7 +4,7 @@
  *
  * Each check prints one line: `ok`, `warning` or `failed`, its name, and what was found or what to do. Checks: settings;
  * their names, folders, Redis and Postgres with the rows of `platform/checks`, which the start runs too; migrations, keys,
- * address, login by URL, workers that run, API keys, names of namespaces, queue, clock, storage, files, open files,
+ * address, login by URL, workers that run, API keys, events of modules, names of namespaces, queue, clock, storage, files, open files,
  * isolation of hosted code, egress rules. Checks that need the database are left out when it cannot be used.
  *
  * `--tuning` prints bounds and times that are no settings, and checks nothing.
@@ -16,7 +16,9 @@ import { createApp } from '../app.setup.js';
 import { ConfigModule } from '../config/config.module.js';
 import { loadEnv, type Env } from '../config/env.js';
 import { Tuning, tuningOf } from '../config/tuning.js';
+import { readModuleSettings } from '../extensions/settings/module-settings.js';
 import { Sandbox } from '../hosting/sandbox/sandbox.js';
+import { failedHandlers } from '../extensions/events/event-deliveries.repository.js';
 import { startDatabase } from '../infrastructure.js';
 import { issuerOf, offReason } from '../modules/authorization-server/protected-resource.js';
 import { publicWithSecrets } from '../modules/servers/settings/server-secrets.repository.js';
@@ -100,6 +102,7 @@ export async function run(args: string[]): Promise<number> {
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
   await surroundings(env, ['names', 'folders', 'redis']);
+  if (env.modules) await check('modules', () => modulesOf(env));
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
     await checkLogin(env, null);
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
@@ -189,6 +192,7 @@ async function checkService(env: Env): Promise<void> {
   }
   await check('API keys', () => withSnapshot(env, apiKeysOf));
   await check('secrets', () => withSnapshot(env, secretsOf));
+  await check('events', () => withSnapshot(env, eventsOf));
   if (env.roles.includes('api')) await check('namespaces', () => withSnapshot(env, (rows) => namespacesOf(env, rows)));
   chooseQueueBackend(env);
   const imports = [ConfigModule.forRoot(env, new Tuning()), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
@@ -227,6 +231,13 @@ async function secretsOf(snapshot: DatabaseSnapshot): Promise<string> {
   );
 }
 
+/** @throws Warning that names methods of modules to which events could not be delivered */
+async function eventsOf(snapshot: DatabaseSnapshot): Promise<string> {
+  const failed = await failedHandlers(snapshot);
+  if (failed.length > 0) throw new Warning(`Could not be delivered to ${failed.join('; ')}. The log has the errors.`);
+  return 'no delivery to a module was given up';
+}
+
 /**
  * Compares all namespaces with the words that paths begin with, those of routes of external modules included.
  *
@@ -249,6 +260,13 @@ const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
   clock: 'synchronize the clocks (NTP), since calls between processes fail',
   storage: 'free space on the disk of DATA_DIR, since uploads are refused',
 };
+
+/** Checks the settings of modules. */
+async function modulesOf(env: Env): Promise<string> {
+  const read = readModuleSettings(env, await loadExternalModules(env));
+  for (const warning of read.flatMap(({ warnings }) => warnings)) line('warning', 'modules', warning);
+  return read.map(({ summary }) => summary).join('; ') || 'without settings';
+}
 
 async function filesOf(env: Env): Promise<string> {
   if (env.blobUrl) {

@@ -394,6 +394,8 @@ export class Env extends (class {} as new () => Values) {
   readonly storesKeysWithData: boolean = false;
   /** Place of this process among those of `WORKERS`; null where there is one, and in their supervisor. */
   readonly worker: WorkerPlace | null = null;
+  /** The variables that were read, for the settings of modules. */
+  readonly source: NodeJS.ProcessEnv = {};
   private limits?: AccountLimits;
   private memory?: number;
 
@@ -532,7 +534,7 @@ export function settingDocs(): SettingDoc[] {
  * @throws StartError with all faults at once. Values are not repeated: some are secrets.
  */
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {
-  const env = new Env();
+  const env = Object.assign(new Env(), { source });
   const faults: string[] = [];
   for (const [property, { name, parse, fallback, isSecret }] of Object.entries(readers)) {
     try {

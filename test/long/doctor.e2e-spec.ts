@@ -38,6 +38,7 @@ const all = [
   'login',
   'API keys',
   'secrets',
+  'events',
   'namespaces',
   'queue',
   'clock',

@@ -70,3 +70,13 @@ export class EventDeliveriesRepository {
     );
   }
 }
+
+/** Handlers with deliveries that were given up, most first: `Module.Provider.method (2 events, last error: …)`. */
+export async function failedHandlers(database: { query<T>(sql: string): Promise<T> }): Promise<string[]> {
+  const rows = await database.query<{ name: string }[]>(
+    `SELECT format('%s (%s, last error: %s)', handler, CASE count(*) WHEN 1 THEN '1 event' ELSE count(*) || ' events' END,
+                   (array_agg(error ORDER BY failed_at DESC))[1]) AS name
+       FROM event_deliveries WHERE failed_at IS NOT NULL GROUP BY handler ORDER BY count(*) DESC LIMIT 20`,
+  );
+  return rows.map(({ name }) => name);
+}

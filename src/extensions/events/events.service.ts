@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import { DecoratedMethods, HOUR_MS, Schedule, withTimeout } from '../../extension.js';
+import { DecoratedMethods, HOUR_MS, IntervalSchedule, withTimeout } from '../../extension.js';
 import { type Delivery, EventDeliveriesRepository } from './event-deliveries.repository.js';
 import type { ChangeEvent } from './event.types.js';
 import { EventMarker } from './on-event.decorator.js';
@@ -26,7 +26,7 @@ export class EventsService implements OnApplicationBootstrap {
   constructor(
     private readonly eventDeliveriesRepository: EventDeliveriesRepository,
     private readonly decoratedMethods: DecoratedMethods,
-    private readonly schedule: Schedule,
+    private readonly intervalSchedule: IntervalSchedule,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
@@ -41,8 +41,8 @@ export class EventsService implements OnApplicationBootstrap {
       await this.eventDeliveriesRepository.forgetBefore(new Date(Date.now() - UNSEEN_MS_MAX));
     };
     await register();
-    this.schedule.every('registration of event handlers', HOUR_MS, register);
-    this.schedule.every('delivery of events', EVERY_MS, () => this.deliver());
+    this.intervalSchedule.every('registration of event handlers', HOUR_MS, register);
+    this.intervalSchedule.every('delivery of events', EVERY_MS, () => this.deliver());
   }
 
   /** Delivers the events that are due. A slow handler delays its own events only. */

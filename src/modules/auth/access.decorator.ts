@@ -56,6 +56,8 @@ export function Page(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
 /**
  * Declares who may send a form: like {@link Page}, at an address of its own under the page. The guard reads the form, and accepts
  * it only from a page of this service in the same browser.
+ *
+ * @stability preview
  */
 export const Form = Page;
 

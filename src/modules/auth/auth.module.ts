@@ -35,7 +35,7 @@ export class AuthModule {
     },
     api: {
       controllers: [AccountsController, MembersController, MemberInvitationsController],
-      exports: [AccessService, Admission, MembersService, RateCounter, RequestLimits],
+      exports: [AccessService, AccountsService, Admission, MembersService, RateCounter, RequestLimits],
       providers: [
         RateCounter,
         RequestLimits,

@@ -94,9 +94,14 @@ export class ConnectionsService {
     return checkedBody(SetConnectionDto, body);
   }
 
-  /** Reads a connection as the caller may see it: a guest reads who has to set it up. @throws ResourceNotFoundError */
-  get(namespace: OwnedNamespace, connectionId: string, caller: Caller): Promise<ConnectionDto> {
-    if (isGuest(caller.grant)) return this.connectionReader.getForGuest(namespace, connectionId);
+  /**
+   * Reads a connection as the caller can see it: with level `call`, who has to set it up.
+   *
+   * @param caller null: without setup links
+   * @throws ResourceNotFoundError
+   */
+  get(namespace: OwnedNamespace, connectionId: string, caller: Caller | null): Promise<ConnectionDto> {
+    if (isGuest(caller?.grant)) return this.connectionReader.getForGuest(namespace, connectionId);
     return this.connectionReader.get(namespace, connectionId, caller);
   }
 

@@ -1,10 +1,21 @@
-import { Global, Module } from '@nestjs/common';
+import { Global, Module, type Abstract, type Type } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
+import { ConnectionsModule } from '../connections/connections.module.js';
 import { LogsModule } from '../logs/logs.module.js';
+import { ReleasesModule } from '../releases/releases.module.js';
+import { RunModule } from '../run/run.module.js';
 import { ServersModule } from '../servers/servers.module.js';
+import { Accounts, ServiceAccounts } from './accounts.facade.js';
+import { Connections, ServiceConnections } from './connections.facade.js';
 import { FacadeTargets } from './facade-targets.js';
+import { EgressHttp, Http } from './http.facade.js';
 import { Logs, ServiceLogs } from './logs.facade.js';
+import { Secrets, VaultSecrets } from './secrets.facade.js';
+import { Servers, ServiceServers } from './servers.facade.js';
+import { ServiceTools, Tools } from './tools.facade.js';
+
+const facade = <T>(provide: Abstract<T>, useClass: Type<T>) => ({ provide, useClass });
 
 /** Provides the facades of the core, each under its abstract class, to every module without an import. */
 @Global()
@@ -12,10 +23,20 @@ import { Logs, ServiceLogs } from './logs.facade.js';
 export class ExtensionApiModule {
   static readonly forRoles = roleModule((env) => ({
     module: ExtensionApiModule,
+    always: { providers: [facade(Http, EgressHttp), facade(Secrets, VaultSecrets)], exports: [Http, Secrets] },
     api: {
-      imports: [AuthModule, LogsModule, ServersModule].map((module) => module.forRoles(env)),
-      providers: [FacadeTargets, { provide: Logs, useClass: ServiceLogs }],
-      exports: [Logs],
+      imports: [AuthModule, ConnectionsModule, LogsModule, ReleasesModule, RunModule, ServersModule].map((module) =>
+        module.forRoles(env),
+      ),
+      providers: [
+        FacadeTargets,
+        facade(Accounts, ServiceAccounts),
+        facade(Connections, ServiceConnections),
+        facade(Logs, ServiceLogs),
+        facade(Servers, ServiceServers),
+        facade(Tools, ServiceTools),
+      ],
+      exports: [Accounts, Connections, Logs, Servers, Tools],
     },
   }));
 }

@@ -1,11 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { AccessService } from '../auth/access.service.js';
-import type { AccessRule } from '../auth/access.types.js';
-import { toQualifiedName } from '../servers/server.decorator.js';
-import type { ServerRef } from '../servers/server.types.js';
+import type { AccessRule, Caller, OwnedNamespace } from '../auth/access.types.js';
+import { ResourceNotFoundError } from '../connections/core/connections.errors.js';
+import { ownServerOrNone, toQualifiedName } from '../servers/server.decorator.js';
+import { parseQualifiedName, type ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { ServersService } from '../servers/servers.service.js';
+import { TargetsService } from '../targets/targets.service.js';
 import { asSystem, type FacadeCaller } from './facade.types.js';
+
+/** The rule of routes that only callers that manage a server can read. */
+export const managedServer = { scope: 'servers:read', ...ownServerOrNone } as const;
+
+/** A target, and the caller with the grant that opens it; null for {@link asSystem}. */
+type Found<Target> = Target & { caller: Caller | null };
+type ConnectionPlace = { namespace: OwnedNamespace; connectionId: string };
 
 /** Finds the targets that modules name, by the rules of the REST routes. */
 @Injectable()
@@ -13,15 +22,25 @@ export class FacadeTargets {
   constructor(
     private readonly accessService: AccessService,
     private readonly serversService: ServersService,
+    private readonly targetsService: TargetsService,
   ) {}
 
   /** Finds a server as a route with this rule does. @throws ServerNotFoundError, KeyScopeError, GrantLevelError */
-  async server(caller: FacadeCaller, name: string, rule: AccessRule): Promise<ServerRef> {
-    if (caller === asSystem) return this.serversService.find(toQualifiedName(name), null);
-    const { caller: allowed, namespace } = await this.accessService.authorize(caller, rule, { owner: name });
-    const server = await this.serversService.find(toQualifiedName(name), allowed);
+  async server(caller: FacadeCaller, name: string, rule: AccessRule): Promise<Found<{ server: ServerRef }>> {
+    const grant = caller === asSystem ? null : await this.accessService.authorize(caller, rule, { owner: name });
+    const server = await this.serversService.find(toQualifiedName(name), grant && grant.caller);
     // Owners are cached: meanwhile another account may have claimed the name.
-    if (namespace && namespace.id !== server.namespaceId) throw new ServerNotFoundError();
-    return server;
+    if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
+    return { server, caller: grant && grant.caller };
+  }
+
+  /** Finds the namespace of a connection as a route does. @throws ResourceNotFoundError, KeyScopeError, GrantLevelError */
+  async connection(caller: FacadeCaller, name: string, rule: AccessRule): Promise<Found<ConnectionPlace>> {
+    const { namespace: owner, name: connectionId } = parseQualifiedName(name);
+    const grant =
+      caller === asSystem ? null : await this.accessService.authorize(caller, rule, { owner, connectionId });
+    const namespace = grant?.namespace ?? (await this.targetsService.findNamespace(owner));
+    if (!namespace) throw new ResourceNotFoundError();
+    return { namespace: { id: namespace.id, name: owner }, connectionId, caller: grant && grant.caller };
   }
 }

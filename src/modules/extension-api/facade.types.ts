@@ -10,5 +10,5 @@ import type { Caller } from '../auth/access.types.js';
  */
 export const asSystem: unique symbol = Symbol('asSystem');
 
-/** Whose rights count: those of a caller, or with {@link asSystem} nobody's. */
+/** The caller whose rights count, or {@link asSystem}. @stability stable */
 export type FacadeCaller = Caller | typeof asSystem;

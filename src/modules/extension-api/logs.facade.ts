@@ -3,10 +3,9 @@ import type { EntityManager } from 'typeorm';
 import type { IngestedInvocation } from '../logs/invocation.types.js';
 import type { RuntimeLogDto, RuntimeLogQueryDto } from '../logs/search/runtime-log.dto.js';
 import { RuntimeLogsService } from '../logs/search/runtime-logs.service.js';
-import { ownServerOrNone } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import type { FacadeCaller } from './facade.types.js';
-import { FacadeTargets } from './facade-targets.js';
+import { FacadeTargets, managedServer } from './facade-targets.js';
 
 /**
  * Runtime logs of servers.
@@ -47,20 +46,18 @@ export abstract class Logs {
 
 /** {@link Logs} by the services of REST. */
 @Injectable()
-export class ServiceLogs extends Logs {
+export class ServiceLogs implements Logs {
   constructor(
     private readonly facadeTargets: FacadeTargets,
     private readonly runtimeLogsService: RuntimeLogsService,
-  ) {
-    super();
-  }
+  ) {}
 
   ingest(server: ServerRef, invocations: IngestedInvocation[], tx?: EntityManager): Promise<void> {
     return this.runtimeLogsService.ingest(server, invocations, tx);
   }
 
   async search(caller: FacadeCaller, serverName: string, query: RuntimeLogQueryDto = {}): Promise<RuntimeLogDto> {
-    const server = await this.facadeTargets.server(caller, serverName, { scope: 'servers:read', ...ownServerOrNone });
+    const { server } = await this.facadeTargets.server(caller, serverName, managedServer);
     return this.runtimeLogsService.list(server, query);
   }
 }

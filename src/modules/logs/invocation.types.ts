@@ -93,6 +93,8 @@ export interface Invocation extends InvocationPart {
 /**
  * An invocation of a server that runs elsewhere, or a part of one. Parts with one `id` become one row, in any order. Only one
  * part has `method` and the other fields of the request; further parts add lines and exceptions.
+ *
+ * @stability preview
  */
 export type IngestedInvocation = Omit<Invocation, 'serverId' | 'releaseId' | 'caller' | 'payload' | 'leftOut'>;
 

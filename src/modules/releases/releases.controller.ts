@@ -4,7 +4,7 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access, CurrentCaller } from '../auth/access.decorator.js';
 import type { Caller } from '../auth/access.types.js';
-import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import {
   RequestedRescanDto,
@@ -25,7 +25,6 @@ export const releaseId = {
   example: 'latest',
 };
 
-const serverNotFound = { status: 404, message: 'Server not found' };
 const releaseNotFound = { status: 404, message: 'Release not found' };
 
 @ApiTags('Releases')

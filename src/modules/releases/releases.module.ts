@@ -82,6 +82,7 @@ export class ReleasesModule {
         CurrentReleaseService,
         ReleaseStreams,
       ],
+      exports: [ReleasesService],
     },
     worker,
     host: {

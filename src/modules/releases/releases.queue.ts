@@ -4,7 +4,6 @@ import { Queue } from 'bullmq';
 import { DataSource } from 'typeorm';
 import { jobOptions } from '../../platform/queue/register-queue.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
-import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 
 export const RELEASES_QUEUE = 'releases';
 
@@ -22,10 +21,7 @@ export class ReleasesQueue {
   constructor(
     @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
     private readonly database: DataSource,
-    queueMetrics: QueueMetrics,
-  ) {
-    queueMetrics.watch(queue);
-  }
+  ) {}
 
   /**
    * Enqueues a run of the pipeline, in the background. Never fails: the sweeper enqueues a release again that no worker

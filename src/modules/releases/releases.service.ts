@@ -38,8 +38,8 @@ export class ReleasesService {
     private readonly serverUrlsService: ServerUrlsService,
   ) {}
 
-  /** One page of a server's releases, newest first, without logs (Spec 4.6). */
-  async list(server: ServerRef, caller: Caller, query: PageQueryDto): Promise<ReleaseListDto> {
+  /** Returns a page of a server's releases, newest first, without logs (Spec 4.6). @param caller null: without setup links */
+  async list(server: ServerRef, caller: Caller | null, query: PageQueryDto): Promise<ReleaseListDto> {
     const where = { serverId: server.id };
     const { rows, pagination } = await readPage(query, this.releaseRepository.countBy(where), (page) =>
       this.releaseRepository.find({ where, order: { seq: 'DESC' }, skip: page.offset, take: page.limit }),
@@ -87,12 +87,12 @@ export class ReleasesService {
   }
 
   /** The link where a server is authorized for everybody who calls it: not for grantees. Null without an open one. */
-  private async setupUrl({ id, namespace }: ServerRef, caller: Caller): Promise<string | null> {
-    const holder = caller.grant ? null : linkHolderOf(caller, namespace);
+  private async setupUrl({ id, namespace }: ServerRef, caller: Caller | null): Promise<string | null> {
+    const holder = !caller || caller.grant ? null : linkHolderOf(caller, namespace);
     return holder && this.authorizationsService.openLink({ kind: 'server', id }, holder);
   }
 
-  private async toDtos(releases: Release[], server: ServerRef, caller: Caller): Promise<ReleaseDto[]> {
+  private async toDtos(releases: Release[], server: ServerRef, caller: Caller | null): Promise<ReleaseDto[]> {
     const currentId = await this.serverReleasesService.currentIdOf(server.id);
     const failed = releases.filter(({ status }) => isFailure(status));
     const errors = await this.releaseLogsRepository.lastErrors(failed.map(({ id }) => id));

@@ -35,7 +35,7 @@ export class RunModule {
         HeldServers,
         InvocationRecorder,
       ],
-      exports: [ServerChannelsService, ReleasesModule],
+      exports: [RunService, ServerChannelsService, ReleasesModule],
     },
   }));
 }

@@ -15,7 +15,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { originOf } from '../../mcp/server/mcp-request.js';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { Channel } from '../../mcp/protocol/channel.js';
+import type { Channel, McpCall, McpReply } from '../../mcp/protocol/channel.js';
 import { grantedTools } from '../../mcp/client/tool-choice.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
@@ -145,16 +145,50 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     } finally {
       endUse();
       if (record) {
-        const { serverId, release } = server;
         const url = [this.releaseHandles.addressOf(server), ...path.map(encodeURIComponent)].join('/');
-        const http = { method: request.method ?? 'POST', status: response.statusCode };
-        const owner = { serverId, releaseId: release.id };
-        const { outcome, wallMs } = this.invocationRecorder.finishRecord(record, owner, url, http, true);
-        this.callMetricsService.observeCall('run', outcome, wallMs);
-        if (record.origin && outcome !== 'denied')
-          this.callEvents.emit('ended', { kind: 'server', id: serverId }, record.origin);
+        this.endRecord(record, server, url, request.method, response.statusCode);
       }
     }
+  }
+
+  /**
+   * Sends one request to a server without HTTP, recorded like a POST to its run endpoint. The caller has no configuration values.
+   *
+   * @throws as {@link forward}, and InputRequiredError
+   */
+  async request(slug: string, caller: Caller, call: McpCall): Promise<McpReply> {
+    const server = await this.serverResolver.forCaller(slug, caller);
+    const { release, namespaceId, grant, logPayloads: keepsPayload } = server;
+    const record = new InvocationRecord(call.origin ?? null, { keepsPayload });
+    record.received(call.method, call.params && JSON.parse(call.params));
+    try {
+      if ('reason' in release) throw new NotRunnableError(release.reason);
+      const values = release.config.length === 0 ? null : await valuesOf(release.config, { headers: {} }, namespaceId);
+      this.serversService.countUse(server.serverId);
+      const channel = grantedTools(this.channelTo(server, release, caller.accountId, values), grant?.tools);
+      const reply = await channel.request(Object.assign(call, { invocationId: record.invocationId }));
+      record.recordReply(reply);
+      return reply;
+    } catch (error) {
+      record.threw(error);
+      throw error;
+    } finally {
+      this.endRecord(record, server, this.releaseHandles.addressOf(server));
+    }
+  }
+
+  private endRecord(
+    record: InvocationRecord,
+    server: ResolvedServer,
+    url: string,
+    method = 'POST',
+    status = 200,
+  ): void {
+    const ids = { serverId: server.serverId, releaseId: server.release.id };
+    const { outcome, wallMs } = this.invocationRecorder.finishRecord(record, ids, url, { method, status }, true);
+    this.callMetricsService.observeCall('run', outcome, wallMs);
+    if (record.origin && outcome !== 'denied')
+      this.callEvents.emit('ended', { kind: 'server', id: ids.serverId }, record.origin);
   }
 
   /**

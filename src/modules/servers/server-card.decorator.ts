@@ -1,5 +1,5 @@
 import { DiscoveryService } from '@nestjs/core';
-import { ApiProperty, ApiPropertyOptional, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiPropertyOptional, type ApiPropertyOptions } from '@nestjs/swagger';
 import { ListedServerDto, serverListExample } from './search/server-search.dto.js';
 import { ServerDetailDto, serverDetailExample } from './server.dto.js';
 
@@ -16,7 +16,8 @@ export interface ServerCardFieldOptions {
 /** The provider that reads the values of a {@link ServerCardField}. */
 export interface ServerCardContributor {
   /**
-   * Reads the values for all servers of a page in one query. Called once per request; an error fails the request.
+   * Reads the values for all servers of a page in one query. Called once per request. An error leaves the
+   * member out of all cards of the page, and is logged and counted.
    *
    * @param serverIds 1 to 100 ids
    * @returns values by server id; a server without an entry gets `absent`
@@ -41,6 +42,6 @@ export function ServerCardField(
     Object.assign(example, { [key]: absent });
   }
   ApiPropertyOptional(schema)(ListedServerDto.prototype, key);
-  ApiProperty(schema)(ServerDetailDto.prototype, key);
+  ApiPropertyOptional(schema)(ServerDetailDto.prototype, key);
   return ContributesCardField(options);
 }

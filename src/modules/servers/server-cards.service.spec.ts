@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { verifies } from '../../../test/support/verifies.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import { serverListExample } from './search/server-search.dto.js';
 import { ServerCardField } from './server-card.decorator.js';
 import { ServerCardsService } from './server-cards.service.js';
@@ -33,7 +34,12 @@ async function cards(): Promise<ServerCardsService> {
   calls.length = 0;
   const testing = Test.createTestingModule({
     imports: [DiscoveryModule],
-    providers: [ServerCardsService, Likes, Reviewed],
+    providers: [
+      ServerCardsService,
+      Likes,
+      Reviewed,
+      { provide: Metrics, useValue: new Metrics({ metricsToken: null }) },
+    ],
   });
   return (await (await testing.compile()).init()).get(ServerCardsService);
 }

@@ -1,5 +1,6 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import {
   ContributesCardField,
   type ServerCardContributor,
@@ -9,9 +10,20 @@ import {
 /** Collects the members that other modules add to the cards of servers with `@ServerCardField(…)`. */
 @Injectable()
 export class ServerCardsService implements OnModuleInit {
+  private readonly logger = new Logger('servers');
+  private failures = 0;
   private fields: (ServerCardFieldOptions & { contributor: ServerCardContributor })[] = [];
 
-  constructor(private readonly discoveryService: DiscoveryService) {}
+  constructor(
+    private readonly discoveryService: DiscoveryService,
+    metrics: Metrics,
+  ) {
+    metrics.counter(
+      'slipway_server_card_failures_total',
+      'Members of modules missing on the cards of a page, since reading them failed.',
+      () => this.failures,
+    );
+  }
 
   onModuleInit(): void {
     this.fields = this.discoveryService.getProviders({ metadataKey: ContributesCardField.KEY }).flatMap((provider) => {
@@ -31,15 +43,25 @@ export class ServerCardsService implements OnModuleInit {
   }
 
   /**
-   * Reads the added members of these servers, with one call to each contributor.
+   * Reads the added members of these servers, with one call to each contributor. A contributor that fails adds nothing.
    *
    * @param keys members to read; all of them if undefined
    * @returns a function from a server's id to its added members
    */
   async read(serverIds: string[], keys?: readonly string[]): Promise<(id: string) => Record<string, unknown>> {
     const fields = serverIds.length === 0 ? [] : this.fields.filter(({ key }) => keys?.includes(key) ?? true);
-    const values = await Promise.all(fields.map(({ contributor }) => contributor.fieldsFor(serverIds)));
+    const read = await Promise.all(
+      fields.map(async (field) => {
+        try {
+          return [{ ...field, values: await field.contributor.fieldsFor(serverIds) }];
+        } catch (error) {
+          this.failures += 1;
+          this.logger.error({ msg: `the member ${field.key} of servers failed`, err: error });
+          return [];
+        }
+      }),
+    );
     return (id) =>
-      Object.fromEntries(fields.map(({ key, absent }, at) => [key, values[at]?.has(id) ? values[at].get(id) : absent]));
+      Object.fromEntries(read.flat().map(({ key, absent, values }) => [key, values.has(id) ? values.get(id) : absent]));
   }
 }

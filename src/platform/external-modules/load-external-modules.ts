@@ -6,6 +6,7 @@ import { satisfies } from 'semver';
 import type { PeerResolution } from './peer-resolution.hooks.js';
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { MigrationInterface } from 'typeorm';
+import type { ZodObject } from 'zod';
 import { StartError, type Env, type Role } from '../../config/env.js';
 
 /** Version of the package `@slipway/module`; its major is the `apiVersion` of modules. */
@@ -30,6 +31,10 @@ export interface ExternalModule {
   roles?: Role[];
   /** Run after those of Slipway, by the timestamps in their class names, and recorded as `name:ClassName`. */
   migrations?: (new () => MigrationInterface)[];
+  /** Variables of the environment, each with the name of the module in front: `STARS_MAX`. Injected by `@InjectSettings`. @stability preview */
+  settings?: ZodObject;
+  /** Label of the link to `/ui/m/{name}` in the head of all pages. @stability preview */
+  link?: string;
 }
 
 type Entry = string | { import?: string; default?: string };

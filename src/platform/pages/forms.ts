@@ -57,6 +57,7 @@ export interface Field {
  * @param name the name of the form
  * @param show makes the page
  * @throws PageError of `work`, which is a page of its own
+ * @stability preview
  */
 export async function respondToForm<Shown extends FramedPage | PlainPage>(
   name: string,
@@ -91,6 +92,7 @@ export function withReason({ rejected }: Pick<FormsView, 'rejected'>, body: Html
  * @param end content after the fields: the button
  * @param id the row of the form
  * @param action the address of the form, if it is not that of its name; null for that of the page, with its query
+ * @stability preview
  */
 export function formOf(
   view: FormsView,

@@ -24,6 +24,9 @@ const LINKS = [
   ['me', 'Account'],
 ] as const;
 
+/** The pages of the modules that a service has loaded, as {@link LINKS}. */
+export const moduleLinks = new WeakMap<Env, (readonly [path: string, label: string])[]>();
+
 /** The inside of a page. */
 export interface Framed {
   /** Heading and title. */
@@ -138,7 +141,7 @@ export class PlainPage {
   ) {}
 }
 
-/** The response of a page's handler that redirects the browser with a GET. */
+/** The response of a page's handler that redirects the browser with a GET. @stability preview */
 export class Redirect {
   /** @param path relative to the root of this service, without a leading slash */
   constructor(
@@ -181,7 +184,7 @@ export function renderFramed(
       ? html`<a class="sign-in" href="${root}login">Sign in</a>`
       : html`<form method="post" action="${root}logout">${token}<span>Signed in as <strong>${accountName}</strong></span>
 <button type="submit" class="plain">Sign out</button></form>`;
-  const links = LINKS.map(
+  const links = [...LINKS, ...(moduleLinks.get(env) ?? [])].map(
     ([path, label]) =>
       html`<li><a href="${root}${path}"${isHere(path) && html` aria-current="page"`}>${label}</a></li>`,
   );

@@ -1,5 +1,6 @@
-import { Injectable } from '@nestjs/common';
-import type { Queue } from 'bullmq';
+import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { Queue } from 'bullmq';
 import { RowCache } from '../database/row-cache.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { Metrics, type Sample } from '../telemetry/metrics.js';
@@ -9,12 +10,10 @@ const states = ['waiting', 'active', 'delayed', 'failed'] as const;
 /** Timeout of a scrape for the store; without an answer in time it is shown as unreachable. */
 const ANSWER_MS_MAX = 2_000;
 
-type QueueCounts = Pick<Queue, 'name' | 'getJobCounts'>;
-
-/** Gauges of the queues. Every process reports the same values, since processes share the queues. */
+/** Gauges of all queues. Every process reports the same values, since processes share the queues. */
 @Injectable()
-export class QueueMetrics {
-  private readonly queues = new Map<string, QueueCounts>();
+export class QueueMetrics implements OnApplicationBootstrap {
+  private readonly queues = new Map<string, Queue>();
   /** Concurrent and frequent scrapes cost the queue's store one query in 5 s. */
   private readonly samples = new RowCache<Sample[]>(() =>
     Promise.all(
@@ -28,7 +27,10 @@ export class QueueMetrics {
     ),
   );
 
-  constructor(metrics: Metrics) {
+  constructor(
+    private readonly discoveryService: DiscoveryService,
+    metrics: Metrics,
+  ) {
     metrics.gauge(
       'slipway_queue_jobs',
       'Jobs by queue and state, of the whole service; at most 1,000 failed ones of a queue are kept.',
@@ -43,9 +45,10 @@ export class QueueMetrics {
     );
   }
 
-  /** Shows this queue from now on. */
-  watch(queue: QueueCounts): void {
-    this.queues.set(queue.name, queue);
+  onApplicationBootstrap(): void {
+    for (const { instance } of this.discoveryService.getProviders()) {
+      if (instance instanceof Queue) this.queues.set(instance.name, instance as Queue);
+    }
   }
 
   /** Null while the store does not answer. One question at a time: a store that was away must not meet a backlog. */

@@ -1,11 +1,11 @@
 import { BullModule } from '@nestjs/bullmq';
 import { Logger, type DynamicModule } from '@nestjs/common';
-import { Queue, Worker, type JobsOptions, type Processor } from 'bullmq';
+import { Queue, Worker, type JobsOptions, type Processor, type WorkerOptions } from 'bullmq';
 import { withTimeout } from '../limits/with-timeout.js';
 import { tracing } from '../telemetry/tracing.js';
 import { CLOSE_MS_MAX } from './queue-backend.js';
 
-/** Options of every job. Finished jobs slow down claims on Postgres, so few are retained. */
+/** Options of every job. Finished jobs slow down claims on Postgres, so few are retained. @stability preview */
 export const jobOptions = {
   attempts: 5,
   backoff: { type: 'exponential', delay: 1_000 },
@@ -25,18 +25,16 @@ class LoggedQueue extends Queue {
   }
 }
 
-type WorkerArguments = ConstructorParameters<typeof Worker> extends [unknown, unknown, ...infer Rest] ? Rest : never;
-
-/** Logs why jobs fail, and that the queue does not answer. */
-class LoggedWorker extends Worker {
-  constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], ...args: WorkerArguments) {
+/** A worker that logs why jobs fail, and that the queue does not answer. @stability preview */
+export class JobWorker extends Worker {
+  constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], options?: WorkerOptions) {
     // Each job runs in a span of its own where traces are sent.
     const runTraced: Processor = (job, ...rest) => {
       const attributes = { 'messaging.destination.name': job.queueName, 'messaging.message.id': job.id };
       const run = () => (processor as Processor)(job, ...rest);
       return tracing()?.run(`process ${job.queueName}`, 'internal', attributes, run) ?? run();
     };
-    super(name, typeof processor === 'function' ? runTraced : processor, ...args);
+    super(name, typeof processor === 'function' ? runTraced : processor, options);
     const logger = new Logger(this.name);
     this.on('error', (error) => logger.warn({ msg: 'the queue does not answer', err: error }));
     this.on('failed', (job, error) => {
@@ -55,9 +53,9 @@ class LoggedWorker extends Worker {
 }
 
 BullModule.queueClass = LoggedQueue;
-BullModule.workerClass = LoggedWorker;
+BullModule.workerClass = JobWorker;
 
-/** The queue of this name, for whom `@InjectQueue` and `@Processor` name it. */
+/** Registers the queue of this name for the `@InjectQueue` and `@Processor` that name it, and for the metrics. @stability preview */
 export function registerQueue(name: string): DynamicModule {
   return BullModule.registerQueue({ name });
 }

@@ -1,5 +1,6 @@
 import { Injectable, Module } from '@nestjs/common';
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { failedHandlers } from '../../../src/extensions/events/event-deliveries.repository.js';
 import { EventsService } from '../../../src/extensions/events/events.service.js';
 import { ChangesService } from '../../../src/extensions/changes/changes.service.js';
 import { type CallEvent, type ChangeEvent, defineModule, OnEvent } from '../../../src/extension.js';
@@ -169,6 +170,9 @@ describe('@OnEvent', () => {
       return rows.length > 0 && rows;
     }, 'it is given up');
     expect(failed).toMatchObject([{ handler: 'ListenerModule.Listener.refuse', attempts: 15, error: 'Not today' }]);
+    expect(await failedHandlers(app.database)).toEqual([
+      'ListenerModule.Listener.refuse (1 event, last error: Not today)',
+    ]);
     await app.database.query('DELETE FROM event_deliveries');
   });
 

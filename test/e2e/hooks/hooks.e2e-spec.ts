@@ -1,6 +1,14 @@
 import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { AfterCall, BeforeCall, defineModule, ForbiddenError, type HookedCall } from '../../../src/extension.js';
+import {
+  AfterCall,
+  asSystem,
+  BeforeCall,
+  defineModule,
+  ForbiddenError,
+  type HookedCall,
+  Tools,
+} from '../../../src/extension.js';
 import { until } from '../../support/until.js';
 import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -11,10 +19,13 @@ import { answer, legacy, startWire, type WireUpstream } from '../../support/spec
 type Values = Record<string, unknown>;
 let before: (call: HookedCall) => unknown;
 let after: (call: HookedCall, result: Values) => unknown;
+let earlier: (call: HookedCall) => unknown;
 let later: (call: HookedCall) => unknown;
 
 @Injectable()
 class Office {
+  constructor(readonly tools: Tools) {}
+
   @BeforeCall({ timeoutMs: 100 })
   check(call: HookedCall) {
     return before(call);
@@ -23,6 +34,11 @@ class Office {
   @BeforeCall({ order: 1, timeoutMs: 100, onFailure: 'ignore' })
   last(call: HookedCall) {
     return later(call);
+  }
+
+  @BeforeCall({ order: -1, timeoutMs: 30_000 })
+  first(call: HookedCall) {
+    return earlier(call);
   }
 
   @AfterCall({ timeoutMs: 100 })
@@ -63,7 +79,7 @@ beforeAll(async () => {
 afterAll(() => upstream.close());
 
 beforeEach(() => {
-  before = later = () => undefined;
+  earlier = before = later = () => undefined;
   after = () => undefined;
 });
 
@@ -182,6 +198,19 @@ it('does not send a call whose names differ for other readers', async () => {
     expect((await mcp(app, owner, connection, message)).body).toMatchObject({ error: { code: -32602 } });
   }
   expect(upstream.count('tools/call')).toBe(count);
+});
+
+it('runs no hook of a module for calls that the module makes', async () => {
+  const { tools } = app.get(Office);
+  const made: unknown[] = [];
+  earlier = async ({ arguments: sent }) => {
+    const result = await tools.call(asSystem, { connection: connection.slice('/connect/'.length) }, 'echo', {
+      inner: sent,
+    });
+    made.push(result.content);
+  };
+  expect(outcomeOf(await send(app, owner, `${connection}/.tools/echo`, args))).toEqual({ text: JSON.stringify(args) });
+  expect(made).toEqual([[{ type: 'text', text: JSON.stringify({ inner: args }) }]]);
 });
 
 it('logs the arguments that are sent and the result that is returned', async () => {

@@ -94,6 +94,9 @@ export class CallRecord extends RequestRecord {
   }
 }
 
+/** The parts of an HTTP request that its record contains. */
+export type RecordedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
+
 /** Records requests to connections. */
 @Injectable()
 export class LogRecorder {
@@ -104,7 +107,7 @@ export class LogRecorder {
 
   /** Runs the work of one request and records it when it ends. @throws the error of `work` */
   async record<T>(
-    request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>,
+    request: RecordedRequest,
     origin: CallOrigin | null,
     response: Pick<ServerResponse, 'statusCode'>,
     work: (record: CallRecord) => Promise<T>,

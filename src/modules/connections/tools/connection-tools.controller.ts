@@ -1,7 +1,6 @@
 import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
-import { originOf } from '../../../mcp/server/mcp-request.js';
 import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { answerJson, JSON_TYPE } from '../../../platform/http/json-answer.js';
@@ -22,7 +21,6 @@ import {
   ownConnections,
   toolsOfConnections,
 } from '../core/connections.access.js';
-import { LogRecorder } from '../log/log-recorder.js';
 import { DisconnectCancellation } from '../../../mcp/server/response-sink.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
@@ -70,7 +68,6 @@ const failures = [
 export class ConnectionToolsController {
   constructor(
     private readonly connectionToolsService: ConnectionToolsService,
-    private readonly logRecorder: LogRecorder,
     private readonly openRequests: OpenRequests,
   ) {}
 
@@ -140,18 +137,8 @@ export class ConnectionToolsController {
     const check = () => this.connectionToolsService.requireConnection(namespace, connectionId);
     this.openRequests.checkWhileOpen(request, check, () => tool);
     try {
-      const result = await this.logRecorder.record(request, originOf(caller), response, (record) =>
-        this.connectionToolsService.call({
-          namespace,
-          connectionId,
-          path: tool,
-          body,
-          cancellation,
-          record,
-          granted: caller.grant?.tools,
-        }),
-      );
-      answerJson(response, result);
+      const call = { namespace, connectionId, path: tool, body, caller, cancellation };
+      answerJson(response, await this.connectionToolsService.call(request, response, call));
     } finally {
       cancellation.stopWatching();
     }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
@@ -10,11 +11,12 @@ import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { memberText, withMember } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse, isErrorResult } from '../../../mcp/protocol/messages.js';
+import { originOf } from '../../../mcp/server/mcp-request.js';
 import type { ListItem } from '../../../mcp/protocol/list-pages.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { parseBody } from '../../../platform/http/body/request-body.js';
 import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionHandles, type ConnectionHandle } from '../core/connection-handles.js';
 import {
   ConnectionInputError,
@@ -24,7 +26,7 @@ import {
 } from '../core/connections.errors.js';
 import { statusAfter } from '../core/connection-status.js';
 import { Connection } from '../core/connection.entity.js';
-import type { CallRecord } from '../log/log-recorder.js';
+import { LogRecorder, type CallRecord, type RecordedRequest } from '../log/log-recorder.js';
 
 /** Connections of one answer, and concurrent requests to their upstreams. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
@@ -37,17 +39,16 @@ const NAMESPACE_WAIT_MS = 5_000;
 type GrantedTools = readonly string[] | null | undefined;
 
 /** One call of a tool over REST. */
-interface RestToolCall {
+export interface RestToolCall {
   namespace: OwnedNamespace;
   connectionId: string;
   /** Name of the tool, or its place in the tree of tools. */
   path: string;
   /** The arguments as JSON text; empty counts as `{}`. */
   body: string;
-  granted: GrantedTools;
+  /** Null: the service itself. */
+  caller: Caller | null;
   cancellation: Cancellation;
-  /** Receives the connection, the tool and the outcome. */
-  record: CallRecord;
 }
 
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
@@ -60,6 +61,7 @@ export class ConnectionToolsService {
     private readonly connectionHandles: ConnectionHandles,
     private readonly env: Env,
     private readonly tuning: Tuning,
+    private readonly logRecorder: LogRecorder,
   ) {}
 
   /** @throws ResourceNotFoundError, SuspendedError for a connection that cannot be called */
@@ -113,11 +115,19 @@ export class ConnectionToolsService {
   }
 
   /**
-   * Calls a tool and returns its `CallToolResult` as JSON text, `isError` results included.
+   * Calls a tool, records the call, and returns its `CallToolResult` as JSON text, `isError` results included.
    *
+   * @param request with the method, the address and the headers of the record
    * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
    */
-  async call({ namespace, connectionId, path, body, granted, cancellation, record }: RestToolCall): Promise<string> {
+  call(request: RecordedRequest, response: Pick<ServerResponse, 'statusCode'>, call: RestToolCall): Promise<string> {
+    const origin = call.caller && originOf(call.caller);
+    return this.logRecorder.record(request, origin, response, (record) => this.send(call, record));
+  }
+
+  private async send(call: RestToolCall, record: CallRecord): Promise<string> {
+    const { namespace, connectionId, path, body, caller, cancellation } = call;
+    const granted = caller?.grant?.tools;
     const handle =
       this.connectionHandles.peek(namespace, connectionId) ??
       (await this.connectionHandles.find(namespace, connectionId));
@@ -157,11 +167,7 @@ export class ConnectionToolsService {
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
     if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, msLeft())))
       throw unknownTool(handle, path, granted);
-    if (reply.error) {
-      const { code, message, data } = reply.error;
-      throw new ToolError(withPages(message, isObject(data) ? data.elicitations : null), { code });
-    }
-    return reply.result ? slice(reply.text, reply.result) : '{}';
+    return resultText(reply);
   }
 
   /**
@@ -206,6 +212,15 @@ export class ConnectionToolsService {
       return failed(state, (error as Error).message);
     }
   }
+}
+
+/** Returns the result of a tool as JSON text. @throws ToolError for a JSON-RPC error */
+export function resultText({ error, result, text }: McpReply): string {
+  if (error) {
+    const { code, message, data } = error;
+    throw new ToolError(withPages(message, isObject(data) ? data.elicitations : null), { code });
+  }
+  return result ? slice(text, result) : '{}';
 }
 
 /** @throws the error of `work` with its {@link fullMessage} */

@@ -2,7 +2,6 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { RowCache } from '../../../platform/database/row-cache.js';
-import { QueueMetrics } from '../../../platform/queue/queue-metrics.js';
 import { jobOptions } from '../../../platform/queue/register-queue.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { LogBatchesRepository } from './log-batches.repository.js';
@@ -27,10 +26,8 @@ export class LogsQueue {
   constructor(
     @InjectQueue(LOGS_QUEUE) private readonly queue: Queue,
     private readonly logBatchesRepository: LogBatchesRepository,
-    queueMetrics: QueueMetrics,
     metrics: Metrics,
   ) {
-    queueMetrics.watch(queue);
     // Frequent scrapes cost the database one query in 5 s.
     const waiting = new RowCache(() => this.logBatchesRepository.waiting());
     metrics.gauge(

@@ -10,7 +10,14 @@ const AHEAD_MS_MAX = 5 * 60_000;
 
 const VERSION_7 = /^.{14}7.{4}[89ab]/;
 
-/** Returns why records of this time are rejected, as the end of a sentence; null if they are accepted. */
+/**
+ * Returns why records of this time are rejected, as the end of a sentence; null if they are accepted.
+ *
+ * @stability preview
+ * @example
+ * const problem = timeProblem(report.time, new Date());
+ * if (problem !== null) throw new InvalidInputError(`time ${problem}`);
+ */
 export function timeProblem(at: Date, now: Date): string | null {
   const ageMs = now.getTime() - at.getTime();
   if (ageMs > AGE_MS_MAX) return 'must not be older than 24 hours';
@@ -36,6 +43,10 @@ export function isUsableId(id: string, at: Date): boolean {
 /**
  * Returns a UUID of version 7 derived from server, name and time: a record that is sent again has the same id. Ids of two
  * servers always differ.
+ *
+ * @stability preview
+ * @example
+ * const id = invocationId(server.id, report.requestId, report.time);
  */
 export function invocationId(serverId: string, name: string, at: Date): string {
   const hex = createHash('sha256').update(`${serverId} ${name}`).digest('hex');

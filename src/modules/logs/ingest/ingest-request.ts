@@ -1,5 +1,5 @@
 import { timeOfUuidV7, uuidV7 } from '../../../platform/database/uuid-v7.js';
-import { invocationOutcomes, type Invocation } from '../invocation.types.js';
+import { invocationOutcomes, type IngestedInvocation } from '../invocation.types.js';
 import { AGE_MS_MAX, invocationId, isUsableId, isVersion7, timeProblem } from './ingest-limits.js';
 import { ENTRIES_MAX } from './invocation-bounds.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
@@ -96,13 +96,13 @@ class IngestRecord {
  *
  * @throws InvalidInputError with the path of the invalid member
  */
-export function readIngestRequest(serverId: string, body: unknown, now: Date): Invocation[] {
+export function readIngestRequest(serverId: string, body: unknown, now: Date): IngestedInvocation[] {
   const list = Array.isArray(body) ? body : (body as { invocations?: unknown } | null | undefined)?.invocations;
   return IngestRecord.listOf(list, 'invocations', ENTRIES_MAX).map((record) => toInvocation(serverId, record, now));
 }
 
 /** Without a time that was sent, the one in an id of version 7 counts. Such an id is used as it is, others are derived from. */
-function toInvocation(serverId: string, record: IngestRecord, now: Date): Invocation {
+function toInvocation(serverId: string, record: IngestRecord, now: Date): IngestedInvocation {
   const sentId = record.uuid('id');
   const at = record.time('timestamp') ?? (sentId !== null && isVersion7(sentId) ? timeOfUuidV7(sentId) : now);
   const problem = timeProblem(at, now);
@@ -137,8 +137,6 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
   const status = response.number('status', 100, 599);
   return {
     id,
-    serverId,
-    releaseId: null,
     at: at.getTime(),
     method: request.text('method') ?? 'POST',
     url: request.text('url') ?? '/',

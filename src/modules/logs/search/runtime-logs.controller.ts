@@ -2,7 +2,7 @@ import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
-import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto } from './runtime-log.dto.js';
 import {
@@ -12,8 +12,6 @@ import {
   sentInvocationsSchema,
 } from './runtime-log.examples.js';
 import { RuntimeLogsService } from './runtime-logs.service.js';
-
-export const serverNotFound = { status: 404, message: 'Server not found' };
 
 @ApiTags('Runtime logs')
 @ApiServerName()

@@ -48,12 +48,8 @@ export class RuntimeLogsService {
    */
   async ingest({ id, namespaceId }: ServerRef, invocations: IngestedInvocation[], tx?: EntityManager): Promise<void> {
     await this.accountLimitsService.require({ namespaceId }, { logBytesPerDay: 0 });
-    const parts = invocations.map((part) => ({
-      ...part,
-      serverId: id,
-      releaseId: null,
-      url: part.url && bareUrl(part.url),
-    }));
+    const server = { serverId: id, releaseId: null };
+    const parts = invocations.map((part) => ({ ...part, ...server, url: part.url && bareUrl(part.url) }));
     await this.logBatchesService.add(id, parts, tx);
   }
 }

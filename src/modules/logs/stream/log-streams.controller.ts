@@ -6,11 +6,10 @@ import { ApiErrors, ApiEventStream } from '../../../platform/http/api-docs.decor
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { AccessRule, Caller } from '../../auth/access.types.js';
-import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { LogStreams } from './log-streams.js';
 import { InvocationFilterDto } from '../search/runtime-log.dto.js';
-import { serverNotFound } from '../search/runtime-logs.controller.js';
 
 const rule: AccessRule = { scope: 'servers:read', ...ownServerOrNone };
 

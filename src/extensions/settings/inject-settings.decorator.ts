@@ -1,0 +1,22 @@
+import { Inject } from '@nestjs/common';
+import type { ZodObject } from 'zod';
+
+/**
+ * Injects the settings of a module: the values of the object that is the `settings` of its `defineModule`.
+ *
+ * @example
+ * export const settings = z.object({ STARS_MAX: z.coerce.number().default(5) });
+ *
+ * class StarsService {
+ *   constructor(@InjectSettings(settings) private readonly settings: z.infer<typeof settings>) {}
+ * }
+ * @stability preview
+ */
+export function InjectSettings(settings: ZodObject): ParameterDecorator & PropertyDecorator {
+  return Inject(tokenOf(settings));
+}
+
+/** The token of the values. Each name belongs to one module, so the names identify the object. */
+export function tokenOf(settings: ZodObject): string {
+  return `settings ${Object.keys(settings.shape).join(', ')}`;
+}

@@ -1,0 +1,53 @@
+import type { ValueProvider } from '@nestjs/common';
+import { type Env, type ExternalModule, settingDocs, StartError } from '../../extension.js';
+import { tokenOf } from './inject-settings.decorator.js';
+
+/** The settings of a module, read from the environment. */
+export interface ModuleSettings {
+  provider: ValueProvider;
+  /** The names, and which of them are set. Values can be secrets. */
+  summary: string;
+  /** For each variable that has the prefix of the module and is not a setting. */
+  warnings: string[];
+}
+
+/**
+ * Reads and checks the settings of all modules together; an empty value counts as unset.
+ *
+ * @throws StartError with all invalid settings, without their values
+ */
+export function readModuleSettings(env: Env, modules: ExternalModule[]): ModuleSettings[] {
+  const problems: string[] = [];
+  const reserved = new Set(settingDocs().map(({ name }) => name));
+  const setNames = Object.keys(env.source).filter((name) => env.source[name]?.trim());
+  const read = modules.flatMap(({ name: module, settings }): ModuleSettings[] => {
+    if (!settings) return [];
+    const prefix = `${module.toUpperCase().replaceAll('-', '_')}_`;
+    const names = Object.keys(settings.shape);
+    for (const name of names) {
+      if (name.startsWith(prefix) && !reserved.has(name)) continue;
+      problems.push(
+        `${name} must begin with ${prefix}, and must not be a setting of Slipway: the module is ${module}.`,
+      );
+    }
+    const values = Object.fromEntries(names.map((name) => [name, env.source[name]?.trim() || undefined]));
+    const { data, error } = settings.safeParse(values);
+    for (const { path, message } of error?.issues ?? []) {
+      const name = String(path[0] ?? module);
+      const expected = message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '');
+      problems.push(`${name} ${name in values && !values[name] ? 'must be set' : 'is not valid'}: ${expected}.`);
+    }
+    const unknown = setNames.filter((name) => name.startsWith(prefix) && !names.includes(name) && !reserved.has(name));
+    return [
+      {
+        provider: { provide: tokenOf(settings), useValue: data },
+        summary: `${module}: ${names.map((name) => `${name} ${values[name] ? 'is set' : 'by default'}`).join(', ')}`,
+        warnings: unknown.map(
+          (name) => `${name} is not a setting and changes nothing: use ${names.join(' or ')}, or remove it.`,
+        ),
+      },
+    ];
+  });
+  if (problems.length > 0) throw new StartError(problems.join('\n'));
+  return read;
+}

@@ -1,0 +1,95 @@
+import { Injectable } from '@nestjs/common';
+import { Tuning } from '../../config/tuning.js';
+import { Cancellation } from '../../mcp/protocol/cancellation.js';
+import { completeOrRefuse } from '../../mcp/protocol/messages.js';
+import { originOf } from '../../mcp/server/mcp-request.js';
+import { callerFor } from '../auth/access.types.js';
+import { toolsOfConnections } from '../connections/core/connections.access.js';
+import type { CallToolResultDto } from '../connections/tools/connection-tools.dto.js';
+import {
+  ConnectionToolsService,
+  type RestToolCall,
+  resultText,
+} from '../connections/tools/connection-tools.service.js';
+import { RunService } from '../run/run.service.js';
+import type { FacadeCaller } from './facade.types.js';
+import { FacadeTargets } from './facade-targets.js';
+
+/** The target of a call: a connection by `namespace/connection`, or a server by its qualified name. @stability preview */
+export type ToolTarget = { connection: string } | { server: string };
+
+type SentCall = Pick<RestToolCall, 'path' | 'body' | 'cancellation'>;
+
+/**
+ * Tools of connections and servers.
+ *
+ * @stability preview
+ * @example
+ * // Calls a tool of a connection for everybody who asks for a summary.
+ * export class SummaryService {
+ *   constructor(private readonly tools: Tools) {}
+ *
+ *   async summarize(caller: Caller, text: string): Promise<string> {
+ *     const { content } = await this.tools.call(caller, { connection: 'acme/model' }, 'summarize', { text });
+ *     return content.map((part) => part.text ?? '').join('');
+ *   }
+ * }
+ */
+export abstract class Tools {
+  /**
+   * Calls a tool and returns its result, even if it has `isError`. The call has the timeout and the log record of a call over
+   * REST. With `asSystem` the record has no caller, and a server is called with the rights of its owner. A server that requires
+   * configuration values is called through a connection.
+   *
+   * @param tool its name; of a connection also its path, such as `repo/search`
+   * @param options `signal`: cancels the call at the MCP server
+   * @throws ResourceNotFoundError, ServerNotFoundError for a target that is hidden from the caller; ToolError; UpstreamFailure
+   */
+  abstract call(
+    caller: FacadeCaller,
+    target: ToolTarget,
+    tool: string,
+    args: Record<string, unknown>,
+    options?: { signal?: AbortSignal },
+  ): Promise<CallToolResultDto>;
+}
+
+/** {@link Tools} by the services of REST and of run endpoints. */
+@Injectable()
+export class ServiceTools implements Tools {
+  constructor(
+    private readonly facadeTargets: FacadeTargets,
+    private readonly connectionToolsService: ConnectionToolsService,
+    private readonly runService: RunService,
+    private readonly tuning: Tuning,
+  ) {}
+
+  async call(...[caller, target, tool, args, { signal } = {}]: Parameters<Tools['call']>): Promise<CallToolResultDto> {
+    const call = { path: tool, body: JSON.stringify(args), cancellation: new Cancellation() };
+    const cancel = () => call.cancellation.cancel();
+    if (signal?.aborted) cancel();
+    signal?.addEventListener('abort', cancel);
+    const send =
+      'server' in target
+        ? this.callServer(caller, target.server, call)
+        : this.callConnection(caller, target.connection, call);
+    return JSON.parse(await send.finally(() => signal?.removeEventListener('abort', cancel))) as CallToolResultDto;
+  }
+
+  private async callConnection(requester: FacadeCaller, name: string, call: SentCall): Promise<string> {
+    const rule = { scope: 'connections:execute', ...toolsOfConnections } as const;
+    const place = await this.facadeTargets.connection(requester, name, rule);
+    const request = { method: 'POST', url: `/connect/${name}/.tools/${call.path}`, headers: {} };
+    return this.connectionToolsService.call(request, { statusCode: 200 }, { ...place, ...call });
+  }
+
+  private async callServer(requester: FacadeCaller, name: string, call: SentCall): Promise<string> {
+    const { server, caller } = await this.facadeTargets.server(requester, name, { scope: 'servers:execute' });
+    const { path, body, cancellation } = call;
+    const params = `{"name":${JSON.stringify(path)},"arguments":${body}}`;
+    const origin = caller ? originOf(caller) : undefined;
+    const sent = { method: 'tools/call', params, timeoutMs: this.tuning.upstreamCallTimeoutMs, cancellation, origin };
+    const reply = await this.runService.request(server.slug, caller ?? callerFor(server.ownerId), sent);
+    return resultText(completeOrRefuse(reply));
+  }
+}

@@ -1,0 +1,33 @@
+import { Injectable, Module } from '@nestjs/common';
+import {
+  Accounts,
+  Connections,
+  defineModule,
+  Http,
+  Logs,
+  roleModule,
+  Secrets,
+  Servers,
+  Tools,
+} from '../../../src/extension.js';
+
+/** Injects every facade, without an import of its module. */
+@Injectable()
+export class Facades {
+  constructor(
+    readonly accounts: Accounts,
+    readonly connections: Connections,
+    readonly http: Http,
+    readonly logs: Logs,
+    readonly secrets: Secrets,
+    readonly servers: Servers,
+    readonly tools: Tools,
+  ) {}
+}
+
+@Module({})
+class FacadesModule {
+  static readonly forRoles = roleModule(() => ({ module: FacadesModule, api: { providers: [Facades] } }));
+}
+
+export default defineModule({ name: 'facades', module: FacadesModule.forRoles });
