@@ -297,7 +297,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['test/**/*.ts', 'bench/**/*.ts'],
+    files: ['test/**/*.ts', 'bench/**/*.ts', 'packages/**/*.ts'],
     rules: {
       'no-restricted-imports': ['error', { paths: [noForwardRef] }],
       'no-restricted-properties': ['error', ...noModuleMocks],

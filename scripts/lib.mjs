@@ -95,6 +95,7 @@ export function ensureBuilt() {
     }
     removeOrphans();
     describeApi();
+    packModule();
     writeFileSync(stamp, `${sources} ${distHash()}`);
   } finally {
     release();
@@ -194,7 +195,10 @@ function sourceHash() {
   const config = readdirSync(root).filter((name) =>
     /^tsconfig.*\.json$|^nest-cli\.json$|^package-lock\.json$/.test(name),
   );
-  inputs.push(join(root, 'scripts/swagger-plugin/plugin.js'));
+  inputs.push(
+    ...filesUnder('packages'),
+    ...['swagger-plugin/plugin.js', 'pack-module.mjs'].map((file) => join(root, 'scripts', file)),
+  );
   for (const file of [...inputs, ...config.sort().map((name) => join(root, name))]) {
     hash
       .update(`${relative(root, file)}\0`)
@@ -220,6 +224,15 @@ function describeApi() {
   if (result.status === 0) return;
   process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
   fail('The description of the API could not be written.');
+}
+
+/** Writes the package `@slipway/module`, which the service serves. */
+function packModule() {
+  const script = join(root, 'scripts/pack-module.mjs');
+  const result = spawnSync(process.execPath, [script], { cwd: root, encoding: 'utf8' });
+  if (result.status === 0) return;
+  process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
+  fail('The package @slipway/module could not be written.');
 }
 
 /** Compiled files whose source is gone would live on: a deleted migration would still run. */

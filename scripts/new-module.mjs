@@ -4,22 +4,29 @@
  *
  * `npm run new:module -- <plural> [<singular>] [--of namespace|server]`, names in lower case with hyphens; the singular is
  * guessed without one. The module is texts of a namespace, or a mark that accounts put on a server.
+ *
+ * `npm run new:module -- --outside ../stars` writes a package of its own instead, named after its folder: notes of accounts. It has
+ * the archive of `@slipway/module` next to its package.json.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, filesUnder, npm, prepare, root } from './lib.mjs';
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$/;
 const owners = ['namespace', 'server'];
-const { of: owner, names } = asked();
+const { of: owner, outside, names } = asked();
 const [plural = '', singular = guessSingular(plural)] = names;
 if (!owners.includes(owner)) fail(`--of takes ${owners.join(' or ')}, not "${owner}".`);
 // Without the separator npm takes --of for its own --offline, and leaves the word that follows.
 if (owners.includes(names[1])) fail(`Separate the options with --: npm run new:module -- ${plural} --of ${names[1]}`);
 if (!NAME.test(plural) || !NAME.test(singular) || plural === singular) {
   fail('Name the module in the plural, in lower case: npm run new:module stars (or: npm run new:module people person)');
+}
+if (outside !== undefined) {
+  await writePackage();
+  process.exit(0);
 }
 if (existsSync(join(root, 'src/modules', plural))) fail(`src/modules/${plural} exists already.`);
 
@@ -41,12 +48,40 @@ process.stdout.write(`openapi.json\nNext: npm test -- test/e2e/${plural}\n`);
 
 function asked() {
   try {
-    const options = { of: { type: 'string', default: 'namespace' } };
+    const options = { of: { type: 'string', default: 'namespace' }, outside: { type: 'string' } };
     const { values, positionals } = parseArgs({ allowPositionals: true, options });
-    return { of: values.of, names: positionals };
+    const { of, outside: folder } = values;
+    return { of, outside: folder, names: folder === undefined ? positionals : [basename(folder), ...positionals] };
   } catch (error) {
     return fail(error.message);
   }
+}
+
+/** Writes a package outside the tree, with the versions of Slipway's own packages. */
+async function writePackage() {
+  const folder = resolve(process.env.INIT_CWD ?? '', outside);
+  if (existsSync(folder)) fail(`${folder} exists already.`);
+  prepare();
+  const { MODULE_API } = await import(join(root, 'dist/src/platform/external-modules/load-external-modules.js'));
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const installed = { ...dependencies, ...devDependencies };
+  const [source, stamp] = ['scripts/new-module/outside', String(Date.now())];
+  const files = filesUnder(source).map((file) => {
+    const target = join(folder, renamed(relative(join(root, source), file)).replace(/\.template$/, ''));
+    const text = renamed(readFileSync(file, 'utf8'))
+      .replaceAll('1000000000000', stamp)
+      .replaceAll('0.0.0', MODULE_API)
+      .replace(/"([^"]+)": "\*"/g, (_, name) => `"${name}": "${installed[name]}"`);
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, text);
+    return target;
+  });
+  const archive = join(folder, `module-${MODULE_API}.tgz`);
+  copyFileSync(join(root, 'dist', basename(archive)), archive);
+  prettier('--config', join(root, '.prettierrc.json'), ...files.filter((file) => /\.(ts|mjs|json|md)$/.test(file)));
+  process.stdout.write(
+    `${[...files, archive].join('\n')}\nNext, there: npm install && SLIPWAY_HOME=${root} npm test\n`,
+  );
 }
 
 function guessSingular(name) {

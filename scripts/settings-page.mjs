@@ -6,7 +6,7 @@ const WIDTH = 120;
 const groups = [
   [
     'Address and processes',
-    ['HOST', 'PORT', 'PUBLIC_URL', 'APP_NAME', 'ADVERTISE_URL', 'ROLES', 'WORKERS', 'DRAIN_MS', 'SLIPWAY_MODULES'],
+    ['HOST', 'PORT', 'PUBLIC_URL', 'APP_NAME', 'ADVERTISE_URL', 'ROLES', 'WORKERS', 'DRAIN_MS', 'SLIPWAY_'],
   ],
   ['Data', ['DATA_DIR', 'BLOB_URL', 'DATABASE_', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
   ['Access and secrets', ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'DEFAULT_VISIBILITY', 'EGRESS_']],

@@ -20,6 +20,7 @@ import type { Env } from './config/env.js';
 import type { RequestLimits } from './modules/auth/request-limits.service.js';
 import { startPage } from './modules/people/people-pages.js';
 import type { SessionsService } from './modules/people/sessions.service.js';
+import { MODULE_API } from './platform/external-modules/load-external-modules.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
 import { clientContextOf } from './platform/pages/client-context.js';
 import { FramedPage, renderFramed } from './platform/pages/frame.js';
@@ -47,6 +48,9 @@ const DOCUMENTS: Record<string, string> = {
 /** The documents as the build wrote them; `npm run dev` writes none. */
 const BUILT_FOLDER = join(import.meta.dirname, '../openapi');
 
+/** The package that modules outside the tree compile with, as the build wrote it. */
+const MODULE_PACKAGE = `module-${MODULE_API}.tgz`;
+
 /** The pages of the documentation, in the same place of the repository and of the image. */
 const PACKAGE_FOLDER = dirname(createRequire(import.meta.url).resolve('slipway/package.json'));
 const GUIDES_FOLDER = join(PACKAGE_FOLDER, 'docs');
@@ -66,7 +70,8 @@ export function serveDocs(
 ): void {
   app.use((request: Request, response: Response, next: () => void) => {
     const isPage = /^\/docs(?:\/|$)/.test(request.path);
-    if (isPage || request.path === '/' || request.path.endsWith('.md') || request.path in DOCUMENTS)
+    const { path } = request;
+    if (isPage || path === '/' || path.endsWith('.md') || path in DOCUMENTS || path === `/${MODULE_PACKAGE}`)
       limits.admitStranger(request, response);
     if (isPage) response.set(DOCS_HEADERS);
     next();
@@ -114,6 +119,9 @@ export function serveDocs(
       sendPage(response, renderFramed(env, request, response, accountName, new FramedPage(() => content)));
     });
   }
+  express.get(`/${MODULE_PACKAGE}`, (_request, response) =>
+    response.sendFile(join(import.meta.dirname, '..', MODULE_PACKAGE), { maxAge: '1h' }),
+  );
   serveSwagger(app, app);
   app.use(async (request: Request, response: Response, next: () => void) => {
     if (request.path !== '/' || request.method !== 'GET') return next();

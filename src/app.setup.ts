@@ -56,7 +56,7 @@ export async function createApp(
   });
   const parts: ServerParts = { internal: options.internal };
   const adapter = new SlipwayAdapter(env, tuning, parts);
-  const external = [...(await loadExternalModules(env.modules ?? [])), ...(options.modules ?? [])];
+  const external = [...(await loadExternalModules(env)), ...(options.modules ?? [])];
   const links = external.flatMap(({ name, link }) => (link ? [[`ui/m/${name}`, link] as const] : []));
   moduleLinks.set(env, links);
   await loadLazyParts(env.roles);

@@ -1,5 +1,5 @@
 /**
- * The entry point `slipway`: everything that a module outside the tree may import. Everything else may change at any time.
+ * The entry point `@slipway/module`: everything that a module outside the tree may import. Everything else may change at any time.
  */
 export { Env, settingDocs, StartError } from './config/env.js';
 export type { Role } from './config/env.js';

@@ -114,12 +114,10 @@ export async function operatorLink(env: Env): Promise<string> {
 }
 
 /** Makes the tables of ours and of the queue, and the operator. @param onFirstKey receives the key that was made just now */
-async function prepareDatabase(
-  { databaseUrl, migrate: mode, bootstrapApiKey, modules }: Env,
-  onFirstKey: (key: string) => void,
-): Promise<void> {
+async function prepareDatabase(env: Env, onFirstKey: (key: string) => void): Promise<void> {
+  const { databaseUrl, migrate: mode, bootstrapApiKey } = env;
   const url = databaseUrl ?? '';
-  const external = await loadExternalModules(modules ?? []);
+  const external = await loadExternalModules(env);
   if (mode === 'off') {
     if (!(await pendingMigrations(url, external))) return;
     throw new SchemaVersionError('The database is older than this version: run `npm run migrate` first.');

@@ -158,7 +158,7 @@ async function checkDatabase(settings: Env): Promise<void> {
   try {
     if (!(await surroundings(env, ['postgres']))) return;
     const migrations = await check('migrations', async () => {
-      const modules = await loadExternalModules(env.modules ?? []);
+      const modules = await loadExternalModules(env);
       if (!(await pendingMigrations(env.databaseUrl ?? '', modules))) return 'at this version';
       throw env.migrate === 'off'
         ? new Error('The database is older than this version: run `npm run migrate`.')
@@ -263,7 +263,7 @@ const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
 
 /** Checks the settings of modules. */
 async function modulesOf(env: Env): Promise<string> {
-  const read = readModuleSettings(env, await loadExternalModules(env.modules ?? []));
+  const read = readModuleSettings(env, await loadExternalModules(env));
   for (const warning of read.flatMap(({ warnings }) => warnings)) line('warning', 'modules', warning);
   return read.map(({ summary }) => summary).join('; ') || 'without settings';
 }

@@ -23,11 +23,11 @@ import { copyBlobs } from './copy-blobs.js';
  */
 export async function run(): Promise<number> {
   const env = loadEnv();
-  const { databaseUrl, blobUrl, dataDir, encryptionKeys, modules } = env;
+  const { databaseUrl, blobUrl, dataDir, encryptionKeys } = env;
   if (databaseUrl === null) throw new Error('Set DATABASE_URL to the new database, and BLOB_URL to move files too.');
   if (!holdsDatabase(dataDir)) throw new Error(`There is no embedded database in ${dataDir}: check DATA_DIR.`);
   await requireSurroundings(env, ['postgres']);
-  const external = await loadExternalModules(modules ?? []);
+  const external = await loadExternalModules(env);
   const embedded = await startEmbeddedPostgres({ dataDir, log: () => undefined });
   try {
     if (embedded.shared) throw new Error('The service is running: stop it first.');

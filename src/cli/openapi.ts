@@ -15,7 +15,7 @@ const [, , file = 'openapi.json', folder = ''] = process.argv;
 const env = loadEnv({
   DATABASE_URL: 'postgres://localhost/none',
   ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-  ...(parentPort && { SLIPWAY_MODULES: (workerData as string[]).join() }),
+  ...(parentPort && { SLIPWAY_MODULES: (workerData as string[]).join(), SLIPWAY_MODULES_CHECK: 'off' }),
 });
 const app = await createApp(env, { preview: true });
 if (parentPort) parentPort.postMessage(await renderDocuments(app));

@@ -46,7 +46,7 @@ export async function run([folder, ...extraArgs]: string[]): Promise<number> {
       `The keys do not open what the backup holds: a key of the same name is another one. Use those of its service.`,
     );
   }
-  const modules = await loadExternalModules(settings.modules ?? []);
+  const modules = await loadExternalModules(settings);
   // The embedded database needs its keys in the data folder.
   const copiesKeys = !settings.encryptionKeys && ownKeys === folder;
   if (copiesKeys) {

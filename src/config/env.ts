@@ -157,6 +157,12 @@ const settings = {
     listOf((value) => path.resolve(value)),
     'Folders of npm packages that add modules to the service, comma-separated. Default: none.',
   ),
+  modulesCheck: setting(
+    'SLIPWAY_MODULES_CHECK',
+    oneOf('on', 'off'),
+    'on',
+    '`off`: load modules that are written for another version of `@slipway/module`.',
+  ),
   migrate: setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.'),
   bootstrapApiKey: secret('BOOTSTRAP_API_KEY', bootstrapKey, "The operator's first key, instead of a generated one."),
   encryptionKeys: secret(

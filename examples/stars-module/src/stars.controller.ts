@@ -1,6 +1,14 @@
 import { Controller, Delete, Get, Put } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
-import { Access, ApiErrors, ApiServerName, CurrentCaller, TargetServer, type Caller, type ServerRef } from 'slipway';
+import {
+  Access,
+  ApiErrors,
+  ApiServerName,
+  CurrentCaller,
+  TargetServer,
+  type Caller,
+  type ServerRef,
+} from '@slipway/module';
 import { StarsDto } from './star.dto.js';
 import { StarsService } from './stars.service.js';
 

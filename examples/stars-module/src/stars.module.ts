@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { defineModule, roleModule, ServersModule } from 'slipway';
+import { defineModule, roleModule, ServersModule } from '@slipway/module';
 import { CreateStars1795300000000 } from './create-stars.migration.js';
 import { Star } from './star.entity.js';
 import { StarsController } from './stars.controller.js';
@@ -25,4 +25,9 @@ export class StarsModule {
   }));
 }
 
-export default defineModule({ name: 'stars', module: StarsModule.forRoles, migrations: [CreateStars1795300000000] });
+export default defineModule({
+  name: 'stars',
+  apiVersion: 1,
+  module: StarsModule.forRoles,
+  migrations: [CreateStars1795300000000],
+});

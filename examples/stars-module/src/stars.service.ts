@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { ServerCardField, type Caller, type ServerCardContributor, type ServerRef } from 'slipway';
+import { ServerCardField, type Caller, type ServerCardContributor, type ServerRef } from '@slipway/module';
 import { Repository } from 'typeorm';
 import { StarsDto } from './star.dto.js';
 import { Star } from './star.entity.js';

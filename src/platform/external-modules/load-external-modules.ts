@@ -2,14 +2,20 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { register } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { satisfies } from 'semver';
 import type { PeerResolution } from './peer-resolution.hooks.js';
 import type { DynamicModule, Type } from '@nestjs/common';
 import type { MigrationInterface } from 'typeorm';
 import type { ZodObject } from 'zod';
 import { StartError, type Env, type Role } from '../../config/env.js';
 
-/** Packages that must be there once: decorators and tables of another copy are unknown to ours. */
-const SHARED_PACKAGES = ['slipway', '@nestjs/common', 'typeorm'];
+/** Version of the package `@slipway/module`; its major is the `apiVersion` of modules. */
+export const MODULE_API = '1.0.0';
+
+const API_PACKAGE = '@slipway/module';
+
+/** Packages that must be loaded once: Slipway does not see the decorators and tables of another copy. */
+const SHARED_PACKAGES = ['@nestjs/common', '@nestjs/core', '@nestjs/swagger', '@nestjs/typeorm', 'typeorm'];
 
 const NAME = /^[a-z][a-z0-9-]{1,31}$/;
 
@@ -17,6 +23,8 @@ const NAME = /^[a-z][a-z0-9-]{1,31}$/;
 export interface ExternalModule {
   /** 2 to 32 lower-case letters, digits and hyphens, a letter first; unique among the modules. Prefix of its migrations. */
   name: string;
+  /** The major version of `@slipway/module` that it is written for. Default: not compared. */
+  apiVersion?: number;
   /** The Nest module to load. Called once at start. */
   module(env: Env): Type | DynamicModule;
   /** The roles of a process that load it. Default: `api`. */
@@ -38,25 +46,29 @@ interface Manifest {
   peerDependencies?: Record<string, string>;
 }
 
+type ModuleSettings = Pick<Env, 'modules' | 'modulesCheck'>;
+
 let loaded: { folders: string; modules: Promise<ExternalModule[]> } | null = null;
 
 /**
- * Loads the packages in these folders, in this order; a second call returns the same modules.
+ * Loads the packages of `SLIPWAY_MODULES` in its order; a second call returns the same modules.
  *
- * @throws StartError if one is no package, brings its own copy of a shared package, or exports no module
+ * @throws StartError if one is not a package, is written for another version of the API, or exports no module
  */
-export function loadExternalModules(folders: string[]): Promise<ExternalModule[]> {
-  const key = folders.join(',');
-  if (loaded?.folders !== key) loaded = { folders: key, modules: load(folders) };
+export function loadExternalModules(settings: ModuleSettings): Promise<ExternalModule[]> {
+  const key = (settings.modules ?? []).join(',');
+  if (loaded?.folders !== key) loaded = { folders: key, modules: load(settings) };
   return loaded.modules;
 }
 
-async function load(folders: string[]): Promise<ExternalModule[]> {
-  if (folders.length === 0) return [];
-  const packages = folders.map(readPackage);
+async function load({ modules: folders, modulesCheck }: ModuleSettings): Promise<ExternalModule[]> {
+  if (!folders?.length) return [];
+  const isChecked = modulesCheck === 'on';
+  const packages = folders.map((folder) => readPackage(folder, isChecked));
   const data: PeerResolution = {
-    folders: packages.map(({ folder }) => `${pathToFileURL(folder).href}/`),
+    modules: packages.map(({ folder, peers }) => ({ folder: `${pathToFileURL(folder).href}/`, peers })),
     ours: import.meta.url,
+    entryPoint: new URL('../../extension.js', import.meta.url).href,
   };
   register('./peer-resolution.hooks.js', { parentURL: import.meta.url, data });
   const modules: ExternalModule[] = [];
@@ -73,6 +85,10 @@ async function load(folders: string[]): Promise<ExternalModule[]> {
     if (typeof module?.name !== 'string' || !NAME.test(module.name) || typeof module.module !== 'function') {
       throw new StartError(`${entry}: its default export must be what defineModule({ name, module, … }) returns.`);
     }
+    const { apiVersion } = module;
+    if (isChecked && apiVersion !== undefined && !satisfies(MODULE_API, String(apiVersion))) {
+      throw incompatible(folder, String(apiVersion));
+    }
     if (modules.some(({ name }) => name === module.name)) {
       throw new StartError(`${folder}: another module is named "${module.name}" already.`);
     }
@@ -81,36 +97,24 @@ async function load(folders: string[]): Promise<ExternalModule[]> {
   return modules;
 }
 
-function readPackage(location: string): { folder: string; entry: string } {
+function readPackage(location: string, isChecked: boolean): { folder: string; entry: string; peers: string[] } {
   const file = path.join(location, 'package.json');
   if (!existsSync(file)) throw new StartError(`${location}: there is no package.json.`);
   const folder = realpathSync(location);
-  const manifest = JSON.parse(readFileSync(file, 'utf8')) as Manifest;
-  for (const name of new Set([...SHARED_PACKAGES, ...Object.keys(manifest.peerDependencies ?? {})])) {
-    const [peerCopy, ownCopy] = [findPackage(folder, name), findPackage(import.meta.dirname, name)];
-    if (peerCopy === null || peerCopy === ownCopy) continue;
-    throw new StartError(
-      `${folder}: it would load its own copy of ${name}, from ${peerCopy}. ` +
-        'Declare it in peerDependencies and install the module with `npm install --omit=dev --omit=peer`.',
-    );
-  }
-  const { exports, main } = manifest;
+  const { exports, main, peerDependencies = {} } = JSON.parse(readFileSync(file, 'utf8')) as Manifest;
+  const range = peerDependencies[API_PACKAGE] ?? '*';
+  if (isChecked && !satisfies(MODULE_API, range)) throw incompatible(folder, range);
   const exported = typeof exports === 'object' && '.' in exports ? exports['.'] : exports;
   const entry = typeof exported === 'object' ? (exported.import ?? exported.default) : (exported ?? main);
   if (entry === undefined) throw new StartError(`${file}: it has neither "exports" nor "main".`);
-  return { folder, entry: path.join(folder, entry) };
+  return { folder, entry: path.join(folder, entry), peers: [...SHARED_PACKAGES, ...Object.keys(peerDependencies)] };
 }
 
-/** The folder of a package as Node finds it from `folder`, without symbolic links; null if there is none. */
-function findPackage(folder: string, name: string): string | null {
-  const file = path.join(folder, 'package.json');
-  if (existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as { name?: string }).name === name) {
-    return realpathSync(folder);
-  }
-  const installed = path.join(folder, 'node_modules', name);
-  if (existsSync(path.join(installed, 'package.json'))) return realpathSync(installed);
-  const parent = path.dirname(folder);
-  return parent === folder ? null : findPackage(parent, name);
+function incompatible(folder: string, range: string): StartError {
+  return new StartError(
+    `${folder}: it needs ${API_PACKAGE} ${range}, and this Slipway has ${MODULE_API}: ` +
+      'install a release of the module for this version, or set SLIPWAY_MODULES_CHECK=off to load it as it is.',
+  );
 }
 
 /** Returns `definition`, with its type checked. */

@@ -1,29 +1,38 @@
 import type { InitializeHook, ResolveHook } from 'node:module';
 
-/** The folders of the modules, as URLs with a slash at the end, and a file of ours. */
+/** The modules outside the tree, and what they share with Slipway. Folders and files are URLs, those of folders with a slash at the end. */
 export interface PeerResolution {
-  folders: string[];
+  modules: { folder: string; peers: string[] }[];
+  /** A file of Slipway. */
   ours: string;
+  /** The file that `@slipway/module` is at run time, whatever is installed. */
+  entryPoint: string;
 }
 
-let resolution: PeerResolution = { folders: [], ours: '' };
+let resolution: PeerResolution = { modules: [], ours: '', entryPoint: '' };
 
 export const initialize: InitializeHook<PeerResolution> = (data) => {
   resolution = data;
 };
 
 /**
- * Resolves packages that a module outside our tree does not bring, such as `slipway` and `@nestjs/common`, from our own
- * folder. Node calls it for every import, in a thread of its own.
+ * Resolves imports of a module outside the tree: `@slipway/module` is the entry point, peers come from Slipway even if the module
+ * has a copy to compile with, and so do packages that it does not have. Node calls it for every import, in a thread of its own.
  */
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
+  const module = resolution.modules.find(({ folder }) => context.parentURL?.startsWith(folder));
+  if (!module) return nextResolve(specifier, context);
+  if (specifier === '@slipway/module') return nextResolve(resolution.entryPoint, context);
+  const fromModule = async () => nextResolve(specifier, context);
+  const fromSlipway = async () => nextResolve(specifier, { ...context, parentURL: resolution.ours });
+  const isPeer = module.peers.some((name) => specifier === name || specifier.startsWith(`${name}/`));
   try {
-    return await nextResolve(specifier, context);
+    return await (isPeer ? fromSlipway() : fromModule());
   } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND';
-    if (!isMissing || !resolution.folders.some((folder) => context.parentURL?.startsWith(folder))) throw error;
-    // Without a copy of ours either, the error names the module's file.
-    return Promise.resolve(nextResolve(specifier, { ...context, parentURL: resolution.ours })).catch(() => {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    if (isPeer) return fromModule();
+    // Without a copy of Slipway's either, the error names the module's file.
+    return fromSlipway().catch(() => {
       throw error;
     });
   }
