@@ -106,7 +106,7 @@ async function start(): Promise<void> {
   if (settings.modules) {
     await import('./app.setup.js');
     const { readModuleSettings } = await import('./extensions/settings/module-settings.js');
-    const read = readModuleSettings(settings, await loadExternalModules(settings.modules));
+    const read = readModuleSettings(settings, await loadExternalModules(settings));
     if (!worker) for (const warning of read.flatMap(({ warnings }) => warnings)) pino.warn(warning);
   }
   if (settings.sendsTraces && !isSupervisor) {
