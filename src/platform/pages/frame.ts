@@ -34,7 +34,7 @@ export interface Framed {
   body: Html;
   /** The sentence of what was done just now. */
   notice?: HtmlValue;
-  /** Path of the GET request that shows the same over REST, encoded; absent where there is none. */
+  /** Path of the GET request that shows the same over REST, encoded, such as `/accounts/me`; absent without one. */
   asRequest?: string;
   /** The page has audio in `data:` addresses. */
   hasMedia?: boolean;

@@ -84,7 +84,10 @@ export function scheduled<Service>(
   return { provide: `schedule: ${name}`, inject: [Schedule, service], useFactory };
 }
 
-/** As {@link scheduled}, for deletions by age: `work` gets the time that decides what is old, and rests without one. */
+/**
+ * A provider of a module for processes that delete by age every `ms` milliseconds, the first time at start. `work` gets the time that
+ * decides what is old. It rests while the clocks of the process and the database differ.
+ */
 export function scheduledDeletion<Service>(
   name: string,
   ms: number,
