@@ -1,5 +1,6 @@
 /**
  * The entry point `@slipway/module`: everything that a module outside the tree may import. Everything else may change at any time.
+ * An export without `@stability` is `preview`.
  */
 export { Env, settingDocs, StartError } from './config/env.js';
 export type { Role } from './config/env.js';
