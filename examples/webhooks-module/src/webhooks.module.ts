@@ -25,6 +25,7 @@ export class WebhooksModule {
 
 export default defineModule({
   name: 'webhooks',
+  apiVersion: 1,
   module: WebhooksModule.forRoles,
   roles: ['api', 'worker'],
   migrations: [CreateWebhooks1795300000000],

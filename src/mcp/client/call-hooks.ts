@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { isObject } from '../../platform/text/json.js';
 import type { CallOrigin, McpCall, McpReply } from '../protocol/channel.js';
-import { withMember } from '../protocol/json-edit.js';
-import { slice, uniqueMembers } from '../protocol/json-text.js';
+import { memberText, withMember } from '../protocol/json-edit.js';
+import { uniqueMembers } from '../protocol/json-text.js';
 import { errorReply, resultOf, resultReply } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
+import { calledTool } from './tool-choice.js';
 
 /** A connection, or a server at its run endpoint. */
 export interface HookedTarget {
@@ -52,16 +53,17 @@ export async function sendWithHooks(
   send: (call: McpCall, after: (reply: McpReply) => Promise<McpReply>) => Promise<McpReply>,
 ): Promise<McpReply> {
   const text = call.params ?? '{}';
-  const params = JSON.parse(text) as { name?: unknown; arguments?: unknown };
-  const args = params.arguments ?? {};
-  // A server may read the other of two members of one name.
-  if (typeof params.name !== 'string' || !isObject(args) || hasRepeated(text)) {
+  const tool = calledTool(text);
+  const argumentsText = memberText(text, 'arguments') ?? '{}';
+  const args: unknown = JSON.parse(argumentsText);
+  // A server may read the other of two arguments of one name.
+  if (tool === null || !isObject(args) || typeof uniqueMembers(argumentsText) === 'string') {
     return errorReply(
       rpcCode.invalidParams,
       'The call needs one name and one object of arguments, without repeated members',
     );
   }
-  const hooked = { target, tool: params.name, arguments: args, caller: call.origin ?? null };
+  const hooked = { target, tool, arguments: args, caller: call.origin ?? null };
   const replaced = await runner.beforeCall(hooked);
   if (replaced) {
     call.params = withMember(text, 'arguments', JSON.stringify(replaced));
@@ -72,12 +74,4 @@ export async function sendWithHooks(
     const answer = isObject(result) ? await runner.afterCall(hooked, result) : null;
     return answer ? { ...resultReply(JSON.stringify(answer), reply.era), session: reply.session } : reply;
   });
-}
-
-/** True if a member of the params, or of the arguments, occurs twice. */
-function hasRepeated(params: string): boolean {
-  const members = uniqueMembers(params);
-  if (typeof members === 'string') return true;
-  const span = members.get('arguments');
-  return span !== undefined && params[span[0]] === '{' && typeof uniqueMembers(slice(params, span)) === 'string';
 }

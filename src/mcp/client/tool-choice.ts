@@ -118,7 +118,7 @@ export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolea
 }
 
 /** The tool that params name; null if a server may read another name in them than we do. */
-function calledTool(params: string | undefined): string | null {
+export function calledTool(params: string | undefined): string | null {
   const text = params ?? '{}';
   const parts = uniqueMembers(text);
   if (typeof parts === 'string') return null;

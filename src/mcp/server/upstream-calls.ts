@@ -92,10 +92,14 @@ export class UpstreamCalls {
         session,
       };
       if (onRequest) call.onRequest = onRequest;
-      const sent = call.params;
-      const reply = await channel.request(call);
-      // A hook has replaced the arguments.
-      if (call.params !== sent) observer?.received(method, JSON.parse(call.params as string));
+      const received = call.params;
+      let reply: McpReply;
+      try {
+        reply = await channel.request(call);
+      } finally {
+        // A hook has replaced the arguments.
+        if (call.params !== received) observer?.received(method, JSON.parse(call.params as string));
+      }
       observer?.recordReply?.(reply);
       return reply;
     } finally {

@@ -160,7 +160,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     const server = await this.serverResolver.forCaller(slug, caller);
     const { release, namespaceId, grant, logPayloads: keepsPayload } = server;
     const record = new InvocationRecord(call.origin ?? null, { keepsPayload });
-    record.received(call.method, call.params && JSON.parse(call.params));
+    const received = call.params;
+    record.received(call.method, received && JSON.parse(received));
     try {
       if ('reason' in release) throw new NotRunnableError(release.reason);
       const values = release.config.length === 0 ? null : await valuesOf(release.config, { headers: {} }, namespaceId);
@@ -173,6 +174,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       record.threw(error);
       throw error;
     } finally {
+      // A hook has replaced the arguments.
+      if (call.params !== received) record.received(call.method, JSON.parse(call.params as string));
       this.endRecord(record, server, this.releaseHandles.addressOf(server));
     }
   }

@@ -36,8 +36,8 @@ export class DecoratedMethods {
         .getAllMethodNames(Object.getPrototypeOf(instance) as object | null)
         .flatMap((method) => {
           const metadata: unknown = this.discoveryService.getMetadataByDecorator(decorator, wrapper, method);
-          const call = (instance as Record<string, DecoratedMethod<Options>['call']>)[method].bind(instance);
           if (!metadata) return [];
+          const call = (instance as Record<string, DecoratedMethod<Options>['call']>)[method].bind(instance);
           return [
             { name: `${module}.${instance.constructor.name}.${method}`, module, options: metadata as Options, call },
           ];

@@ -193,8 +193,9 @@ it('does not send a call whose names differ for other readers', async () => {
   };
   const count = upstream.count('tools/call');
   const twice = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete","name":"echo"}}';
+  const otherCase = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","Name":"delete"}}';
   const args = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"a":2}}}';
-  for (const message of [twice, args]) {
+  for (const message of [twice, otherCase, args]) {
     expect((await mcp(app, owner, connection, message)).body).toMatchObject({ error: { code: -32602 } });
   }
   expect(upstream.count('tools/call')).toBe(count);
@@ -213,16 +214,29 @@ it('runs no hook of a module for calls that the module makes', async () => {
   expect(made).toEqual([[{ type: 'text', text: JSON.stringify({ inner: args }) }]]);
 });
 
-it('logs the arguments that are sent and the result that is returned', async () => {
-  before = () => ({ text: 'sent' });
-  after = () => ({ content: [{ type: 'text', text: 'returned' }] });
-  await mcp(app, owner, run, toolCall(1, 'echo', { text: 'secret' }));
+const returned = () => ({ content: [{ type: 'text', text: 'returned' }] });
+
+it.each<[way: string, send: () => Promise<unknown>, after: () => unknown]>([
+  ['its caller gets', () => mcp(app, owner, run, toolCall(1, 'echo', { text: 'secret' })), returned],
+  [
+    'nobody gets',
+    () => mcp(app, owner, run, toolCall(1, 'echo', { text: 'secret' })),
+    () => {
+      throw new ForbiddenError('Withheld');
+    },
+  ],
+  ['a module gets', () => app.get(Office).tools.call(asSystem, { server }, 'echo', { text: 'secret' }), returned],
+])('logs the arguments that are sent, if %s the result', async (way, call, hook) => {
+  const sent = `sent: ${way}`;
+  before = () => ({ text: sent });
+  after = hook;
+  await call();
   const log = await until(async () => {
     const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(server)}/logs?tool=echo&limit=1`);
     const [found] = (body as { invocations: { payload?: { arguments: string; result: string } }[] }).invocations;
-    return found?.payload?.arguments.includes('sent') && found;
+    return found?.payload?.arguments.includes(sent) && found;
   }, 'the call is logged');
-  expect(JSON.stringify(log)).toContain('returned');
+  expect(JSON.stringify(log).includes('returned')).toBe(hook === returned);
   expect(JSON.stringify(log)).not.toContain('secret');
 });
 
