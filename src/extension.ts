@@ -7,7 +7,7 @@ export type { Role } from './config/env.js';
 export { roleModule } from './config/role-module.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { CurrentPage, Form, Page, type PageRequest } from './modules/auth/access.decorator.js';
-export { CallHooks, type CallHookRunner, type HookedCall, type HookedTarget } from './mcp/client/call-hooks.js';
+export { CallHooks, type CallHookRunner, type HookedCall, type HookedTarget } from './mcp/client/tools/call-hooks.js';
 export type { CallOrigin } from './mcp/protocol/channel.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
 export type { AccessRule, Action, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';

@@ -11,7 +11,7 @@ import { loadExternalModules } from './platform/external-modules/load-external-m
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { requireKeys } from './platform/vault/sealed-values.repository.js';
 import { keysFromFile, Vault } from './platform/vault/vault.js';
-import { storeSkeletons } from './modules/auth/account-names.repository.js';
+import { storeSkeletons } from './modules/auth/names/account-names.repository.js';
 import { ApiKeysRepository, OPERATOR } from './modules/auth/api-keys.repository.js';
 
 /** Receives what an operator may want to know of the embedded Postgres. */

@@ -5,8 +5,8 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect } from '@jest/globals';
-import { matchTool } from '../src/mcp/client/tool-catalog.js';
-import { headerParams } from '../src/mcp/client/tool-headers.js';
+import { matchTool } from '../src/mcp/client/tools/tool-catalog.js';
+import { headerParams } from '../src/mcp/client/tools/tool-headers.js';
 import { SseParser } from '../src/mcp/client/http/sse-parser.js';
 import { parseServerCard } from '../src/mcp/client/server-card.js';
 import { bearerChallenge } from '../src/mcp/oauth/challenges.js';

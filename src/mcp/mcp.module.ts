@@ -1,6 +1,6 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { CallHooks } from './client/call-hooks.js';
+import { CallHooks } from './client/tools/call-hooks.js';
 import { HttpChannels } from './client/http/http-channel.js';
 import { EraMemory } from './eras/era-memory.js';
 import { ErasRepository } from './eras/era.repository.js';

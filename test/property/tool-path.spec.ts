@@ -1,6 +1,6 @@
 import { describe, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { matchTool } from '../../src/mcp/client/tool-catalog.js';
+import { matchTool } from '../../src/mcp/client/tools/tool-catalog.js';
 import type { ListItem } from '../../src/mcp/protocol/list-pages.js';
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';

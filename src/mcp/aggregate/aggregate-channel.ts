@@ -25,7 +25,7 @@ import type {
   UpstreamListener,
 } from '../protocol/channel.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
-import { grantedTools } from '../client/tool-choice.js';
+import { grantedTools } from '../client/tools/tool-choice.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { listChanges, mcpLists, skillList, type ListKind } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';

@@ -43,7 +43,7 @@ import type { HttpWire } from './http/http-wire.js';
 import { Listeners, type OpenListening, common } from './listeners.js';
 import type { ResultCache } from './result-cache.js';
 import { SingleFlight } from './single-flight.js';
-import { paramHeaders, ToolHeaders } from './tool-headers.js';
+import { paramHeaders, ToolHeaders } from './tools/tool-headers.js';
 import { isObject } from '../../platform/text/json.js';
 
 /** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */

@@ -24,10 +24,10 @@ import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
 import { withTraceMeta } from '../protocol/trace-context.js';
 import { memberText } from '../protocol/json-edit.js';
 import { tracing } from '../../platform/telemetry/tracing.js';
-import { type CallHooks, type HookedTarget, sendWithHooks } from './call-hooks.js';
+import { type CallHooks, type HookedTarget, sendWithHooks } from './tools/call-hooks.js';
 import { callsOfProcess } from './call-registry.js';
 import { CALL_MS_MAX } from './silence-timer.js';
-import { ToolCatalog } from './tool-catalog.js';
+import { ToolCatalog } from './tools/tool-catalog.js';
 
 /** Limits of catalogs for callers with capabilities, and of the length of these capabilities as JSON text. */
 const CATALOGS_MAX = 20;

@@ -4,7 +4,7 @@ import { memberText } from '../protocol/json-edit.js';
 import { elements, slice } from '../protocol/json-text.js';
 import { LIST_ITEMS_MAX } from '../protocol/list-pages.js';
 import { headerParamsOf } from './bridge/header-params.js';
-import { type HeaderParam } from '../client/tool-headers.js';
+import { type HeaderParam } from '../client/tools/tool-headers.js';
 import { isWrapped } from './bridge/to-legacy.js';
 
 /** Facts of a tool that its calls require. */

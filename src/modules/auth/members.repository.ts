@@ -3,9 +3,9 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { setActor, transactionOf, type Actor } from '../../platform/database/actor.js';
-import { isImitation, storeSkeletons } from './account-names.repository.js';
+import { isImitation, storeSkeletons } from './names/account-names.repository.js';
 import type { MemberInvitationRow, MemberRow, MembershipRow } from './member.dto.js';
-import { toSkeletons } from './name-skeletons.js';
+import { toSkeletons } from './names/name-skeletons.js';
 import { roles, type Joining, type Role } from './access.types.js';
 import { REFUSALS, type MemberRefusal } from './members.errors.js';
 import {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { transactionOf, type Actor } from '../../platform/database/actor.js';
-import type { ToolChoice } from '../../mcp/client/tool-choice.js';
+import type { ToolChoice } from '../../mcp/client/tools/tool-choice.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';

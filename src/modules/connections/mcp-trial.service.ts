@@ -11,8 +11,8 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { VERSION } from '../../config/version.js';
-import { grantedTools } from '../../mcp/client/tool-choice.js';
-import { paramHeaders } from '../../mcp/client/tool-headers.js';
+import { grantedTools } from '../../mcp/client/tools/tool-choice.js';
+import { paramHeaders } from '../../mcp/client/tools/tool-headers.js';
 import { headerValue, namedBy } from '../../mcp/protocol/messages.js';
 import { envelope, MODERN_VERSION } from '../../mcp/protocol/protocol.js';
 import { headerParamsOf } from '../../mcp/server/bridge/header-params.js';

@@ -6,7 +6,7 @@ import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { HostedChannelsService, type HostedCall } from '../../hosting/mcp/hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-config-values.js';
 import type { ResolvedServer, ResolvedRelease } from './server-resolver.js';
-import { CallHooks, type HookedTarget } from '../../mcp/client/call-hooks.js';
+import { CallHooks, type HookedTarget } from '../../mcp/client/tools/call-hooks.js';
 import { type HandleOwner, UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterAuthRequiredError, ServerAuthRequiredError } from './run.errors.js';

@@ -16,7 +16,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { originOf } from '../../mcp/server/mcp-request.js';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Channel, McpCall, McpReply } from '../../mcp/protocol/channel.js';
-import { grantedTools } from '../../mcp/client/tool-choice.js';
+import { grantedTools } from '../../mcp/client/tools/tool-choice.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';

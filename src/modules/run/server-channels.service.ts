@@ -13,7 +13,7 @@
  */
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
-import { grantedTools } from '../../mcp/client/tool-choice.js';
+import { grantedTools } from '../../mcp/client/tools/tool-choice.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { callerFor, type Caller } from '../auth/access.types.js';
 import { ServersService } from '../servers/servers.service.js';

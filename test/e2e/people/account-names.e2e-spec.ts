@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type supertest from 'supertest';
-import { storeSkeletons } from '../../../src/modules/auth/account-names.repository.js';
+import { storeSkeletons } from '../../../src/modules/auth/names/account-names.repository.js';
 import { testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { openBrowser } from '../../support/people/browser-session.js';
 

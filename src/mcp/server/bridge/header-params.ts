@@ -1,5 +1,5 @@
 import { isObject } from '../../../platform/text/json.js';
-import { headerParams, type HeaderParam } from '../../client/tool-headers.js';
+import { headerParams, type HeaderParam } from '../../client/tools/tool-headers.js';
 import { decodeHeader, headerMismatch, type Fault } from '../classify.js';
 
 export type { HeaderParam };

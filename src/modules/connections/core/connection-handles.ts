@@ -12,7 +12,7 @@
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
-import { ChosenToolsChannel, isChosen } from '../../../mcp/client/tool-choice.js';
+import { ChosenToolsChannel, isChosen } from '../../../mcp/client/tools/tool-choice.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { SuspendedError } from '../../auth/auth.errors.js';

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { CallHooks, type HookedTarget } from '../../../mcp/client/call-hooks.js';
+import { CallHooks, type HookedTarget } from '../../../mcp/client/tools/call-hooks.js';
 import type { HandleOwner } from '../../../mcp/client/upstream-handle.js';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
 import {

@@ -9,7 +9,7 @@ import {
   PrimaryGeneratedColumn,
   type Relation,
 } from 'typeorm';
-import type { ToolChoice } from '../../../mcp/client/tool-choice.js';
+import type { ToolChoice } from '../../../mcp/client/tools/tool-choice.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { Namespace } from '../../namespaces/namespace.entity.js';
 import type { OAuthChoice } from '../../oauth/credentials.types.js';

@@ -5,7 +5,7 @@ import { fromSocketError, UpstreamError, type UpstreamFailure } from '../../../m
 import type { Egress } from '../../../platform/egress/egress.js';
 import type { DiagnosisLog } from './diagnosis-log.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
-import { ToolCatalog } from '../../../mcp/client/tool-catalog.js';
+import { ToolCatalog } from '../../../mcp/client/tools/tool-catalog.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { quote } from '../../../platform/text/quoted.js';
 import { statusAfter } from '../core/connection-status.js';

@@ -4,7 +4,7 @@ import { ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
 import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
 import type { AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
-import { GrantedToolsChannel } from '../../../mcp/client/tool-choice.js';
+import { GrantedToolsChannel } from '../../../mcp/client/tools/tool-choice.js';
 import { separators } from '../../../mcp/aggregate/member-names.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';

@@ -9,10 +9,10 @@
  * Listing has a timeout of its own (30 s) that does not depend on the first caller; a caller whose time ends first gets
  * an UpstreamTimeoutError.
  */
-import type { Channel } from '../protocol/channel.js';
-import { withinDeadline } from '../protocol/deadline.js';
-import { mcpLists, readList, type LeftOutItem, type ListItem } from '../protocol/list-pages.js';
-import { TTL_MS_MAX } from '../protocol/protocol.js';
+import type { Channel } from '../../protocol/channel.js';
+import { withinDeadline } from '../../protocol/deadline.js';
+import { mcpLists, readList, type LeftOutItem, type ListItem } from '../../protocol/list-pages.js';
+import { TTL_MS_MAX } from '../../protocol/protocol.js';
 
 /** Cache lifetime of a list without `ttlMs`. */
 const FRESH_MS = 30_000;

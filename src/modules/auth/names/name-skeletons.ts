@@ -1,4 +1,4 @@
-import { lazyRequire } from '../../platform/lazy-require.js';
+import { lazyRequire } from '../../../platform/lazy-require.js';
 
 /** Replaces each character by the one that the table of UTS 39 maps it to. */
 const mapConfusables = lazyRequire<(text: string) => string>('unhomoglyph');

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { isObject } from '../../platform/text/json.js';
-import type { CallOrigin, McpCall, McpReply } from '../protocol/channel.js';
-import { memberText, withMember } from '../protocol/json-edit.js';
-import { uniqueMembers } from '../protocol/json-text.js';
-import { errorReply, resultOf, resultReply } from '../protocol/messages.js';
-import { rpcCode } from '../protocol/protocol.js';
+import { isObject } from '../../../platform/text/json.js';
+import type { CallOrigin, McpCall, McpReply } from '../../protocol/channel.js';
+import { memberText, withMember } from '../../protocol/json-edit.js';
+import { uniqueMembers } from '../../protocol/json-text.js';
+import { errorReply, resultOf, resultReply } from '../../protocol/messages.js';
+import { rpcCode } from '../../protocol/protocol.js';
 import { calledTool } from './tool-choice.js';
 
 /** A connection, or a server at its run endpoint. */

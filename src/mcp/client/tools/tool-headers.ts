@@ -10,10 +10,10 @@
  * A mark breaks the rules outside of `properties` (in `items`, `anyOf` and the like), on another type, with a name that
  * is no HTTP token, twice with one name, or beyond 1,000 of a tool. Such a tool is not offered.
  */
-import { isObject } from '../../platform/text/json.js';
-import { members, slice } from '../protocol/json-text.js';
-import { LIST_ITEMS_MAX } from '../protocol/list-pages.js';
-import { headerValue } from '../protocol/messages.js';
+import { isObject } from '../../../platform/text/json.js';
+import { members, slice } from '../../protocol/json-text.js';
+import { LIST_ITEMS_MAX } from '../../protocol/list-pages.js';
+import { headerValue } from '../../protocol/messages.js';
 
 /** A tool argument that calls repeat in a header `Mcp-Param-…` (MCP 2026-07-28). */
 export interface HeaderParam {

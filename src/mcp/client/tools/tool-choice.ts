@@ -9,13 +9,13 @@
  * {@link grantedTools} does the same for one caller, to whom some tools were granted and nothing else: every other request is
  * one of an unknown method (-32601).
  */
-import { quote } from '../../platform/text/quoted.js';
-import type { Channel, Listening, ListenFilter, McpCall, McpReply } from '../protocol/channel.js';
-import { uniqueMembers } from '../protocol/json-text.js';
-import { memberText } from '../protocol/json-edit.js';
-import { LIST_ITEMS_MAX, mcpLists } from '../protocol/list-pages.js';
-import { errorReply, withList } from '../protocol/messages.js';
-import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { quote } from '../../../platform/text/quoted.js';
+import type { Channel, Listening, ListenFilter, McpCall, McpReply } from '../../protocol/channel.js';
+import { uniqueMembers } from '../../protocol/json-text.js';
+import { memberText } from '../../protocol/json-edit.js';
+import { LIST_ITEMS_MAX, mcpLists } from '../../protocol/list-pages.js';
+import { errorReply, withList } from '../../protocol/messages.js';
+import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 
 /** The tools that are offered: exact names, or `prefix*`. */
 export interface ToolChoice {
