@@ -33,19 +33,27 @@ export class EventDeliveriesRepository {
   }
 
   /**
-   * Claims the oldest events that are due for a handler, for one minute. An event is claimed after all earlier events of its
-   * target.
+   * Claims events that are due for a handler, for one minute: of each target only the oldest, which one step of the recursion finds
+   * by the index, however many events wait behind it.
    */
   async claim(handler: string, limit: number): Promise<Delivery[]> {
     const [deliveries] = await this.database.query<[Delivery[], number]>(
-      `UPDATE event_deliveries d SET attempts = d.attempts + 1, due_at = now() + interval '1 minute'
+      `WITH RECURSIVE oldest AS (
+         (SELECT target_id, change_id, due_at FROM event_deliveries WHERE handler = $1 AND failed_at IS NULL
+           ORDER BY target_id, change_id LIMIT 1)
+         UNION ALL
+         SELECT next.* FROM oldest, LATERAL (
+           SELECT e.target_id, e.change_id, e.due_at FROM event_deliveries e
+            WHERE e.handler = $1 AND e.failed_at IS NULL AND e.target_id > oldest.target_id
+            ORDER BY e.target_id, e.change_id LIMIT 1) next),
+       due AS (
+         SELECT change_id FROM event_deliveries
+          WHERE handler = $1 AND failed_at IS NULL AND due_at <= now()
+            AND change_id = ANY (ARRAY(SELECT change_id FROM oldest WHERE due_at <= now() LIMIT $2))
+            FOR UPDATE SKIP LOCKED)
+       UPDATE event_deliveries d SET attempts = d.attempts + 1, due_at = now() + interval '1 minute'
          FROM changes c
-        WHERE c.id = d.change_id AND d.handler = $1 AND d.change_id = ANY (ARRAY(
-          SELECT w.change_id FROM event_deliveries w
-           WHERE w.handler = $1 AND w.failed_at IS NULL AND w.due_at <= now()
-             AND w.change_id = (SELECT min(e.change_id) FROM event_deliveries e
-                                 WHERE e.handler = $1 AND e.target_id = w.target_id AND e.failed_at IS NULL)
-           ORDER BY w.change_id LIMIT $2 FOR UPDATE SKIP LOCKED))
+        WHERE c.id = d.change_id AND d.handler = $1 AND d.change_id = ANY (ARRAY(SELECT change_id FROM due))
        RETURNING d.handler, d.attempts, c.id, c.action AS name, c.created_at AS at, c.account_id AS "accountId",
                  c.actor_id AS "actorId", c.target_id AS "targetId", c.target AS "targetName", c.before, c.after`,
       [handler, limit],

@@ -4,6 +4,7 @@ import { failedHandlers } from '../../../src/extensions/events/event-deliveries.
 import { EventsService } from '../../../src/extensions/events/events.service.js';
 import { ChangesService } from '../../../src/extensions/changes/changes.service.js';
 import { type CallEvent, type ChangeEvent, defineModule, OnEvent } from '../../../src/extension.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { send } from '../../support/mcp/calls.js';
@@ -188,6 +189,18 @@ describe('@OnEvent', () => {
     const names = eventsOf('namespace.created').map(({ target }) => 'name' in target && target.name);
     expect([names.length, new Set(names).size]).toEqual([1000, 1000]);
     await worker.close();
+  });
+
+  longIt('receives 10,000 waiting events of one target in order', async () => {
+    await app.database.query(
+      `INSERT INTO changes (account_id, action, target_id, target)
+       SELECT $1, 'namespace.created', $1, 'waiting-' || n FROM generate_series(1, 10000) n ORDER BY n`,
+      [owner.id],
+    );
+    // Much longer than it takes, if the time of each claim does not grow with the number of waiting events.
+    await until(async () => (await waiting()) === 0, 'every event is delivered', 150_000);
+    const names = eventsOf('namespace.created').map(({ target }) => 'name' in target && target.name);
+    expect(names).toEqual(Array.from({ length: 10_000 }, (_, index) => `waiting-${index + 1}`));
   });
 
   it('loses events of facts after 7 days', async () => {
