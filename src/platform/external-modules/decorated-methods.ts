@@ -22,12 +22,12 @@ export class DecoratedMethods {
   /**
    * Finds the methods with a decorator that `DiscoveryService.createDecorator` made.
    *
-   * @throws Error for two methods of one name
+   * @throws Error for two methods of one name, and for a provider of another scope than the default
    */
   find<Options>(decorator: DiscoverableDecorator<Options>): DecoratedMethod<Options>[] {
     const instances = new Set<object>();
     const methods = this.discoveryService.getProviders().flatMap((wrapper) => {
-      const instance = wrapper.isDependencyTreeStatic() ? (wrapper.instance as object | null) : null;
+      const instance = wrapper.instance as object | null;
       // A provider may have several tokens.
       if (typeof instance !== 'object' || instance === null || instances.has(instance)) return [];
       instances.add(instance);
@@ -37,10 +37,11 @@ export class DecoratedMethods {
         .flatMap((method) => {
           const metadata: unknown = this.discoveryService.getMetadataByDecorator(decorator, wrapper, method);
           if (!metadata) return [];
+          const name = `${module}.${instance.constructor.name}.${method}`;
+          if (wrapper.isTransient || !wrapper.isDependencyTreeStatic())
+            throw new Error(`${name} is never called: its provider must have the default scope`);
           const call = (instance as Record<string, DecoratedMethod<Options>['call']>)[method].bind(instance);
-          return [
-            { name: `${module}.${instance.constructor.name}.${method}`, module, options: metadata as Options, call },
-          ];
+          return [{ name, module, options: metadata as Options, call }];
         });
     });
     const names = methods.map(({ name }) => name);

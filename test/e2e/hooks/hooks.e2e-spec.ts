@@ -1,4 +1,4 @@
-import { Injectable, Module } from '@nestjs/common';
+import { Injectable, Module, Scope } from '@nestjs/common';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   AfterCall,
@@ -10,7 +10,7 @@ import {
   Tools,
 } from '../../../src/extension.js';
 import { until } from '../../support/until.js';
-import { testAccount, testApp } from '../../support/app.js';
+import { startApp, testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { mcp, request, send, toolCall, type Answer } from '../../support/mcp/calls.js';
 import { publishExternal } from '../../support/releases/releases.js';
@@ -192,13 +192,28 @@ it('does not send a call whose names differ for other readers', async () => {
     if (tool !== 'echo') throw new ForbiddenError('Only echo');
   };
   const count = upstream.count('tools/call');
+  const withParams = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
   const twice = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete","name":"echo"}}';
   const otherCase = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","Name":"delete"}}';
   const args = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"a":2}}}';
-  for (const message of [twice, otherCase, args]) {
+  for (const message of [twice, otherCase, args, ...['{"name":7}', '{"name":"echo","arguments":[]}'].map(withParams)]) {
     expect((await mcp(app, owner, connection, message)).body).toMatchObject({ error: { code: -32602 } });
   }
   expect(upstream.count('tools/call')).toBe(count);
+});
+
+it.each([Scope.REQUEST, Scope.TRANSIENT])('fails the start in a provider of the scope %s', async (scope) => {
+  @Injectable({ scope })
+  class Scoped {
+    @BeforeCall()
+    check() {
+      return undefined;
+    }
+  }
+  @Module({ providers: [Scoped] })
+  class ScopedModule {}
+  const scoped = defineModule({ name: 'scoped', module: () => ScopedModule });
+  await expect(startApp({}, {}, [scoped])).rejects.toThrow('ScopedModule.Scoped.check is never called');
 });
 
 it('runs no hook of a module for calls that the module makes', async () => {
