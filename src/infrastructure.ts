@@ -15,7 +15,10 @@ import { storeSkeletons } from './modules/auth/names/account-names.repository.js
 import { ApiKeysRepository, OPERATOR } from './modules/auth/api-keys.repository.js';
 
 /** Receives what an operator may want to know of the embedded Postgres. */
-export type DatabaseReport = Pick<EmbeddedPostgresOptions, 'log' | 'warn'>;
+export interface DatabaseReport extends Pick<EmbeddedPostgresOptions, 'log' | 'warn'> {
+  /** Called when the database is started, with what stops it: the start may take long from there. */
+  onStarted?: (stop: () => Promise<void>) => void;
+}
 
 /** The running parts that the application needs. */
 export interface Infrastructure {
@@ -72,6 +75,7 @@ const SERVER_AWAY_MS = 60_000;
  */
 export async function startInfrastructure(env: Env, report?: DatabaseReport): Promise<Infrastructure> {
   const { env: complete, stop } = await startDatabase(env, report);
+  report?.onStarted?.(stop);
   const deadline = Date.now() + SERVER_AWAY_MS;
   try {
     let firstKey: string | null = null;
@@ -99,7 +103,7 @@ export async function startInfrastructure(env: Env, report?: DatabaseReport): Pr
   }
 }
 
-/** A link by which the operator chooses a password and signs in, once, within 10 minutes. */
+/** A link by which the operator chooses a password and signs in, once, within 15 minutes. */
 export async function operatorLink(env: Env): Promise<string> {
   const { makeInvitation } = await import('./modules/people/invitations.service.js');
   const { PeopleRepository } = await import('./modules/people/people.repository.js');
@@ -107,7 +111,7 @@ export async function operatorLink(env: Env): Promise<string> {
   await source.initialize();
   try {
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(OPERATOR);
-    return (await makeInvitation(new PeopleRepository(source), env, accountId, { accountId: operatorId }, 10)).url;
+    return (await makeInvitation(new PeopleRepository(source), env, accountId, { accountId: operatorId }, 15)).url;
   } finally {
     await source.destroy();
   }

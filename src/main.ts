@@ -14,7 +14,7 @@ import { loadExternalModules } from './platform/external-modules/load-external-m
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend } from './platform/queue/queue-backend.js';
-import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
+import { createPino, logFormatOf, PinoLoggerService } from './platform/telemetry/logger.js';
 import { resourceOf } from './platform/telemetry/otel-resource.js';
 import { tracing, useTracing } from './platform/telemetry/tracing.js';
 import { acceptMore } from './platform/http/accept.js';
@@ -50,17 +50,15 @@ async function requireFreePort({ host, port }: Env): Promise<FreePort> {
 }
 
 /**
- * Says where the service is and, at the first start, its key: past the log, which would blank the key. Where only this machine
- * reaches the pages, a link by which the operator signs in stands beside the key.
+ * Says where the service is and, at the first start, how its operator signs in: by a link, and in a terminal by a key too. It passes
+ * the log by, which would blank both. A log that is stored never has the key: `slipway keys` makes another one.
  */
 async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
-  const hasLink = firstKey !== null && env.isLocalOnly && env.roles.includes('api');
-  const signInUrl = hasLink ? await operatorLink(env) : undefined;
-  if (env.logFormat === 'json') {
+  const signInUrl = firstKey !== null && env.roles.includes('api') ? await operatorLink(env) : undefined;
+  if (logFormatOf(env) === 'json') {
     const time = new Date().toISOString();
-    const [url, operatorApiKey] = [env.baseUrl, firstKey ?? undefined];
     process.stdout.write(
-      `${JSON.stringify({ level: 'info', time, msg: 'Slipway listens', url, operatorApiKey, signInUrl })}\n`,
+      `${JSON.stringify({ level: 'info', time, msg: 'Slipway listens', url: env.baseUrl, signInUrl })}\n`,
     );
     return;
   }
@@ -70,9 +68,31 @@ async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
   } else lines.push('Another API key     npm run keys');
   if (signInUrl !== undefined) {
     lines.push(`Sign in             ${signInUrl}`);
-    lines.push('                    Works once, for 10 minutes. Another: npm run keys -- --invite operator');
+    lines.push('                    Works once, for 15 minutes. Another: npm run keys -- --invite operator');
   }
   process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
+}
+
+/** Longer than every part may take to stop after `DRAIN_MS`. What still runs then is ended. */
+const STOP_MS_MAX = 55_000;
+
+/** Stops all running parts, in order. Replaced as the start proceeds. */
+let stopParts: (signal: string) => Promise<void> = () => Promise.resolve();
+let stopMsMax = STOP_MS_MAX;
+let isStopping = false;
+
+/** Stops the service in order at the first signal, and at once at a second one of any kind. */
+function stopProcess(signal: string): void {
+  if (isStopping) process.exit(1);
+  isStopping = true;
+  setTimeout(() => process.exit(1), stopMsMax).unref();
+  stopParts(signal).then(
+    () => process.exit(0),
+    (error: unknown) => {
+      process.stderr.write(`Stopping failed: ${String(error)}\n`);
+      process.exit(1);
+    },
+  );
 }
 
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its port. */
@@ -83,6 +103,8 @@ async function start(): Promise<void> {
   const ownEnv = worker && worker.number > 1 ? base.copyWith({ worker, roles: ['api'] }) : base.copyWith({ worker });
   if (worker) useWorkers(ownEnv.workers);
   const orders = worker && new Orders();
+  // A supervisor of processes reloads by SIGHUP, and starts the service again.
+  if (!worker) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, stopProcess);
   const tuning = tuningOf(process.argv);
   const pino = createPino(ownEnv);
   if (process.argv.includes('--tuning')) pino.warn('started with --tuning, which is for tests: remove it');
@@ -113,23 +135,32 @@ async function start(): Promise<void> {
     const { OpenTelemetry } = await import('./platform/telemetry/open-telemetry.js');
     useTracing(new OpenTelemetry(await resourceOf(settings.roles)));
   }
-  const { env, firstKey, stop } = await startInfrastructure(settings, {
+  const {
+    env,
+    firstKey,
+    stop: stopDatabase,
+  } = await startInfrastructure(settings, {
     log: (line) => pino.info({ context: 'postgres' }, line),
     warn: (line) => pino.warn({ context: 'postgres' }, line),
+    onStarted: (stopStarted) => {
+      stopParts = (signal) => {
+        pino.info(`${signal}: the start is broken off`);
+        return stopStarted();
+      };
+    },
   });
+  stopMsMax = env.drainMs + STOP_MS_MAX;
   try {
     if (isSupervisor) {
       const { Supervisor } = await import('./supervisor.js');
       const supervisor = await Supervisor.create(env, pino);
-      const end = stopOnce(env.drainMs + STOP_MS_MAX, async (signal) => {
+      stopParts = async (signal) => {
         await supervisor.stop(signal);
-        await stop();
+        await stopDatabase();
         pino.flush();
-      });
-      process.on('SIGTERM', end);
-      process.on('SIGINT', end);
+      };
       // A terminal that is closed sends it too.
-      if (!process.stdout.isTTY) process.on('SIGHUP', () => supervisor.reload());
+      if (!process.stdout.isTTY) process.off('SIGHUP', stopProcess).on('SIGHUP', () => supervisor.reload());
       await release();
       if (await supervisor.start()) {
         await printWelcome(env, firstKey);
@@ -137,7 +168,7 @@ async function start(): Promise<void> {
       } else if (!supervisor.isStopping) {
         // The worker that did not start has said why.
         await supervisor.stop('a failed start');
-        await stop();
+        await stopDatabase();
         process.exit(1);
       }
       return;
@@ -147,20 +178,18 @@ async function start(): Promise<void> {
     const { createApp } = await import('./app.setup.js');
     const internal = worker ? createServer({ allowHalfOpen: true, noDelay: true }) : undefined;
     const app = await createApp(env, { logger, internal }, tuning);
-    const end = stopOnce(env.drainMs + STOP_MS_MAX, async (signal) => {
+    const stopService = async (signal: string) => {
       const startedAt = performance.now();
       pino.info(`${signal}: finishing requests; jobs go on in another process or after the next start`);
       app.get(Draining).begin();
       await wait(env.drainMs);
       await app.close();
       await tracing()?.stop();
-      await stop();
+      await stopDatabase();
       pino.info(`stopped in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
       pino.flush();
-    });
-    if (orders) orders.setWorker(end, app.getHttpServer());
-    // A supervisor of processes reloads by SIGHUP, and starts the service again.
-    else for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, end);
+    };
+    orders?.setServer(app.getHttpServer());
     await release();
     if (worker && internal) {
       await app.init();
@@ -169,6 +198,7 @@ async function start(): Promise<void> {
       await once(internal, 'listening');
     }
     await app.listen(env.port, env.host);
+    stopParts = stopService;
     void acceptMore(app.getHttpServer());
     if (env.publicUrl === null && env.listensEverywhere) {
       pino.warn(`PUBLIC_URL is not set: links begin with ${env.baseUrl}, which only this machine reaches`);
@@ -181,58 +211,38 @@ async function start(): Promise<void> {
     else await printWelcome(env, firstKey);
     collectWhenIdle();
   } catch (error) {
-    await stop();
+    await stopDatabase();
     throw error;
   }
 }
-
-/** Longer than every part may take to stop after `DRAIN_MS`. What still runs then is ended. */
-const STOP_MS_MAX = 55_000;
 
 /**
  * The orders of the supervisor to this worker. Signals are ignored, since terminals and service managers send them to all
  * processes: the supervisor passes them on.
  */
 class Orders {
-  private end: (signal: string) => void = () => process.exit(0);
   private server: { _handle?: { close(): void } | null } = {};
 
   constructor() {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
-    process.on('message', ({ stop, isReplaced }: Partial<StopOrder>) => {
-      if (stop === undefined) return;
+    process.on('message', ({ stop: order, isReplaced }: Partial<StopOrder>) => {
+      if (order === undefined) return;
       // The supervisor hands new connections to the others from now on, also those on their way. Connections go on.
       if (isReplaced) this.server._handle?.close();
-      this.end(stop);
+      stopProcess(order);
     });
     process.send?.('obeys');
   }
 
-  /** @param end ends the worker in order @param server whose connections the supervisor hands over */
-  setWorker(end: (signal: string) => void, server: object): void {
-    this.end = end;
+  /** @param server whose connections the supervisor hands over */
+  setServer(server: object): void {
     this.server = server;
   }
 }
 
-/** The first signal ends the service in order, a second one of any kind at once. */
-function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signal: string) => void {
-  let isStopping = false;
-  return (signal) => {
-    if (isStopping) process.exit(1);
-    isStopping = true;
-    setTimeout(() => process.exit(1), msMax).unref();
-    end(signal).then(
-      () => process.exit(0),
-      (error: unknown) => {
-        process.stderr.write(`Stopping failed: ${String(error)}\n`);
-        process.exit(1);
-      },
-    );
-  };
-}
-
 start().catch((error: unknown) => {
+  // It failed since its database was stopped; `stopProcess` exits.
+  if (isStopping) return;
   // One sentence for errors that the operator can fix; the stack for all others.
   const expected = [StartError, SchemaVersionError];
   const { message, stack } = error as Error;

@@ -58,7 +58,7 @@ describe('SLIPWAY_MODULES', () => {
     'loads the example: its routes, its count on the cards of servers, its table and its part of the document',
     async () => {
       const dataDir = await dataFolder();
-      const service = runProgram('main.js', { DATA_DIR: dataDir, SLIPWAY_MODULES: stars });
+      const service = runProgram('main.js', { DATA_DIR: dataDir, SLIPWAY_MODULES: stars, LOG_FORMAT: 'pretty' });
       await ask(service, 'PUT', '/namespaces/acme');
       await ask(service, 'PUT', '/servers/acme%2Fweather', {});
       await ask(service, 'PUT', '/servers/acme%2Fother', {});

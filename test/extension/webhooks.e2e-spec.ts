@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
 import { until } from '../support/until.js';
 import { listen, shut } from '../support/upstream/upstream-net.js';
@@ -39,8 +40,8 @@ it(
     });
     const url = `http://127.0.0.1:${await listen(receiver)}/events`;
     const settings = { DATA_DIR: await dataFolder(), SLIPWAY_MODULES: folder, EGRESS_ALLOW: 'loopback' };
-    const service = runProgram('main.js', settings);
-    const key = String(await service.key());
+    const key = generateApiKey();
+    const service = runProgram('main.js', { ...settings, BOOTSTRAP_API_KEY: key });
     const ask = async (method: string, place: string, body?: object, as = key) => {
       const response = await fetch(`${await service.url()}${place}`, {
         method,

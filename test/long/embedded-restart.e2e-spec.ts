@@ -60,7 +60,7 @@ describe('an embedded Postgres that ends with another process during the very fi
       await holder.connect();
       await holder.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       const ENCRYPTION_KEYS = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
-      const service = runProgram('main.js', { DATA_DIR: dataDir, ENCRYPTION_KEYS });
+      const service = runProgram('main.js', { DATA_DIR: dataDir, ENCRYPTION_KEYS, LOG_FORMAT: 'pretty' });
       // The service waits for the lock, in the middle of its preparation.
       await until(async () => {
         const { rows } = await holder.query(`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory'`);

@@ -19,7 +19,7 @@ export interface Program {
   logs(): Record<string, unknown>[];
   /** `http://127.0.0.1:port` once it listens. */
   url(): Promise<string>;
-  /** The operator's key it printed; null when it listens and printed none. */
+  /** The operator's key it printed, with `LOG_FORMAT=pretty`; null when it listens and printed none. */
   key(): Promise<string | null>;
   kill(signal: NodeJS.Signals): void;
   /** Its exit code, or the signal that ended it. */
@@ -85,7 +85,7 @@ export function runProgram(
         .filter((line) => line.startsWith('{'))
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     url: async () => (await greeting())[1],
-    key: async () => /(?:Operator API key\s+|"operatorApiKey":")([\w-]+)/.exec((await greeting())[0])?.[1] ?? null,
+    key: async () => /Operator API key\s+([\w-]+)/.exec((await greeting())[0])?.[1] ?? null,
     kill: (signal) => child.kill(signal),
     ended,
   };

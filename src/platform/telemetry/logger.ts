@@ -34,12 +34,17 @@ function errorForLog(error: unknown): unknown {
   return { type, message, stack, code, query };
 }
 
+/** The form of the log: lines of JSON unless a person watches. */
+export function logFormatOf({ logFormat }: Pick<Env, 'logFormat'>): 'pretty' | 'json' {
+  return logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
+}
+
 /**
  * The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON lines name the
  * process, for stores that hold those of several.
  */
 export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & Partial<Pick<Env, 'worker'>>): Pino {
-  const format = env.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
+  const format = logFormatOf(env);
   const stream =
     format === 'pretty'
       ? pretty()({
