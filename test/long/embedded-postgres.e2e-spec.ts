@@ -10,6 +10,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/platform/embedded/embedded-postgres.js';
+import { findRunningServer, startServer } from '../../src/platform/embedded/postmaster.js';
+import { findInstallation } from '../../src/platform/embedded/server-files.js';
 import { StartError } from '../../src/config/env.js';
 import { builtFile } from '../support/built.js';
 import { query } from '../support/database/query.js';
@@ -201,6 +203,26 @@ describe('the embedded Postgres', () => {
     await second.stop();
   });
 
+  it('leaves data alone that a server of another container works on', async () => {
+    if (!isLinux) return;
+    const dataDir = await folderWithDatabase();
+    const folder = join(dataDir, 'pg');
+    const { uid, gid } = await fs.stat(folder);
+    // As from there, the process id of that server says nothing here, and its lock does.
+    const other = spawn('flock', [join(folder, 'slipway.lock'), 'sh', '-c', 'echo; exec sleep 60'], { uid, gid });
+    children.push(other);
+    await once(createInterface({ input: other.stdout }), 'line');
+    const lockFile = join(folder, 'postmaster.pid');
+    await fs.writeFile(lockFile, ['4194303', folder, '1', '5432', '', '127.0.0.1', '', 'ready', ''].join('\n'));
+    expect(await findRunningServer(folder)).toBe('starting');
+    expect(existsSync(lockFile)).toBe(true);
+
+    await fs.rm(lockFile);
+    const installation = await findInstallation(uid === process.getuid?.() ? undefined : { uid, gid });
+    expect(await startServer(installation, folder, [], () => undefined)).toBeUndefined();
+    expect(existsSync(lockFile)).toBe(false);
+  });
+
   asRoot('works in a folder that only root may enter, and says where the data went', async () => {
     const folder = await emptyFolder();
     const { launcher, version } = await copyOfOurselves(folder);
@@ -275,7 +297,9 @@ describe('the embedded Postgres', () => {
       const dataDir = await emptyFolder();
       await fs.mkdir(join(dataDir, 'pg'));
       await fs.writeFile(join(dataDir, 'pg', 'PG_VERSION'), '12\n');
-      expect(await failure(dataDir)).toMatch(/was written by Postgres 12 and this is Postgres 18: .*DATABASE_URL\.$/);
+      expect(await failure(dataDir)).toMatch(
+        /was written by Postgres 12 and this is Postgres 18: run "slipway backup FOLDER" .* "slipway restore FOLDER" .*DATABASE_URL\.$/,
+      );
     });
 
     it('other files in its place, which it does not change', async () => {

@@ -135,7 +135,8 @@ async function startIn(
     }
     throw new StartError(
       `Another process holds ${dataDirectory} and was not ready within ${otherProcessMs / 1000} s: ` +
-        'stop the process named in its postmaster.pid (or delete that file when there is none), or set DATABASE_URL.',
+        'stop the process named in its postmaster.pid (which may be in another container), delete that file when there is ' +
+        'none, or set DATABASE_URL.',
     );
   };
   const server = await start();

@@ -21,15 +21,26 @@ export interface OwnServer {
  * Runs Postgres as a child of a shell that also waits for the end of its own standard input, which is a pipe from us:
  * it ends when we close it or die in any way, SIGKILL included. SIGINT is Postgres' fast shutdown: it does not wait
  * for clients that stay connected. It is repeated, because one that arrives before Postgres listens to it is lost.
+ *
+ * All its processes hold a lock of the kernel on the file `$0`, where there is a `flock`: Postgres asks by process ids alone whether
+ * another server runs, and those of another container on the same data say nothing.
  */
 const supervisor = `
 exec 3<&0 </dev/null
-"$0" "$@" 3<&- & postgres=$!
-{ read -r nothing <&3; while kill -INT $postgres; do sleep 1; done; } >/dev/null 2>&1 & watcher=$!
+if command -v flock >/dev/null; then
+  exec 4>>"$0"
+  flock -n 4
+  [ $? -ne 1 ] || { echo "lock file \\"$0\\" already exists" >&2; exit 1; }
+fi
+"$@" 3<&- & postgres=$!
+{ exec 4>&-; read -r nothing <&3; while kill -INT $postgres; do sleep 1; done; } >/dev/null 2>&1 & watcher=$!
 exec 3<&-
 wait $postgres; status=$?
 kill $watcher 2>/dev/null
 exit $status`;
+
+/** File in the data directory that the processes of its server lock. */
+const LOCK = 'slipway.lock';
 
 /** Longer than a server that starts leaves its lock file blank. */
 const BLANK_MS = 100;
@@ -66,7 +77,9 @@ export async function startServer(
   const { postgres, account } = installation;
   // Windows has no such shell: there the server outlives a killed process, and the next start shares it.
   const isWindows = process.platform === 'win32';
-  const [file, fileArgs] = isWindows ? [postgres, args] : ['/bin/sh', ['-c', supervisor, postgres, ...args]];
+  const [file, fileArgs] = isWindows
+    ? [postgres, args]
+    : ['/bin/sh', ['-c', supervisor, join(dataDirectory, LOCK), postgres, ...args]];
   // A session of its own: Ctrl-C reaches us alone, and we stop the server after the requests in flight.
   const options = { cwd: '/', env: serverEnv, detached: !isWindows, windowsHide: true } as const;
   const child = spawn(file, fileArgs, { ...account, ...options, stdio: ['pipe', 'ignore', 'pipe'] });
@@ -124,6 +137,7 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   const content = await readFile(lockFile, 'utf8').catch(() => undefined);
   if (content === undefined) return undefined;
   const remove = async () => {
+    if (await isLocked(dataDirectory)) return 'starting';
     if ((await readFile(lockFile, 'utf8').catch(() => undefined)) === content) await rm(lockFile, { force: true });
     return undefined;
   };
@@ -137,6 +151,12 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   if (process.platform !== 'linux') return (await isAnswering(Number(port))) ? Number(port) : undefined;
   if (!pid || (await worksIn(pid, dataDirectory))) return status?.trim() === 'ready' ? Number(port) : 'starting';
   return remove();
+}
+
+/** True when a server runs on the data directory whose processes are not among ours, as that of another container. */
+async function isLocked(dataDirectory: string): Promise<boolean> {
+  const isFree = '[ ! -e "$0" ] || ! command -v flock >/dev/null || flock -n "$0" true';
+  return (await run('/bin/sh', ['-c', isFree, join(dataDirectory, LOCK)], undefined)).code === 1;
 }
 
 /** True when a server takes connections on a port of loopback. */

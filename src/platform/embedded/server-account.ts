@@ -65,6 +65,21 @@ export async function chooseAccount(dataDirectory: string): Promise<Account | un
   return { uid, gid };
 }
 
+/**
+ * The environment for programs that refuse a user without a name, which container platforms choose: nss_wrapper (Debian's
+ * libnss-wrapper) gives it one, if it is installed.
+ *
+ * @param passwdFile is written when the user has no name
+ */
+export async function namedEnv(account: Account | undefined, passwdFile: string): Promise<NodeJS.ProcessEnv> {
+  const uid = account?.uid ?? process.getuid?.();
+  const accounts = await readFile('/etc/passwd', 'utf8').catch(() => '');
+  if (uid === undefined || accounts.split('\n').some((line) => line.split(':')[2] === String(uid))) return serverEnv;
+  await writeFile(passwdFile, `slipway:x:${uid}:${account?.gid ?? process.getgid?.()}::/:/bin/false\n`);
+  const wrapper = { LD_PRELOAD: 'libnss_wrapper.so', NSS_WRAPPER_PASSWD: passwdFile, NSS_WRAPPER_GROUP: '/etc/group' };
+  return { ...serverEnv, ...wrapper };
+}
+
 /** True if `account` (undefined: this process's) may execute the file, or enter the folder, at `path`. */
 export async function mayUse(account: Account | undefined, path: string): Promise<boolean> {
   if (account) return (await run('/bin/sh', ['-c', 'test -x "$0"', path], account)).code === 0;
@@ -75,7 +90,7 @@ export async function mayUse(account: Account | undefined, path: string): Promis
 }
 
 /**
- * Runs a program to its end as `account`, with `input` on its standard input. A failing exit code is a result.
+ * Runs a program to its end as `account`, with `input` on its standard input and `env` as its whole environment. A failing exit code is a result.
  *
  * @throws StartError when the program cannot be executed at all.
  */
@@ -83,10 +98,10 @@ export function run(
   program: string,
   args: string[],
   account: Account | undefined,
-  input = '',
+  { input = '', env = serverEnv }: { input?: string; env?: NodeJS.ProcessEnv } = {},
 ): Promise<{ code: number | null; stderr: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { ...account, cwd: '/', env: serverEnv, stdio: ['pipe', 'ignore', 'pipe'] });
+    const child = spawn(program, args, { ...account, cwd: '/', env, stdio: ['pipe', 'ignore', 'pipe'] });
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     child.once('close', (code) => resolve({ code, stderr }));
@@ -111,7 +126,7 @@ export function explainFailure(step: string, stderr: string): StartError {
   if (nameless) {
     return new StartError(
       `Postgres cannot create a database as user ${nameless[1]}, who has no entry in /etc/passwd: ` +
-        'run as a named user, or set DATABASE_URL.',
+        'run as a named user, install libnss-wrapper, or set DATABASE_URL.',
     );
   }
   if (/GLIBC_\d|: not found$/m.test(stderr)) return new StartError(needsGlibc);

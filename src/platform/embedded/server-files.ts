@@ -27,7 +27,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { readIfThere, syncFolder } from '../files/files.js';
 import { StartError } from '../../config/env.js';
-import { explainFailure, mayUse, run, type Account } from './server-account.js';
+import { explainFailure, mayUse, namedEnv, run, type Account } from './server-account.js';
 
 /** Filling a folder takes seconds: an unfinished one as old as this was left by a process that was killed. */
 const abandonedAfterMs = 10 * 60_000;
@@ -212,13 +212,18 @@ export async function ensureCluster(
         `The database ${dataDirectory} is missing: restore it, or delete ${noteIn(dataDir)} to start with an empty one.`,
       );
     }
-    created = await buildFolder(dataDirectory, 'PG_VERSION', (draft) => fillCluster(installation, draft, durable));
+    created = await buildFolder(dataDirectory, 'PG_VERSION', async (draft) => {
+      const passwdFile = `${draft}.passwd`;
+      const env = await namedEnv(installation.account, passwdFile);
+      await fillCluster(installation, draft, durable, env).finally(() => rm(passwdFile, { force: true }));
+    });
     version = await readIfThere(join(dataDirectory, 'PG_VERSION'));
   }
   if (version?.trim() !== installation.major) {
     throw new StartError(
       `${dataDirectory} was written by Postgres ${version?.trim()} and this is Postgres ${installation.major}: ` +
-        'move its content with pg_dump of the old version, or set DATABASE_URL.',
+        'run "slipway backup FOLDER" with the version of Slipway that wrote it, and "slipway restore FOLDER" with this one ' +
+        'and an empty data folder, or set DATABASE_URL.',
     );
   }
   return { created, password: await readFile(join(dataDirectory, passwordFile), 'utf8') };
@@ -229,11 +234,16 @@ export async function ensureCluster(
  * The builtin C.UTF-8 sorts the same on every platform. initdb's own superuser gets no password, so that nobody can
  * log in as it.
  */
-async function fillCluster(installation: Installation, folder: string, durable: boolean): Promise<void> {
+async function fillCluster(
+  installation: Installation,
+  folder: string,
+  durable: boolean,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
   const { initdb, postgres, account } = installation;
   const password = randomBytes(24).toString('base64url');
   const step = async (program: string, args: string[], input?: string) => {
-    const { code, stderr } = await run(program, args, account, input);
+    const { code, stderr } = await run(program, args, account, { input, env });
     if (code !== 0) throw explainFailure('The database could not be created', stderr);
   };
   if (account) await chown(folder, account.uid, account.gid);
