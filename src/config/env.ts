@@ -266,8 +266,8 @@ const settings = {
     oneOf('auto', 'on', 'off'),
     'auto',
     'Login of MCP clients by URL: the authorization server at `/authorize`, `/token` and `/register`. `auto`: on where ' +
-      '`PUBLIC_URL` is https without a path, and while the service is local only. `on`: also with http, behind a proxy that adds ' +
-      'https. A `PUBLIC_URL` with a path has none.',
+      '`PUBLIC_URL` is https or an address of this machine, without a path, and while the service is local only. `on`: ' +
+      'also with http, behind a proxy that adds https. A `PUBLIC_URL` with a path has none.',
   ),
   oauthTokenHours: setting(
     'OAUTH_TOKEN_HOURS',

@@ -30,7 +30,8 @@ export function offReason(env: Env): string | null {
     return `PUBLIC_URL has a path (${url.pathname}): MCP clients log in only at a host of its own.`;
   if (oauth === 'on' || isLocalOnly) return null;
   if (publicUrl === null) return 'PUBLIC_URL is not set: clients elsewhere need an https address of the service.';
-  return url.protocol === 'https:'
+  // Logins at an address of this machine do not leave it: in a container the service listens on all addresses.
+  return url.protocol === 'https:' || LOOPBACK_HOST.test(url.hostname)
     ? null
     : 'PUBLIC_URL is not https: browsers and clients would send logins in clear text.';
 }

@@ -44,3 +44,9 @@ describe.each(installations)('a service with %s', (_, settings, reason) => {
     expect([answered.status, JSON.stringify(answered.body)]).toEqual([200, expect.stringContaining('echo')]);
   });
 });
+
+verifies('login:off', 'a container whose PUBLIC_URL is an address of the machine has one', async () => {
+  const app = closing(await startApp({ HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }));
+  const document = await app.as().get('/.well-known/oauth-authorization-server');
+  expect(document.body).toMatchObject({ issuer: 'http://localhost:3000' });
+});
