@@ -7,17 +7,21 @@
  * image cannot be pulled, one is made of Debian packages and the npm package of the same Node.
  *
  * Prints the sizes of the parts and the time from the start to `/ready` (median of five), and publishes and calls hosted
- * code that tries to get out, at both isolation levels. Fails if the application takes more than 330 MB. Needs root.
+ * code that tries to get out, at both isolation levels. Fails if the application takes more than 330 MB.
+ *
+ * Then the target `single`, with nothing beside it: as uid 1000 with 512 MB where memory groups can be made, killed ten
+ * times, without a network, beside a second container on its data; as root; as a user id without a name; on data of another
+ * Postgres; with a module. Needs root.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { apiOf, freePort, pairUplink, runBench, start, tempFolder, until } from '../bench/run.mjs';
 import { ensureBuilt, ensureInstalled, root } from './lib.mjs';
 
-const baseName = /^FROM (\S+)/m.exec(readFileSync(join(root, 'docker/Dockerfile'), 'utf8'))[1];
+const baseName = /^ARG NODE_IMAGE=(\S+)/m.exec(readFileSync(join(root, 'docker/Dockerfile'), 'utf8'))[1];
 const applicationMbMax = 330;
 const starts = 5;
 
@@ -68,23 +72,26 @@ function ensureBase() {
   run('buildah', ['build', '--pull-never', '-t', baseName, '-f', join(folder, 'Containerfile'), folder]);
 }
 
-/** Builds the image. @returns the folder that holds its file system, and its configuration */
-function build() {
+const containers = [];
+
+/** Builds a target of the image, or another file on top of it. @returns the folder that holds its file system, and its configuration */
+function build(target, file = 'docker/Dockerfile', context = '.') {
   const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).stdout.trim();
   const args = [
     'build',
     '--pull-never',
     '-f',
-    'docker/Dockerfile',
-    '-t',
-    'slipway-test',
+    file,
+    ...(file === 'docker/Dockerfile' ? ['--target', target] : []),
+    ...['--format', 'docker', '-t', `slipway-${target}`],
     '--build-arg',
     `COMMIT=${commit}`,
   ];
-  run('buildah', [...args, '.']);
-  const container = run('buildah', ['from', '--pull-never', 'slipway-test']);
+  run('buildah', [...args, context]);
+  const container = run('buildah', ['from', '--pull-never', `slipway-${target}`]);
+  containers.push(container);
   const folder = run('buildah', ['mount', container]);
-  const { config } = JSON.parse(run('buildah', ['inspect', '--type', 'image', 'slipway-test'])).OCIv1;
+  const { config } = JSON.parse(run('buildah', ['inspect', '--type', 'image', `slipway-${target}`])).Docker;
   return { container, folder, config };
 }
 
@@ -119,52 +126,74 @@ function measure(folder) {
   console.log(`sbom.json lists ${components.length} packages`);
 }
 
-/** Runs the image's command, or another one. */
-async function startImage({ folder, config }, settings, command = config.Cmd) {
+/**
+ * Runs the image's command, or another one.
+ *
+ * @param data the folder for /data; without one it is empty and goes with the container
+ * @param uid 0 is root with the capabilities that Docker gives it; another one has none
+ * @param group of memory, for all processes of the container
+ * @param args further ones for bubblewrap
+ */
+async function startImage(
+  { folder, config },
+  settings,
+  { command = config.Cmd, data, uid = 1000, group, args = [] } = {},
+) {
   const port = await freePort();
   const env = Object.entries({ ...Object.fromEntries(config.Env.map((pair) => pair.split(/=(.*)/s))), ...settings });
   const key = settings.BOOTSTRAP_API_KEY;
-  const child = start(
-    'the image',
-    [
-      ...['--ro-bind', folder, '/', '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/data'],
-      ...[
-        '--unshare-user',
-        '--unshare-pid',
-        '--uid',
-        '1000',
-        '--gid',
-        '1000',
-        '--cap-drop',
-        'ALL',
-        '--die-with-parent',
-      ],
-      ...['--clearenv', '--chdir', config.WorkingDir, ...env.flatMap(([name, value]) => ['--setenv', name, value])],
-      ...['--setenv', 'PORT', String(port), '--setenv', 'PUBLIC_URL', `http://127.0.0.1:${port}`],
-      ...command,
-    ],
-    {},
-    'bwrap',
-  );
+  const bubblewrap = [
+    ...['--ro-bind', folder, '/', '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
+    ...(data ? ['--bind', data, '/data'] : ['--tmpfs', '/data']),
+    ...['--unshare-pid', '--unshare-ipc', '--die-with-parent', '--cap-drop', 'ALL', ...args],
+    ...(uid === 0
+      ? ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'KILL', 'SETGID', 'SETUID'].flatMap((name) => ['--cap-add', `CAP_${name}`])
+      : ['--unshare-user', '--uid', String(uid), '--gid', uid === 1000 ? '1000' : '0']),
+    ...['--clearenv', '--chdir', config.WorkingDir, ...env.flatMap(([name, value]) => ['--setenv', name, value])],
+    ...['--setenv', 'PORT', String(port), '--setenv', 'PUBLIC_URL', `http://127.0.0.1:${port}`],
+    ...command,
+  ];
+  const child = group
+    ? start(
+        'the image',
+        ['-c', 'echo $$ > "$0" && exec bwrap "$@"', join(group, 'cgroup.procs'), ...bubblewrap],
+        {},
+        'sh',
+      )
+    : start('the image', bubblewrap, {}, 'bwrap');
   const url = `http://127.0.0.1:${port}`;
   return { child, url, key, ...apiOf({ child, url, key }) };
 }
 
-async function startReady(image, settings) {
+async function startReady(image, settings, options) {
   const startedAt = performance.now();
-  const service = await startImage(image, settings);
+  const service = await startImage(image, settings, options);
   await until(service.child, 60_000, async () => (await fetch(`${service.url}/ready`)).ok);
   return { ...service, startMs: performance.now() - startedAt };
+}
+
+/** The process of the service, which bubblewrap started. */
+function pidOf({ child }) {
+  let { pid } = child;
+  while (readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'bwrap') {
+    pid = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
+  }
+  return pid;
+}
+
+/** Runs a command in a running container, as `docker exec` does. @throws Error when it fails */
+function execIn(image, service, command) {
+  const environment = readFileSync(`/proc/${pidOf(service)}/environ`, 'utf8')
+    .split('\0')
+    .filter(Boolean);
+  const namespaces = ['-t', String(pidOf(service)), '-m', '-p', '-i', '-U', '--preserve-credentials'];
+  return run('nsenter', [...namespaces, '--', 'env', '-i', '-C', image.config.WorkingDir, ...environment, ...command]);
 }
 
 /** Sends SIGTERM to the service, which bubblewrap does not pass on, and waits for its end. */
 async function stopImage({ child }) {
   const ended = once(child, 'exit');
-  let { pid } = child;
-  while (readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'bwrap') {
-    pid = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
-  }
-  process.kill(pid, 'SIGTERM');
+  process.kill(pidOf({ child }), 'SIGTERM');
   const [code] = await ended;
   if (code !== 0) throw new Error(`After SIGTERM the service ended with code ${code}: ${child.output}`);
 }
@@ -243,7 +272,125 @@ async function use(service, level, neighbours) {
   console.log(`level ${level}: published, called, logged, tunnelled and compiled; hosted code reached nothing`);
 }
 
-let image;
+/** A new folder for /data, as a new volume has it. */
+function newVolume() {
+  const folder = tempFolder();
+  chmodSync(folder, 0o775);
+  return folder;
+}
+
+/** Waits until the service says its address. @returns that line of its log */
+async function greetingOf({ child }) {
+  let greeting;
+  await until(child, 60_000, async () => {
+    const line = child.output.split('\n').find((text) => text.includes('"msg":"Slipway listens"'));
+    greeting = line && JSON.parse(line);
+    return greeting !== undefined;
+  });
+  return greeting;
+}
+
+/** Starts the service where it must refuse to. @returns what it wrote */
+async function refusalOf(image, data) {
+  const { child } = await startImage(image, {}, { data });
+  const [code] = await once(child, 'exit');
+  if (code !== 1) throw new Error(`The service ended with code ${code}: ${child.output}`);
+  return child.output;
+}
+
+/** A group with this much memory; undefined where this machine makes none. */
+function memoryLimit(mb) {
+  const group = '/sys/fs/cgroup/memory/slipway-image';
+  try {
+    if (!existsSync(group)) mkdirSync(group);
+    writeFileSync(join(group, 'memory.limit_in_bytes'), String(mb * 1024 * 1024));
+  } catch {
+    console.log('skipped: 512 MB of memory (no memory groups can be made)');
+    return undefined;
+  }
+  return group;
+}
+
+/** A module with one route. */
+const starsModule = `
+import { Controller, Get, Module } from '@nestjs/common';
+import { Public } from '@slipway/module';
+class StarsController { read() { return { stars: 5 }; } }
+const method = [StarsController.prototype, 'read', Object.getOwnPropertyDescriptor(StarsController.prototype, 'read')];
+Get()(...method);
+Public()(...method);
+Controller('stars')(StarsController);
+class StarsModule {}
+Module({ controllers: [StarsController] })(StarsModule);
+export default { name: 'stars', apiVersion: 1, module: () => StarsModule };`;
+
+/** The image of one container. */
+async function useSingle() {
+  const single = build('single');
+  const data = newVolume();
+  const startedAt = performance.now();
+  const settings = { METRICS_TOKEN: 'open', HOSTING_ISOLATION: 'container', LOG_LEVEL: 'warn' };
+  const group = memoryLimit(512);
+  let service = await startImage(single, settings, { data, group });
+  const { signInUrl } = await greetingOf(service);
+  console.log(`single: start to the link in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+  if ((await fetch(signInUrl)).status !== 200) throw new Error(`The link ${signInUrl} does not work.`);
+  if (service.child.output.includes('slipway_')) throw new Error('A key is in the log.');
+  execIn(single, service, single.config.Healthcheck.Test.slice(1));
+  const key = /^slipway_\S+$/m.exec(execIn(single, service, ['slipway', 'keys', '--account', 'operator']))[0];
+  const again = async (options = {}) => {
+    const next = await startImage(single, settings, { data, ...options });
+    await greetingOf(next);
+    return { ...next, ...apiOf({ ...next, key }) };
+  };
+  service = { ...service, ...apiOf({ ...service, key }) };
+  const second = refusalOf(single, data);
+  await use({ ...service, key }, 'container', []);
+  if (group) {
+    const maxMb = Number(readFileSync(join(group, 'memory.max_usage_in_bytes'), 'utf8')) / 1024 / 1024;
+    console.log(`single: ${maxMb.toFixed(0)} MB at most, with page cache, of 512`);
+  }
+  const refusal = await second;
+  if (!refusal.includes('Another process holds')) throw new Error(`A second container said ${refusal}`);
+  for (let n = 0; n < 10; n += 1) {
+    await service.request('PUT', `/namespaces/kept-${n}`);
+    const ended = once(service.child, 'exit');
+    service.child.kill('SIGKILL');
+    await ended;
+    service = await again();
+    const { namespaces } = await service.request('GET', '/namespaces');
+    const kept = namespaces.filter(({ name }) => name.startsWith('kept-')).length;
+    if (kept !== n + 1) throw new Error(`${kept} of ${n + 1} namespaces are left.`);
+  }
+  await stopImage(service);
+  console.log('single: killed ten times, nothing lost');
+  await stopImage(await again({ args: ['--unshare-net'] }));
+
+  for (const uid of [0, 1000660000]) {
+    const other = await startImage(single, {}, { data: newVolume(), uid });
+    await greetingOf(other);
+    await stopImage(other);
+    console.log(`single: started as user ${uid}`);
+  }
+  writeFileSync(join(data, 'pg/PG_VERSION'), '17\n');
+  const older = await refusalOf(single, data);
+  if (!older.includes('slipway backup')) throw new Error(`Data of Postgres 17: ${older}`);
+
+  const context = tempFolder();
+  mkdirSync(join(context, 'stars'));
+  writeFileSync(join(context, 'stars/package.json'), '{"name":"stars","type":"module","main":"main.js"}');
+  writeFileSync(join(context, 'stars/main.js'), starsModule);
+  const [, recipe] = /```dockerfile\n(FROM slipway\n[^`]+)```/.exec(readFileSync(join(root, 'docs/extend.md'), 'utf8'));
+  writeFileSync(join(context, 'Dockerfile'), recipe.replace('FROM slipway', 'FROM localhost/slipway-single'));
+  const extended = await startImage(build('stars', join(context, 'Dockerfile'), context), {});
+  await greetingOf(extended);
+  const stars = await fetch(`${extended.url}/stars`).then((response) => response.text());
+  if (stars !== '{"stars":5}') throw new Error(`The module in the image answered ${stars}`);
+  await stopImage(extended);
+  console.log(
+    'single: as root, without a name, offline, beside a second one, on data of Postgres 17, with a module: ok',
+  );
+}
 
 async function main() {
   const missing = missingTools();
@@ -254,7 +401,7 @@ async function main() {
   ensureInstalled();
   ensureBuilt();
   ensureBase();
-  image = build();
+  const image = build('runtime');
   measure(image.folder);
 
   const { startEmbeddedPostgres } = await import('../dist/src/platform/embedded/embedded-postgres.js');
@@ -272,7 +419,7 @@ async function main() {
       LOG_LEVEL: 'warn',
     };
     const cli = ['node', 'dist/src/cli/slipway.js', 'migrate'];
-    const migration = await startImage(image, settings, cli);
+    const migration = await startImage(image, settings, { command: cli });
     const [code] = await once(migration.child, 'exit');
     if (code !== 0) throw new Error(`slipway migrate: ${migration.child.output}`);
 
@@ -294,10 +441,12 @@ async function main() {
   } finally {
     await database.stop();
   }
+  await useSingle();
 }
 
 await runBench(main, {
   cleanUp: async () => {
-    if (image) run('buildah', ['rm', image.container]);
+    if (containers.length > 0) run('buildah', ['rm', ...containers]);
+    if (existsSync('/sys/fs/cgroup/memory/slipway-image')) rmdirSync('/sys/fs/cgroup/memory/slipway-image');
   },
 });

@@ -96,14 +96,20 @@ describe('docker/compose.yml', () => {
     expect(slipway.environment.TRUST_PROXY).toBe('${TRUST_PROXY:-172.16.0.0/12,192.168.0.0/16}');
   });
 
-  it('builds an image whose labels name its version, commit and base', () => {
+  it('builds an image whose labels name its version, commit, source and base', () => {
     const file = readFileSync('docker/Dockerfile', 'utf8');
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     const labels = Object.fromEntries(
       [...file.matchAll(/image\.([\w.]+)=(\S+)/g)].map(([, name, value]) => [name, value]),
     );
-    const base = `docker.io/library/${/^FROM (\S+) AS runtime/m.exec(file)?.[1]}`;
-    expect(labels).toMatchObject({ version, revision: '$COMMIT', 'base.name': base });
+    const given = { revision: '$COMMIT', created: '$CREATED', source: '$SOURCE', version: '$VERSION' };
+    expect(labels).toMatchObject({ ...given, licenses: 'UNLICENSED', 'base.name': 'docker.io/library/$NODE_IMAGE' });
+    expect(file).toContain(`ARG VERSION=${version}\n`);
+    // Every stage is made of the one base that the argument names, and the last one, the default, has no database.
+    expect([...file.matchAll(/^FROM (\S+) AS (\w+)/gm)].map(([, base, stage]) => `${stage} of ${base}`)).toEqual([
+      ...['build', 'packages', 'application'].map((stage) => `${stage} of \${NODE_IMAGE}`),
+      ...['single of application', 'runtime of application'],
+    ]);
   });
 
   it('sets no setting that does not exist', () => {
