@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { settingDocs } from '../src/config/env.js';
+import { loadEnv, settingDocs } from '../src/config/env.js';
 import { verifies } from './support/verifies.js';
 
 interface Service {
@@ -110,6 +110,30 @@ describe('docker/compose.yml', () => {
       ...['build', 'packages', 'application'].map((stage) => `${stage} of \${NODE_IMAGE}`),
       ...['single of application', 'runtime of application'],
     ]);
+  });
+
+  it('has an example of docker/.env with what a person must choose, each value with the command that makes it', () => {
+    const example = readFileSync('docker/.env.example', 'utf8');
+    const required = [...example.matchAll(/^# {3}(.+)\n([A-Z_]+)=$/gm)].map(([, command, name]) => [name, command]);
+    const read = readFileSync('docker/compose.yml', 'utf8');
+    // Postgres has a default, which is no password for others in the network of these containers.
+    const wanted = [...read.matchAll(/\$\{([A-Z_]+):\?/g)].map(([, name]) => name);
+    expect(required.map(([name]) => name)).toEqual([...wanted, 'BOOTSTRAP_API_KEY', 'POSTGRES_PASSWORD']);
+    const made = Object.fromEntries(
+      required.map(([name, command]) => [name, execFileSync('sh', ['-c', command], { encoding: 'utf8' }).trim()]),
+    );
+    const { POSTGRES_PASSWORD, ...values } = made;
+    const DATABASE_URL = slipway.environment.DATABASE_URL.replace(/\$\{.*?\}/, POSTGRES_PASSWORD);
+    const env = loadEnv({ ...values, DATABASE_URL });
+    expect(env.encryptionKeys).toHaveLength(1);
+    expect([env.bootstrapApiKey, new URL(env.databaseUrl ?? '').password]).toEqual([
+      made.BOOTSTRAP_API_KEY,
+      POSTGRES_PASSWORD,
+    ]);
+    const known = [...settingDocs().map(({ name }) => name), 'POSTGRES_PASSWORD'];
+    const named = [...example.matchAll(/^(?:# )?([A-Z_]+)=/gm)].map(([, name]) => name);
+    expect(named.filter((name) => !known.includes(name) || !read.includes(`\${${name}:`))).toEqual([]);
+    expect(readFileSync('.gitignore', 'utf8')).toContain('docker/.env\n');
   });
 
   it('sets no setting that does not exist', () => {
