@@ -1,9 +1,10 @@
 import type { StatsFs } from 'node:fs';
-import { statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
+import path from 'node:path';
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../config/env.js';
+import { Env, LAST_BACKUP } from '../../config/env.js';
 import { errorOf } from '../errors/domain-error.js';
-import { Metrics } from '../telemetry/metrics.js';
+import { Metrics, type Sample } from '../telemetry/metrics.js';
 
 /** Free space below which `/ready` calls the storage full: the largest form of a publish. */
 const NEEDED_BYTES = 40 * 1024 * 1024;
@@ -37,6 +38,12 @@ export class StorageSpace {
     metrics: Metrics,
   ) {
     metrics.gauge('slipway_storage_free_bytes', 'Free space of the data folder.', () => this.freeBytes(), 'min');
+    metrics.gauge(
+      'slipway_last_backup_timestamp_seconds',
+      'Unix time of the last backup.',
+      () => this.backups(),
+      'max',
+    );
   }
 
   /** True when the largest upload finds no space. Never rejects. */
@@ -48,6 +55,14 @@ export class StorageSpace {
   async requireLogRoom(): Promise<void> {
     const { embeddedFolder } = this.env;
     if (embeddedFolder !== null && !hasLogRoom(await statfs(embeddedFolder))) throw new StorageFullError();
+  }
+
+  /** Time of the last backup of the embedded database, 0 without one; nothing where another database has its own backups. */
+  private async backups(): Promise<Sample[]> {
+    const { embeddedFolder, dataDir } = this.env;
+    if (embeddedFolder === null) return [];
+    const written = await stat(path.join(dataDir, LAST_BACKUP)).catch(() => null);
+    return [{ labels: {}, value: Math.floor((written?.mtimeMs ?? 0) / 1000) }];
   }
 
   /** Infinity before the folder exists. */

@@ -1,4 +1,5 @@
 import { Global, Module } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import { COMMIT, VERSION } from '../../config/version.js';
 import { Draining } from './draining.js';
 import { HealthController } from './health.controller.js';
@@ -14,8 +15,8 @@ import { Metrics } from './metrics.js';
   exports: [Metrics, HttpMeter],
 })
 export class TelemetryModule {
-  constructor(metrics: Metrics) {
-    const labels = { version: VERSION, commit: COMMIT, node: process.version };
+  constructor(metrics: Metrics, env: Env) {
+    const labels = { version: VERSION, commit: COMMIT, node: process.version, role: env.roles.join() };
     const read = () => [{ labels, value: 1 }];
     metrics.gauge('slipway_build_info', 'Always 1, labelled with the build of this process.', read, 'first');
   }

@@ -179,7 +179,7 @@ describe('with a certificate authority of its own in NODE_EXTRA_CA_CERTS, a serv
 
   verifies('log:process', 'names its role, host and version in each log line, and in slipway_build_info', async () => {
     const page = await supertest(url).get('/metrics').set('authorization', `Bearer ${METRICS_TOKEN}`);
-    const labels = `commit="unknown",node="${process.version}"`;
+    const labels = `commit="unknown",node="${process.version}",role="api,worker,host"`;
     expect(parseMetrics(page.text).text).toContain(`slipway_build_info{version="${VERSION}",${labels}} 1\n`);
     const lines = service.logs();
     expect(lines.length).toBeGreaterThan(0);
