@@ -28,6 +28,8 @@ export { Connections } from './modules/extension-api/connections.facade.js';
 export { asSystem, type FacadeCaller } from './modules/extension-api/facade.types.js';
 export { Http, type HttpOptions } from './modules/extension-api/http.facade.js';
 export { Logs } from './modules/extension-api/logs.facade.js';
+export { Releases } from './modules/extension-api/releases.facade.js';
+export type { NewFiles, NewRelease, ReleaseLogPart } from './modules/extension-api/releases.facade.js';
 export { Secrets } from './modules/extension-api/secrets.facade.js';
 export { Servers } from './modules/extension-api/servers.facade.js';
 export { Tools, type ToolTarget } from './modules/extension-api/tools.facade.js';

@@ -16,7 +16,7 @@ import { ConnectionValues } from './core/connection-values.js';
 import { ResourceNotFoundError } from './core/connections.errors.js';
 import { TargetResolver } from './core/target-resolver.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';
-import { SourceCompiler } from './source/source-compiler.js';
+import { SourceCompiler } from './source/source-compiler.service.js';
 
 /** Kinds of target that are rechecked without a call. */
 const RECHECKED: ReadonlySet<TargetKind> = new Set(['url', 'server']);

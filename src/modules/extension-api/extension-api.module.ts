@@ -3,6 +3,7 @@ import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ConnectionsModule } from '../connections/connections.module.js';
 import { LogsModule } from '../logs/logs.module.js';
+import { SourceModule } from '../connections/source/source.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
 import { RunModule } from '../run/run.module.js';
 import { ServersModule } from '../servers/servers.module.js';
@@ -11,6 +12,7 @@ import { Connections, ServiceConnections } from './connections.facade.js';
 import { FacadeTargets } from './facade-targets.js';
 import { EgressHttp, Http } from './http.facade.js';
 import { Logs, ServiceLogs } from './logs.facade.js';
+import { Releases, ServiceReleases } from './releases.facade.js';
 import { Secrets, VaultSecrets } from './secrets.facade.js';
 import { Servers, ServiceServers } from './servers.facade.js';
 import { ServiceTools, Tools } from './tools.facade.js';
@@ -25,18 +27,19 @@ export class ExtensionApiModule {
     module: ExtensionApiModule,
     always: { providers: [facade(Http, EgressHttp), facade(Secrets, VaultSecrets)], exports: [Http, Secrets] },
     api: {
-      imports: [AuthModule, ConnectionsModule, LogsModule, ReleasesModule, RunModule, ServersModule].map((module) =>
-        module.forRoles(env),
-      ),
+      imports: [
+        ...[AuthModule, ConnectionsModule, LogsModule, ReleasesModule, RunModule, ServersModule, SourceModule],
+      ].map((module) => module.forRoles(env)),
       providers: [
         FacadeTargets,
         facade(Accounts, ServiceAccounts),
         facade(Connections, ServiceConnections),
         facade(Logs, ServiceLogs),
+        facade(Releases, ServiceReleases),
         facade(Servers, ServiceServers),
         facade(Tools, ServiceTools),
       ],
-      exports: [Accounts, Connections, Logs, Servers, Tools],
+      exports: [Accounts, Connections, Logs, Releases, Servers, Tools],
     },
   }));
 }

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { AccessService } from '../auth/access.service.js';
-import type { AccessRule, Caller, OwnedNamespace } from '../auth/access.types.js';
+import { type AccessRule, type Caller, callerFor, type OwnedNamespace } from '../auth/access.types.js';
 import { ResourceNotFoundError } from '../connections/core/connections.errors.js';
-import { ownServerOrNone, toQualifiedName } from '../servers/server.decorator.js';
+import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
+import { inOwnNamespace, ownServerOrNone, toQualifiedName } from '../servers/server.decorator.js';
 import { parseQualifiedName, type ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { ServersService } from '../servers/servers.service.js';
@@ -12,8 +13,12 @@ import { asSystem, type FacadeCaller } from './facade.types.js';
 /** The rule of routes that only callers that manage a server can read. */
 export const managedServer = { scope: 'servers:read', ...ownServerOrNone } as const;
 
-/** A target, and the caller with the grant that opens it; null for {@link asSystem}. */
+/**
+ * A target, and the caller with the grant that opens it; null for {@link asSystem}. The `actor` of a change is the caller, or the
+ * owner for {@link asSystem}.
+ */
 type Found<Target> = Target & { caller: Caller | null };
+type FoundServer = Found<{ server: ServerRef; actor: Caller }>;
 type ConnectionPlace = { namespace: OwnedNamespace; connectionId: string };
 
 /** Finds the targets that modules name, by the rules of the REST routes. */
@@ -26,12 +31,23 @@ export class FacadeTargets {
   ) {}
 
   /** Finds a server as a route with this rule does. @throws ServerNotFoundError, KeyScopeError, GrantLevelError */
-  async server(caller: FacadeCaller, name: string, rule: AccessRule): Promise<Found<{ server: ServerRef }>> {
-    const grant = caller === asSystem ? null : await this.accessService.authorize(caller, rule, { owner: name });
-    const server = await this.serversService.find(toQualifiedName(name), grant && grant.caller);
+  async server(requester: FacadeCaller, name: string, rule: AccessRule): Promise<FoundServer> {
+    const grant = requester === asSystem ? null : await this.accessService.authorize(requester, rule, { owner: name });
+    const caller = grant && grant.caller;
+    const server = await this.serversService.find(toQualifiedName(name), caller);
     // Owners are cached: meanwhile another account may have claimed the name.
     if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
-    return { server, caller: grant && grant.caller };
+    return { server, caller, actor: caller ?? callerFor(server.ownerId) };
+  }
+
+  /** Finds the namespace of a server to create as a route does. @throws NamespaceNotFoundError, NotServerOwnerError, KeyScopeError */
+  async namespaceOf(requester: FacadeCaller, owner: string): Promise<{ namespace: OwnedNamespace; actor: Caller }> {
+    const rule = { scope: 'servers:write', owner: 'qualifiedName', ...inOwnNamespace } as const;
+    const target = await this.targetsService.findNamespace(parseQualifiedName(owner).namespace);
+    if (!target) throw new NamespaceNotFoundError();
+    const caller = requester === asSystem ? callerFor(target.ownerId) : requester;
+    const { namespace, caller: actor } = await this.accessService.authorize(caller, rule, { owner });
+    return { namespace: namespace ?? { id: target.id, name: target.namespace }, actor };
   }
 
   /** Finds the namespace of a connection as a route does. @throws ResourceNotFoundError, KeyScopeError, GrantLevelError */

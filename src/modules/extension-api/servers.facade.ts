@@ -1,10 +1,19 @@
 import { Injectable } from '@nestjs/common';
-import type { PageQueryDto } from '../../platform/http/pagination.dto.js';
-import type { ReleaseListDto } from '../releases/release.dto.js';
-import { ReleasesService } from '../releases/releases.service.js';
+import { checkedBody } from '../../platform/http/input.pipe.js';
+import type { SuccessDto } from '../../platform/http/success.dto.js';
+import { ownServer, ownServerOrNone, toQualifiedName } from '../servers/server.decorator.js';
+import { CreateServerDto, type DeletedServerDto, type ServerDetailDto, type ServerDto } from '../servers/server.dto.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
-import { type ServerOffers, type ServerRef, withinTools } from '../servers/server.types.js';
+import { parseQualifiedName, type ServerOffers, type ServerRef, withinTools } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
+import { ServerSecretsService } from '../servers/settings/server-secrets.service.js';
+import { type SecretDto, type ServerRuntimeDto, SetSecretDto } from '../servers/settings/server-settings.dto.js';
+import {
+  type UpdatedServerDto,
+  UpdateServerDto,
+  UpdateServerRuntimeDto,
+} from '../servers/settings/server-settings.dto.js';
+import { ServerSettingsService } from '../servers/settings/server-settings.service.js';
 import type { FacadeCaller } from './facade.types.js';
 import { FacadeTargets, managedServer } from './facade-targets.js';
 
@@ -32,20 +41,56 @@ export abstract class Servers {
   abstract find(caller: FacadeCaller, name: string): Promise<ServerRef>;
 
   /**
-   * Returns a page of its releases, newest first. For a module that reports what was published.
-   *
-   * @throws ServerNotFoundError for a server that the caller cannot manage or read as a member
-   */
-  abstract releases(caller: FacadeCaller, name: string, query?: PageQueryDto): Promise<ReleaseListDto>;
-
-  /**
    * Returns the tools, resources and prompts of its current release; null without one. A grant of some tools of a private server
    * shows only these tools. For a module that checks or documents tools.
    *
    * @throws ServerNotFoundError for a server that is hidden from the caller
    */
   abstract contract(caller: FacadeCaller, name: string): Promise<ServerOffers | null>;
+
+  /** Returns what `GET /servers/{qualifiedName}` returns. @throws ServerNotFoundError as {@link find} */
+  abstract detail(caller: FacadeCaller, name: string): Promise<ServerDetailDto>;
+
+  /**
+   * Creates a server, or changes an existing one. For a module with another way to publish.
+   *
+   * @throws NamespaceNotFoundError, NotServerOwnerError, InvalidInputError, QuotaExceededError, OpenedByOwnersError
+   */
+  abstract create(caller: FacadeCaller, name: string, body?: CreateServerDto): Promise<ServerDto>;
+
+  /**
+   * Changes descriptions, `visibility` and the other members of `PATCH /servers/{qualifiedName}`. With `asSystem`, here and in
+   * each method that changes something, the change is recorded as one of the owner.
+   *
+   * @throws ServerNotFoundError, NotServerOwnerError, InvalidInputError; SecretsNotConfirmedError, OpenedByOwnersError for a more
+   * open visibility
+   */
+  abstract update(caller: FacadeCaller, name: string, body: UpdateServerDto): Promise<UpdatedServerDto>;
+
+  /** Deletes a server with its releases and secrets. @throws ServerNotFoundError; GrantLevelError for a grantee */
+  abstract delete(caller: FacadeCaller, name: string): Promise<DeletedServerDto>;
+
+  /** Returns the names of its secrets. @throws ServerNotFoundError for a server that the caller cannot manage or read as a member */
+  abstract secrets(caller: FacadeCaller, name: string): Promise<SecretDto[]>;
+
+  /**
+   * Creates or replaces a secret. Returns a `warning` for a server whose secrets serve every account.
+   *
+   * @throws ServerNotFoundError; InvalidInputError, also beyond 100 secrets
+   */
+  abstract setSecret(caller: FacadeCaller, name: string, secret: SetSecretDto): Promise<{ warning: string | null }>;
+
+  /** Deletes a secret. @throws ServerNotFoundError; NotFoundError for a missing secret */
+  abstract deleteSecret(caller: FacadeCaller, name: string, secretName: string): Promise<SuccessDto>;
+
+  /** Returns its runtime settings. @throws ServerNotFoundError as {@link secrets} */
+  abstract runtime(caller: FacadeCaller, name: string): Promise<ServerRuntimeDto>;
+
+  /** Changes its runtime settings: running programs restart with them. @throws ServerNotFoundError, InvalidInputError */
+  abstract updateRuntime(caller: FacadeCaller, name: string, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto>;
 }
+
+const writableServer = { scope: 'servers:write', ...ownServerOrNone } as const;
 
 /** {@link Servers} by the services of REST. */
 @Injectable()
@@ -53,17 +98,13 @@ export class ServiceServers implements Servers {
   constructor(
     private readonly facadeTargets: FacadeTargets,
     private readonly serversService: ServersService,
-    private readonly releasesService: ReleasesService,
     private readonly serverReleasesService: ServerReleasesService,
+    private readonly serverSecretsService: ServerSecretsService,
+    private readonly serverSettingsService: ServerSettingsService,
   ) {}
 
   async find(caller: FacadeCaller, name: string): Promise<ServerRef> {
     return (await this.facadeTargets.server(caller, name, { scope: 'servers:read' })).server;
-  }
-
-  async releases(requester: FacadeCaller, name: string, query: PageQueryDto = {}): Promise<ReleaseListDto> {
-    const { server, caller } = await this.facadeTargets.server(requester, name, managedServer);
-    return this.releasesService.list(server, caller, query);
   }
 
   async contract(requester: FacadeCaller, name: string): Promise<ServerOffers | null> {
@@ -73,4 +114,47 @@ export class ServiceServers implements Servers {
     await this.serversService.requireCall(caller, server);
     return withinTools(offers, this.serversService.grantedToolsOf(caller, server));
   }
+
+  async detail(requester: FacadeCaller, name: string): Promise<ServerDetailDto> {
+    const { actor } = await this.facadeTargets.server(requester, name, { scope: 'servers:read' });
+    return this.serversService.detail(toQualifiedName(name), actor);
+  }
+
+  async create(requester: FacadeCaller, name: string, body: CreateServerDto = {}): Promise<ServerDto> {
+    const { namespace, actor } = await this.facadeTargets.namespaceOf(requester, name);
+    const checked = await checkedBody(CreateServerDto, body);
+    return this.serversService.put(namespace, parseQualifiedName(name).name, checked, actor);
+  }
+
+  readonly update: Servers['update'] = async (caller, name, body) => {
+    const { server, actor } = await this.facadeTargets.server(caller, name, { scope: 'servers:write', ...ownServer });
+    return this.serverSettingsService.update(server, await checkedBody(UpdateServerDto, body), actor);
+  };
+
+  readonly delete: Servers['delete'] = async (caller, name) => {
+    const { server, actor } = await this.facadeTargets.server(caller, name, { ...writableServer, may: 'administer' });
+    return this.serversService.remove(actor, server);
+  };
+
+  readonly secrets: Servers['secrets'] = async (caller, name) =>
+    this.serverSecretsService.list((await this.facadeTargets.server(caller, name, managedServer)).server);
+
+  readonly setSecret: Servers['setSecret'] = async (caller, name, secret) => {
+    const { server, actor } = await this.facadeTargets.server(caller, name, writableServer);
+    await this.serverSecretsService.set(actor, server, await checkedBody(SetSecretDto, secret));
+    return { warning: await this.serverSecretsService.publicNote(server) };
+  };
+
+  readonly deleteSecret: Servers['deleteSecret'] = async (caller, name, secretName) => {
+    const { server, actor } = await this.facadeTargets.server(caller, name, writableServer);
+    return this.serverSecretsService.remove(actor, server, secretName);
+  };
+
+  readonly runtime: Servers['runtime'] = async (caller, name) =>
+    this.serverSettingsService.runtime((await this.facadeTargets.server(caller, name, managedServer)).server);
+
+  readonly updateRuntime: Servers['updateRuntime'] = async (caller, name, body) => {
+    const { server, actor } = await this.facadeTargets.server(caller, name, writableServer);
+    return this.serverSettingsService.updateRuntime(actor, server, await checkedBody(UpdateServerRuntimeDto, body));
+  };
 }

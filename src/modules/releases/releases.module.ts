@@ -82,7 +82,7 @@ export class ReleasesModule {
         CurrentReleaseService,
         ReleaseStreams,
       ],
-      exports: [ReleasesService],
+      exports: [CurrentReleaseService, PublishService, ReleaseResumptionService, ReleasesService],
     },
     worker,
     host: {

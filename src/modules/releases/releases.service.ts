@@ -48,7 +48,7 @@ export class ReleasesService {
   }
 
   /** A release with its log. @param id its id, or `latest` @throws NotFoundError */
-  async get(server: ServerRef, caller: Caller, id: string): Promise<ReleaseDetailDto> {
+  async get(server: ServerRef, caller: Caller | null, id: string): Promise<ReleaseDetailDto> {
     const release = await this.find(server, id);
     const [dto, logs] = await Promise.all([
       this.toDto(release, server, caller),
@@ -67,7 +67,7 @@ export class ReleasesService {
   }
 
   /** The log of a release, in order, with the setup link for callers that get it. @param after the `seq` after which it begins */
-  async logsOf(releaseId: string, server: ServerRef, caller: Caller, after?: string): Promise<ReleaseLog[]> {
+  async logsOf(releaseId: string, server: ServerRef, caller: Caller | null, after?: string): Promise<ReleaseLog[]> {
     const lines = await this.releaseLogsRepository.linesOf(releaseId, after);
     const namesPage = lines.some(({ message }) => message.includes(RELEASE_SETUP_PAGE));
     const setupUrl = namesPage ? await this.setupUrl(server, caller) : null;
@@ -81,7 +81,7 @@ export class ReleasesService {
   }
 
   /** The record of one release. */
-  async toDto(release: Release, server: ServerRef, caller: Caller): Promise<ReleaseDto> {
+  async toDto(release: Release, server: ServerRef, caller: Caller | null): Promise<ReleaseDto> {
     const [dto] = await this.toDtos([release], server, caller);
     return dto;
   }

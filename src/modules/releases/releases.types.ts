@@ -43,3 +43,8 @@ export interface RunFormField extends SetupField {
 
 /** In the stored log of a release: the link where its owner authorizes the server. Only callers that get the link see it there. */
 export const RELEASE_SETUP_PAGE = 'setupUrl of the release';
+
+/** Returns a position in the log of a release, the `seq` of a line; the beginning of the log for an invalid position. */
+export function toLogPosition(after: string | undefined): string {
+  return after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
+}

@@ -34,6 +34,13 @@ export const ownServerOnly = { ...ownServer, may: 'administer' } as const;
 /** For what only the owner may see: a foreign server is 404 like a missing one. */
 export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };
 
+/** For publishing: published tools distinguish the two 404s by their messages, and create a missing server. */
+export const publishedServer = {
+  owner: 'qualifiedName',
+  missing: () => new NamespaceNotFoundError(),
+  foreign: () => new ServerNotFoundError(),
+};
+
 export const serverNotFound = { status: 404, message: 'Server not found' };
 
 export const notServerOwner = { status: 403, message: "Forbidden: You don't own this server" };

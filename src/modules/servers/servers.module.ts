@@ -74,7 +74,7 @@ export class ServersModule {
         ServerSettingsService,
         ServerSecretsService,
       ],
-      exports: [ServersService, ServerAccessService, ServerSearchService, ServerSecretsService],
+      exports: [ServersService, ServerAccessService, ServerSearchService, ServerSecretsService, ServerSettingsService],
     },
   }));
 }

@@ -4,7 +4,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
 import type { StoredSource } from '../../../src/modules/connections/core/connection.entity.js';
 import type { InvalidSourceError, SourceDiagnostic } from '../../../src/modules/connections/core/connections.errors.js';
-import { SourceCompiler } from '../../../src/modules/connections/source/source-compiler.js';
+import { SourceCompiler } from '../../../src/modules/connections/source/source-compiler.service.js';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { testAccount, testApp, uniqueName } from '../../support/app.js';

@@ -1,13 +1,6 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { asSystem, type Caller, DomainError, invocationId, type ServerRef } from '../../../src/extension.js';
-import { AccessService } from '../../../src/modules/auth/access.service.js';
-import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
+import { asSystem, type Caller, invocationId, type ServerRef } from '../../../src/extension.js';
+import { testAccount, uniqueName } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createOrganization, createServer } from '../../support/factories.js';
 import { logWith, readLog } from '../../support/logs/invocations.js';
@@ -15,36 +8,13 @@ import { publishExternal } from '../../support/releases/current-releases.js';
 import { textOf } from '../../support/upstream/upstream-clients.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
+import { callerOf, errorOf, facadeApp } from './facade-app.js';
 import { Facades } from './facades.module.js';
 
-/** A package outside the tree. It loads the module next to this file, which has the copy of Slipway that the tests load. */
-const folder = mkdtempSync(path.join(tmpdir(), 'slipway-facades-'));
-const module = pathToFileURL(path.join(import.meta.dirname, 'facades.module.ts')).href;
-writeFileSync(path.join(folder, 'package.json'), '{"name":"facades","type":"module","main":"main.js"}');
-writeFileSync(path.join(folder, 'main.js'), `export { default } from '${module}';`);
-afterAll(async () => {
-  await upstream.close();
-  await rm(folder, { recursive: true, force: true });
-});
-
-const app = testApp({ SLIPWAY_MODULES: folder });
+const app = facadeApp();
 const owner = testAccount(app);
 const stranger = testAccount(app);
-
-const callerOf = async ({ key }: TestAccount): Promise<Caller> => {
-  const request = { headers: { authorization: `Bearer ${key}` }, socket: {} } as IncomingMessage;
-  return app.get(AccessService).authenticate(request);
-};
-
-/** The error of a call: its kind and its message. */
-async function errorOf(call: Promise<unknown>): Promise<{ kind: string; message: string }> {
-  const error: unknown = await call.then(
-    () => new Error('no error'),
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof DomainError)) throw error;
-  return { kind: error.kind, message: error.message };
-}
+afterAll(() => upstream.close());
 
 let facades: Facades;
 let callers: Record<'owner' | 'stranger', Caller>;
@@ -57,7 +27,7 @@ let connectionPath: string;
 
 beforeAll(async () => {
   facades = app.get(Facades);
-  callers = { owner: await callerOf(owner), stranger: await callerOf(stranger) };
+  callers = { owner: await callerOf(app, owner), stranger: await callerOf(app, stranger) };
   upstream = await startUpstream();
   namespace = await createNamespace(app, owner);
   server = await createServer(app, owner, { namespace, visibility: 'private' });
@@ -207,7 +177,7 @@ describe('Accounts', () => {
   it('lists members of an organization for its members', async () => {
     const organization = await createOrganization(app, { owner });
     const { body } = await app.as(owner).get(`/accounts/${organization.id}/members`);
-    const member = await callerOf(owner);
+    const member = await callerOf(app, owner);
     expect(await facades.accounts.members(member, organization.id)).toEqual(body);
     expect(await facades.accounts.members(asSystem, organization.id)).toEqual(body);
     const denied = await app.as(stranger).get(`/accounts/${organization.id}/members`);
@@ -262,14 +232,11 @@ describe('Servers', () => {
     expect(await facades.servers.find(asSystem, server)).toEqual(ref);
     const hidden = await app.as(stranger).get(`/servers/${encodeURIComponent(server)}`);
     const missing = { kind: 'not_found', message: hidden.body.error };
-    for (const call of ['find', 'releases', 'contract'] as const)
+    for (const call of ['find', 'detail', 'contract'] as const)
       expect([call, await errorOf(facades.servers[call](callers.stranger, server))]).toEqual([call, missing]);
   });
 
-  it('lists releases and the contract', async () => {
-    const { body } = await app.as(owner).get(pathOf(server, '/releases'));
-    expect(await facades.servers.releases(callers.owner, server)).toEqual(body);
-    expect(await facades.servers.releases(asSystem, server)).toEqual(body);
+  it('returns the contract', async () => {
     const tools = ['echo', 'add'].map((name) => ({ name, inputSchema: { type: 'object' } }));
     await app.database.query("UPDATE servers SET snapshot = jsonb_set(snapshot, '{tools}', $1) WHERE id = $2", [
       JSON.stringify(tools),

@@ -126,7 +126,7 @@ export function queryOf(address: string): QueryValues {
  *
  * @throws InvalidInputError for any other shape
  */
-function requireSource(value: Record<string, unknown>): StoredSource {
+export function requireSource(value: Record<string, unknown>): StoredSource {
   const { kind, entrypoint, sourceFiles, ...rest } = value;
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw new InvalidInputError(`source has no member "${unknown}"`);

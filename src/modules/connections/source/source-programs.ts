@@ -12,7 +12,7 @@ import type { ConnectionCall } from '../../logs/invocation.types.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Connection } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
-import { SourceCompiler } from './source-compiler.js';
+import { SourceCompiler } from './source-compiler.service.js';
 
 /** Modules of connections have no secrets and no egress rules of their own. */
 const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };

@@ -6,7 +6,7 @@ import { LogsModule } from '../../logs/logs.module.js';
 import { ReleasesModule } from '../../releases/releases.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { transports } from '../core/connection-transports.js';
-import { SourceCompiler } from './source-compiler.js';
+import { SourceCompiler } from './source-compiler.service.js';
 import { SourcePrograms } from './source-programs.js';
 import { SourceTransport } from './source-transport.js';
 

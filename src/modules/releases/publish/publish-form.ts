@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { ClassConstructor } from 'class-transformer';
 import { parseServerCard } from '../../../mcp/client/server-card.js';
 import type { Blob } from '../../../platform/blobs/blob-store.js';
@@ -68,7 +68,25 @@ export async function readPublishForm(
     files: artifactKinds,
     take: (name, file) => keep(file, artifactBytesMax[name as ArtifactKind]),
   });
-  const parsed = parsePayload(fields.payload);
+  return checkForm(fields.payload, files, namespaceId);
+}
+
+type Artifacts = PublishForm['artifacts'];
+
+/** The files of {@link toPublishForm}. */
+export type PublishFiles = Partial<Record<ArtifactKind, Uint8Array>>;
+
+/** {@link readPublishForm} of a payload and files that did not come as a form. */
+export async function toPublishForm(payload: object, files: PublishFiles, keep: KeepFile, namespaceId: string) {
+  const artifacts: Artifacts = {};
+  for (const kind of artifactKinds.filter((name) => files[name])) {
+    artifacts[kind] = await keep(Readable.from([files[kind]]), artifactBytesMax[kind]);
+  }
+  return checkForm(JSON.stringify(payload), artifacts, namespaceId);
+}
+
+async function checkForm(text: string | undefined, files: Artifacts, namespaceId: string): Promise<PublishForm> {
+  const parsed = parsePayload(text);
   const kind: Kind<PublishPayloadDto> = kinds[parsed.type];
   const missing = kind.required.find((part) => !Object.hasOwn(files, part));
   if (missing !== undefined) throw new InvalidInputError(`Missing required part: ${missing}`);

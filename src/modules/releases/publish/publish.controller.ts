@@ -4,22 +4,13 @@ import type { Request } from 'express';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';
 import type { Caller } from '../../auth/access.types.js';
-import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
-import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
+import { ApiServerName, publishedServer, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
-import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { readPublishForm } from './publish-form.js';
 import { ExternalPayloadDto, HostedPayloadDto, PublishedDto, StdioPayloadDto } from './publish.dto.js';
 import { PublishService } from './publish.service.js';
 
 const payloads = [ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto];
-
-/** Published tools distinguish the two 404s by their messages, and create a missing server. */
-const ownTarget = {
-  owner: 'qualifiedName',
-  missing: () => new NamespaceNotFoundError(),
-  foreign: () => new ServerNotFoundError(),
-};
 
 @ApiTags('Releases')
 @ApiServerName()
@@ -33,7 +24,7 @@ export class PublishController {
    */
   @Put()
   @HttpCode(202)
-  @Access('servers:publish', ownTarget)
+  @Access('servers:publish', publishedServer)
   @ApiConsumes('multipart/form-data')
   @ApiExtraModels(...payloads)
   @ApiBody({

@@ -13,7 +13,7 @@ import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServerAccessService } from '../../servers/server-access.service.js';
 import { ServerSecretsService } from '../../servers/settings/server-secrets.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
-import type { KeepFile, PublishForm } from './publish-form.js';
+import { type KeepFile, type PublishFiles, type PublishForm, toPublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
 import { ReleaseFiles } from '../release-files.js';
 import { ReleasesQueue } from '../releases.queue.js';
@@ -48,6 +48,11 @@ export class PublishService {
     readForm: (keep: KeepFile) => Promise<PublishForm>,
   ): Promise<PublishedDto> {
     return this.releaseFiles.storing(async (keep) => this.store(server, caller, await readForm(keep)));
+  }
+
+  /** {@link publish} of a payload and files that did not come as a form. */
+  publishFiles(server: ServerRef, caller: Caller, payload: object, files: PublishFiles): Promise<PublishedDto> {
+    return this.publish(server, caller, (keep) => toPublishForm(payload, files, keep, server.namespaceId));
   }
 
   private async store(server: ServerRef, caller: Caller, form: PublishForm): Promise<PublishedDto> {

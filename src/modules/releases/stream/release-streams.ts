@@ -10,6 +10,7 @@ import type { ServerRef } from '../../servers/server.types.js';
 import { toReleaseLogDto } from '../release.dto.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleasesService } from '../releases.service.js';
+import { toLogPosition } from '../releases.types.js';
 
 /** Messages may be lost while the queue's store is away, so the rows are also polled. */
 const POLL_MS = 5_000;
@@ -59,7 +60,7 @@ export class ReleaseStreams extends EventStreams<ReleaseStream> implements OnMod
   ): Promise<void> {
     const { accountId, keyId } = caller;
     const release = await this.releasesService.find(server, id);
-    const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
+    const last = toLogPosition(after);
     const stream = new ReleaseStream(this.releasesService, { server, id: release.id, caller, last }, response);
     if (this.start(stream, { accountId, keyId }, response)) return;
     throw new TooManyError(

@@ -9,7 +9,7 @@
  * than 512 MB or 20 s. NoSlotError after 15 s of waiting.
  */
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, realpath, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
@@ -23,6 +23,7 @@ import {
 import { FOLDER_INSIDE } from '../../../hosting/sandbox/pivot-root.js';
 import { Sandbox } from '../../../hosting/sandbox/sandbox.js';
 import type { StoredSource } from '../core/connection.entity.js';
+import { requireSource } from '../core/connection-target.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer, SourceCompileRequest } from './source-compile.process.js';
 
@@ -82,6 +83,12 @@ export class SourceCompiler {
     // The time of use decides which files are removed.
     await utimes(file, now, now).catch(() => this.check(source, namespaceId));
     return file;
+  }
+
+  /** The compiled module of one file as a person sends it. @throws as {@link compiledFile}; InvalidInputError for another file */
+  async compileFile(file: { path: string; contents: string }, namespaceId: string): Promise<Buffer> {
+    const source = requireSource({ kind: 'module', entrypoint: file.path, sourceFiles: [file] });
+    return readFile(await this.compiledFile(source, namespaceId));
   }
 
   private async compile(source: StoredSource): Promise<{ isStateful: boolean }> {
