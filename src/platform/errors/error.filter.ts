@@ -4,6 +4,7 @@ import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { askedUrl } from '../http/adapter.js';
 import { methodsOf, routeTable, type Route } from '../http/route-table.js';
+import { nearestName } from '../text/nearest.js';
 import {
   DomainError,
   InvalidInputError,
@@ -49,6 +50,14 @@ function pageAbove(path: string, routes: Route[]): string {
   return parent === '' || methodsOf(routes, parent).includes('GET') ? parent.slice(1) : pageAbove(parent, routes);
 }
 
+/** Advice for a path of one word, which is also the short form of a namespace: the nearest path of one word that has routes. */
+function nearestPath(asked: string, routes: Route[]): string {
+  const word = /^\/([^/?]+)\/?(?:\?|$)/.exec(asked)?.[1] ?? '';
+  const words = routes.flatMap(({ path }) => /^\/([a-z][\w-]*)$/.exec(path)?.[1] ?? []);
+  const nearest = nearestName(word, words, word.length < 6 ? 1 : 2);
+  return nearest === null ? '' : ` Did you mean /${nearest}?`;
+}
+
 /** The one exit for errors: domain error in, status and one of the two bodies out; for an unknown path in a browser a page. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -88,6 +97,10 @@ export class ErrorFilter implements ExceptionFilter {
     const { pathPrefix } = this.env;
     if (status === 404 && pathPrefix !== '' && askedUrl(request).startsWith(`${pathPrefix}/`)) {
       headers[HINT_HEADER] ??= `PUBLIC_URL has the path ${pathPrefix}: the proxy must take it off.`;
+    }
+    if (status === 404 && !headers[HINT_HEADER]?.includes('Did you mean')) {
+      const hint = `${headers[HINT_HEADER] ?? ''}${nearestPath(askedUrl(request), routes)}`.trimStart();
+      if (hint !== '') headers[HINT_HEADER] = hint;
     }
     // A route may have said already of what type its success is.
     response.status(status).type('json').set(headers).json(body);

@@ -179,6 +179,16 @@ describe('every error', () => {
       expect([status, headers['slipway-hint']]).toEqual([404, hint]);
       expect(['not_found', 'Server not found']).toContain(body.error);
     }
+    const missing = { error: 'not_found', message: 'Resource not found' };
+    const unknown = { error: 'Nothing answers GET /server. GET /docs lists every operation.' };
+    for (const [path, expected, hint] of [
+      ['/namespace', missing, 'You have no such namespace. Did you mean /namespaces?'],
+      ['/server?q=weather', unknown, 'Did you mean /servers?'],
+      ['/unlike-every-path', missing, 'You have no such namespace.'],
+    ] as const) {
+      const { status, body, headers } = await app.as(owner).get(path);
+      expect([status, body, headers['slipway-hint']]).toEqual([404, expected, hint]);
+    }
     const never = await app.as(owner).get(`/servers/${namespace}%2Foa/releases`);
     expect(never.body).toEqual({ error: 'Server not found' });
     expect(never.headers['slipway-hint']).toContain('3 to 39');
