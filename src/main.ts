@@ -200,9 +200,6 @@ async function start(): Promise<void> {
     await app.listen(env.port, env.host);
     stopParts = stopService;
     void acceptMore(app.getHttpServer());
-    if (env.publicUrl === null && env.listensEverywhere) {
-      pino.warn(`PUBLIC_URL is not set: links begin with ${env.baseUrl}, which only this machine reaches`);
-    }
     // On a machine of one's own nobody opens that many connections.
     const fault = env.isLocalOnly ? null : openFilesFault(tuning);
     if (fault !== null) pino.warn(fault);

@@ -1,6 +1,7 @@
 /** What surrounds the service, examined by its start and by `slipway doctor` in the same words. */
 import { StartError, type Env } from '../../config/env.js';
 import type { Check, Fault } from './check.js';
+import { defaultChecks, examineDefaults } from './default-checks.js';
 import { examineFolders, folderChecks } from './folder-checks.js';
 import { examinePostgres, postgresChecks } from './postgres-checks.js';
 import { examineRedis, redisChecks } from './redis-checks.js';
@@ -9,6 +10,7 @@ import { examineSettingNames, settingNameChecks } from './setting-names.js';
 /** Parts that can be examined; a part that the settings do not name is left out. */
 const examiners = {
   names: (env: Env) => examineSettingNames(env),
+  defaults: examineDefaults,
   folders: examineFolders,
   redis: async ({ redisUrl }: Env) => (redisUrl === null ? null : examineRedis(redisUrl)),
   postgres: async (env: Env) => (env.databaseUrl === null ? null : examinePostgres(env)),
@@ -17,6 +19,7 @@ const examiners = {
 /** All rows, for docs/troubleshoot.md. */
 export const checksByPart: Record<string, Check<never>[]> = {
   Settings: settingNameChecks,
+  'Unsafe defaults': defaultChecks,
   Folders: folderChecks,
   Redis: redisChecks,
   Postgres: postgresChecks,
@@ -46,7 +49,7 @@ export async function examine(env: Env, parts: Part[]): Promise<Examined[]> {
  */
 export async function requireSurroundings(
   env: Env,
-  parts: Part[] = ['names', 'folders', 'redis', 'postgres'],
+  parts: Part[] = ['names', 'defaults', 'folders', 'redis', 'postgres'],
 ): Promise<string[]> {
   const faults = (await examine(env, parts)).flatMap((examined) => examined.faults);
   const fatal = faults.filter(({ isFatal }) => isFatal);

@@ -1,0 +1,93 @@
+/** Settings that are safe on the machine of a developer and not where others reach the service. All are warnings. */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { LAST_BACKUP, LOOPBACK_HOST, type Env } from '../../config/env.js';
+import { holdsDatabase } from '../embedded/server-account.js';
+import { faultsOf, type Check } from './check.js';
+import type { examineFolders } from './folder-checks.js';
+
+/** Settings, and what the folder of the data shows. */
+interface DefaultFacts {
+  env: Env;
+  /** Others reach the service: by a `PUBLIC_URL` elsewhere, or on all addresses with a database of its own. */
+  isProduction: boolean;
+  /** `DATA_DIR` has the embedded database. */
+  isEmbedded: boolean;
+  hasBackup: boolean;
+}
+
+function row(asks: string, isUnsafe: (facts: DefaultFacts) => boolean, fault: string, remedy: string) {
+  const find = (facts: DefaultFacts) => (isUnsafe(facts) ? { baseUrl: facts.env.baseUrl } : null);
+  return { asks, isFatal: false, find, fault, remedy };
+}
+
+export const defaultChecks: Check<DefaultFacts>[] = [
+  row(
+    'an address for users',
+    ({ env }) => env.publicUrl === null && env.listensEverywhere,
+    'PUBLIC_URL is not set: links begin with {baseUrl}, which only this machine reaches',
+    'set it to the address by which people reach the service',
+  ),
+  row(
+    'https',
+    ({ env, isProduction }) => isProduction && env.publicUrl?.startsWith('http:') === true,
+    'PUBLIC_URL is not https, and keys and passwords travel unencrypted',
+    'put a proxy with TLS before the service, and set PUBLIC_URL to its https address',
+  ),
+  row(
+    'the proxy',
+    ({ env, isProduction }) => isProduction && env.trustProxy === null && env.publicUrl?.startsWith('https:') === true,
+    'TRUST_PROXY is not set, and limits and logs take the address of the proxy with TLS for that of every client',
+    'set TRUST_PROXY to the addresses of the proxy',
+  ),
+  row(
+    'the visibility of new servers',
+    ({ env, isProduction }) => isProduction && env.defaultVisibility === 'public',
+    'New servers are public, and every account can call them',
+    'set DEFAULT_VISIBILITY to `restricted` or `private`',
+  ),
+  row(
+    'the first key',
+    ({ env, isProduction, isEmbedded }) =>
+      isProduction && env.bootstrapApiKey !== null && (isEmbedded || env.databaseUrl !== null),
+    "BOOTSTRAP_API_KEY is set, and every process holds an operator's key",
+    'unset BOOTSTRAP_API_KEY after the first start',
+  ),
+  row(
+    'the encryption keys',
+    ({ env, isProduction }) => isProduction && env.encryptionKeys === null,
+    'The encryption keys are in DATA_DIR, and a copy of that folder opens all stored secrets',
+    'move them into ENCRYPTION_KEYS',
+  ),
+  row(
+    'the metrics',
+    ({ env, isProduction }) => isProduction && env.metricsToken === 'open',
+    'Metrics are readable without a token',
+    'set METRICS_TOKEN to a token, or keep `/metrics` out of the proxy',
+  ),
+  row(
+    'isolation of hosted code',
+    ({ env, isProduction }) => isProduction && env.roles.includes('host') && env.hostingIsolation === 'container',
+    'Hosted code runs in the user and the network of the service',
+    'set HOSTING_ISOLATION to `isolated`, or to `auto` where the host cannot',
+  ),
+  row(
+    'a backup',
+    ({ isProduction, isEmbedded, hasBackup }) => isProduction && isEmbedded && !hasBackup,
+    'The embedded database has no backup',
+    'make one by `npm run slipway -- backup FOLDER`, and repeat it daily',
+  ),
+];
+
+/** Reads the settings and the folder of the data. */
+export function examineDefaults(env: Env): ReturnType<typeof examineFolders> {
+  const isLocalUrl = LOOPBACK_HOST.test(new URL(env.baseUrl).hostname);
+  const isProduction = !isLocalUrl || (env.listensEverywhere && env.databaseUrl !== null);
+  const isEmbedded = env.databaseUrl === null && holdsDatabase(env.dataDir);
+  const hasBackup = existsSync(path.join(env.dataDir, LAST_BACKUP));
+  const faults = faultsOf(defaultChecks, { env, isProduction, isEmbedded, hasBackup });
+  return Promise.resolve({
+    found: isProduction ? 'safe for production' : 'only this machine uses the service',
+    faults,
+  });
+}
