@@ -123,7 +123,7 @@ async function prepareDatabase(env: Env, onFirstKey: (key: string) => void): Pro
   const url = databaseUrl ?? '';
   const external = await loadExternalModules(env);
   if (mode === 'off') {
-    if (!(await pendingMigrations(url, external))) return;
+    if ((await pendingMigrations(url, external)).length === 0) return;
     throw new SchemaVersionError('The database is older than this version: run `npm run migrate` first.');
   }
   const prepare = async (source: DataSource) => {

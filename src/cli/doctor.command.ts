@@ -3,7 +3,7 @@
  * It runs beside the service and without it.
  *
  * Each check prints one line: `ok`, `warning` or `failed`, its name, and what was found or what to do. Checks: settings;
- * their names, folders, Redis and Postgres with the rows of `platform/checks`, which the start runs too; migrations, keys,
+ * their names, unsafe defaults, folders, Redis and Postgres with the rows of `platform/checks`, which the start runs too; migrations, keys,
  * address, login by URL, workers that run, API keys, events of modules, names of namespaces, queue, clock, storage, files, open files,
  * isolation of hosted code, egress rules. Checks that need the database are left out when it cannot be used.
  *
@@ -16,10 +16,8 @@ import { createApp } from '../app.setup.js';
 import { ConfigModule } from '../config/config.module.js';
 import { loadEnv, type Env } from '../config/env.js';
 import { Tuning, tuningOf } from '../config/tuning.js';
-import { readModuleSettings } from '../extensions/settings/module-settings.js';
 import { Sandbox } from '../hosting/sandbox/sandbox.js';
 import { failedHandlers } from '../extensions/events/event-deliveries.repository.js';
-import { startDatabase } from '../infrastructure.js';
 import { issuerOf, offReason } from '../modules/authorization-server/protected-resource.js';
 import { publicWithSecrets } from '../modules/servers/settings/server-secrets.repository.js';
 import { keyFaults } from '../modules/auth/api-keys.repository.js';
@@ -27,8 +25,6 @@ import { BlobsModule, blobStore } from '../platform/blobs/blobs.module.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 import { DatabaseSnapshot } from '../platform/database/database-copy.js';
 import { pendingMigrations } from '../platform/database/migrations.js';
-import { databaseFault } from '../platform/checks/connect-checks.js';
-import { examine, type Part } from '../platform/checks/surroundings.js';
 import { AddressPolicy, parseEgressAllow } from '../platform/egress/address-policy.js';
 import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
@@ -44,52 +40,10 @@ import type { ReadinessDto } from '../platform/telemetry/health.dto.js';
 import { TelemetryModule } from '../platform/telemetry/telemetry.module.js';
 import { requireKeys } from '../platform/vault/sealed-values.repository.js';
 import { Vault } from '../platform/vault/vault.js';
-
-/** The service works, but not as it should; the message says what to do. */
-class Warning extends Error {}
+import { check, checkDatabase, checkSurroundings, exitCode, modulesOf, Warning } from './check-lines.js';
 
 /** Keys that a warning names. */
 const KEYS_NAMED = 5;
-
-let failures = 0;
-
-function line(level: string, name: string, text: string): void {
-  process.stdout.write(`${`${level.padEnd(8)} ${name.padEnd(11)} ${text}`.trimEnd()}\n`);
-}
-
-/**
- * Prints one line: `ok` with the result, `warning` or `failed` with what the check throws.
- *
- * @returns the result; null after a warning or a failure
- */
-async function check<T>(
-  name: string,
-  ask: () => T | Promise<T>,
-  tell: (result: T) => string = String,
-): Promise<T | null> {
-  try {
-    const result = await ask();
-    line('ok', name, tell(result));
-    return result;
-  } catch (error) {
-    const isWarning = error instanceof Warning;
-    if (!isWarning) failures += 1;
-    const lines = (databaseFault(error) ?? (error as Error).message).split('\n');
-    for (const text of lines) line(isWarning ? 'warning' : 'failed', name, text);
-    return null;
-  }
-}
-
-/** Prints what the start would say of these parts. @returns false when it would not go on */
-async function surroundings(env: Env, parts: Part[]): Promise<boolean> {
-  const before = failures;
-  for (const { part, found: summary, faults } of await examine(env, parts)) {
-    if (faults.length === 0) line('ok', part, summary);
-    for (const { text, isFatal } of faults) line(isFatal ? 'failed' : 'warning', part, text);
-    failures += faults.filter(({ isFatal }) => isFatal).length;
-  }
-  return failures === before;
-}
 
 /** Runs all checks, or prints the fixed values as JSON for `--tuning`. @returns 1 when a check failed */
 export async function run(args: string[]): Promise<number> {
@@ -101,12 +55,12 @@ export async function run(args: string[]): Promise<number> {
   const readSettings = () => loadEnv(undefined, egressChecks);
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
-  await surroundings(env, ['names', 'folders', 'redis']);
+  await checkSurroundings(env, ['names', 'defaults', 'folders', 'redis']);
   if (env.modules) await check('modules', () => modulesOf(env));
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
     await checkLogin(env, null);
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
-  } else await checkDatabase(env);
+  } else await checkDatabase(env, checkTables);
   await check('files', () => filesOf(env));
   await check('open files', () => {
     const fault = openFilesFault(tuning);
@@ -122,7 +76,7 @@ export async function run(args: string[]): Promise<number> {
     });
   }
   await check('egress', () => egressOf(env));
-  return failures > 0 ? 1 : 0;
+  return exitCode();
 }
 
 /**
@@ -146,29 +100,17 @@ async function checkLogin(settings: Env, running: string | null): Promise<void> 
   });
 }
 
-/** Checks that need the database. */
-async function checkDatabase(settings: Env): Promise<void> {
-  const started = await check(
-    'database',
-    () => startDatabase(settings),
-    ({ env }) => (settings.databaseUrl === null ? `embedded, in ${env.embeddedFolder}` : 'of DATABASE_URL'),
-  );
-  if (started === null) return;
-  const { env, stop } = started;
-  try {
-    if (!(await surroundings(env, ['postgres']))) return;
-    const migrations = await check('migrations', async () => {
-      const modules = await loadExternalModules(env);
-      if (!(await pendingMigrations(env.databaseUrl ?? '', modules))) return 'at this version';
-      throw env.migrate === 'off'
-        ? new Error('The database is older than this version: run `npm run migrate`.')
-        : new Warning('The database is older than this version: the next start migrates it. Take a backup before.');
-    });
-    if (migrations !== null) await checkService(env);
-    else await checkLogin(env, null);
-  } finally {
-    await stop();
-  }
+/** Checks that need the tables of this version, if the database has them. */
+async function checkTables(env: Env): Promise<void> {
+  const migrations = await check('migrations', async () => {
+    const pending = await pendingMigrations(env.databaseUrl ?? '', await loadExternalModules(env));
+    if (pending.length === 0) return 'at this version';
+    throw env.migrate === 'off'
+      ? new Error('The database is older than this version: run `npm run migrate`.')
+      : new Warning('The database is older than this version: the next start migrates it. Take a backup before.');
+  });
+  if (migrations !== null) await checkService(env);
+  else await checkLogin(env, null);
 }
 
 async function withSnapshot<T>(env: Env, use: (snapshot: DatabaseSnapshot) => Promise<T>): Promise<T> {
@@ -260,13 +202,6 @@ const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
   clock: 'synchronize the clocks (NTP), since calls between processes fail',
   storage: 'free space on the disk of DATA_DIR, since uploads are refused',
 };
-
-/** Checks the settings of modules. */
-async function modulesOf(env: Env): Promise<string> {
-  const read = readModuleSettings(env, await loadExternalModules(env));
-  for (const warning of read.flatMap(({ warnings }) => warnings)) line('warning', 'modules', warning);
-  return read.map(({ summary }) => summary).join('; ') || 'without settings';
-}
 
 async function filesOf(env: Env): Promise<string> {
   if (env.blobUrl) {

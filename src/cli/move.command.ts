@@ -31,7 +31,7 @@ export async function run(): Promise<number> {
   const embedded = await startEmbeddedPostgres({ dataDir, log: () => undefined });
   try {
     if (embedded.shared) throw new Error('The service is running: stop it first.');
-    if (await pendingMigrations(embedded.url, external)) {
+    if ((await pendingMigrations(embedded.url, external)).length > 0) {
       throw new Error('The embedded database is older than this version: run `npm run migrate` without DATABASE_URL.');
     }
     const snapshot = await DatabaseSnapshot.open(embedded.url);

@@ -1,4 +1,6 @@
 import { databaseFault } from '../platform/checks/connect-checks.js';
+import { nearestName } from '../platform/text/nearest.js';
+import { visible } from '../platform/text/quoted.js';
 import { UsageError } from './usage-error.js';
 
 const USAGE = `Usage: npm run slipway -- COMMAND
@@ -12,6 +14,7 @@ const USAGE = `Usage: npm run slipway -- COMMAND
          [--without-logs]               without the runtime logs
   restore FOLDER                        load a backup into an empty database and data folder
   move                                  copy the embedded database to DATABASE_URL, and files to BLOB_URL
+  upgrade --check                       say what this version would refuse or change, before it is started
   doctor [--tuning]                     check what the service needs, and say what to do; or print the fixed limits
 `;
 
@@ -28,6 +31,7 @@ const commands = new Map<string, () => Promise<Command>>([
   ['backup', () => import('./backup.command.js')],
   ['restore', () => import('./restore.command.js')],
   ['move', () => import('./move.command.js')],
+  ['upgrade', () => import('./upgrade.command.js')],
   ['doctor', () => import('./doctor.command.js')],
 ]);
 
@@ -36,6 +40,9 @@ async function run([name = '', ...args]: string[]): Promise<number> {
   const load = commands.get(name);
   if (!load || args.includes('--help')) {
     const isAsked = name === '--help' || args.includes('--help');
+    const nearest = nearestName(name, commands.keys());
+    const fault = `Unknown command ${visible(name, 60)}.${nearest === null ? '' : ` Did you mean ${nearest}?`}\n`;
+    if (name !== '' && !isAsked) process.stderr.write(fault);
     (isAsked ? process.stdout : process.stderr).write(USAGE);
     return isAsked ? 0 : 2;
   }

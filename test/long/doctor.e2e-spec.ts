@@ -29,6 +29,7 @@ async function doctor(settings: Record<string, string>, tuning?: Partial<Tuning>
 const all = [
   'settings',
   'names',
+  'defaults',
   'folders',
   'database',
   'postgres',

@@ -123,14 +123,20 @@ async function migrationSources(options: DataSourceOptions, modules: ExternalMod
   return Promise.all(all.map((each) => new DataSource(each).initialize()));
 }
 
-/** True if the database lacks migrations of this version or of these modules outside the tree. @throws SchemaVersionError */
-export async function pendingMigrations(databaseUrl: string, modules: ExternalModule[] = []): Promise<boolean> {
+/**
+ * Returns the names of the migrations of this version and of these modules outside the tree that the database lacks.
+ *
+ * @throws SchemaVersionError if a start would be refused: by a newer schema, or by a backup that runs before migrations
+ */
+export async function pendingMigrations(databaseUrl: string, modules: ExternalModule[] = []): Promise<string[]> {
   const sources = await migrationSources(dataSourceOptions(databaseUrl, 1), modules);
   try {
     const applied = await appliedMigrations(sources[0]);
     const knownNames = sources.flatMap(namesOf);
     requireKnown(applied, knownNames);
-    return knownNames.some((name) => !applied.includes(name));
+    const pending = knownNames.filter((name) => !applied.includes(name));
+    if (pending.length > 0) await requireNoBackup(sources[0]);
+    return pending;
   } finally {
     await Promise.all(sources.map((source) => source.destroy()));
   }

@@ -1,0 +1,77 @@
+/** Lines and checks that `slipway doctor` and `slipway upgrade --check` share. */
+import type { Env } from '../config/env.js';
+import { readModuleSettings } from '../extensions/settings/module-settings.js';
+import { startDatabase } from '../infrastructure.js';
+import { databaseFault } from '../platform/checks/connect-checks.js';
+import { examine, type Part } from '../platform/checks/surroundings.js';
+import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
+
+/** The service works, but not as it should; the message says what to do. */
+export class Warning extends Error {}
+
+let failures = 0;
+
+function printLine(level: string, name: string, text: string): void {
+  process.stdout.write(`${`${level.padEnd(8)} ${name.padEnd(11)} ${text}`.trimEnd()}\n`);
+}
+
+/**
+ * Prints one line: `ok` with the result, `warning` or `failed` with what the check throws.
+ *
+ * @returns the result; null after a warning or a failure
+ */
+export async function check<T>(
+  name: string,
+  ask: () => T | Promise<T>,
+  tell: (result: T) => string = String,
+): Promise<T | null> {
+  try {
+    const result = await ask();
+    printLine('ok', name, tell(result));
+    return result;
+  } catch (error) {
+    const isWarning = error instanceof Warning;
+    if (!isWarning) failures += 1;
+    const lines = (databaseFault(error) ?? (error as Error).message).split('\n');
+    for (const text of lines) printLine(isWarning ? 'warning' : 'failed', name, text);
+    return null;
+  }
+}
+
+/** Returns the exit code of the command: 1 when a check failed. */
+export function exitCode(): number {
+  return failures > 0 ? 1 : 0;
+}
+
+/** Prints what the start would say of these parts. @returns false when it would be refused */
+export async function checkSurroundings(env: Env, parts: Part[]): Promise<boolean> {
+  const before = failures;
+  for (const { part, found: summary, faults } of await examine(env, parts)) {
+    if (faults.length === 0) printLine('ok', part, summary);
+    for (const { text, isFatal } of faults) printLine(isFatal ? 'failed' : 'warning', part, text);
+    failures += faults.filter(({ isFatal }) => isFatal).length;
+  }
+  return failures === before;
+}
+
+/** Checks the database, which is started if it is embedded, and then with `checkRest` what it contains. */
+export async function checkDatabase(settings: Env, checkRest: (env: Env) => Promise<unknown>): Promise<void> {
+  const started = await check(
+    'database',
+    () => startDatabase(settings),
+    ({ env }) => (settings.databaseUrl === null ? `embedded, in ${env.embeddedFolder}` : 'of DATABASE_URL'),
+  );
+  if (started === null) return;
+  try {
+    if (await checkSurroundings(started.env, ['postgres'])) await checkRest(started.env);
+  } finally {
+    await started.stop();
+  }
+}
+
+/** Checks the settings of modules. */
+export async function modulesOf(env: Env): Promise<string> {
+  const read = readModuleSettings(env, await loadExternalModules(env));
+  for (const warning of read.flatMap(({ warnings }) => warnings)) printLine('warning', 'modules', warning);
+  return read.map(({ summary }) => summary).join('; ') || 'without settings';
+}
