@@ -147,10 +147,10 @@ const settings = {
   registryHosts: setting(
     'REGISTRY_HOSTS',
     registryHosts,
-    'server.smithery.ai,*.run.tools',
+    'none',
     'Hosts on which the `mcpUrl` of a connection means a server of this registry, comma-separated: ' +
-      '`https://HOST/acme/weather` by its name, and the first label of `*.HOST` by its slug. The default is what published ' +
-      'command line tools write. `none`: addresses there are custom URLs.',
+      '`https://HOST/acme/weather` by its name, and the first label of `*.HOST` by its slug. For what ' +
+      'published command line tools write, see [clients](clients.md). `none`: addresses there are custom URLs.',
   ),
   modules: optional(
     'SLIPWAY_MODULES',

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { RESERVED_SEGMENT } from '../config/published-clients.js';
 
 /** Kind of a program's owner: the hosted release of a server, or the module of a connection. */
 export type ProgramKind = 'release' | 'source';
@@ -150,7 +151,7 @@ export const SESSION_HEADER = 'x-slipway-session';
 export const SCAN_HEADER = 'x-slipway-scan';
 
 /** Path of the authorization requests to a module that exports `createAuthAdapter`; used by this service only. */
-export const AUTH_ADAPTER_PATH = '/__smithery/auth';
+export const AUTH_ADAPTER_PATH = `/${RESERVED_SEGMENT}/auth`;
 
 /** Header with the MCP method, for the record of a request without an id. */
 export const RPC_METHOD_HEADER = 'x-slipway-rpc-method';

@@ -10,7 +10,7 @@ import { longVerifies, verifies } from '../support/verifies.js';
 /** The tool starts anew for each command, and sends several requests. */
 const SLOW_MS = 300_000;
 
-const app = testApp();
+const app = testApp({ REGISTRY_HOSTS: 'server.smithery.ai,*.run.tools' });
 const owner = testAccount(app);
 let namespace: string;
 let everything: EverythingServer;

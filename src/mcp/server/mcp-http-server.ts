@@ -18,6 +18,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Env } from '../../config/env.js';
+import { STATELESS_SESSION } from '../../config/published-clients.js';
 import { Tuning } from '../../config/tuning.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { ConflictError, ForbiddenError } from '../../platform/errors/domain-error.js';
@@ -56,9 +57,6 @@ import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-
-/** Session id of published clients that know no sessions. */
-const STATELESS = 'smithery-stateless';
 
 /** Limits of concurrent requests in this process: per account with all its keys, and in total. */
 const IN_FLIGHT_EACH_MAX = 1_024;
@@ -425,7 +423,7 @@ function contextOf(
  */
 function sessionIdOf(request: IncomingMessage): string | undefined {
   const id = headerOf(request, 'mcp-session-id');
-  return id === STATELESS || id === '' ? undefined : id;
+  return id === STATELESS_SESSION || id === '' ? undefined : id;
 }
 
 function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'target'>): string {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
+import { RESERVED_SEGMENT } from '../../config/published-clients.js';
 import { HostedFailure } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
 import { withoutOurs } from '../../hosting/mcp/hosted-channels.service.js';
@@ -42,9 +43,6 @@ const ISOLATION_HEADERS = {
   'cross-origin-resource-policy': 'same-site',
   'referrer-policy': 'no-referrer',
 };
-
-/** First segment of the paths that only this service may request from hosted code. */
-const RESERVED = '__smithery';
 
 /** Rounds of percent-decoding: hosted code may decode a path again. */
 const DECODINGS = 3;
@@ -207,7 +205,7 @@ export function isReserved(path: string): boolean {
     );
   }
   const segments = plain.normalize('NFKC').toLowerCase().split(/[/\\]/);
-  return segments.some((segment) => trimSegment(segment) === RESERVED);
+  return segments.some((segment) => trimSegment(segment) === RESERVED_SEGMENT);
 }
 
 /** A segment without its parameters, control characters, and dots and spaces at its ends, which servers ignore. */

@@ -13,6 +13,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { RESERVED_SEGMENT } from '../../config/published-clients.js';
 import { originOf } from '../../mcp/server/mcp-request.js';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Channel, McpCall, McpReply } from '../../mcp/protocol/channel.js';
@@ -268,7 +269,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     }
     if (isReserved(request.url ?? '')) {
       throw new NotFoundError(
-        `No path under ${endpoint} may contain the segment "__smithery": ${name} responds at other paths.`,
+        `No path under ${endpoint} may contain the segment "${RESERVED_SEGMENT}": ${name} responds at other paths.`,
       );
     }
     this.serversService.countUse(serverId);

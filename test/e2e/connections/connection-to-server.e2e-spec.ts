@@ -16,7 +16,7 @@ import { until } from '../../support/until.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
-const app = testApp();
+const app = testApp({ REGISTRY_HOSTS: 'server.smithery.ai,*.run.tools' });
 const owner = testAccount(app);
 const other = testAccount(app);
 let upstream: Upstream;
@@ -121,7 +121,7 @@ describe('a connection to a registered server', () => {
     expect(await meant(app, [...theirs, ...ours])).toEqual([...names, null, null, server.name]);
 
     const [none, set] = [
-      await app.sibling({ REGISTRY_HOSTS: 'none' }),
+      await app.sibling({ REGISTRY_HOSTS: '' }),
       await app.sibling({ REGISTRY_HOSTS: 'mcp.acme.example, *.run.acme.example' }),
     ];
     expect(await meant(none, theirs)).toEqual([null, null, server.name]);

@@ -16,7 +16,7 @@ const END_MS_MAX = 5_000;
 
 const TOOLS = '{"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}';
 
-const app = testApp({ PUBLIC_READS: 'true' });
+const app = testApp({ PUBLIC_READS: 'true', REGISTRY_HOSTS: 'server.smithery.ai' });
 /** Another process, and one that receives no messages. */
 let second: TestApp;
 let deaf: TestApp;

@@ -10,7 +10,7 @@ import { verifies } from '../../support/verifies.js';
 const TOOLS = '{"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}';
 const configSchema = { type: 'object', properties: { apiKey: { type: 'string' } } };
 
-const app = testApp({ PUBLIC_READS: 'true' });
+const app = testApp({ PUBLIC_READS: 'true', REGISTRY_HOSTS: 'server.smithery.ai' });
 let second: TestApp;
 const owner = testAccount(app);
 const grantee = testAccount(app);

@@ -90,7 +90,7 @@ export type ParseResult =
   | { success: true; data: unknown }
   | { success: false; error: { issues: { path: PropertyKey[]; message: string; expected?: unknown }[] } };
 
-/** Exports of a module (`ServerModule` of `@smithery/sdk` 4.3, or a plain worker). */
+/** Exports of a module (a `ServerModule` of published SDKs, or a plain worker). */
 export interface UserModule {
   default?: unknown;
   stateful?: unknown;

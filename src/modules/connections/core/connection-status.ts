@@ -1,4 +1,5 @@
 import type { RequiredInputs } from '../../run/run.errors.js';
+import { PAIR_COMMAND } from '../../../config/published-clients.js';
 import { type CallFailure, failureOf } from '../../../mcp/protocol/failures.js';
 import { bearerChallenge } from '../../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../../platform/database/storable.js';
@@ -15,10 +16,6 @@ export type ConnectionState = (typeof connectionStates)[number];
  */
 export type Pace = 'soon' | 'seldom' | 'never';
 
-const PAIR =
-  '`SMITHERY_BASE_URL={url} SMITHERY_CONNECT_BASE_URL={url} SMITHERY_UPLINK_BASE_URL={url} SMITHERY_URL={url} ' +
-  'smithery mcp add --id <connectionId> -- <command>`, with a key of this service in SMITHERY_API_KEY';
-
 const broken = { state: 'error', pace: 'soon' } as const;
 const ended = { state: 'error', pace: 'never' } as const;
 const login = { state: 'auth_required', pace: 'never' } as const;
@@ -31,9 +28,9 @@ export const statusReasons = {
   uplink_waiting: {
     state: 'disconnected',
     pace: 'never',
-    nextStep: `Start the local server with ${PAIR}: it pairs by itself.`,
+    nextStep: `Start the local server with ${PAIR_COMMAND}: it pairs by itself.`,
   },
-  uplink_failed: { ...ended, nextStep: `Fix the local server, and start it with ${PAIR}.` },
+  uplink_failed: { ...ended, nextStep: `Fix the local server, and start it with ${PAIR_COMMAND}.` },
   unauthorized: {
     ...login,
     nextStep: 'Open setupUrl in a browser, or PUT the connection with headers the server accepts.',

@@ -198,7 +198,7 @@ function unknownServer(name: string): InvalidInputError {
 
 /**
  * The server of this registry that an address means, which is then called without the network: our own run addresses, and
- * those on the hosts of the setting (`https://server.smithery.ai/acme/weather[/mcp]`, `https://acme--weather.run.tools`).
+ * those on the hosts of the setting (`https://mcp.example.com/acme/weather[/mcp]`, `https://acme--weather.run.example.com`).
  * Null for any other address.
  */
 export function registryAddressOf(

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { EVENTS_EXTENSION } from '../../../config/published-clients.js';
 import { Tuning } from '../../../config/tuning.js';
 import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
@@ -19,8 +20,7 @@ import type { ObjectSchemaDto } from '../core/connection.dto.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { SubscribeTriggerDto, TriggerDto, TriggerSubscriptionDto, UnsubscribeTriggerDto } from './trigger.dto.js';
 
-const EVENTS = 'ai.smithery/events';
-const triggerList = { method: `${EVENTS}/list`, member: 'events', noun: 'triggers' };
+const triggerList = { method: `${EVENTS_EXTENSION}/list`, member: 'events', noun: 'triggers' };
 
 const PARAMS_BYTES_MAX = 16 * 1024;
 const SECRET_BYTES_MIN = 24;
@@ -156,7 +156,7 @@ function send(
   params: object,
   timeoutMs: number,
 ): Promise<McpReply> {
-  return handle.request({ method: `${EVENTS}/${action}`, params: JSON.stringify(params), timeoutMs });
+  return handle.request({ method: `${EVENTS_EXTENSION}/${action}`, params: JSON.stringify(params), timeoutMs });
 }
 
 /** @throws ResourceNotFoundError for an unknown method, InvalidInputError, UpstreamError */

@@ -1,5 +1,5 @@
 /**
- * The configuration values of a server's callers (Smithery's session configuration): from `configSchema` to fields, and
+ * The configuration values of a server's callers: from `configSchema` to fields, and
  * from a request to the values for the upstream.
  *
  * `x-from` names the header or query parameter in which a caller sends a value, `x-to` the one in which the upstream

@@ -1,3 +1,4 @@
+import { RESERVED_HEADERS } from '../../../config/published-clients.js';
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
@@ -14,9 +15,6 @@ const BYTES_DOCUMENTED = 1024;
 /** Hard limit: a caller's configuration must fit into headers or a URL. */
 const BYTES_MAX = 64 * 1024;
 
-/** Names that must not hold configuration: credentials for Slipway, and headers that proxies set. */
-const RESERVED_SOURCE = /^(?:authorization|cookie|cf-.*|smithery-.*)$/i;
-
 /** Headers that carry the request itself; a value of a caller in one of them would break or redirect it. */
 export const TRANSPORT =
   /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id|__proto__)$/i;
@@ -27,7 +25,7 @@ export const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const QUERY_NAME = /^[^\u0000-\u0020\u007f]{1,128}$/;
 
 /**
- * A config schema from a publish payload (Smithery's session configuration): an object of strings, numbers and booleans,
+ * A config schema from a publish payload: an object of strings, numbers and booleans,
  * each with `x-from` (where callers pass it) and `x-to` (where it goes), both `{header}` or `{query}`. Hosted modules and
  * bundles may nest objects and have lists, as their build tools write them.
  *
@@ -98,9 +96,9 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
     requireName(field.from.place, field.from.name, `${path}.x-from`);
     requireName(field.to.place, field.to.name, `${path}.x-to`);
   }
-  if (field.from.place === 'header' && RESERVED_SOURCE.test(field.from.name)) {
+  if (field.from.place === 'header' && RESERVED_HEADERS.pattern.test(field.from.name)) {
     throw new InvalidInputError(
-      `${path}.x-from.header must not be ${quote(field.from.name)}: authorization, cookie, cf-* and smithery-* are reserved`,
+      `${path}.x-from.header must not be ${quote(field.from.name)}: ${RESERVED_HEADERS.list} are reserved`,
     );
   }
 }

@@ -65,7 +65,7 @@ export class ServerQueryDto {
   @IsFlag()
   verified?: boolean;
 
-  /** Only servers managed by Smithery: there are none here. */
+  /** Only servers that another service manages: there are none here. */
   @IsFlag()
   smitheryManaged?: boolean;
 

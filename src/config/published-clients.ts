@@ -1,0 +1,24 @@
+/**
+ * Words that published clients and modules of another service fix by its name. They are matched to the letter, and nothing of them
+ * leads to that service. Members of the contract that have the name stay with their DTOs (`bySmithery`, `smitheryManaged`).
+ */
+
+/** MCP methods of the extension for triggers begin with it. */
+export const EVENTS_EXTENSION = 'ai.smithery/events';
+
+/** Session id of clients that know no sessions. */
+export const STATELESS_SESSION = 'smithery-stateless';
+
+/** First segment of the paths that only this service may request from hosted code. */
+export const RESERVED_SEGMENT = '__smithery';
+
+/** Headers in which callers cannot send configuration: credentials for Slipway, and headers that proxies set. */
+export const RESERVED_HEADERS = {
+  pattern: /^(?:authorization|cookie|cf-.*|smithery-.*)$/i,
+  list: 'authorization, cookie, cf-* and smithery-*',
+};
+
+/** The command that pairs a local server, with `{url}` for the address of this service: without a variable it would call another one. */
+export const PAIR_COMMAND =
+  '`SMITHERY_BASE_URL={url} SMITHERY_CONNECT_BASE_URL={url} SMITHERY_UPLINK_BASE_URL={url} SMITHERY_URL={url} ' +
+  'smithery mcp add --id <connectionId> -- <command>`, with a key of this service in SMITHERY_API_KEY';
