@@ -16,8 +16,8 @@ import { ApiKeysRepository, OPERATOR } from './modules/auth/api-keys.repository.
 
 /** Receives what an operator may want to know of the embedded Postgres. */
 export interface DatabaseReport extends Pick<EmbeddedPostgresOptions, 'log' | 'warn'> {
-  /** Called when the database is started, with what stops it: the start may take long from there. */
-  onStarted?: (stop: () => Promise<void>) => void;
+  /** Called at the begin of a start, which may take long, with what stops the database as soon as it runs. */
+  onStarting?: (stop: () => Promise<void>) => void;
 }
 
 /** The running parts that the application needs. */
@@ -74,8 +74,9 @@ const SERVER_AWAY_MS = 60_000;
  * says
  */
 export async function startInfrastructure(env: Env, report?: DatabaseReport): Promise<Infrastructure> {
-  const { env: complete, stop } = await startDatabase(env, report);
-  report?.onStarted?.(stop);
+  const database = startDatabase(env, report);
+  report?.onStarting?.(async () => (await database).stop());
+  const { env: complete, stop } = await database;
   const deadline = Date.now() + SERVER_AWAY_MS;
   try {
     let firstKey: string | null = null;

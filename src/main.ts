@@ -142,10 +142,10 @@ async function start(): Promise<void> {
   } = await startInfrastructure(settings, {
     log: (line) => pino.info({ context: 'postgres' }, line),
     warn: (line) => pino.warn({ context: 'postgres' }, line),
-    onStarted: (stopStarted) => {
+    onStarting: (stopDatabase) => {
       stopParts = (signal) => {
         pino.info(`${signal}: the start is broken off`);
-        return stopStarted();
+        return stopDatabase();
       };
     },
   });
