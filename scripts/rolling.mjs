@@ -4,16 +4,20 @@
  * calls of every kind. Each process is restarted in turn by SIGTERM and awaited at `/ready` before the next. Exits with 1
  * unless every call was answered, and each was executed exactly once where it is executed.
  *
+ * `npm run lab rolling -- --from ../before` starts with the build of that checkout, so that the restarts are an upgrade.
+ *
  * Linux only: it reads /proc. Needs nginx.
  */
 import { once } from 'node:events';
+import { resolve } from 'node:path';
 import process from 'node:process';
+import { parseArgs } from 'node:util';
 import { freePort, loadAverage } from '../bench/run.mjs';
 import { Calls, LOG_READS, rollingKinds } from '../test/chaos/callers.mjs';
-import { endEverything, newFolder, startDeployment, until } from '../test/chaos/deployment.mjs';
+import { checkout, endEverything, newFolder, startDeployment, until } from '../test/chaos/deployment.mjs';
 import { setUp } from '../test/chaos/set-up.mjs';
 import { startNginx } from '../test/support/nginx.mjs';
-import { prepare } from './lib.mjs';
+import { prepare, root } from './lib.mjs';
 
 /** Callers of each sort, and their pause: about 30 calls a second. */
 const scale = 2;
@@ -27,6 +31,8 @@ const roles = { 'api 1': 'api', 'api 2': 'api', 'host 1': 'host,worker', 'host 2
 let nginx;
 
 async function main() {
+  const { values } = parseArgs({ options: { from: { type: 'string' } } });
+  if (values.from) checkout.folder = resolve(values.from);
   const port = await freePort();
   const deployment = await startDeployment(roles, { DRAIN_MS: String(drainMs), TRUST_PROXY: '127.0.0.1' }, port);
   const { services, urls } = deployment;
@@ -49,6 +55,7 @@ async function main() {
   await until(() => works(0), 'calls of every kind work before the first restart').catch((error) => {
     throw new Error(`${error.message}\n${calls.lastTexts().join('\n')}`);
   });
+  checkout.folder = root;
   const begin = Date.now();
   const restarts = [];
   for (const part of services) {

@@ -341,17 +341,20 @@ const detour = `data:text/javascript,${encodeURIComponent(
   };`,
 )}`;
 
+/** The checkout whose build processes of the service run from their next start on. */
+export const checkout = { folder: root };
+
 /** A process of the service. One with the role `api` has `workers` of its own if they are several. */
 function makeService(name, port, settings, tuning) {
   const count = settings.ROLES.includes('api') ? workers : 1;
   const url = `http://127.0.0.1:${port}`;
   const env = { PATH: process.env.PATH, PORT: String(port), ADVERTISE_URL: url, WORKERS: String(count), ...settings };
   const launch = () =>
-    spawn(process.execPath, ['--import', detour, join(root, 'dist/src/main.js'), '--tuning', JSON.stringify(tuning)], {
-      cwd: tmpdir(),
-      env,
-      ...apart,
-    });
+    spawn(
+      process.execPath,
+      ['--import', detour, join(checkout.folder, 'dist/src/main.js'), '--tuning', JSON.stringify(tuning)],
+      { cwd: tmpdir(), env, ...apart },
+    );
   const isReady = async () => {
     const response = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(2_000) });
     const { database } = await response.json();
