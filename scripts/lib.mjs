@@ -238,6 +238,7 @@ function packModule() {
 /** Compiled files whose source is gone would live on: a deleted migration would still run. */
 function removeOrphans() {
   for (const file of [...filesUnder('dist/src'), ...filesUnder('dist/migrations')]) {
+    if (existsSync(join(root, relative(dist, file)))) continue; // copied as it is
     const source = join(root, relative(dist, file).replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts'));
     if (/\.(js|d\.ts)(\.map)?$/.test(file) && (!existsSync(source) || source.endsWith('.spec.ts'))) rmSync(file);
   }

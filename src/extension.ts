@@ -57,7 +57,10 @@ export { IsFlag, IsPrintable, IsText, IsWhole } from './platform/http/input-valu
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';
 export { Public } from './platform/http/public.decorator.js';
 export { IsTime } from './platform/http/time-text.js';
-export { type Field, formOf, type FormsView, type RejectedForm } from './platform/pages/forms.js';
+export { actions, badge, button, buttonLink, card, type Column, columns, details } from './platform/pages/components.js';
+export { empty, facts, type Head, list, notice, pager, popup, search } from './platform/pages/components.js';
+export { snippet, type State, steps, table, tabs, tile, timeline, who } from './platform/pages/components.js';
+export { type Field, fieldAs, formOf, type FormsView, type RejectedForm } from './platform/pages/forms.js';
 export { respondToForm, withReason } from './platform/pages/forms.js';
 export { FramedPage, type Framed, noticeOf, Redirect } from './platform/pages/frame.js';
 export { html, type Html } from './platform/pages/html.js';

@@ -2,15 +2,15 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Public } from '../../platform/http/public.decorator.js';
-import { frameFiles } from '../../platform/pages/frame.js';
+import { frameFiles } from '../../platform/pages/page-files.js';
 
-/** The style and the script of framed pages. */
+/** The style, the script and the mark of pages. */
 @ApiExcludeController()
 @Public()
 @Controller('ui')
 export class ConsoleFilesController {
   /** Kept by browsers for a year under the version of its content; during an upgrade a page may ask for that of another process. */
-  @Get(['style.css', 'copy.js'])
+  @Get(['style.css', 'script.js', 'mark.svg'])
   send(@Query('v') version: unknown, @Req() request: Request, @Res() response: Response): void {
     const { type, text, version: current } = frameFiles[request.path.slice('/ui/'.length) as keyof typeof frameFiles];
     const cacheControl = version === current ? 'public, max-age=31536000, immutable' : 'no-cache';

@@ -9,7 +9,7 @@ import { firstRun } from './first-run.js';
 /** The guides of the items that are shown. */
 function guides(settings: Record<string, string>, parts: Parameters<ReturnType<typeof loadEnv>['copyWith']>[0] = {}) {
   const shown = String(firstRun(loadEnv(settings).copyWith(parts), '../ui/', true) ?? '');
-  return [...shown.matchAll(/<li>(.*?)[:.] .*?href="\.\.\/ui\/\.\.\/docs\/([^"]+)"/g)].map(([, ...item]) => item);
+  return [...shown.matchAll(/<li><div>(.*?)[:.] .*?href="\.\.\/ui\/\.\.\/docs\/([^"]+)"/g)].map(([, ...item]) => item);
 }
 
 verifies('home:first-run', 'shows each item until it is done, and no list when nothing is left', () => {

@@ -5,7 +5,8 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { LAST_BACKUP, type Env } from '../../config/env.js';
-import { Html, html } from '../../platform/pages/html.js';
+import { buttonLink, card, list } from '../../platform/pages/components.js';
+import { html, type Html } from '../../platform/pages/html.js';
 
 /** @param hasServers the operator finds a server or a connection @returns null when nothing is left */
 export function firstRun(env: Env, ui: string, hasServers: boolean): Html | null {
@@ -45,6 +46,11 @@ export function firstRun(env: Env, ui: string, hasServers: boolean): Html | null
   ];
   const open = items.filter(([isOpen]) => isOpen);
   if (open.length === 0) return null;
-  return html`<section aria-labelledby="run"><h2 id="run">To do for the operator</h2>
-<ul>${open.map(([, text, guide, title]) => html`<li>${text} <a href="${ui}../docs/${guide}">${title}</a></li>\n`)}</ul></section>`;
+  return card(
+    'run',
+    'To do for the operator',
+    html`<progress max="${items.length}" value="${items.length - open.length}" aria-label="${items.length - open.length} of ${items.length} done"></progress>
+${list(open.map(([, text, guide, title]) => [text, buttonLink(`${ui}../docs/${guide}`, title, { look: 'small' })]))}`,
+    { end: html`<span class="soft">${items.length - open.length} of ${items.length} done</span>` },
+  );
 }

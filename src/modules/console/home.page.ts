@@ -2,14 +2,27 @@
  * The page of `/ui/`: what waits for the person, and what the person may use. Each row has its state as a sign, a word and a time,
  * the rights of the person, the last use, and at most one way on. Of a reason it has the kind alone, as the service does.
  */
+import {
+  actions,
+  button,
+  buttonLink,
+  card,
+  columns,
+  empty,
+  icon,
+  list,
+  popup,
+  table,
+  who,
+} from '../../platform/pages/components.js';
 import { formOf, withReason, type FormsView } from '../../platform/pages/forms.js';
-import { Html, html } from '../../platform/pages/html.js';
+import { html, type Html, type HtmlValue } from '../../platform/pages/html.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { WaitingInvitation } from '../auth/members.service.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
-import { stateOf } from './states.js';
+import { ownIcon, stateOf } from './states.js';
 
 type UsableList = Awaited<ReturnType<UsableService['list']>>;
 type Usable = UsableList['usable'][number];
@@ -20,8 +33,8 @@ export const sections = ['mine', 'granted', 'public'] as const;
 export type Section = (typeof sections)[number];
 
 const HEADINGS: Record<Section, string> = {
-  mine: 'Ready to use: yours and of your organizations',
-  granted: 'Ready to use: granted to you',
+  mine: 'Yours and of your organizations',
+  granted: 'Granted to you',
   public: 'Found in the catalogue',
 };
 
@@ -63,19 +76,25 @@ export function homePage(view: HomeView): Framed {
     title: 'Home',
     notice,
     asRequest: `/accounts/me/usable${params.size > 0 ? `?${String(params)}` : ''}`,
+    head: { actions: buttonLink(`${ui}add`, html`${icon('add')}Add a server`, { look: 'primary' }) },
     body: withReason(
       view,
-      html`<form method="get" action="${ui}" role="search"><p><label for="q">Find by name, address or owner</label>
-<input id="q" name="q" type="search" maxlength="255" value="${q}"></p><p><button class="plain">Find</button></p></form>
-<p><a href="${ui}add">Add a server</a></p>
-${view.firstRun}
+      html`${view.firstRun}
 ${
   count > 0 &&
-  html`<section aria-labelledby="needs"><h2 id="needs">Needs you (${count})</h2>
-<ul class="rows">${invitations.map((invitation) => invitationRow(view, invitation))}${requests.map((request) => requestRow(view, request))}${needs.map((row) => usableRow(view, row))}</ul></section>`
+  card(
+    'needs',
+    'Needs you',
+    list([
+      ...invitations.map((invitation) => invitationRow(view, invitation)),
+      ...requests.map((request) => requestRow(view, request)),
+      ...needs.map((row) => needRow(view, row)),
+    ]),
+    { count },
+  )
 }
 ${lists.map(([name, list]) => usableSection(view, name, list, needs))}
-${isEmpty && (q === '' ? firstSteps(ui) : html`<section><p>Nothing that you may use has “${q}” in its name, address or owner.</p></section>`)}`,
+${isEmpty && (q === '' ? firstSteps(ui) : nothingFound(ui, q))}`,
     ),
   };
 }
@@ -87,92 +106,143 @@ function usableSection(view: HomeView, section: Section, list: UsableList, needs
   if (rows.length === 0 && list.nextCursor === null) return null;
   const { address, q } = view;
   const more = new URLSearchParams({ ...(q !== '' && { q }), section, cursor: list.nextCursor ?? '' });
-  return html`<section aria-labelledby="${section}"><h2 id="${section}">${HEADINGS[section]}</h2>
-<ul class="rows">${rows.map((row) => usableRow(view, row))}</ul>
-${list.nextCursor !== null && html`<p><a href="${address}/?${String(more)}">More</a></p>`}</section>`;
+  const headings = [['Name'], ['State', 'state'], ['You can'], ['Last used', 'extra'], ['Actions', 'actions']] as const;
+  return card(
+    section,
+    HEADINGS[section],
+    html`${table(
+      HEADINGS[section],
+      headings,
+      rows.map((row) => usableRow(view, row)),
+    )}
+${list.nextCursor !== null && html`<nav class="pages" aria-label="More rows"><span></span>${buttonLink(`${address}/?${String(more)}`, 'More')}</nav>`}`,
+    { count: list.nextCursor === null ? rows.length : `${rows.length}+` },
+  );
 }
 
-function usableRow({ address: page, baseUrl }: HomeView, row: Usable): Html {
-  const { kind, namespace, connectionId, qualifiedName, title, connections, lastUse } = row;
+/** The name, the address and the page of a row. */
+function placeOf({ address: page, baseUrl }: HomeView, row: Usable) {
+  const { kind, namespace, connectionId, qualifiedName, title, connections, iconUrl } = row;
   const address = qualifiedName ?? (connectionId === undefined ? namespace : `${namespace}/${connectionId}`);
   const name = title ?? (kind === 'namespace' ? `${connections} connections of ${namespace}` : address);
-  const use =
-    lastUse &&
-    html`last used by you ${timeOf(lastUse.at)}, with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}`;
-  return html`<li><div><strong>${name}</strong> <code>${address}</code>
-<span class="hint">${stateOf(row, { isManager: row.access.level === 'manage' })}</span>
-<span class="hint">You may ${rightsOf(row)}; ${use ?? 'not used by you yet'}.</span></div>
-${wayOn(row, `${page}/`, baseUrl, name)}</li>\n`;
-}
-
-function rightsOf({ access, owner }: Usable): Html {
-  const { rule, level, role, grant, tools } = access;
-  const may =
-    level === 'manage'
-      ? 'manage and call it'
-      : `call ${tools === undefined ? 'all its tools' : formatCount(tools, 'tool')}`;
-  if (rule === 'owner') return html`${may}: you are its owner`;
-  if (rule === 'member') return html`${may}, as ${role} of ${owner?.name}`;
-  if (!grant) return html`${may}, as everybody here`;
-  const by = grant.grantedBy !== undefined && html` by ${grant.grantedBy}`;
-  const through = grant.subject === undefined && ' to everybody';
-  return html`${may}, granted${through}${by} on ${timeOf(grant.createdAt)}${grant.expiresAt !== undefined && html` until ${timeOf(grant.expiresAt)}`}`;
-}
-
-/** The one way on of a row. */
-function wayOn(
-  { kind, namespace, connectionId, qualifiedName, status, suspended, access, owner }: Usable,
-  ui: string,
-  baseUrl: string,
-  name: string,
-): Html {
-  const button = (href: string, label: string) =>
-    html`<a class="button" href="${href}" aria-label="${label}: ${name}">${label}</a>`;
-  if (suspended) return html`<span class="hint">Ask the operator of this service.</span>`;
-  if (status?.setupUrl !== undefined) {
-    const setup = `${ui}..${status.setupUrl.slice(baseUrl.length)}`;
-    return button(setup, status.state === 'auth_required' ? 'Log in' : 'Enter it');
-  }
-  const isBroken = status && !['connected', 'disconnected'].includes(status.state);
-  if (isBroken && access.level !== 'manage')
-    return html`<span class="hint">Ask the owner${owner && html`, ${owner.name}`}.</span>`;
-  const place = {
+  const path = {
     connection: `c/${namespace}/${encodeURIComponent(connectionId ?? '')}`,
     server: `s/${qualifiedName?.replace('/', '--')}`,
     namespace: `n/${namespace}`,
   }[kind];
-  return button(`${ui}${place}`, 'Connect');
+  return { address, name, href: `${page}/${path}`, iconUrl: ownIcon(baseUrl, `${page}/../`, iconUrl) };
 }
 
-function requestRow(view: HomeView, { id, qualifiedName, account, text, createdAt }: AccessRequest): Html {
+function needRow(view: HomeView, row: Usable): [Html, ...HtmlValue[]] {
+  const { address, name, ...place } = placeOf(view, row);
+  const state = stateOf(row, { isManager: row.access.level === 'manage' });
+  return [who(name, html`<code>${address}</code> · ${state.detail}`, place), state.badge, wayOn(view, row)];
+}
+
+function usableRow(view: HomeView, row: Usable): HtmlValue[] {
+  const { address, name, ...place } = placeOf(view, row);
+  const { lastUse } = row;
+  const state = stateOf(row, { isManager: row.access.level === 'manage' });
+  const use =
+    lastUse &&
+    html`${timeOf(lastUse.at)}<small>with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}</small>`;
+  return [
+    who(name, html`<code>${address}</code>`, place),
+    html`${state.badge}<small>${state.detail}</small>`,
+    rightsOf(row),
+    use ?? 'Not yet',
+    wayOn(view, row),
+  ];
+}
+
+function rightsOf({ access, owner }: Usable): Html {
+  const { rule, level, role, grant, tools } = access;
+  const may = level === 'manage' ? 'Manage' : `Call ${tools === undefined ? 'all tools' : formatCount(tools, 'tool')}`;
+  const why = () => {
+    if (rule === 'owner') return 'as its owner';
+    if (rule === 'member') return `as ${role} of ${owner?.name}`;
+    if (!grant) return 'as everybody here';
+    const by = grant.grantedBy !== undefined && html` by ${grant.grantedBy}`;
+    const through = grant.subject === undefined && ' to everybody';
+    return html`granted${through}${by} on ${timeOf(grant.createdAt)}${grant.expiresAt !== undefined && html` until ${timeOf(grant.expiresAt)}`}`;
+  };
+  return html`${may} <small>${why()}</small>`;
+}
+
+/** The one way on of a row. */
+function wayOn(view: HomeView, row: Usable): Html {
+  const { status, suspended, access, owner } = row;
+  const { name, href } = placeOf(view, row);
+  const link = (to: string, label: string) => buttonLink(to, label, { look: 'small', about: `${label}: ${name}` });
+  if (suspended) return html`<span class="soft">Ask the operator</span>`;
+  if (status?.setupUrl !== undefined) {
+    const setup = `${view.address}/..${status.setupUrl.slice(view.baseUrl.length)}`;
+    return link(setup, status.state === 'auth_required' ? 'Log in' : 'Enter it');
+  }
+  const isBroken = status && !['connected', 'disconnected'].includes(status.state);
+  if (isBroken && access.level !== 'manage')
+    return html`<span class="soft">Ask the owner${owner && html`, ${owner.name}`}</span>`;
+  return link(href, 'Connect');
+}
+
+function requestRow(view: HomeView, request: AccessRequest): [Html, ...HtmlValue[]] {
+  const { id, qualifiedName, account, text, createdAt } = request;
   const form = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
-  const reason = { name: 'refuse', label: 'Or refuse, with a reason', attributes: html`maxlength="500" required` };
-  return html`<li><div><strong>${account.name}</strong> asks for access to <code>${qualifiedName}</code>
-<span class="hint">${timeOf(createdAt)}: “${text}”</span></div>
-<div>${formOf(view, `${form}/grant`, [], html`<button aria-label="Grant: ${account.name} may call ${qualifiedName}">Grant</button>`)}
-${formOf(view, `${form}/refuse`, [reason], html`<button class="plain" aria-label="Refuse ${account.name}: ${qualifiedName}">Refuse</button>`)}</div></li>\n`;
+  const reason = { name: 'refuse', label: 'Reason', attributes: html`maxlength="500" required` };
+  const grant = button('Grant', { look: 'small', about: `Grant: ${account.name} may call ${qualifiedName}` });
+  const refuse = button('Refuse', { look: 'danger', about: `Refuse ${account.name}: ${qualifiedName}` });
+  return [
+    who(account.name, html`asks for access to <code>${qualifiedName}</code>, ${timeOf(createdAt)}: “${text}”`, {
+      look: 'round',
+    }),
+    actions(
+      formOf(view, `${form}/grant`, [], grant),
+      popup('Refuse…', formOf(view, `${form}/refuse`, [reason], refuse), view.rejected?.name === `${form}/refuse`),
+    ),
+  ];
 }
 
-function invitationRow(view: HomeView, { id, organizationName: name, role, expiresAt }: WaitingInvitation): Html {
-  const button = (answer: string, label: string, look: Html | false) =>
-    formOf(
-      view,
-      `invitations/${id}/${answer}`,
-      [],
-      html`<button${look} aria-label="${label}: ${name}">${label}</button>`,
-    );
-  return html`<li><div><strong>${name}</strong> invites you, as ${role}
-<span class="hint">until ${timeOf(expiresAt)}</span></div>
-<div>${button('accept', 'Accept', false)}${button('decline', 'Decline', html` class="plain"`)}</div></li>\n`;
+function invitationRow(view: HomeView, invitation: WaitingInvitation): [Html, ...HtmlValue[]] {
+  const { id, organizationName: name, role, expiresAt } = invitation;
+  const answer = (word: string, label: string, look: string) =>
+    formOf(view, `invitations/${id}/${word}`, [], button(label, { look, about: `${label}: ${name}` }));
+  return [
+    who(name ?? 'An organization', html`invites you, as ${role} until ${timeOf(expiresAt)}`),
+    actions(answer('accept', 'Accept', 'small primary'), answer('decline', 'Decline', 'small ghost')),
+  ];
 }
 
 const formatCount = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 function firstSteps(ui: string): Html {
-  return html`<section aria-labelledby="first"><h2 id="first">What to do first</h2>
-<ol>
-<li>Find an MCP server in the <a href="${ui}catalogue">catalogue</a>, <a href="${ui}add">add one</a> by its address, or get its address from a colleague who lets you use it.</li>
-<li>Open its page and choose your app under Connect. The app then sends you to this service to authorize it.</li>
-<li>See and revoke the access of your apps under <a href="${ui}../me/access">Apps that may act for you</a>.</li>
-</ol></section>`;
+  return columns(
+    card(
+      'first',
+      'What to do first',
+      list([
+        [
+          html`<b>Find a server</b><p>Look into the catalogue, add one by its address, or open the address that a colleague gave you.</p>`,
+          buttonLink(`${ui}catalogue`, 'Catalogue'),
+        ],
+        [
+          html`<b>Connect your app</b><p>Open the page of a server and choose your app under Connect. The app then sends you here to authorize it.</p>`,
+        ],
+        [
+          html`<b>Keep the overview</b><p>See the apps that may act for you, and revoke their access.</p>`,
+          buttonLink(`${ui}../me/access`, 'Your apps'),
+        ],
+      ]),
+    ),
+    card(
+      'empty',
+      'Your servers',
+      empty('Nothing here yet', 'Servers that you can use appear here.', buttonLink(`${ui}add`, 'Add a server')),
+    ),
+  );
+}
+
+function nothingFound(ui: string, q: string): Html {
+  const catalogue = `${ui}catalogue?${new URLSearchParams({ q }).toString()}`;
+  const text = `Nothing that you may use has “${q}” in its name, address or owner.`;
+  return html`<section class="card">${empty('Nothing found', text, buttonLink(catalogue, 'Search the catalogue'))}</section>`;
 }

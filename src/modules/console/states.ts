@@ -1,4 +1,5 @@
-/** States of connections for people: a sign, a word, the kind of the reason and a time. No host is named, and nobody is quoted. */
+/** States of connections for people: a badge, the kind of the reason and a time. No host is named, and nobody is quoted. */
+import { badge } from '../../platform/pages/components.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 
@@ -28,18 +29,28 @@ interface Shown {
   suspended?: unknown;
 }
 
+/** A state: its badge, and the reason with the time. */
+export interface ShownState {
+  badge: Html;
+  detail: Html | string;
+}
+
 /** @param isManager the person may end what waits */
-export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isManager: boolean }): Html {
-  if (suspended) return html`<b class="bad">⊘ suspended</b> by the operator of this service`;
-  if (!status || status.reason === 'never_called') {
-    return html`<b>· not known yet</b>${kind !== 'namespace' && `: ${status ? 'nobody has called it' : 'its state is not watched'}`}`;
-  }
+export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isManager: boolean }): ShownState {
+  if (suspended) return { badge: badge('Suspended', 'held'), detail: 'by the operator of this service' };
+  if (!status) return { badge: badge(kind === 'namespace' ? 'Namespace' : 'Server'), detail: '' };
+  if (status.reason === 'never_called') return { badge: badge('Not used yet', 'off'), detail: 'nobody has called it' };
   const since = html`since ${timeOf(status.since)}`;
-  if (status.state === 'connected') return html`<b class="good">✓ works</b> ${since}`;
+  if (status.state === 'connected') return { badge: badge('Works', 'ok'), detail: since };
   if (status.state === 'auth_required' || status.state === 'input_required') {
-    const word = isManager ? 'needs you' : 'waits for its owner';
     const need = status.state === 'auth_required' ? 'log in again' : 'enter a value';
-    return html`<b class="wait">◐ ${word}</b> (${need}) ${since}`;
+    return { badge: badge(isManager ? 'Needs you' : 'Waits for its owner', 'wait'), detail: html`${need}, ${since}` };
   }
-  return html`<b class="bad">✕ does not work</b> (${REASONS[status.reason] ?? 'it fails'}) ${since}`;
+  return { badge: badge('Does not work', 'bad'), detail: html`${REASONS[status.reason] ?? 'it fails'}, ${since}` };
+}
+
+/** The address of an icon, from the root of the service on; null for none, and for one of another host, which pages do not load. */
+export function ownIcon(baseUrl: string, root: string, iconUrl: string | null): string | null {
+  if (iconUrl?.startsWith('data:image/')) return iconUrl;
+  return iconUrl?.startsWith(`${baseUrl}/`) ? root + iconUrl.slice(baseUrl.length + 1) : null;
 }

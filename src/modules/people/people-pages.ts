@@ -1,4 +1,5 @@
 /** The pages of people: sign in, choose a password, one's own page. Words for people who never read the API. */
+import { button } from '../../platform/pages/components.js';
 import { formOf, withReason, type Field, type RejectedForm } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
@@ -70,7 +71,7 @@ export function loginPage(env: PageEnv, { token, next, rejected, action = 'login
     env,
     'Sign in',
     html`${app !== undefined && html`<p>The app <strong>${app}</strong> asks to act for you. Sign in to decide.</p>`}
-${formOf(view, 'password', [hidden, ACCOUNT, password], html`<button type="submit">Sign in</button>`, { action })}
+${formOf(view, 'password', [hidden, ACCOUNT, password], button('Sign in', { look: 'primary' }), { action })}
 <p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>
 <h2>Sign in with an API key</h2>
 ${formOf(view, 'key', [hidden, key], html`<button type="submit">Sign in with this key</button>`, { action })}`,

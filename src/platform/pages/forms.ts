@@ -5,6 +5,7 @@
  */
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import type { FramedPage, PlainPage, Redirect } from './frame.js';
+import { actions, notice } from './components.js';
 import { html, type Html, type HtmlValue } from './html.js';
 import { PageError } from './page.js';
 
@@ -82,7 +83,7 @@ export function rejectionOf(name: string, values: URLSearchParams, { message, fi
 
 /** The body of a page, with the reason for a rejection at its head if none of its forms shows it. */
 export function withReason({ rejected }: Pick<FormsView, 'rejected'>, body: Html): Html {
-  return html`${rejected && !rejected.isShown && html`<p class="fault" role="alert">Nothing was changed: ${rejected.text}.</p>`}${body}`;
+  return html`${rejected && !rejected.isShown && notice(html`Nothing was changed: ${rejected.text}.`, 'bad')}${body}`;
 }
 
 /**
@@ -106,9 +107,9 @@ export function formOf(
   if (rejected) rejected.isShown = true;
   const prefix = [action?.replace(/^[./]+/, ''), id].filter(Boolean).join('-');
   return html`<form method="post"${action !== null && html` action="${action}"`}>${view.token}${id !== '' && html`<input type="hidden" name="id" value="${id}">`}
-${rejected && !faulty && html`<span class="fault" role="alert">${rejected.text}.</span>`}
+${rejected && !faulty && html`<p class="error" role="alert">${rejected.text}.</p>`}
 ${fields.map((field) => (isField(field) ? fieldOf(field, `${prefix}-${field.name}`, rejected, field === faulty) : field))}
-${end}</form>`;
+${actions(end)}</form>`;
 }
 
 function isField(field: Field | Html | false): field is Field {
@@ -124,32 +125,69 @@ function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefi
   return fields.find(({ name }) => name === fieldName) ?? fields.find(({ member }) => member === fieldName) ?? only;
 }
 
+/** A field as it was sent last, with the reason why it was rejected. */
 function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, isFaulty: boolean): Html {
-  const { name, label, hint, member = name, value = '', type, rows, options = [], attributes } = field;
+  const { name, label, member = name, type, options, value = '' } = field;
   const typed = rejected && type !== 'password' ? rejected.values.getAll(name) : [];
   const content = typed[0] ?? (type === 'password' ? '' : value);
-  const reason = rejected?.text.replace(/^\w+/, (word) =>
+  const error = rejected?.text.replace(/^\w+/, (word) =>
     [name, member].includes(word) && typeof label === 'string' ? label : word,
   );
-  const about = [hint && `${id}-hint`, isFaulty && `${id}-fault`].filter(Boolean).join(' ');
-  const described = html`${about !== '' && html` aria-describedby="${about}"`}${isFaulty && html` aria-invalid="true"`}`;
-  const focus = isFaulty && html` autofocus`;
-  const notes = html`${hint && html`<span id="${id}-hint" class="hint">${hint}</span>`}
-${isFaulty && html`<span id="${id}-fault" class="fault" role="alert">${reason}.</span>`}`;
-  if (type === 'checkbox') {
-    const boxes = options.map(
-      ([option, caption], i) =>
-        html`<label class="hint"><input type="checkbox" name="${name}" value="${option}"${typed.includes(option) && html` checked`}${i === 0 && html`${described}${focus}`}>${caption}</label>`,
+  const checked = type === 'checkbox' ? new Set(typed) : undefined;
+  return fieldAs({
+    ...field,
+    options,
+    id,
+    content,
+    checked,
+    ...(isFaulty && { error: html`${error}.`, hasFocus: true }),
+  });
+}
+
+/** A field with what is shown in it. */
+export interface ShownField extends Pick<Field, 'name' | 'label' | 'rows' | 'options' | 'attributes'> {
+  id: string;
+  type?: string;
+  hint?: HtmlValue;
+  /** Why it was rejected. */
+  error?: HtmlValue;
+  hasFocus?: boolean;
+  /** The value, or the chosen option. */
+  content?: string;
+  /** Makes a box of each option; those in the set have a tick. */
+  checked?: ReadonlySet<string>;
+}
+
+/** The label, the control, the reason for a rejection and the hint of a field. */
+export function fieldAs({
+  id,
+  name,
+  label,
+  hint,
+  error,
+  hasFocus,
+  content = '',
+  checked,
+  ...control
+}: ShownField): Html {
+  const { type, rows, options, attributes } = control;
+  const about = [error && `${id}-fault`, hint && `${id}-hint`].filter(Boolean).join(' ');
+  const marks = html`${about !== '' && html` aria-describedby="${about}"`}${error && html` aria-invalid="true"`}${hasFocus && html` autofocus`}`;
+  const notes = html`${error && html`<p id="${id}-fault" class="error" role="alert">${error}</p>`}${hint && html`<p id="${id}-hint" class="hint">${hint}</p>`}`;
+  if (checked) {
+    const boxes = options?.map(
+      ([value, caption], i) =>
+        html`<label class="choice"><input type="checkbox" name="${name}" value="${value}"${checked.has(value) && html` checked`}${i === 0 && marks}><span>${caption}</span></label>\n`,
     );
-    return html`<fieldset><legend>${label}</legend>${notes}${boxes}</fieldset>`;
+    return html`<fieldset class="field"><legend>${label}</legend>${boxes}${notes}</fieldset>\n`;
   }
-  const shared = html`id="${id}"${described}${focus} name="${name}"${type && html` type="${type}"`}${attributes && html` ${attributes}`}`;
-  const control = field.options
-    ? html`<select ${shared}>${options.map(([option, caption]) => html`<option value="${option}"${option === content && html` selected`}>${caption}</option>`)}</select>`
+  const shared = html`id="${id}"${marks} name="${name}"${type && html` type="${type}"`}${attributes && html` ${attributes}`}`;
+  const input = options
+    ? html`<select ${shared}>${options.map(([value, caption]) => html`<option value="${value}"${value === content && html` selected`}>${caption}</option>`)}</select>`
     : rows
       ? html`<textarea ${shared} rows="${rows}" spellcheck="false">\n${content}</textarea>`
       : html`<input ${shared} value="${content}">`;
-  return html`<p><label for="${id}">${label}</label>
-${notes}
-${control}</p>`;
+  return html`<div class="field"><label for="${id}">${label}</label>
+${input}
+${notes}</div>\n`;
 }

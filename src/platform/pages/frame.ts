@@ -1,28 +1,29 @@
 /**
- * The frame of the pages behind the sign-in: a head with the ways on, who is signed in and a button to sign out; the page; and a
- * closed line with the request that shows the same over REST. Works without scripts, from 320 px on, light and dark.
+ * The frame of the pages behind the sign-in: a bar with a search and the menu of the account, the navigation, the page, and a closed
+ * line with the request that shows the same over REST. Works without scripts, from 320 px on, light and dark.
  *
- * Its style and its script are two files of this service, {@link frameFiles}, whose addresses change with their content. Every
- * address in a page is relative ({@link rootFrom}), so that a proxy may put the service below a path. The pages of sign-in,
- * consent and setup have no frame, and the first part of the same style in themselves: they have no way on, and an error page must
- * be whole without a second request.
+ * Style, script and mark are files of this service, {@link frameFiles}, whose addresses change with their content. Every address in
+ * a page is relative ({@link rootFrom}), so that a proxy may put the service below a path. The pages of sign-in, consent and setup
+ * have no frame, and the same style in themselves.
  *
  * A new page has its link in {@link LINKS} from the day on which it is there.
  */
-import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Env } from '../../config/env.js';
 import type { OwnCookie } from './browser-cookie.js';
+import { breadcrumb, details, head, icon, mark, notice as noticeAs, snippet, tile } from './components.js';
+import type { Crumbs, Head, IconName } from './components.js';
 import { formToken } from './form-token.js';
-import { Html, html, type HtmlValue } from './html.js';
-import { headersWith, rootFrom, STYLE, type Page } from './page.js';
+import { type Html, html, type HtmlValue } from './html.js';
+import { frameFiles } from './page-files.js';
+import { headersWith, rootFrom, type Page } from './page.js';
 
-/** The pages that the head leads to, by path from the root. */
-const LINKS = [
-  ['ui/', 'Home'],
-  ['ui/catalogue', 'Catalogue'],
-  ['me', 'Account'],
-] as const;
+/** The pages in the navigation, by path from the root. */
+const LINKS: readonly (readonly [path: string, label: string, icon: IconName])[] = [
+  ['ui/', 'Home', 'home'],
+  ['ui/catalogue', 'Catalogue', 'catalogue'],
+  ['me', 'Account', 'account'],
+];
 
 /** The pages of the modules that a service has loaded, as {@link LINKS}. */
 export const moduleLinks = new WeakMap<Env, (readonly [path: string, label: string])[]>();
@@ -32,6 +33,12 @@ export interface Framed {
   /** Heading and title. */
   title: string;
   body: Html;
+  /** The pages above this one. The navigation marks the first. */
+  crumbs?: Crumbs;
+  /** What stands beside the heading. */
+  head?: Head;
+  /** The tabs of the page. */
+  tabs?: Html;
   /** The sentence of what was done just now. */
   notice?: HtmlValue;
   /** Path of the GET request that shows the same over REST, encoded, such as `/accounts/me`; absent without one. */
@@ -39,79 +46,6 @@ export interface Framed {
   /** The page has audio in `data:` addresses. */
   hasMedia?: boolean;
 }
-
-const FRAME_STYLE = `
-body.framed { display: block; place-items: normal; padding: 0; overflow-wrap: anywhere; }
-.framed .skip { position: absolute; left: -99rem; }
-.framed .skip:focus { left: 1rem; top: .5rem; padding: .5rem; background: var(--paper); }
-.framed > header { background: var(--paper); border-bottom: 1px solid var(--line); }
-.framed > header > div { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; align-items: center; max-width: 68rem; margin: 0 auto;
-  padding: .5rem 1.25rem; }
-.framed nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 0; padding: 0; list-style: none; }
-.framed nav a { display: inline-block; padding: .3rem 0; text-decoration: none; }
-.framed nav a:hover { text-decoration: underline; }
-.framed nav a[aria-current] { color: var(--ink); font-weight: 600; box-shadow: 0 2px 0 var(--button); }
-.framed header form { display: flex; flex-wrap: wrap; gap: .25rem .75rem; align-items: center; margin-left: auto; color: var(--soft);
-  font-size: .875rem; }
-.framed header button { width: auto; padding: .3rem .7rem; font-size: .875rem; }
-.framed main { max-width: 68rem; margin: 0 auto; padding: 1.25rem; border: 0; background: none; border-radius: 0; }
-.framed .sign-in { margin-left: auto; padding: .3rem 0; }
-.framed h1 { font-size: 1.5rem; }
-.framed h2 { margin-top: 0; }
-.framed section { margin: 0 0 1rem; padding: 1.1rem 1.25rem; background: var(--paper); border: 1px solid var(--line);
-  border-radius: .75rem; }
-.framed section > :last-child { margin-bottom: 0; }
-.framed [role="status"] { padding: .6rem .9rem; background: var(--paper); border-left: 4px solid var(--button); }
-.framed main form { max-width: 32rem; }
-.framed fieldset { margin: 0 0 1.1rem; padding: .8rem; border: 1px solid var(--line); border-radius: .5rem; }
-.framed section img { max-width: 100%; }
-.framed a:focus-visible, .framed summary:focus-visible { outline: 3px solid var(--ring); outline-offset: 2px; }
-.framed summary { padding: .3rem 0; cursor: pointer; }
-.framed pre { margin: .3rem 0 .75rem; padding: .7rem .8rem; background: var(--paper); border: 1px solid var(--line);
-  border-radius: .5rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.framed table { display: block; overflow-x: auto; margin: 0 0 1rem; border-collapse: collapse; overflow-wrap: normal; }
-.framed th, .framed td { padding: .4rem .6rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
-.framed .guide pre code { display: block; overflow-x: auto; white-space: pre; overflow-wrap: normal; }
-.framed .guide h2 { margin-top: 1.75rem; }
-.framed .guide img { max-width: 100%; }
-.framed .entries { margin: 0 0 1rem; padding: 0; list-style: none; }
-.framed .entries > li { padding: .6rem 0; border-top: 1px solid var(--line); }
-.framed button[data-copy] { width: auto; padding: .3rem .7rem; font-size: .875rem; }
-.framed .rows { margin: 0; padding: 0; list-style: none; }
-.framed .rows > li { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; padding: .6rem 0; border-top: 1px solid var(--line); }
-.framed .rows > li > :first-child { flex: 1 1 18rem; min-width: 0; }
-.framed .rows form { margin: 0 0 .5rem; }
-.framed .button { padding: .4rem .9rem; border-radius: .5rem; background: var(--button); color: var(--on-button); font-weight: 600;
-  text-decoration: none; }
-.framed .rows button, .framed form[role="search"] button { width: auto; padding: .4rem .9rem; }
-.framed .good { color: var(--good); } .framed .bad { color: var(--fault); } .framed .wait { color: var(--wait); }
-.framed { --good: #1b6b3a; --wait: #8a5300; }
-@media (prefers-color-scheme: dark) { .framed { --good: #7fd39b; --wait: #f0b65f; } }
-@media (max-width: 44rem) { .framed main { padding: .9rem; } .framed section { padding: 1rem; }
-  .framed header form { margin-left: 0; width: 100%; } }
-`;
-
-/** Shows the buttons that copy a text, which need a script, and copies the text of the element that a button names. */
-const COPY_SCRIPT = `for (const button of document.querySelectorAll('button[data-copy]')) {
-  button.hidden = !navigator.clipboard;
-  button.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-    button.textContent = 'Copied';
-  });
-}
-`;
-
-const file = (type: string, text: string) => ({
-  type: `${type}; charset=utf-8`,
-  text,
-  version: createHash('sha256').update(text).digest('base64url').slice(0, 16),
-});
-
-/** The files of framed pages, by name below `/ui/`. */
-export const frameFiles = {
-  'style.css': file('text/css', STYLE + FRAME_STYLE),
-  'copy.js': file('text/javascript', COPY_SCRIPT),
-};
 
 const POLICY = "style-src 'self'; script-src 'self'";
 const HEADERS = headersWith(POLICY);
@@ -176,18 +110,22 @@ export function renderFramed(
 ): Page {
   const root = rootFrom(request.path);
   const token = accountName === null ? html`` : formToken(env, request, response);
-  const { title, body, notice, asRequest, hasMedia } = content(token, root);
-  const isHere = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
+  const { title, body, notice, asRequest, hasMedia, crumbs, head: beside, tabs } = content(token, root);
+  const isAt = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
   const address = (name: keyof typeof frameFiles) => `${root}ui/${name}?v=${frameFiles[name].version}`;
-  const signedIn =
-    accountName === null
-      ? html`<a class="sign-in" href="${root}login">Sign in</a>`
-      : html`<form method="post" action="${root}logout">${token}<span>Signed in as <strong>${accountName}</strong></span>
-<button type="submit" class="plain">Sign out</button></form>`;
-  const links = [...LINKS, ...(moduleLinks.get(env) ?? [])].map(
-    ([path, label]) =>
-      html`<li><a href="${root}${path}"${isHere(path) && html` aria-current="page"`}>${label}</a></li>`,
-  );
+  const modules = (moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module'] as const);
+  const links = [...LINKS, ...modules].map(([path, label, name]) => {
+    const current = isAt(path) ? 'page' : crumbs?.[0]?.[1] === path && 'true';
+    return html`<li${name === 'module' && html` class="extra"`}><a href="${root}${path}"${current && html` aria-current="${current}"`}>${icon(name)}${label}</a></li>`;
+  });
+  const { q } = request.query;
+  const account = accountName !== null && [
+    html`<form class="find" role="search" aria-label="Everything" action="${root}ui/"><label class="hidden" for="q">Search</label>${icon('search')}<input id="q" name="q" type="search" maxlength="255" placeholder="Search" value="${isAt('ui/') && typeof q === 'string' && q}"></form>
+<details class="menu"><summary><span class="hidden">Account menu of ${accountName}</span>${tile(accountName, { look: 'round' })}<span class="name" aria-hidden="true">${accountName}</span>${icon('down')}</summary>
+<div><p class="soft">Signed in as <strong>${accountName}</strong></p><hr>
+<ul><li><a href="${root}me">Account and API keys</a></li>${modules.map(([path, label]) => html`<li class="narrow"><a href="${root}${path}">${label}</a></li>`)}<li><a href="${root}docs">Help and API reference</a></li></ul><hr>
+<form method="post" action="${root}logout">${token}<button type="submit">Sign out</button></form></div></details>`,
+  ];
   const curl = `curl '${env.baseUrl}${asRequest?.replaceAll("'", '%27')}' -H "Authorization: Bearer $SLIPWAY_KEY"`;
   const page = html`<!doctype html>
 <html lang="en">
@@ -195,24 +133,24 @@ export function renderFramed(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · ${env.appName}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${address('mark.svg')}">
 <link rel="stylesheet" href="${address('style.css')}">
-<script src="${address('copy.js')}" defer></script>
+<script src="${address('script.js')}" defer></script>
 </head>
-<body class="framed">
-<a class="skip" href="#main">Skip to the content</a>
-<header><div><b>${env.appName}</b>
-${accountName !== null && html`<nav aria-label="Pages"><ul>${links}</ul></nav>`}
-${signedIn}</div></header>
+<body>
+<a class="skip hidden" href="#main">Skip to content</a>
+<header class="top">
+<a class="brand" href="${root}${accountName !== null && 'ui/'}">${mark}<span>${env.appName}</span></a>
+${account || html`<a class="button" href="${root}login">Sign in</a>`}
+</header>
+${accountName !== null && html`<nav class="side" aria-label="Pages"><div><ul>${links}</ul></div></nav>`}
 <main id="main" tabindex="-1">
-<h1>${title}</h1>
-${notice && html`<p role="status">${notice}</p>`}
+<div>${crumbs && breadcrumb(root, crumbs)}
+${head(title, beside)}</div>
+${tabs}
+${notice && noticeAs(notice)}
 ${body}
-${
-  asRequest !== undefined &&
-  html`<details><summary>As a request</summary>
-<pre id="as-request">${curl}</pre><button type="button" class="plain" data-copy="as-request" hidden>Copy</button></details>`
-}
+${asRequest !== undefined && details('View as API request', snippet('as-request', 'curl', curl))}
 </main>
 </body>
 </html>

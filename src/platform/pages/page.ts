@@ -4,7 +4,9 @@ import type { Response, Request } from 'express';
 import { Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { DomainError, type ErrorKind } from '../errors/domain-error.js';
+import { mark, notice } from './components.js';
 import { Html, html } from './html.js';
+import { frameFiles } from './page-files.js';
 
 /** An error that a person reads on a page. Its message is whole sentences: the event, and what to do. */
 export abstract class PageError extends DomainError {
@@ -45,47 +47,6 @@ export interface Page {
   headers: Record<string, string>;
 }
 
-/** The style of every page. Pages outside of the frame have it in themselves. */
-export const STYLE = `
-:root { color-scheme: light dark; --ink: #1c2024; --soft: #5b6470; --line: #d6dae0; --paper: #ffffff; --ground: #f3f5f7;
-  --button: #1f5fbf; --on-button: #ffffff; --ring: #1f5fbf;
-  --edge: #7a828e; --fault: #a3262a; }
-@media (prefers-color-scheme: dark) { :root { --ink: #eceef1; --soft: #a3acb8; --line: #363d47; --paper: #1b1f25;
-  --ground: #101317; --button: #7db0ff; --on-button: #0b1a30; --ring: #a9cbff; --edge: #7a8492; --fault: #ffa3a0; } }
-* { box-sizing: border-box; }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 1.25rem; background: var(--ground);
-  color: var(--ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { width: 100%; max-width: 32rem; padding: 1.75rem; background: var(--paper); border: 1px solid var(--line);
-  border-radius: .75rem; }
-h2 { margin: 1.75rem 0 .5rem; font-size: 1.0625rem; line-height: 1.25; }
-h1 { margin: 0 0 .75rem; font-size: 1.375rem; line-height: 1.25; overflow-wrap: anywhere; }
-p { margin: 0 0 1rem; overflow-wrap: anywhere; }
-dl { margin: 0 0 1.25rem; border-top: 1px solid var(--line); }
-dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line); }
-dt { color: var(--soft); font-size: .875rem; }
-dd { margin: 0; overflow-wrap: anywhere; }
-dd ul { margin: 0; padding-left: 1.1rem; }
-code { font: .9375em ui-monospace, Menlo, Consolas, monospace; }
-form > p { margin: 0 0 1.1rem; }
-label { display: block; font-weight: 600; overflow-wrap: anywhere; }
-.hint { display: block; color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
-.fault { display: block; color: var(--fault); font-size: .875rem; }
-input, select, textarea { width: 100%; margin-top: .3rem; padding: .6rem .7rem; border: 1px solid var(--edge); border-radius: .5rem;
-  background: var(--ground); color: var(--ink); font: inherit; }
-input:focus-visible, select:focus-visible, textarea:focus-visible { outline: 3px solid var(--ring); outline-offset: 1px; }
-button { width: 100%; padding: .75rem 1rem; border: 0; border-radius: .5rem; background: var(--button);
-  color: var(--on-button); font: inherit; font-weight: 600; cursor: pointer; }
-button:focus-visible { outline: 3px solid var(--ring); outline-offset: 3px; }
-.server { color: var(--soft); display: flow-root; }
-.server img { float: left; width: 3rem; height: 3rem; margin-right: .75rem; border-radius: .5rem; object-fit: contain; }
-dd form { margin-top: .6rem; }
-button.plain { border: 1px solid var(--edge); background: none; color: var(--ink); }
-button.link { width: auto; padding: 0; background: none; color: var(--button); font-weight: 400; text-decoration: underline; }
-input[type="checkbox"] { width: auto; margin: 0 .5rem 0 0; }
-a { color: var(--button); }
-.soft { margin: 1rem 0 0; color: var(--soft); font-size: .875rem; }
-`;
-
 /**
  * No scripts, no external content, icons of this service only, no frames, and no Referer with the link for other origins; for
  * our own one, since browsers then name the origin of a form over http. `form-action` is left out: Chromium also applies it to
@@ -102,6 +63,8 @@ export const headersWith = (sources: string): Record<string, string> => ({
   'x-robots-tag': 'noindex',
 });
 
+/** A page without the frame is whole without a second request: an error may have no address to load the style from. */
+const STYLE = frameFiles['style.css'].text;
 const HEADERS = headersWith(`style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`);
 
 /** The way from a page to the root of this service, `./` or `../` as often as needed. @param url its path, with or without query */
@@ -143,7 +106,7 @@ export function messagePage(
   { note, tryAgainUrl }: Pick<PageError, 'note' | 'tryAgainUrl'> = {},
 ): Page {
   const again = tryAgainUrl !== undefined && html`\n<p><a href="${tryAgainUrl}">Try again</a></p>`;
-  return page(env, title, html`<p role="alert">${text}</p>${again}${noteLine(note)}`);
+  return page(env, title, html`${notice(text, 'wait')}${again}${noteLine(note)}`);
 }
 
 /** The small line with a technical detail at the end of a page; nothing without one. */
@@ -167,10 +130,11 @@ export function page({ appName }: PageEnv, title: string, body: Html): Page {
 <link rel="icon" href="data:,">
 ${STYLE_ELEMENT}
 </head>
-<body>
+<body class="alone">
 <main>
-<h1>${title}</h1>
-${body}
+<p class="brand">${mark}${appName}</p>
+<div class="card"><h1>${title}</h1>
+${body}</div>
 </main>
 </body>
 </html>

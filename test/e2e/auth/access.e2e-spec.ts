@@ -202,7 +202,7 @@ describe('a valid key', () => {
       ...['consent/:uid', 'invite', 'login'].map((page) => `GET /${page}`),
       ...['consent/:uid', 'invite', 'login', 'logout'].map((page) => `POST /${page}`),
       // What the pages of people look like.
-      ...['GET /ui/copy.js', 'GET /ui/style.css'],
+      ...['GET /ui/mark.svg', 'GET /ui/script.js', 'GET /ui/style.css'],
     ];
     expect(open.map(nameOf).toSorted()).toEqual(
       ['GET /health', ...setup, ...people, 'GET /ready', ...internal].toSorted(),

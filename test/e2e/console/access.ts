@@ -4,7 +4,8 @@ import { fill as fillGrants } from '../grants/access.js';
 
 export const access: ModuleAccess['access'] = {
   'GET /ui/style.css': kinds.everybody,
-  'GET /ui/copy.js': kinds.everybody,
+  'GET /ui/script.js': kinds.everybody,
+  'GET /ui/mark.svg': kinds.everybody,
 };
 
 /* signedOut, stranger, guest, owner, operator */

@@ -53,13 +53,17 @@ async function home(account: TestAccount, query = ''): Promise<string> {
 
 /** The text of the row with this address; '' without one. */
 function rowOf(page: string, address: string): string {
-  const row = page.match(/<li><div>[^]*?<\/li>/g)?.find((text) => text.includes(`<code>${address}</code>`)) ?? '';
+  const row =
+    page
+      .match(/<tr role="row">[^]*?<\/tr>|<li><div>[^]*?<\/li>/g)
+      ?.find((text) => text.includes(`<code>${address}</code>`)) ?? '';
   return row.replace(/\s+/g, ' ');
 }
 
 const textOf = (row: string) =>
   row
-    .replace(/<[^>]*>/g, '')
+    .replace(/<span class="(?:tile|hidden)[^]*?<\/span>/g, '')
+    .replace(/<[^>]*>/g, ' ')
     .replace(/\s+/g, ' ')
     .trim();
 
@@ -67,18 +71,14 @@ describe('/ui/', () => {
   verifies('home:rows', 'shows the state of each row, what one may do, the last use and one way on', async () => {
     const at = `${namespace}/a-works`;
     const before = await home(owner);
-    expect(textOf(rowOf(before, at))).toMatch(
-      /✓ works since \d\d:\d\d UTC You may manage and call it, as owner of .+; not used by you yet\. Connect$/,
-    );
+    expect(textOf(rowOf(before, at))).toMatch(/Works since \d\d:\d\d UTC Manage as owner of .+ Not yet Connect$/);
     expect(rowOf(before, at)).toContain(`href="../ui/c/${at}"`);
     await app.as(owner).post(`/connect/${at}/.tools/echo`, { message: 'hello' });
     await until(
-      async () => /last used by you .+, with a program/.test(textOf(rowOf(await home(owner), at))),
+      async () => /UTC with a program Connect$/.test(textOf(rowOf(await home(owner), at))),
       'the use is shown',
     );
-    expect(textOf(rowOf(await home(member), at))).toContain(
-      `You may call all its tools, as member of ${organization.name}; not used`,
-    );
+    expect(textOf(rowOf(await home(member), at))).toContain(`Call all tools as member of ${organization.name} Not yet`);
     const [, iso = ''] = /<time datetime="([^"]+)">/.exec(rowOf(before, at)) ?? [];
     expect(new Date(iso).toISOString()).toBe(iso);
   });
@@ -87,14 +87,14 @@ describe('/ui/', () => {
     const at = `${namespace}/b-login`;
     const page = await home(editor);
     const needs = /<h2 id="needs">[^]*?<\/section>/.exec(page)?.[0] ?? '';
-    expect(textOf(rowOf(needs, at))).toMatch(/◐ needs you \(log in again\) since .+ Log in$/);
+    expect(textOf(rowOf(needs, at))).toMatch(/log in again, since .+ Needs you Log in$/);
     expect(page.split(`<code>${at}</code>`)).toHaveLength(2);
     const [, href = ''] = /href="([^"]*setup[^"]*)"/.exec(rowOf(needs, at)) ?? [];
     const setup = new URL(href.replaceAll('&amp;', '&'), `${app.url}/ui/`);
     expect((await (await signedInBrowser(app, editor)).get(setup.pathname + setup.search)).status).toBe(200);
     const ofMember = await home(member);
     expect(textOf(rowOf(ofMember, at))).toMatch(
-      new RegExp(`◐ waits for its owner .+ Ask the owner, ${organization.name}\\.$`),
+      new RegExp(`Waits for its owner .+ Ask the owner, ${organization.name}$`),
     );
     expect(ofMember).not.toContain('id="needs"');
     expect(ofMember).not.toContain('/setup/');
@@ -114,20 +114,20 @@ describe('/ui/', () => {
       expect((await app.as(owner).post(`/connect/${at}/grants`, grant)).status).toBe(201);
       expect(textOf(rowOf(await home(guest), at))).toMatch(
         new RegExp(
-          `You may call 1 tool, granted by ${owner.name} on .+ until \\d+ \\w+ \\d{4}, \\d\\d:\\d\\d UTC; not used by you yet\\. Connect$`,
+          `Call 1 tool granted by ${owner.name} on .+ until \\d+ \\w+ \\d{4}, \\d\\d:\\d\\d UTC Not yet Connect$`,
         ),
       );
       const place = (page: string) => [...page.matchAll(/<code>([^<]+)<\/code>/g)].map(([, address]) => address);
       const before = place(await home(owner));
       await down.close();
       await app.as(owner).post(`/connect/${at}/.tools/echo`, { message: 'hello' });
-      await until(async () => (await home(guest)).includes('✕ does not work'), 'the state is shown');
+      await until(async () => (await home(guest)).includes('Does not work'), 'the state is shown');
       const page = await home(guest);
-      expect(textOf(rowOf(page, at))).toMatch(/✕ does not work \(it cannot be reached\) since .+ Ask the owner, .+\.$/);
+      expect(textOf(rowOf(page, at))).toMatch(/Does not work it cannot be reached, since .+ Ask the owner, .+$/);
       expect(page).not.toContain(new URL(down.url).host);
       expect(place(await home(owner))).toEqual(before);
       await app.as(app.operator).put(`/connect/${at}/suspension`, { reason: 'Secret reason.' });
-      expect(textOf(rowOf(await home(guest), at))).toContain('⊘ suspended by the operator of this service');
+      expect(textOf(rowOf(await home(guest), at))).toContain('Suspended by the operator of this service');
     },
   );
 
@@ -139,7 +139,7 @@ describe('/ui/', () => {
       const person = await app.account();
       const { body } = await app.as(owner).put(`/accounts/${organization.id}/members/${person.id}`, { role: 'guest' });
       const team = await (await signedInBrowser(app, owner)).get(`/ui/o/${organization.name}`);
-      expect(textOf(team.text)).toContain(`${person.name}: guest, invited until`);
+      expect(textOf(team.text)).toMatch(new RegExp(`${person.name} ?:? guest, invited until`));
       const browser = await signedInBrowser(app, person);
       const page = await browser.get('/ui/');
       expect(textOf(page.text)).toMatch(
@@ -168,7 +168,7 @@ describe('/ui/', () => {
         [space],
       );
       const first = await home(account);
-      const [, more = ''] = /<a href="([^"]+)">More<\/a>/.exec(first) ?? [];
+      const [, more = ''] = /<a class="button " href="([^"]+)">More<\/a>/.exec(first) ?? [];
       const { search } = new URL(more.replaceAll('&amp;', '&'), `${app.url}/ui/`);
       const second = await home(account, search);
       for (const [name, shown] of [
@@ -188,7 +188,7 @@ describe('/ui/', () => {
   verifies('home:first-run', 'lists for an operator alone what is still to do', async () => {
     const page = await home(app.operator);
     const [list = ''] = /<h2 id="run">[^]*?<\/section>/.exec(page) ?? [];
-    expect(textOf(list)).toMatch(/^To do for the operator Set PUBLIC_URL .+ Address and proxy Choose with DEFAULT_VIS/);
+    expect(textOf(list)).toMatch(/^To do for the operator \d of 6 done Set PUBLIC_URL .+ Address and proxy Choose with DEFAULT_VIS/);
     expect(list).not.toContain('first server');
     const browser = await signedInBrowser(app, app.operator);
     for (const [, href = ''] of list.matchAll(/href="([^"]+)"/g)) {
@@ -226,7 +226,7 @@ describe('a request for access on /ui/', () => {
     for (const who of [owner, editor]) {
       const page = await home(who);
       expect(page).toContain(`action="../ui/requests/${encodeURIComponent(server)}/${id}/grant"`);
-      expect(page).toContain(`<strong>${asker.name}</strong> asks for access`);
+      expect(page).toContain(`<b>${asker.name}</b><small>asks for access`);
       expect(page).not.toContain('<script>');
     }
     for (const who of [member, outsider, asker]) expect(await home(who)).not.toContain('asks for access');
@@ -235,7 +235,7 @@ describe('a request for access on /ui/', () => {
     const browser = await signedInBrowser(app, owner);
     const { status, headers } = await submit(browser, id, { form: 'grant' });
     expect([status, headers.location]).toEqual([303, '../../../../ui/?done=granted']);
-    expect((await browser.get('/ui/?done=granted')).text).toContain('<p role="status">Access is granted.');
+    expect((await browser.get('/ui/?done=granted')).text).toContain('role="status"><div>Access is granted.');
     expect(textOf(rowOf(await home(asker), server))).toContain(`granted by ${owner.name}`);
     const again = await submit(browser, id, { form: 'grant' });
     expect([again.status, again.text]).toEqual([409, expect.stringContaining('The request was decided before')]);

@@ -268,7 +268,8 @@ describe('a page', () => {
     const { text } = await browser.get('/ui/');
     for (const [name, type] of [
       ['style.css', 'text/css; charset=utf-8'],
-      ['copy.js', 'text/javascript; charset=utf-8'],
+      ['script.js', 'text/javascript; charset=utf-8'],
+      ['mark.svg', 'image/svg+xml; charset=utf-8'],
     ]) {
       const [, version] = new RegExp(`${name}\\?v=([\\w-]+)`).exec(text) ?? [];
       const { headers } = await openBrowser(app).get(`/ui/${name}?v=${version}`);

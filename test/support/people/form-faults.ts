@@ -19,10 +19,9 @@ export function shownFault(text: string): ShownFault {
       .replace(/<[^>]*>/g, '')
       .replace(/\s+/g, ' ')
       .trim();
-  const alerts = [...text.matchAll(/<(p|span)\b([^>]* role="alert"[^>]*)>([^]*?)<\/\1>/g)].map(([, , tag, inner]) => ({
-    id: attribute(String(tag), 'id'),
-    text: textOf(String(inner)),
-  }));
+  const alerts = [...text.matchAll(/<(p|span|div)\b([^>]* role="alert"[^>]*)>([^]*?)<\/\1>/g)].map(
+    ([, , tag, inner]) => ({ id: attribute(String(tag), 'id'), text: textOf(String(inner)) }),
+  );
   const focused = controls.filter((tag) => / autofocus\b/.test(tag));
   const ids = focused.flatMap((tag) => attribute(tag, 'aria-describedby').split(' '));
   return {

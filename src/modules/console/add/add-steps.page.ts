@@ -43,7 +43,7 @@ ${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
 ${
   tools === null
     ? html`<section aria-labelledby="state"><h2 id="state">Not known yet</h2>
-<p>${stateOf({ status, suspended }, { isManager: true })}</p>
+<p>${stateOf({ status, suspended }, { isManager: true }).badge}</p>
 ${message !== undefined && html`<p>${message}</p>`}
 ${setup === null && nextStep !== undefined && html`<p>${nextStep}</p>`}
 ${setup !== null && html`<p><a class="button" href="${setup}">${state === 'input_required' ? 'Enter the values' : 'Log in'}</a></p>`}

@@ -47,7 +47,7 @@ function statePart(view: ConnectionView): Html {
   const isWaiting = state === 'auth_required' || state === 'input_required';
   return html`<section aria-labelledby="state"><h2 id="state">State</h2>
 <p><code>${namespace}/${connectionId}</code></p>
-<p>${stateOf({ status, suspended }, { isManager: !isGuest })}</p>
+<p>${stateOf({ status, suspended }, { isManager: !isGuest }).badge}</p>
 ${isWaiting && isGuest && html`<p>${message}</p>`}
 ${!isGuest && message !== undefined && html`<p>${message}</p>`}
 ${!isGuest && setupUrl === undefined && nextStep !== undefined && html`<p>${nextStep}</p>`}

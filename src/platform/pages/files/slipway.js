@@ -1,0 +1,23 @@
+// Copies, closes menus and filters while typing. Every page works without it.
+for (const button of document.querySelectorAll('[data-copy]')) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.textContent = 'Copied';
+    setTimeout(() => (button.textContent = 'Copy'), 2000);
+  });
+}
+const closeMenus = (except) => {
+  for (const menu of document.querySelectorAll('.menu[open], .pop[open]')) if (menu !== except) menu.open = false;
+};
+addEventListener('click', ({ target }) => closeMenus(target.closest('.menu, .pop')));
+addEventListener('keydown', ({ key }) => {
+  if (key === 'Escape') closeMenus();
+});
+for (const input of document.querySelectorAll('[data-filter]')) {
+  const rows = document.querySelectorAll(`#${input.dataset.filter} > *`);
+  input.addEventListener('input', () => {
+    const text = input.value.toLowerCase();
+    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(text);
+  });
+}
