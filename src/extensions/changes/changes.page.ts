@@ -1,4 +1,16 @@
-import { html, timeOf, type Framed, type Html } from '../../extension.js';
+import {
+  button,
+  card,
+  details,
+  empty,
+  fieldAs,
+  html,
+  list,
+  notice,
+  timeOf,
+  type Framed,
+  type Html,
+} from '../../extension.js';
 import type { ChangeDto, ChangeListDto } from './change.dto.js';
 
 /** Filters of the page, as they were sent. */
@@ -20,33 +32,49 @@ export function changesPage(
 ): Framed {
   const query = new URLSearchParams(filters).toString();
   const field = ({ name, label, hint }: (typeof FIELDS)[number]) => {
-    const isFaulty = fault?.startsWith(`${name} `);
-    return html`<p><label for="${name}">${label}</label><span id="${name}-hint" class="hint">${hint}</span>
-${isFaulty && html`<span id="${name}-fault" class="fault" role="alert">${label}${fault?.slice(name.length)}.</span>`}
-<input id="${name}" name="${name}" value="${filters[name]}" aria-describedby="${name}-hint${isFaulty && ` ${name}-fault`}"${isFaulty && html` aria-invalid="true" autofocus`} autocapitalize="none" spellcheck="false"></p>`;
+    const error = fault?.startsWith(`${name} `) && `${label}${fault.slice(name.length)}.`;
+    const attributes = html`autocapitalize="none" spellcheck="false"`;
+    return fieldAs({
+      id: name,
+      name,
+      label,
+      hint,
+      content: filters[name],
+      attributes,
+      ...(error && { error, hasFocus: true }),
+    });
   };
   const isOfField = FIELDS.some(({ name }) => fault?.startsWith(`${name} `));
   return {
     title: 'Changes',
     asRequest: `/accounts/${account}/changes${query && `?${query}`}`,
-    body: html`<p>Keys, members, grants, servers and connections: who changed what in the last 90 days, the newest first.</p>
-<form method="get" role="search">${fault !== null && !isOfField && html`<p class="fault" role="alert">${fault}.</p>`}
-${FIELDS.map(field)}
-<p><button type="submit">Find</button></p></form>
-${changes.length === 0 ? html`<p>No changes.</p>` : html`<ul class="entries">${changes.map(entryOf)}</ul>`}
+    crumbs: [['Account', 'me'], ['Changes']],
+    head: {
+      lead: 'Keys, members, grants, servers and connections: who changed what in the last 90 days, the newest first.',
+    },
+    body: html`${fault !== null && !isOfField && notice(`${fault}.`, 'bad')}
+<form class="filters card" method="get" role="search">${FIELDS.map(field)}${button('Find', { look: 'primary' })}</form>
+${card(
+  'changes',
+  'Changes',
+  html`${changes.length === 0 ? empty('No changes', 'Nothing was changed in this time.') : list(changes.map((change) => [entryOf(change)]))}
 ${nextCursor !== null && html`<p><a href="?${new URLSearchParams({ ...filters, cursor: nextCursor }).toString()}" rel="next">Older changes</a></p>`}`,
+)}`,
   };
 }
 
 function entryOf({ createdAt, action, target, actor, credentialId, before, after }: ChangeDto): Html {
   const [kind, verb] = action.split('.');
   const members = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
-  return html`<li><strong>${target.name}</strong>: ${kind} ${verb}${actor && ` by ${actor.name ?? 'a deleted account'}`}, ${timeOf(createdAt)}
+  return html`<strong>${target.name}</strong>: ${kind} ${verb}${actor && ` by ${actor.name ?? 'a deleted account'}`}, ${timeOf(createdAt)}
 ${
   (members.length > 0 || credentialId !== null) &&
-  html`<details><summary>Details</summary><ul>${members.map(
-    (member) =>
-      html`<li>${member}: ${before && html`<code>${JSON.stringify(before[member])}</code>`}${before && after && ' → '}${after && html`<code>${JSON.stringify(after[member])}</code>`}</li>`,
-  )}${credentialId !== null && html`<li>Credential: <code>${credentialId}</code></li>`}</ul></details>`
-}</li>`;
+  details(
+    'Details',
+    html`<ul>${members.map(
+      (member) =>
+        html`<li>${member}: ${before && html`<code>${JSON.stringify(before[member])}</code>`}${before && after && ' → '}${after && html`<code>${JSON.stringify(after[member])}</code>`}</li>`,
+    )}${credentialId !== null && html`<li>Credential: <code>${credentialId}</code></li>`}</ul>`,
+  )
+}`;
 }

@@ -1,4 +1,6 @@
+import { actions, button, card, empty, facts, list, notice, who } from '../../platform/pages/components.js';
 import type { Framed } from '../../platform/pages/frame.js';
+import { fieldAs, formOf } from '../../platform/pages/forms.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
 import { qualifiedNameOf, type Target } from '../targets/target.types.js';
@@ -38,27 +40,26 @@ export function consentPage(env: PageEnv, view: ConsentView): Page {
   const place =
     protocol === 'https:' ? html`<code>${host}</code>` : html`a program on this computer (<code>${program}</code>)`;
   const name = qualifiedNameOf(target);
-  const label = name !== target.title && html` <span class="hint">${name}</span>`;
+  const label = name !== target.title && html` <small>${name}</small>`;
   return page(
     env,
     `Authorize ${client.name}?`,
     html`<p><strong>${client.name}</strong> asks to ${allowed[target.kind]}, in your name.</p>
-<dl>
-<div><dt>Asks</dt><dd>${
-      client.host === null
-        ? html`${client.name} <span class="hint">unverified: an app gives itself any name</span>`
-        : html`${client.name} <span class="hint">verified: ${client.host}</span>`
-    }</dd></div>
-<div><dt>${kindNames[target.kind]}</dt><dd><strong>${target.title}</strong>${label}</dd></div>
-<div><dt>Answer goes to</dt><dd>${place}</dd></div>
-<div><dt>You are</dt><dd>${personName} at ${env.appName}</dd></div>
-</dl>
+${facts([
+  [
+    'Asks',
+    html`${client.name} <small>${client.host === null ? 'unverified: an app gives itself any name' : `verified: ${client.host}`}</small>`,
+  ],
+  [kindNames[target.kind], html`<strong>${target.title}</strong>${label}`],
+  ['Answer goes to', place],
+  ['You are', `${personName} at ${env.appName}`],
+])}
 <form method="post" action="${view.action}">${view.formToken}<input type="hidden" name="account" value="${view.accountId}">
-${view.mayRemember && html`<p><label><input type="checkbox" name="remember" value="yes"> Do not ask again for this app and this address</label></p>`}
-<p><button type="submit" name="answer" value="allow">Allow</button></p>
-<p><button type="submit" name="answer" value="deny" class="plain">Do not allow</button></p>
+${view.mayRemember && html`<label class="choice"><input type="checkbox" name="remember" value="yes"> <span>Do not ask again for this app and this address</span></label>`}
+${actions(button('Allow', { look: 'primary', name: 'answer', value: 'allow' }), button('Do not allow', { name: 'answer', value: 'deny' }))}
 <p class="soft">Continue only if you have just asked ${client.name} to connect. You can revoke this access at any time under
-<a href="/me/access">Apps that may act for you</a>. Not you? <button type="submit" name="answer" value="other" class="link">Sign in as somebody else</button></p>
+<a href="/me/access">Apps that may act for you</a>. Not you?</p>
+${button('Sign in as somebody else', { look: 'ghost', name: 'answer', value: 'other' })}
 </form>`,
   );
 }
@@ -78,20 +79,26 @@ export function nothingHerePage(
   },
 ): Page {
   const form = html`<form method="post" action="${view.action}">${view.formToken}`;
-  const asking = html`<p role="alert">${view.clientName} asks for <strong>${view.restricted}</strong>. Its owner has not let
-<strong>${view.personName}</strong> use it.</p>
+  const asking = html`${notice(
+    html`${view.clientName} asks for <strong>${view.restricted}</strong>. Its owner has not let
+<strong>${view.personName}</strong> use it.`,
+    'wait',
+  )}
 ${form}<input type="hidden" name="account" value="${view.accountId}">
-<p><label for="text">Your reason, for the owner</label><input id="text" name="text" maxlength="500" required></p>
-<p><button type="submit" name="answer" value="ask">Ask for access</button></p></form>`;
-  const missing = html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
-<strong>${view.personName}</strong> cannot use it. Check the address in your app, or ask its owner.</p>`;
+${fieldAs({ id: 'text', name: 'text', label: 'Your reason, for the owner', attributes: html`maxlength="500" required` })}
+${actions(button('Ask for access', { look: 'primary', name: 'answer', value: 'ask' }))}</form>`;
+  const missing = html`${notice(
+    html`${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
+<strong>${view.personName}</strong> cannot use it. Check the address in your app, or ask its owner.`,
+    'wait',
+  )}`;
   return page(
     env,
     'Nothing to authorize',
     html`${view.restricted === null ? missing : asking}
 ${form}
 <p><button type="submit" name="answer" value="deny">Back to ${view.clientName}</button></p>
-<p><button type="submit" name="answer" value="other" class="plain">Sign in as somebody else</button></p></form>`,
+<p><button type="submit" name="answer" value="other">Sign in as somebody else</button></p></form>`,
   );
 }
 
@@ -100,7 +107,7 @@ export function askedPage(env: PageEnv, view: { clientName: string; action: stri
   return page(
     env,
     'Asked for access',
-    html`<p role="status">The owner reads your request. Connect ${view.clientName} again when you have access.</p>
+    html`${notice(`The owner reads your request. Connect ${view.clientName} again when you have access.`)}
 <form method="post" action="${view.action}">${view.formToken}
 <p><button type="submit" name="answer" value="deny">Back to ${view.clientName}</button></p></form>`,
   );
@@ -109,19 +116,35 @@ export function askedPage(env: PageEnv, view: { clientName: string; action: stri
 /** The page of everything that a person let in, newest first. `older` is the number of the next page; null for none. */
 export function accessPage({ grants, older }: { grants: ShownGrant[]; older: number | null }, formToken: Html): Framed {
   const rows = grants.map(
-    ({ id, clientName, clientHost, redirectKey, address, title, resource, createdAt, lastUsedAt }) => html`<div>
-<dt>${clientName} (${clientHost === null ? 'unverified' : clientHost}) may use</dt>
-<dd><strong>${title}</strong> <span class="hint">${resource}</span>
-<span class="hint">authorized on ${dayOf(createdAt)}${address !== null && ` from ${address}`}, answers to ${placeOf(redirectKey)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}</span>
-<form method="post" action="access">${formToken}<input type="hidden" name="grant" value="${id}">
-<p><button type="submit" class="plain">End access</button></p></form></dd></div>\n`,
+    ({ id, clientName, clientHost, redirectKey, address, title, resource, createdAt, lastUsedAt }) =>
+      [
+        who(
+          clientName,
+          html`${clientHost ?? 'unverified'} · may use <strong>${title}</strong> ${resource}<br>authorized on ${dayOf(createdAt)}${address !== null && ` from ${address}`}, answers to ${placeOf(redirectKey)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}`,
+        ),
+        actions(
+          formOf(
+            { token: formToken, address: '' },
+            'access',
+            [html`<input type="hidden" name="grant" value="${id}">`],
+            button('End access', { look: 'small ghost danger', about: `End access: ${clientName}` }),
+            { action: 'access' },
+          ),
+        ),
+      ] as const,
   );
   return {
     title: 'Apps that may act for you',
     asRequest: '/accounts/me/logins',
-    body: html`<section>${grants.length === 0 ? html`<p>You have not authorized any apps.</p>` : html`<dl>${rows}</dl>`}
-${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}
-<p class="soft">Apps you revoke must ask again. Manage API keys on your account page.</p></section>`,
+    crumbs: [['Account', 'me'], ['Apps']],
+    head: { lead: 'Apps you revoke must ask again. Manage API keys on your account page.' },
+    body: card(
+      'apps',
+      'Apps',
+      html`${grants.length === 0 ? empty('No apps', 'You have not authorized any apps.') : list(rows)}
+${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}`,
+      { count: grants.length },
+    ),
   };
 }
 

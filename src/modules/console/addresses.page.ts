@@ -1,4 +1,5 @@
 /** The pages of the addresses: the connections of a namespace, a server. */
+import { badge, button, card, columns, details, table, tile } from '../../platform/pages/components.js';
 import { formOf, withReason, type FormsView } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
@@ -18,11 +19,18 @@ export function namespacePage(namespace: string, grant: GrantRef | undefined, co
   return {
     title: namespace,
     asRequest: `/connect/${encodeURIComponent(namespace)}`,
-    body: html`<section aria-labelledby="what"><h2 id="what">One address for all</h2>
-<p>All connections of the namespace <code>${namespace}</code> as one MCP server. Its tools are named
+    crumbs: [['Home', 'ui/'], [namespace]],
+    head: { tile: tile(namespace, { look: 'large' }), badge: badge('Namespace') },
+    body: columns(
+      connect,
+      card(
+        'what',
+        'One address for all',
+        html`<p>All connections of the namespace <code>${namespace}</code> as one MCP server. Its tools are named
 <code>connection__tool</code>.</p>
-<p>You may ${grant?.tools ? html`call these tools: ${grant.tools.join(', ')}` : 'call all tools'}.</p></section>
-${connect}`,
+<p>You may ${grant?.tools ? html`call these tools: ${grant.tools.join(', ')}` : 'call all tools'}.</p>`,
+      ),
+    ),
   };
 }
 
@@ -42,20 +50,38 @@ export function serverPage(view: ServerView, forms: FormsView & { connect: Html 
   return {
     title: server.displayName,
     asRequest: `/servers/${encodeURIComponent(server.qualifiedName)}`,
+    crumbs: [['Catalogue', 'ui/catalogue'], [server.qualifiedName]],
+    head: {
+      tile: tile(server.displayName, { look: 'large' }),
+      badge: badge(view.mayCall ? 'You can use it' : 'Restricted', view.mayCall ? 'ok' : 'held'),
+      lead: html`<code>${server.qualifiedName}</code>`,
+    },
     body: withReason(
       forms,
-      html`<section aria-labelledby="what"><h2 id="what">What it is</h2>
-${factsOf(view)}
-${actionsOf(view, forms)}</section>
-${view.mayCall && forms.connect}
+      columns(
+        html`${view.mayCall && forms.connect}
 ${
   tools &&
   tools.length > 0 &&
-  html`<section aria-labelledby="tools"><h2 id="tools">Tools</h2><dl>${tools
-    .slice(0, TOOLS_MAX)
-    .map(({ name, description }) => html`<div><dt>${name}</dt><dd>${description}</dd></div>`)}</dl>
-${tools.length > TOOLS_MAX && html`<p>And ${tools.length - TOOLS_MAX} more.</p>`}</section>`
+  card(
+    'tools',
+    'Tools',
+    html`${table(
+      'Tools',
+      [['Name'], ['What it does']],
+      tools.slice(0, TOOLS_MAX).map(({ name, description }) => [html`<code>${name}</code>`, description]),
+    )}
+${tools.length > TOOLS_MAX && html`<p>And ${tools.length - TOOLS_MAX} more.</p>`}`,
+    { count: tools.length },
+  )
 }`,
+        card(
+          'what',
+          'What it is',
+          html`${factsOf(view)}
+${actionsOf(view, forms)}`,
+        ),
+      ),
     ),
   };
 }
@@ -74,18 +100,18 @@ export function factsOf({ server, mayCall }: ServerView): Html {
     : required.length > 0
       ? `values from you: ${required.join(', ')}`
       : 'no values from you';
-  const [by = ''] = qualifiedName.split('/');
   return html`<p>${description}</p>
-<p class="soft"><code>${qualifiedName}</code>, by ${by}. It needs ${needs}.
+<p class="soft"><code>${qualifiedName}</code>. It needs ${needs}.
 ${tools === null ? 'Its tools are not known yet.' : html`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}.`}</p>
-${suspended && html`<p role="note">⊘ Suspended by the operator since ${timeOf(suspended.since)}: ${suspended.reason}</p>`}
-${currentReleaseId === null ? html`<p>○ Nothing of it is published yet.</p>` : !remote && html`<p>It runs on the machine of its user, not here.</p>`}
+${suspended && html`<p role="note">${badge('Suspended', 'held')} by the operator since ${timeOf(suspended.since)}: ${suspended.reason}</p>`}
+${currentReleaseId === null ? html`<p>${badge('Not published', 'off')} Nothing of it is published yet.</p>` : !remote && html`<p>It runs on the machine of its user, not here.</p>`}
 ${
   security &&
   (!security.scanPassed || warnings.length > 0) &&
-  html`<details><summary>⚠ The scan warns${warnings.length > 0 && `: ${warnings.length}`}</summary><ul>${warnings.map(
-    ({ message }) => html`<li>${message}</li>`,
-  )}</ul></details>`
+  details(
+    html`${badge('The scan warns', 'wait')}${warnings.length > 0 && ` ${warnings.length}`}`,
+    html`${warnings.map(({ message }) => html`<p>${message}</p>`)}`,
+  )
 }`;
 }
 
@@ -99,21 +125,20 @@ export function actionsOf({ server, mayCall, request }: ServerView, forms: Forms
         forms,
         'set-up',
         [],
-        html`<p><button type="submit">Set up for me</button>
-<span class="hint">Creates your own connection to it.</span></p>`,
+        html`${button('Set up for me', { look: 'small primary' })}<span class="soft">Creates your own connection to it.</span>`,
       )
     );
   }
   const requestNote =
     request &&
-    html`<p>◐ You asked for access, ${timeOf(request.createdAt)}: “${request.text}”. ${
+    html`<p>${badge('Requested', 'wait')} You asked for access, ${timeOf(request.createdAt)}: “${request.text}”. ${
       request.state === 'open'
         ? 'Its owner has not answered yet.'
         : request.state === 'refused'
-          ? html`⊘ Refused${request.decidedAt !== null && html`, ${timeOf(request.decidedAt)}`}: “${request.answer}”`
+          ? html`${badge('Refused', 'bad')}${request.decidedAt !== null && html`, ${timeOf(request.decidedAt)}`}: “${request.answer}”`
           : 'It was granted, and has ended since.'
     }</p>`;
   if (request?.state === 'open') return requestNote ?? false;
   const field = { name: 'text', label: 'What you need it for', attributes: html`required maxlength="500"` };
-  return html`${requestNote}${formOf(forms, 'ask', [field], html`<p><button type="submit">Ask for access</button></p>`)}`;
+  return html`${requestNote}${formOf(forms, 'ask', [field], button('Ask for access', { look: 'small primary' }))}`;
 }

@@ -1,3 +1,4 @@
+import { buttonLink, empty, pager, search, who } from '../../platform/pages/components.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { actionsOf, factsOf, type ServerView } from './addresses.page.js';
@@ -6,7 +7,7 @@ import { actionsOf, factsOf, type ServerView } from './addresses.page.js';
 export function cataloguePage({
   q,
   views,
-  pagination: { currentPage, totalPages, totalCount },
+  pagination,
   token,
 }: {
   q: string;
@@ -14,6 +15,7 @@ export function cataloguePage({
   pagination: { currentPage: number; totalPages: number; totalCount: number };
   token: Html;
 }): Framed {
+  const { currentPage, totalCount } = pagination;
   const query = (page: number) => new URLSearchParams({ ...(q !== '' && { q }), page: String(page) }).toString();
   const emptyNote =
     q === ''
@@ -22,19 +24,21 @@ export function cataloguePage({
   return {
     title: 'Catalogue',
     asRequest: `/servers?${query(currentPage)}`,
-    body: html`<form method="get" role="search"><p><label for="q">Find by name, words or tool</label>
-<input id="q" name="q" type="search" maxlength="500" value="${q}"></p><p><button type="submit">Find</button></p></form>
-<p>${totalCount === 0 ? emptyNote : html`${totalCount} ${totalCount === 1 ? 'server' : 'servers'}.`}
-${q !== '' && html`<a href="catalogue">All servers</a>`}</p>
-${views.map((view) => {
-  const address = `s/${encodeURIComponent(view.slug)}`;
-  return html`<section aria-labelledby="${view.slug}"><h2 id="${view.slug}"><a href="${address}">${view.server.displayName}</a></h2>
+    head: { lead: 'Servers that you can use or request. Connecting one makes your own connection to it.' },
+    body: html`<section class="card">${search('Find by name, words or tool', q)}
+<p class="soft">${totalCount > 0 && html`${totalCount} ${totalCount === 1 ? 'server' : 'servers'}.`} ${q !== '' && html`<a href="catalogue">All servers</a>`}</p></section>
+${totalCount === 0 && html`<section class="card">${empty('No servers', emptyNote, q === '' ? buttonLink('add', 'Add a server') : null)}</section>`}
+<div class="cards">${views.map((view) => {
+      const { server, slug, mayCall } = view;
+      const { displayName, tools, qualifiedName } = server;
+      const address = `s/${encodeURIComponent(slug)}`;
+      const [by = ''] = qualifiedName.split('/');
+      const count = tools && html` · ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
+      return html`<section class="card" aria-labelledby="${slug}"><h2 class="hidden" id="${slug}">${displayName}</h2>
+${who(displayName, html`by ${by}${count}`, { href: address })}
 ${factsOf(view)}
-${view.mayCall && view.server.remote && html`<p><a href="${address}#connect">Connect</a></p>`}
-${actionsOf(view, { token, address })}</section>`;
-})}
-<p>${currentPage > 1 && html`<a href="catalogue?${query(currentPage - 1)}" rel="prev">Previous page</a> `}
-${totalPages > 1 && html`Page ${currentPage} of ${totalPages}`}
-${currentPage < totalPages && html` <a href="catalogue?${query(currentPage + 1)}" rel="next">Next page</a>`}</p>`,
+<div class="line">${mayCall && server.remote && buttonLink(`${address}#connect`, 'Connect', { look: 'small', about: `Connect: ${displayName}` })}${actionsOf(view, { token, address })}</div></section>`;
+    })}</div>
+${pager('the catalogue', pagination, (page) => `catalogue?${query(page)}`)}`,
   };
 }

@@ -1,4 +1,5 @@
-/** An entry of a list of grants. */
+/** The table of grants. */
+import { button, table, who } from '../../platform/pages/components.js';
 import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
@@ -15,19 +16,30 @@ export interface ListedGrant {
   lastUse?: { at: string; client: string | null; kind: string };
 }
 
-/** The row of a grant, with a button that revokes it if `canEnd` is true. */
-export function grantEntry(
-  view: FormsView,
-  grant: ListedGrant,
-  { kind, name }: { kind: string; name: string },
-  canEnd = true,
-): Html {
-  const { id, level, expiresAt, tools, grantedBy, createdAt, account, lastUse } = grant;
-  const grantee = account?.name ?? 'Everybody with an account';
-  const used =
-    lastUse &&
-    html`, last used ${timeOf(lastUse.at)} with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}`;
-  return html`<li><strong>${grantee}</strong> may ${level} the ${kind} <strong>${name}</strong>: granted${grantedBy !== null && ` by ${grantedBy}`} on
-${timeOf(createdAt)}, ${expiresAt === undefined ? 'without an end' : html`until ${timeOf(expiresAt)}`}, ${tools ? `tools ${tools.allow.join(', ')}` : 'all tools'}${used}
-${canEnd && formOf(view, 'end', [], html`<button type="submit" class="plain" aria-label="End the access of ${grantee} to ${name}">End</button>`, { id })}</li>`;
+/** A grant on a target. */
+interface GrantRow {
+  grant: ListedGrant;
+  kind: string;
+  name: string;
+  canEnd: boolean;
+}
+
+/** The grants, each with a button that revokes it if `canEnd` is true. */
+export function grantTable(view: FormsView, rows: readonly GrantRow[]): Html {
+  const headings = [['Account'], ['Can'], ['Until'], ['Last used', 'extra'], ['Actions', 'actions']] as const;
+  const cells = rows.map(({ grant, kind, name, canEnd }) => {
+    const { id, level, expiresAt, tools, grantedBy, createdAt, account, lastUse } = grant;
+    const grantee = account?.name ?? 'Everybody with an account';
+    const about = `End the access of ${grantee} to ${name}`;
+    return [
+      who(grantee, html`granted${grantedBy !== null && ` by ${grantedBy}`} on ${timeOf(createdAt)}`, { look: 'round' }),
+      html`may ${level} the ${kind} <strong>${name}</strong><small>${tools ? `tools ${tools.allow.join(', ')}` : 'all tools'}</small>`,
+      expiresAt === undefined ? 'No end' : timeOf(expiresAt),
+      lastUse
+        ? html`${timeOf(lastUse.at)}<small>with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}</small>`
+        : 'Not yet',
+      canEnd && formOf(view, 'end', [], button('End', { look: 'small ghost danger', about }), { id }),
+    ];
+  });
+  return table('Grants', headings, cells);
 }

@@ -1,11 +1,27 @@
 /** The page of `/ui/o/{name}`. A part that is null is not for the role of the person, and is left out. */
+import {
+  actions,
+  badge,
+  button,
+  card,
+  columns,
+  details,
+  list,
+  notice,
+  pager,
+  popup,
+  snippet,
+  table,
+  tile,
+  who,
+} from '../../platform/pages/components.js';
 import { formOf, withReason, type Field, type FormsView } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import { roles, type Role } from '../auth/access.types.js';
-import { newKeyForm } from '../people/new-key.page.js';
-import { grantEntry, type ListedGrant } from './grant-entry.page.js';
+import { newKeyForm, shownKey } from '../people/new-key.page.js';
+import { grantTable, type ListedGrant } from './grant-entry.page.js';
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {
@@ -69,17 +85,25 @@ export function organizationPage(view: OrganizationView): Framed {
     title: name,
     notice,
     ...(members && { asRequest: `/accounts/${id}/members` }),
+    head: {
+      tile: tile(name, { look: 'large' }),
+      badge: badge(view.asOperator ? 'Operator' : role),
+      lead: html`Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}${view.invited && html` <a href="${view.address}/../../m/changes/${id}">Changes</a> in the organization`}`,
+    },
     body: withReason(
       view,
-      html`<p>Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}</p>
-${requestsPart(view)}${membersPart(view)}${namespacesPart(view)}${grantsPart(view)}${keysPart(view)}
-${view.invited && html`<p><a href="${view.address}/../../m/changes/${id}">Changes</a> in the organization</p>`}
-${
-  view.isMember &&
-  html`<section><details${rejected?.name === 'leave' && html` open`}><summary>Leave ${name}</summary>
-<p>You lose what your role opens. An owner may take you in again.</p>
-${formOf(view, 'leave', nameFields(name), html`<button type="submit" class="plain">Leave</button>`)}</details></section>`
-}`,
+      columns(
+        html`${membersPart(view)}${grantsPart(view)}${keysPart(view)}`,
+        html`${requestsPart(view)}${invitedPart(view)}${namespacesPart(view)}${
+          view.isMember &&
+          html`<section class="card">${details(
+            `Leave ${name}`,
+            html`<p>You lose what your role opens. An owner may take you in again.</p>
+${formOf(view, 'leave', nameFields(name), button('Leave', { look: 'danger' }))}`,
+            rejected?.name === 'leave',
+          )}</section>`
+        }`,
+      ),
     ),
   };
 }
@@ -99,39 +123,44 @@ function roleField(value: Role): Field {
 }
 
 function membersPart(view: OrganizationView): Html | null {
-  const { members, role, invitation } = view;
+  const { members, role } = view;
   if (!members) return null;
-  const { currentPage, totalPages } = members.pagination;
-  const rows = members.members.map(
-    (member) =>
-      html`<li><strong>${member.accountName}</strong>: ${member.role}
-${role === 'owner' && changesOf(view, member)}</li>`,
+  const rows = members.members.map((member) => [
+    who(member.accountName, '', { look: 'round' }),
+    member.role,
+    role === 'owner' && changesOf(view, member),
+  ]);
+  return card(
+    'members',
+    'Members',
+    html`${table('Members', [['Person'], ['Role'], ['Actions', 'actions']], rows)}
+${pager('members', members.pagination, (page) => `${view.address}?page=${page}`)}`,
+    { count: rows.length },
   );
-  return html`<section aria-labelledby="members"><h2 id="members">Members</h2>
-<ul class="entries">${rows}</ul>
-${totalPages > 1 && html`<p>Page ${currentPage} of ${totalPages}. ${pageLink(view, currentPage - 1, totalPages, 'Previous')} ${pageLink(view, currentPage + 1, totalPages, 'Next')}</p>`}
-${
-  view.invited?.length &&
-  html`<h3>Invited</h3><ul class="entries">${view.invited.map(
-    ({ id, accountName, role: memberRole, expiresAt }) =>
-      html`<li><strong>${accountName ?? 'A link'}</strong>: ${memberRole}, invited until ${timeOf(expiresAt)}
-${formOf(view, 'uninvite', [], html`<button type="submit" class="plain">Revoke ${accountName === null ? 'this link' : `the invitation of ${accountName}`}</button>`, { id })}</li>`,
-  )}</ul>`
-}${
-    invitation &&
-    html`<p role="status">The link below is shown this once. Send it to one person: it works once, until ${timeOf(invitation.expiresAt)}.</p>
-<pre id="invitation">${invitation.url}</pre>
-<button type="button" class="plain" data-copy="invitation" hidden>Copy</button>`
-  }
-${
-  role === 'owner' &&
-  html`<h3>Invite a person</h3>
-${formOf(view, 'invite', [roleField('member')], html`<button type="submit">Create a link</button>`)}`
-}</section>`;
 }
 
-function pageLink({ address }: OrganizationView, page: number, last: number, label: string): Html | null {
-  return page < 1 || page > last ? null : html`<a href="${address}?page=${page}">${label}</a>`;
+/** The open invitations, and the form for a new one. */
+function invitedPart(view: OrganizationView): Html | false {
+  const { role, invitation, invited } = view;
+  const rows = (invited ?? []).map(({ id, accountName, role: memberRole, expiresAt }) => {
+    const about = `Revoke ${accountName === null ? 'this link' : `the invitation of ${accountName}`}`;
+    return [
+      html`<b>${accountName ?? 'A link'}</b> <p>${memberRole}, invited until ${timeOf(expiresAt)}</p>`,
+      actions(formOf(view, 'uninvite', [], button('Revoke', { look: 'small ghost danger', about }), { id })),
+    ] as const;
+  });
+  const made =
+    invitation &&
+    html`${notice(html`The link below is shown this once. Send it to one person: it works once, until ${timeOf(invitation.expiresAt)}.`)}
+${snippet('invitation', 'Invitation', invitation.url)}`;
+  if (rows.length === 0 && role !== 'owner') return false;
+  return card(
+    'invite',
+    'Invite a person',
+    html`${made}
+${role === 'owner' && formOf(view, 'invite', [roleField('member')], button('Create a link', { look: 'primary' }))}
+${rows.length > 0 && html`<h3>Invited</h3>${list(rows)}`}`,
+  );
 }
 
 function changesOf(
@@ -145,9 +174,12 @@ function changesOf(
     options: [['yes', 'Revoke their keys: API keys of the organization that this person made']],
   };
   const fields = [...nameFields(accountName), revokeKeys];
-  return html`<details${view.rejected?.id === id && html` open`}><summary>Change or remove ${accountName}</summary>
-${formOf(view, 'role', [roleField(role)], html`<button type="submit">Change the role</button>`, { id })}
-${formOf(view, 'remove', fields, html`<button type="submit" class="plain">Remove</button>`, { id })}</details>`;
+  return popup(
+    html`Change<span class="hidden"> or remove ${accountName}</span>`,
+    html`${formOf(view, 'role', [roleField(role)], button('Change the role'), { id })}<hr>
+${formOf(view, 'remove', fields, button('Remove', { look: 'danger' }), { id })}`,
+    view.rejected?.id === id,
+  );
 }
 
 function namespacesPart(view: OrganizationView): Html | null {
@@ -160,9 +192,13 @@ function namespacesPart(view: OrganizationView): Html | null {
     hint: '3 to 39 lower-case letters, digits and hyphens',
     attributes: html`autocapitalize="none" spellcheck="false" required`,
   };
-  return html`<section aria-labelledby="namespaces"><h2 id="namespaces">Namespaces</h2>
-${namespaces.length === 0 ? html`<p>None yet. A namespace is the first part of the names of servers and connections.</p>` : html`<ul>${namespaces.map(({ name }) => html`<li>${name}</li>`)}</ul>`}
-${formOf(view, 'claim', [field], html`<button type="submit">Claim this namespace</button>`)}</section>`;
+  return card(
+    'namespaces',
+    'Namespaces',
+    html`${namespaces.length === 0 ? html`<p>None yet. A namespace is the first part of the names of servers and connections.</p>` : list(namespaces.map(({ name }) => [html`<code>${name}</code>`]))}
+${details('Claim a namespace', formOf(view, 'claim', [field], button('Claim this namespace')), view.rejected?.name === 'claim')}`,
+    { count: namespaces.length },
+  );
 }
 
 function requestsPart(view: OrganizationView): Html | null {
@@ -171,45 +207,61 @@ function requestsPart(view: OrganizationView): Html | null {
   const rows = requests.requests.map(({ id, qualifiedName, account, text, createdAt }) => {
     const request = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
     const answer = { name: 'refuse', label: `Answer to ${account.name}`, attributes: html`maxlength="500" required` };
-    return html`<li><strong>${account.name}</strong> asks for access to <strong>${qualifiedName}</strong>, on ${timeOf(createdAt)}: “${text}”
-${formOf(view, `${request}/grant`, [], html`<button type="submit">Grant calls to ${account.name}</button>`)}
-${formOf(view, `${request}/refuse`, [answer], html`<button type="submit" class="plain">Refuse</button>`)}</li>`;
+    const about = `Grant calls to ${account.name}`;
+    return [
+      who(account.name, html`asks for access to <code>${qualifiedName}</code>, on ${timeOf(createdAt)}: “${text}”`, {
+        look: 'round',
+      }),
+      actions(
+        formOf(view, `${request}/grant`, [], button('Grant', { look: 'small', about })),
+        popup(
+          'Refuse…',
+          formOf(view, `${request}/refuse`, [answer], button('Refuse', { look: 'danger' })),
+          view.rejected?.name === `${request}/refuse`,
+        ),
+      ),
+    ] as const;
   });
-  return html`<section aria-labelledby="requests"><h2 id="requests">Requests for access</h2>
-<ul class="entries">${rows}</ul>${moreOf(requests)}</section>`;
+  return card('requests', 'Requests for access', html`${list(rows)}${moreOf(requests)}`, { count: rows.length });
 }
 
 function grantsPart(view: OrganizationView): Html | null {
   const { grants } = view;
   if (!grants) return null;
-  const rows = grants.grants.map((grant) => {
-    const name = grant.qualifiedName ?? [grant.namespace, grant.connectionId].filter(Boolean).join('/');
-    return grantEntry(view, grant, { kind: grant.kind, name });
-  });
-  return html`<section aria-labelledby="grants"><h2 id="grants">Who else may use what the organization owns</h2>
-${rows.length === 0 ? html`<p>Nobody.</p>` : html`<ul class="entries">${rows}</ul>`}${moreOf(grants)}</section>`;
+  const rows = grants.grants.map((grant) => ({
+    grant,
+    kind: grant.kind,
+    name: grant.qualifiedName ?? [grant.namespace, grant.connectionId].filter(Boolean).join('/'),
+    canEnd: true,
+  }));
+  return card(
+    'grants',
+    'Who else may use what the organization owns',
+    html`${rows.length === 0 ? html`<p class="soft">Nobody.</p>` : grantTable(view, rows)}${moreOf(grants)}`,
+  );
 }
 
 function keysPart(view: OrganizationView): Html | null {
   const { keys, made: newKey, namespaces } = view;
   if (!keys) return null;
-  const rows = keys.map(({ id, name, prefix, expiresAt, lastUsedAt }) => {
-    const end = expiresAt === null ? 'no end' : html`until ${timeOf(expiresAt)}`;
-    const use = lastUsedAt === null ? 'never used' : html`last used on ${timeOf(lastUsedAt)}`;
-    return html`<li><strong>${name}</strong> <code>${prefix}…</code>: ${end}, ${use}
-<details${view.rejected?.id === id && html` open`}><summary>Revoke ${name}</summary>
-${formOf(view, 'revoke', nameFields(name), html`<button type="submit" class="plain">Revoke</button>`, { id })}</details></li>`;
-  });
+  const rows = keys.map(({ id, name, prefix, expiresAt, lastUsedAt }) => [
+    who(name, html`<code>${prefix}…</code>`),
+    expiresAt === null ? 'no end' : html`until ${timeOf(expiresAt)}`,
+    lastUsedAt === null ? 'never used' : html`last used on ${timeOf(lastUsedAt)}`,
+    popup(
+      html`Revoke<span class="hidden"> ${name}</span>`,
+      formOf(view, 'revoke', nameFields(name), button('Revoke', { look: 'danger' }), { id }),
+      view.rejected?.id === id,
+    ),
+  ]);
   const spaces = (namespaces ?? []).flatMap(({ name }) => name ?? []);
-  return html`<section aria-labelledby="keys"><h2 id="keys">API keys of the organization</h2>
-${
-  newKey &&
-  html`<p role="status">The key <strong>${newKey.name}</strong>, shown this once: <code id="new-key">${newKey.key}</code>
-<button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
-}
-${rows.length === 0 ? html`<p>None.</p>` : html`<ul class="entries">${rows}</ul>`}
-<h3>Create a key</h3>
-${newKeyForm(view, 'key', spaces, 'the organization')}</section>`;
+  return card(
+    'keys',
+    'API keys of the organization',
+    html`${newKey && shownKey(newKey)}
+${details('Create a key', newKeyForm(view, 'key', spaces, 'the organization'), view.rejected?.name === 'key')}
+${rows.length === 0 ? html`<p class="soft">None.</p>` : table('API keys', [['Key'], ['Expires'], ['Last used', 'extra'], ['Actions', 'actions']], rows)}`,
+  );
 }
 
 function moreOf({ pagination: { totalCount } }: { pagination: { totalCount: number } }): Html | null {

@@ -1,3 +1,4 @@
+import { button, notice, snippet } from '../../platform/pages/components.js';
 import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { keyLevels } from '../auth/access.types.js';
@@ -24,6 +25,12 @@ export function newKeyForm(view: FormsView, name: string, namespaces: string[], 
       { name: 'days', label: 'Days until it expires', ...days },
       { name: 'scope', member: 'scopes', label: 'It may', type: 'checkbox', options: scopes },
     ],
-    html`<button type="submit">Create the key</button>`,
+    button('Create the key', { look: 'primary' }),
   );
+}
+
+/** A new API key, shown once. */
+export function shownKey({ name, key }: { name: string; key: string }): Html {
+  return html`${notice(html`The key <strong>${name}</strong>, shown this once. Copy it now.`)}
+${snippet('new-key', name, key)}`;
 }

@@ -1,5 +1,17 @@
 /** The pages of people: sign in, choose a password, one's own page. Words for people who never read the API. */
-import { button } from '../../platform/pages/components.js';
+import {
+  actions,
+  badge,
+  button,
+  card,
+  columns,
+  details,
+  facts,
+  list,
+  table,
+  tile,
+  who,
+} from '../../platform/pages/components.js';
 import { formOf, withReason, type Field, type RejectedForm } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
@@ -9,7 +21,7 @@ import type { Role, SessionCaller } from '../auth/access.types.js';
 import type { MembersService } from '../auth/members.service.js';
 import type { ApiKeysService } from '../auth/api-keys.service.js';
 import type { ShownSession } from './people.repository.js';
-import { newKeyForm } from './new-key.page.js';
+import { newKeyForm, shownKey } from './new-key.page.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
 /** The page of `/` for who is not signed in. @param guides the pages of the documentation */
@@ -19,10 +31,10 @@ export function startPage(env: PageEnv, guides: { path: string; title: string }[
     'MCP servers',
     html`<p>This service connects apps to MCP servers: it lists servers, runs them, and keeps the connections to them. It is an
 installation of Slipway.</p>
-<p><a href="login">Sign in</a></p>
-<p><a href="docs">API reference</a></p>
+<a class="button primary" href="login">Sign in</a>
+<a class="button" href="docs">API reference</a>
 <h2>Documentation</h2>
-<ul>${guides.map(({ path, title }) => html`<li><a href="${path}">${title}</a></li>`)}</ul>`,
+<ul class="guide">${guides.map(({ path, title }) => html`<li><a href="${path}">${title}</a></li>`)}</ul>`,
   );
 }
 
@@ -74,7 +86,7 @@ export function loginPage(env: PageEnv, { token, next, rejected, action = 'login
 ${formOf(view, 'password', [hidden, ACCOUNT, password], button('Sign in', { look: 'primary' }), { action })}
 <p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>
 <h2>Sign in with an API key</h2>
-${formOf(view, 'key', [hidden, key], html`<button type="submit">Sign in with this key</button>`, { action })}`,
+${formOf(view, 'key', [hidden, key], button('Sign in with this key'), { action })}`,
   );
 }
 
@@ -93,7 +105,7 @@ export function invitationPage(env: PageEnv, { token, accountName, rejected }: I
     value: accountName,
     attributes: html`autocomplete="username" readonly`,
   };
-  const end = html`<button type="submit">Save and sign in</button>`;
+  const end = button('Save and sign in', { look: 'primary' });
   return page(
     env,
     'Choose a password',
@@ -121,7 +133,7 @@ export function joinPage(env: PageEnv, { token, organization, role, person, reje
     : html`<p>If you have an account, <a href="login?next=${encodeURIComponent(next)}">sign in</a>. Otherwise choose a name and a
 password for a new one.</p>`;
   const fields = person ? [intro] : [intro, ACCOUNT, ...NEW_PASSWORD];
-  const end = html`<button type="submit">Join</button>`;
+  const end = button('Join', { look: 'primary' });
   return page(
     env,
     'Join an organization',
@@ -161,26 +173,38 @@ export function mePage(view: MeView): Framed {
     title: 'Your account',
     notice,
     asRequest: '/accounts/me',
+    head: {
+      tile: tile(accountName, { look: 'large round' }),
+      badge: isOperator && badge('Operator'),
+      lead: html`<a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes in your account</a>`,
+    },
     body: withReason(
       view,
-      html`<section>
-<dl>
-<div><dt>You are signed in as</dt><dd><strong>${accountName}</strong>${isOperator && ', the operator of this service'}</dd></div>
-<div><dt>Browsers that are signed in</dt><dd>${browsers}</dd></div>
-</dl>
-<p><a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes in your account</a></p></section>
-${
-  memberships.length > 0 &&
-  html`<section aria-labelledby="organizations"><h2 id="organizations">Organizations</h2>
-<ul>${memberships.map(
-    ({ organizationName, role }) =>
-      html`<li><a href="${root}ui/o/${encodeURIComponent(organizationName)}">${organizationName}</a>: your role is ${role}</li>\n`,
-  )}</ul></section>`
-}
-${keysSection(view)}
-${browsersSection(view)}
-<section><h2>Password</h2>
-${rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator)}</section>`,
+      columns(
+        html`${keysSection(view)}${browsersSection(view)}`,
+        html`${card(
+          'profile',
+          'Profile',
+          facts([
+            [
+              'You are signed in as',
+              html`<strong>${accountName}</strong>${isOperator && ', the operator of this service'}`,
+            ],
+            ['Browsers that are signed in', browsers],
+          ]),
+        )}${
+          memberships.length > 0 &&
+          card(
+            'organizations',
+            'Organizations',
+            list(
+              memberships.map(({ organizationName: name, role }) => [
+                who(name, `your role is ${role}`, { href: `${root}ui/o/${encodeURIComponent(name)}` }),
+              ]),
+            ),
+          )
+        }${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}`,
+      ),
     ),
   };
 }
@@ -188,42 +212,43 @@ ${rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator)}</sectio
 function keysSection({ token, root, apiKeys, namespaces, made: newKey, rejected }: MeView): Html {
   const forms = { token, address: `${root}me/keys`, rejected };
   const rows = apiKeys.map(({ id, name, prefix, scopes: rights, expiresAt, lastUsedAt, replacedBy }) => {
-    const act = (word: string, label: string) =>
-      formOf(forms, word, [], html`<button class="plain" aria-label="${label}: ${name}">${label}</button>`, { id });
-    return html`<li><div><strong>${name}</strong> <code>${prefix}…</code>
-<span class="hint">${rights?.join(', ') ?? 'all rights of your account'}; ${expiresAt === null ? 'never expires' : html`expires ${timeOf(expiresAt)}`};
- ${lastUsedAt === null ? 'never used' : html`last used ${timeOf(lastUsedAt)}`}${replacedBy !== null && '; replaced by another one'}</span></div>
-<div>${replacedBy === null && act('rotate', 'Rotate')}${act('revoke', 'Revoke')}</div></li>\n`;
+    const act = (word: string, label: string, look: string) =>
+      formOf(forms, word, [], button(label, { look, about: `${label}: ${name}` }), { id });
+    return [
+      who(name, html`<code>${prefix}…</code> ${rights?.join(', ') ?? 'all rights of your account'}`),
+      expiresAt === null ? 'never expires' : html`expires ${timeOf(expiresAt)}`,
+      html`${lastUsedAt === null ? 'never used' : html`last used ${timeOf(lastUsedAt)}`}${replacedBy !== null && '; replaced by another one'}`,
+      html`${replacedBy === null && act('rotate', 'Rotate', 'small')}${act('revoke', 'Revoke', 'small ghost danger')}`,
+    ];
   });
-  return html`<section aria-labelledby="keys"><h2 id="keys">API keys</h2>
-${
-  newKey &&
-  html`<p role="status">The key <strong>${newKey.name}</strong>, shown this once: <code id="new-key">${newKey.key}</code>
-<button type="button" class="plain" data-copy="new-key" hidden>Copy</button></p>`
-}
-<ul class="rows">${rows}</ul>
-<h3>Create a key</h3>
-${newKeyForm(forms, 'create', namespaces, 'your account')}</section>`;
+  return card(
+    'keys',
+    'API keys',
+    html`${newKey && shownKey(newKey)}
+${details('Create a key', newKeyForm(forms, 'create', namespaces, 'your account'), rejected?.name === 'create')}
+${table('API keys', [['Key'], ['Expires'], ['Last used', 'extra'], ['Actions', 'actions']], rows)}`,
+    { count: rows.length },
+  );
 }
 
-function browsersSection({ token, root, sessions, keyId }: MeView): Html {
-  return html`<section aria-labelledby="browsers"><h2 id="browsers">Browsers</h2><ul class="rows">${sessions.map(
-    ({
-      id,
-      agent,
-      address,
-      createdAt,
-      lastUsedAt,
-    }) => html`<li><div><strong>${agent === '' ? 'a browser without a name' : agent}</strong>${id === keyId && ' (this one)'}
-<span class="hint">from ${address}, signed in ${timeOf(createdAt.toISOString())}, last used ${timeOf(lastUsedAt.toISOString())}</span></div>
-${
-  id !== keyId &&
-  html`<form method="post" action="${root}me/browsers">${token}<input type="hidden" name="browser" value="${id}">
-<button class="plain" aria-label="Sign out ${agent}">Sign out</button></form>`
-}</li>\n`,
-  )}</ul>
-<form method="post" action="${root}logout">${token}<input type="hidden" name="everywhere" value="yes">
-<button type="submit">Sign out in all browsers</button></form></section>`;
+function browsersSection({ token, root, sessions, keyId, rejected }: MeView): Html {
+  const forms = { token, address: `${root}me`, rejected };
+  const rows = sessions.map(({ id, agent, address, createdAt, lastUsedAt }) => {
+    const name = agent === '' ? 'a browser without a name' : agent;
+    const hidden = html`<input type="hidden" name="browser" value="${id}">`;
+    const end = button('Sign out', { look: 'small', about: `Sign out ${agent}` });
+    return [
+      html`${name}<p>from ${address}, signed in ${timeOf(createdAt.toISOString())}, last used ${timeOf(lastUsedAt.toISOString())}</p>`,
+      id === keyId ? badge('This browser (this one)', 'ok') : actions(formOf(forms, 'browsers', [hidden], end)),
+    ] as const;
+  });
+  const everywhere = html`<input type="hidden" name="everywhere" value="yes">`;
+  return card(
+    'browsers',
+    'Browsers',
+    html`${formOf(forms, 'logout', [everywhere], button('Sign out in all browsers'), { action: `${root}logout` })}
+${list(rows)}`,
+  );
 }
 
 function inviteHint(isOperator: boolean): Html {
@@ -246,6 +271,6 @@ function passwordForm({ token, root, accountName, rejected }: MeView): Html {
     ...NEW_PASSWORD,
     html`<p class="hint">All other browsers are signed out, and the apps that may act for you ask you again.</p>`,
   ];
-  const end = html`<button type="submit">Save</button>`;
+  const end = button('Save');
   return formOf({ token, address: root, rejected }, 'me', fields, end, { action: `${root}me` });
 }

@@ -89,7 +89,7 @@ export class ErrorFilter implements ExceptionFilter {
     }
     if (error instanceof NotFoundError && !(thrown instanceof DomainError) && isBrowser(request)) {
       const home = html`<p role="alert">There is no page at this address.</p>
-<p><a href="${this.env.pathPrefix}/">To the start</a></p>`;
+<a class="button primary" href="${this.env.pathPrefix}/">To the start</a>`;
       return sendPage(response, page(this.env, 'Not found', home), 404);
     }
     const family = familyOf(request.path, request.method);

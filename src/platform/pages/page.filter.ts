@@ -6,6 +6,7 @@ import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/log-failure.js';
 import type { ClientContext } from './client-context.js';
 import { FramedPage, renderFramed } from './frame.js';
+import { empty, notice, search } from './components.js';
 import { html } from './html.js';
 import { messagePage, PageError, redirectTo, sendPage } from './page.js';
 
@@ -48,7 +49,7 @@ export class PageFilter implements ExceptionFilter {
       return sendPage(response, page, status);
     }
     const framed = new FramedPage((_, root) => {
-      const body = status === 404 ? nothingHere(root) : html`<p role="alert">${text}</p>`;
+      const body = status === 404 ? nothingHere(root) : notice(text, 'wait');
       return { title, body };
     }, status);
     sendPage(response, renderFramed(this.env, request, response, accountName, framed), status);
@@ -56,6 +57,7 @@ export class PageFilter implements ExceptionFilter {
 }
 
 function nothingHere(root: string) {
-  return html`<p role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
-gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</p>`;
+  const text = html`<span role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
+gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</span>`;
+  return html`<section class="card">${empty('Find what you can use', text)}${search('Find a server', '', { action: `${root}ui/` })}</section>`;
 }

@@ -1,8 +1,10 @@
 /** The pages of the steps after a server was added: which tools it offers, and who may call it. */
 import type { Env } from '../../../config/env.js';
+import { buttonLink, card, notice, steps } from '../../../platform/pages/components.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html } from '../../../platform/pages/html.js';
 import type { ConnectionsService } from '../../connections/connections.service.js';
+import { ADD_STEPS } from './add.page.js';
 import { letInForm } from './let-in.page.js';
 import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
 import { stateOf } from '../states.js';
@@ -35,20 +37,28 @@ export function toolsStep(
   }: OfferedTools & { tools: Tool[] | null; fault: string | null; setup: string | null },
 ): Framed {
   const { state, message, nextStep } = status;
+  const shown = stateOf({ status, suspended }, { isManager: true });
   return {
     title: `${name}: which tools`,
-    body: html`<p>${isAdding && 'It is added. '}Choose the tools that it offers to apps${isAdding && '; you can change this later'}.
-With all ticked it also offers those that its server adds later.</p>
-${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
+    crumbs: [['Home', 'ui/'], [name]],
+    head: {
+      lead: html`${isAdding && 'It is added. '}Choose the tools that it offers to apps${isAdding && '; you can change this later'}.
+With all ticked it also offers those that its server adds later.`,
+    },
+    ...(isAdding && { tabs: steps(ADD_STEPS, 2) }),
+    body: html`${fault !== null && notice(fault, 'bad')}
 ${
   tools === null
-    ? html`<section aria-labelledby="state"><h2 id="state">Not known yet</h2>
-<p>${stateOf({ status, suspended }, { isManager: true }).badge}</p>
+    ? card(
+        'state',
+        'Not known yet',
+        html`<p>${shown.badge} ${shown.detail}</p>
 ${message !== undefined && html`<p>${message}</p>`}
 ${setup === null && nextStep !== undefined && html`<p>${nextStep}</p>`}
-${setup !== null && html`<p><a class="button" href="${setup}">${state === 'input_required' ? 'Enter the values' : 'Log in'}</a></p>`}
+${setup !== null && html`<p>${buttonLink(setup, state === 'input_required' ? 'Enter the values' : 'Log in', { look: 'primary' })}</p>`}
 <p>Its server has not listed its tools. <a href="${address}/tools">Ask it again</a></p>
-${isAdding && html`<p><a href="${address}/access">Go on: it offers all of them</a></p>`}</section>`
+${isAdding && html`<p><a href="${address}/access">Go on: it offers all of them</a></p>`}`,
+      )
     : offeredToolsForm(tools, { ...form, address: `${address}/tools`, isAdding })
 }`,
   };
@@ -67,8 +77,10 @@ export function accessStep(
   return {
     title: `${name}: who may call it`,
     ...(letIn.length > 0 && { notice: `Access granted to ${letIn.join(', ')}.` }),
-    body: html`<p>Accounts with access call its tools in your name at its server. Its settings stay yours.</p>
-${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
+    crumbs: [['Home', 'ui/'], [name]],
+    head: { lead: 'Accounts with access call its tools in your name at its server. Its settings stay yours.' },
+    tabs: steps(ADD_STEPS, 3),
+    body: html`${fault !== null && notice(fault, 'bad')}
 ${letInForm(form, { ...form, save: 'Done: connect an app' })}
 <p><a href="tools">Back to its tools</a></p>`,
   };

@@ -1,4 +1,15 @@
 /** The page of `/ui/add`: one field, then what was found there, with a form that makes the connection. */
+import {
+  badge,
+  button,
+  card,
+  columns,
+  details,
+  facts,
+  list,
+  snippet,
+  steps,
+} from '../../../platform/pages/components.js';
 import { formOf, withReason, type Field, type FormsView } from '../../../platform/pages/forms.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
@@ -54,26 +65,54 @@ export function addPage(view: AddView): Framed {
   };
   return {
     title: 'Add a server',
+    crumbs: [['Home', 'ui/'], ['Add a server']],
+    head: { lead: 'Each step is saved when you submit it, so you can close the page at any time.' },
+    tabs: steps(ADD_STEPS, 0),
     body: withReason(
       view,
-      html`${formOf(view, 'find', [what], html`<p><button type="submit">Find</button></p>`)}
-${rejected && /^[^{:]+$/.test(text) && html`<p><a href="${root}ui/catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}
+      columns(
+        html`${card(
+          'what',
+          'Server',
+          html`${formOf(view, 'find', [what], button('Find', { look: result ? '' : 'primary' }))}
+${rejected && /^[^{:]+$/.test(text) && html`<p><a href="${root}ui/catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}`,
+        )}
 ${result && 'probed' in result && foundSection(view, result)}
 ${result && 'listed' in result && result.listed.map((server, at) => listedSection(view, server, at))}`,
+        card(
+          'ways',
+          'Other ways',
+          list([
+            [html`<a href="${root}ui/catalogue">Pick from the catalogue</a><p>Servers that were published here</p>`],
+          ]),
+        ),
+      ),
     ),
   };
 }
+
+/** The steps of adding a server. */
+export const ADD_STEPS = ['Server', 'Log in', 'Tools', 'Access'];
 
 function foundSection(view: AddView, { probed, target }: { probed: Probed; target: AddTarget }): Html {
   const { fields } = view;
   const { title, name, version, protocolVersion, message, nextStep, login, tools, hasMoreTools, didYouMean, state } =
     probed;
   const isFound = state !== 'error';
-  const facts = [version !== null && `version ${version}`, protocolVersion !== null && `MCP ${protocolVersion}`].filter(
-    Boolean,
-  );
-  return html`<section aria-labelledby="found"><h2 id="found">${title ?? name ?? 'Not found'}</h2>
-<p>${isFound ? '✓' : '✕'} ${message} ${facts.length > 0 && html`<span class="soft">${facts.join(', ')}</span>`}</p>
+  const versions = [version !== null && `version ${version}`, protocolVersion !== null && `MCP ${protocolVersion}`];
+  const key: Field[] = [
+    { name: 'header', label: 'Header of the key', value: fields.header, attributes: html`maxlength="256"` },
+    {
+      name: 'key',
+      label: 'Key or token (you can enter it later)',
+      type: 'password',
+      attributes: html`autocomplete="off" maxlength="8000"`,
+    },
+  ];
+  return card(
+    'found',
+    title ?? name ?? (isFound ? 'Found' : 'Not found'),
+    html`<p>${message} <span class="soft">${versions.filter(Boolean).join(', ')}</span></p>
 ${nextStep !== null && html`<p>${nextStep}</p>`}
 ${
   didYouMean !== null &&
@@ -81,36 +120,21 @@ ${
     view,
     'near',
     [html`<input type="hidden" name="what" value="${didYouMean}">`],
-    html`<button type="submit">Did you mean ${didYouMean}?</button>`,
+    button(`Did you mean ${didYouMean}?`, { look: 'primary' }),
     { action: `${view.address}/find` },
   )
 }
 ${login && html`<p>${loginOf(login)}</p>`}
 ${
   tools &&
-  html`<details><summary>${tools.length}${hasMoreTools && ' or more'} ${tools.length === 1 ? 'tool' : 'tools'}</summary><dl>${tools
-    .slice(0, TOOLS_MAX)
-    .map((tool) => html`<div><dt>${tool.title ?? tool.name}</dt><dd>${tool.description}</dd></div>`)}</dl></details>`
-}
-${
-  isFound &&
-  addForm(
-    view,
-    target,
-    fields,
-    login?.kind === 'key'
-      ? [
-          { name: 'header', label: 'Header of the key', value: fields.header, attributes: html`maxlength="256"` },
-          {
-            name: 'key',
-            label: 'Key or token (you can enter it later)',
-            type: 'password',
-            attributes: html`autocomplete="off" maxlength="8000"`,
-          },
-        ]
-      : [],
+  details(
+    html`${tools.length}${hasMoreTools && ' or more'} ${tools.length === 1 ? 'tool' : 'tools'}`,
+    facts(tools.slice(0, TOOLS_MAX).map((tool) => [tool.title ?? tool.name, tool.description])),
   )
-}</section>`;
+}
+${isFound && addForm(view, target, fields, login?.kind === 'key' ? key : [])}`,
+    { end: isFound ? badge('Found', 'ok') : badge('No server', 'bad') },
+  );
 }
 
 function loginOf({ kind, header, host }: NonNullable<Probed['login']>): string {
@@ -121,10 +145,13 @@ function loginOf({ kind, header, host }: NonNullable<Probed['login']>): string {
 
 function listedSection(view: AddView, { name, target, command }: ListedServer, at: number): Html {
   const heading = `server-${at}`;
-  return html`<section aria-labelledby="${heading}"><h2 id="${heading}">${name}</h2>
-${target.mcpUrl !== undefined && html`<p><code>${target.mcpUrl}</code></p>`}
-${command !== undefined && html`<p>It runs on your machine. Add it, then pair it by the command on its page, which ends with:</p><pre>${command}</pre>`}
-${addForm(view, target, { ...view.fields, id: idOf(name), name }, [], at)}</section>`;
+  return card(
+    heading,
+    name,
+    html`${target.mcpUrl !== undefined && html`<p><code>${target.mcpUrl}</code></p>`}
+${command !== undefined && html`<p>It runs on your machine. Add it, then pair it by the command on its page, which ends with:</p>${snippet(`command-${at}`, 'Command', command)}`}
+${addForm(view, target, { ...view.fields, id: idOf(name), name }, [], at)}`,
+  );
 }
 
 /** The form that makes the connection. @param at the number of a listed server */
@@ -152,7 +179,7 @@ function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Fiel
           options: namespaces.map((name) => [name, name] as const),
         },
       ];
-  const end = html`<p><button type="submit">Add</button></p>`;
+  const end = button('Add', { look: 'primary' });
   const shown = [
     html`${hidden}`,
     field('name', 'Name'),

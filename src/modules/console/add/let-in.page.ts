@@ -1,4 +1,6 @@
 /** The form of who may call a connection: only its owner, everybody in an organization, or people by their names. */
+import { actions, button } from '../../../platform/pages/components.js';
+import { fieldAs } from '../../../platform/pages/forms.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 
 /** An organization whose members can be let in. */
@@ -29,16 +31,22 @@ export function letInForm(
   }: { token: Html; own: string; organizations: Organization[]; faults: string[]; save: string },
 ): Html {
   const choice = (value: string, label: string) =>
-    html`<p><label><input type="radio" name="who" required value="${value}"${value === who && html` checked`}> ${label}</label></p>`;
-  const isFaulty = faults.length > 0;
-  return html`<form method="post">${token}<fieldset><legend>Who may call it</legend>
+    html`<label class="choice"><input type="radio" name="who" required value="${value}"${value === who && html` checked`}> <span>${label}</span></label>`;
+  const error = faults.length > 0 && html`${faults.map((fault) => html`${fault}<br>`)}`;
+  return html`<form method="post" class="card">${token}<fieldset><legend>Who may call it</legend>
 ${choice('own', own)}
 ${organizations.map(({ organizationId, organizationName }) => choice(organizationId, `Everybody in ${organizationName}`))}
-${choice('people', 'These people')}
-<p><label for="names">Names of their accounts, with commas or one a line</label>
-${isFaulty && html`<span id="names-fault" class="fault" role="alert">${faults.map((fault) => html`${fault}<br>`)}</span>`}
-<textarea id="names" name="names" rows="3" maxlength="20000" spellcheck="false"${isFaulty && html` aria-invalid="true" aria-describedby="names-fault" autofocus`}>\n${names}</textarea></p></fieldset>
-<p><button type="submit">${save}</button></p></form>`;
+${choice('people', 'These people')}</fieldset>
+${fieldAs({
+  id: 'names',
+  name: 'names',
+  label: 'Names of their accounts, with commas or one a line',
+  rows: 3,
+  content: names,
+  attributes: html`maxlength="20000"`,
+  ...(error && { error, hasFocus: true }),
+})}
+${actions(button(save, { look: 'primary' }))}</form>`;
 }
 
 /** The names in the text of the field, each once. */

@@ -3,8 +3,10 @@
  * buttons `ticks=all`, `reads` and `none` show the form again, {@link ticksAfter} has the ticks then, and one stores them. A tool that a search hides, or that is on
  * another page, keeps its tick in a hidden input.
  */
+import { actions, button } from '../../../platform/pages/components.js';
 import { html, type Html } from '../../../platform/pages/html.js';
-import { annotationsOf, needsTick, shortened, type Tool } from '../connection/tool-try.page.js';
+import { needsTick, shortened, type Tool } from '../connection/tool-try.page.js';
+import { toolBadge } from '../connection/connection-tools.page.js';
 
 /** Tools of one page of the form. */
 const PAGE_SIZE = 50;
@@ -55,23 +57,21 @@ export function offeredToolsForm(
   const hidden = tools
     .filter((tool) => ticked.has(tool.name) && !isShown.has(tool))
     .map(({ name }) => html`<input type="hidden" name="tool" value="${name}">`);
-  const button = (value: string, label: string) =>
-    html`<button type="submit" name="ticks" value="${value}" class="plain">${label}</button> `;
+  const press = (value: string, label: string) => button(label, { name: 'ticks', value });
   const pageButton = (other: number, label: string) =>
-    other >= 1 &&
-    other <= pages &&
-    html`<button type="submit" name="page" value="${other}" class="plain">${label}</button> `;
-  return html`<form method="post" class="choice" action="${address}">${token}${hidden}${!isAdding && html`<input type="hidden" name="from" value="settings">`}
-<p><label for="q">Find a tool</label><input id="q" type="search" name="q" value="${q}" maxlength="255"></p>
-<p class="row">${button('find', 'Find')}${button('all', 'Tick all')}${button('reads', 'Tick what reads only')}${button('none', 'Tick none')}</p>
+    other >= 1 && other <= pages && button(label, { look: 'small', name: 'page', value: `${other}` });
+  const save = html`<button type="submit" class="primary" formaction="${address}/save">${isAdding ? 'Go on: who may call it' : 'Save the choice'}</button>`;
+  return html`<form method="post" class="card" action="${address}">${token}${hidden}${!isAdding && html`<input type="hidden" name="from" value="settings">`}
+<div class="line"><label class="hidden" for="find">Find a tool</label><input id="find" type="search" name="q" placeholder="Find a tool" value="${q}" maxlength="255">${press('find', 'Find')}</div>
+${actions(press('all', 'Tick all'), press('reads', 'Tick what reads only'), press('none', 'Tick none'))}
 <fieldset><legend>Tools (${ticked.size} of ${tools.length} ticked)</legend>
 ${matching.length === 0 && html`<p>No tool has these words.</p>`}
-${pageTools.map(
-  (
-    tool,
-  ) => html`<p><label><input type="checkbox" name="tool" value="${tool.name}"${ticked.has(tool.name) && html` checked`}> <b>${tool.name}</b></label>
-${typeof tool.description === 'string' && shortened(tool.description)} <span class="hint">${annotationsOf(tool).join(', ')}</span></p>`,
-)}</fieldset>
-${pages > 1 && html`<p class="row">${pageButton(page - 1, 'Previous')}Page ${page} of ${pages} ${pageButton(page + 1, 'Next')}</p>`}
-<p><button type="submit" formaction="${address}/save">${isAdding ? 'Go on: who may call it' : 'Save the choice'}</button></p></form>`;
+<ul class="list">${pageTools.map(
+    (
+      tool,
+    ) => html`<li><div><label class="choice"><input type="checkbox" name="tool" value="${tool.name}"${ticked.has(tool.name) && html` checked`}> <span><code>${tool.name}</code>
+<small>${typeof tool.description === 'string' && shortened(tool.description)}</small></span></label></div>${toolBadge(tool)}</li>`,
+  )}</ul></fieldset>
+${pages > 1 && html`<div class="pages"><span>Page ${page} of ${pages}</span>${actions(pageButton(page - 1, 'Previous'), pageButton(page + 1, 'Next'))}</div>`}
+${actions(save)}</form>`;
 }

@@ -5,6 +5,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { Env } from '../../../config/env.js';
+import { buttonLink, card, notice, snippet as snippetOf, tabs } from '../../../platform/pages/components.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { partOf } from '../../../platform/parts.js';
 import { TokenSource } from '../../auth/access.types.js';
@@ -38,38 +39,31 @@ export class ConnectService implements OnModuleInit {
         ? clientNameOf(endpoint.name)
         : clientNameOf(endpoint.kind === 'server' ? endpoint.slug : endpoint.namespace);
     const client = clients.find(({ id }) => id === chosen);
-    return html`<section aria-labelledby="connect"><h2 id="connect">Connect</h2>
-<p>The address, for every app: <code id="address">${url}</code>
-<button type="button" class="plain" data-copy="address" hidden>Copy</button></p>
-<form method="get" action="${address}#connect"><p><label for="client">Your app</label>
-<select id="client" name="client">${clients.map(
-      ({ id, label }) => html`<option value="${id}"${id === client?.id && html` selected`}>${label}</option>`,
-    )}</select></p>
-<p><button type="submit">Show how</button></p></form>
-${client && this.steps(client, url, name)}
-</section>`;
+    const links = clients.map((client) => [`${address}?client=${client.id}#connect`, client.label] as const);
+    return card(
+      'connect',
+      'Connect',
+      html`${snippetOf('address', 'Address for every app', url)}
+${tabs('Your app', links, `${address}?client=${client?.id}#connect`)}
+${client ? this.steps(client, url, name) : html`<p class="soft">Choose your app to see how it connects.</p>`}`,
+    );
   }
 
   private steps(client: Client, url: string, name: string): Html {
     const { hasLogin } = this;
     const { label, isHosted } = client;
     const refusal = isHosted && this.refusalOf();
-    if (refusal) return html`<p role="note">${label} cannot be used: ${refusal}</p>`;
+    if (refusal) return notice(`${label} cannot be used: ${refusal}`, 'wait');
     const { how, snippet, link, then } = client.setup({ name, url, hasLogin });
     return html`${
       isHosted &&
       html`<p role="note">${label} calls from machines of its vendor: it works only if this service can be reached from the internet.</p>`
     }
 ${this.env.isLocalOnly && html`<p role="note">Only this machine reaches this service: the app must run here.</p>`}
-<h3>${label}</h3>
-${link !== undefined && html`<p><a href="${link}">Add it to ${label}</a>, or by hand:</p>`}
+${link !== undefined && html`<p>${buttonLink(link, `Add it to ${label}`, { look: 'primary' })} or by hand:</p>`}
 <p>${how}</p>
-${
-  snippet &&
-  html`<pre id="snippet">${snippet.text}</pre>
-<p><button type="button" class="plain" data-copy="snippet" hidden>Copy</button></p>`
-}
-<p>${then}</p>`;
+${snippet && snippetOf('snippet', label, snippet.text)}
+<p class="soft">${then}</p>`;
   }
 
   /** The reason why no client reaches this service from the machines of its maker; null where it may. */

@@ -2,9 +2,10 @@
  * The tools on the page of a connection, as the model sees them, with a way to try each. Whoever owns it sees which are kept back.
  * A server that has listed none yet is "not known yet", never without tools.
  */
+import { badge, buttonLink, card, empty, list, pager, search } from '../../../platform/pages/components.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import type { ListItem } from '../../../mcp/protocol/list-pages.js';
-import { annotationsOf, shortened, type Tool } from './tool-try.page.js';
+import { annotationsOf, needsTick, shortened, type Tool } from './tool-try.page.js';
 
 /** Tools of one page of the list. */
 const PAGE_SIZE = 50;
@@ -32,9 +33,9 @@ export function toolsPart(
   query: ToolsQuery,
 ): Html {
   if (!tools) {
-    return html`<section aria-labelledby="tools"><h2 id="tools">Tools</h2>
-<p>Not known yet: the server has not listed its tools.${query.ask !== undefined && ' It did not answer now.'}</p>
-<p><a href="${address}?ask=tools#tools">Ask it now</a></p></section>`;
+    const text = html`Not known yet: the server has not listed its tools.${query.ask !== undefined && ' It did not answer now.'}`;
+    const ask = buttonLink(`${address}?ask=tools#tools`, 'Ask it now');
+    return card('tools', 'Tools', empty('No list of tools', text, ask));
   }
   const q = typeof query.q === 'string' ? query.q.trim().slice(0, 255) : '';
   const rows: Row[] = [
@@ -49,25 +50,34 @@ export function toolsPart(
   const pages = Math.max(1, Math.ceil(matching.length / PAGE_SIZE));
   const page = Math.min(pages, Math.max(1, Math.floor(Number(query.page)) || 1));
   const pageRows = matching.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
-  const link = (to: number, label: string) =>
-    to >= 1 &&
-    to <= pages &&
-    html`<a href="${address}?${new URLSearchParams({ q, page: `${to}` }).toString()}#tools">${label}</a> `;
-  const count = withheld.length > 0 ? `${tools.length} of ${rows.length} offered` : tools.length;
-  return html`<section aria-labelledby="tools"><h2 id="tools">Tools (${count})</h2>
-<form role="search" method="get" action="${address}"><p><label>Find a tool<input type="search" name="q" value="${q}" maxlength="255"></label></p><p><button type="submit">Find</button></p></form>
-${rows.length === 0 && html`<p>The server lists no tool.</p>`}
-${rows.length > 0 && matching.length === 0 && html`<p>No tool has these words.</p>`}
-<dl>${pageRows.map((row) => rowOf(row, address))}</dl>
-${pages > 1 && html`<p>${link(page - 1, 'Previous')}Page ${page} of ${pages} ${link(page + 1, 'Next')}</p>`}</section>`;
+  const hrefOf = (to: number) => `${address}?${new URLSearchParams({ q, page: `${to}` }).toString()}#tools`;
+  return card(
+    'tools',
+    'Tools',
+    html`${search('Find a tool', q, { action: address })}
+${rows.length === 0 && html`<p class="soft">The server lists no tool.</p>`}
+${rows.length > 0 && matching.length === 0 && html`<p class="soft">No tool has these words.</p>`}
+${list(pageRows.map((row) => rowOf(row, address)))}
+${pager('tools', { currentPage: page, totalPages: pages }, hrefOf)}`,
+    { count: withheld.length > 0 ? `${tools.length} of ${rows.length} offered` : tools.length },
+  );
 }
 
-function rowOf(tool: Row, page: string): Html {
+function rowOf(tool: Row, page: string): [Html, Html] {
   const { name, title, description, isWithheld } = tool;
-  if (isWithheld) return html`<div><dt>${name}</dt><dd>⊘ not offered</dd></div>`;
+  if (isWithheld) return [html`<code>${name}</code>`, badge('Not offered', 'off')];
   // A browser would take these for a folder.
   const isPath = !['', '.', '..'].includes(name);
   const address = `${page}/tools/${encodeURIComponent(name)}`;
-  return html`<div><dt>${isPath ? html`<a href="${address}">${name}</a>` : name}${typeof title === 'string' && title !== name && ` · ${title}`}</dt>
-<dd>${typeof description === 'string' && shortened(description)} <span class="hint">${annotationsOf(tool).join(', ')}</span></dd></div>`;
+  const label = html`<code>${name}</code>`;
+  return [
+    html`${isPath ? html`<a href="${address}">${label}</a>` : label}${typeof title === 'string' && title !== name && ` · ${title}`}
+<p>${typeof description === 'string' && shortened(description)}</p>`,
+    toolBadge(tool),
+  ];
+}
+
+/** The effects of a tool. */
+export function toolBadge(tool: Tool): Html {
+  return badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok');
 }

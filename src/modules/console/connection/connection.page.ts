@@ -1,4 +1,18 @@
 /** The page of a connection: its state with the one way on, how an app connects, its tools and last calls. A part that is null is left out. */
+import {
+  badge,
+  button,
+  buttonLink,
+  card,
+  columns,
+  facts,
+  notice,
+  table,
+  tabs,
+  tile,
+  timeline,
+} from '../../../platform/pages/components.js';
+import type { State } from '../../../platform/pages/components.js';
 import { formOf, withReason } from '../../../platform/pages/forms.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
@@ -21,79 +35,111 @@ export const DONE = {
 
 /** The page of a connection. Of a guest's it shows the name, the state and the kind of its reason. */
 export function connectionPage(view: ConnectionView): Framed {
-  const { namespace, connection } = view;
-  const { connectionId, name } = connection;
+  const { namespace, connection, grant, setupUrl } = view;
+  const { connectionId, name, status, suspended } = connection;
+  const isGuest = grant?.level === 'call';
+  const state = stateOf({ status, suspended }, { isManager: !isGuest });
+  const login = status.state === 'input_required' ? 'Enter the values' : 'Log in';
+  const parts: [string, string][] = [
+    ['#connect', 'Connect'],
+    ...(view.calls ? ([['#calls', 'Calls']] as [string, string][]) : []),
+    ['#tools', 'Tools'],
+    ...(view.access ? ([['#access', 'Access']] as [string, string][]) : []),
+    ...(view.changes ? ([['#settings', 'Settings']] as [string, string][]) : []),
+  ];
   return {
     title: name,
+    crumbs: [['Home', 'ui/'], [namespace], [connectionId]],
+    head: {
+      tile: tile(name, { look: 'large' }),
+      badge: state.badge,
+      lead: html`<code>${namespace}/${connectionId}</code> ${state.detail}`,
+      actions: html`${view.mayRead && formOf(view, 'check', [], button('Check every step'))}${setupUrl !== undefined && buttonLink(setupUrl, login, { look: 'primary' })}`,
+    },
+    tabs: tabs(name, parts, null),
     asRequest: `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}`,
     body: withReason(
       view,
-      html`${statePart(view)}
-${view.connect}
-${accessPart(view)}
-${view.tools}
-${callsPart(view)}
-${recordingPart(view)}
-${settingsPart(view)}`,
+      columns(
+        html`${view.connect}${callsPart(view)}${view.tools}${accessPart(view)}${settingsPart(view)}`,
+        html`${statePart(view)}${recordingPart(view)}`,
+      ),
     ),
   };
 }
 
 function statePart(view: ConnectionView): Html {
-  const { namespace, connection, grant, setupUrl } = view;
-  const { connectionId, status, suspended } = connection;
+  const { connection, grant, setupUrl } = view;
+  const { status, suspended } = connection;
   const { state, message, nextStep } = status;
   const isGuest = grant?.level === 'call';
   const isWaiting = state === 'auth_required' || state === 'input_required';
-  return html`<section aria-labelledby="state"><h2 id="state">State</h2>
-<p><code>${namespace}/${connectionId}</code></p>
-<p>${stateOf({ status, suspended }, { isManager: !isGuest }).badge}</p>
-${isWaiting && isGuest && html`<p>${message}</p>`}
-${!isGuest && message !== undefined && html`<p>${message}</p>`}
-${!isGuest && setupUrl === undefined && nextStep !== undefined && html`<p>${nextStep}</p>`}
-${setupUrl !== undefined && html`<p><a class="button" href="${setupUrl}">${state === 'input_required' ? 'Enter the values' : 'Log in'}</a></p>`}
-<p>You may ${grant?.tools ? html`call ${grant.tools.length} of its tools: ${grant.tools.join(', ')}` : isGuest ? 'call its tools' : 'call its tools and change it'}.</p>
-${view.mayRead && formOf(view, 'check', [], html`<button type="submit" class="plain">Check every step</button>`)}
-${stepsOf(view)}</section>`;
+  const shown = stateOf({ status, suspended }, { isManager: !isGuest });
+  const may = grant?.tools
+    ? html`call ${grant.tools.length} of its tools: ${grant.tools.join(', ')}`
+    : isGuest
+      ? 'call its tools'
+      : 'call its tools and change it';
+  return card(
+    'state',
+    'State',
+    html`${facts([
+      ['State', html`${shown.badge} ${shown.detail}`],
+      (isWaiting || !isGuest) && message !== undefined && ['Reason', message],
+      !isGuest && setupUrl === undefined && nextStep !== undefined && ['Next step', nextStep],
+      ['Your access', html`You may ${may}.`],
+    ])}
+${stepsOf(view)}`,
+  );
 }
 
-const STEP_SIGNS: Record<string, Html> = {
-  ok: html`<b class="good">✓ ok</b>`,
-  failed: html`<b class="bad">✕ failed</b>`,
-  skipped: html`<b>· skipped</b>`,
-};
+const STEP_STATES: Record<string, State> = { ok: 'ok', failed: 'bad', skipped: 'off' };
 
 function stepsOf({ diagnosis }: ConnectionView): Html | undefined {
   return (
     diagnosis &&
-    html`<div role="status"><h3 id="steps">Every step</h3><ol>${diagnosis.steps.map(
-      ({ step, status, evidence, ms }) =>
-        html`<li><b>${step}</b> ${STEP_SIGNS[status]}: ${evidence} <span class="hint">${Math.round(ms)} ms</span></li>`,
-    )}</ol><p>${diagnosis.verdict}</p></div>`
+    html`<h3 id="steps">Every step</h3>
+${timeline(
+  diagnosis.steps.map(({ step, status, evidence, ms }) => [
+    STEP_STATES[status],
+    step,
+    html`${status}: ${evidence} (${Math.round(ms)} ms)`,
+  ]),
+)}
+${notice(diagnosis.verdict)}`
   );
 }
 
 /** Outcomes of calls in words. */
 const OUTCOMES: Record<string, Html> = {
-  ok: html`<b class="good">✓ ok</b>`,
-  toolError: html`<b class="bad">✕ the tool answered with an error</b>`,
-  rpcError: html`<b class="bad">✕ the server refused it</b>`,
-  exception: html`<b class="bad">✕ failed</b>`,
-  denied: html`<b class="bad">⊘ denied</b>`,
-  canceled: html`<b>· canceled</b>`,
+  ok: badge('OK', 'ok'),
+  toolError: badge('Tool error', 'bad'),
+  rpcError: badge('Refused by the server', 'bad'),
+  exception: badge('Failed', 'bad'),
+  denied: badge('Denied', 'held'),
+  canceled: badge('Canceled', 'off'),
 };
 
 function callsPart({ calls }: ConnectionView): Html | null {
   if (!calls) return null;
-  const rows = calls.invocations.map((call) => {
-    const { at, tool, rpcMethod, caller, response, duration, exceptions } = call;
-    return html`<li>${timeOf(at)} ${caller ? html`<strong>${caller.account.name ?? 'a deleted account'}</strong>, ${withWhat(caller)}` : 'this service'}:
-<code>${tool ?? rpcMethod ?? 'a message that cannot be read'}</code> ${OUTCOMES[response.outcome] ?? html`<b>· end not known</b>`}, ${duration.wallMs} ms
-${exceptions[0] && html`<span class="hint">${exceptions[0].message}</span>`}</li>`;
-  });
-  return html`<section aria-labelledby="calls"><h2 id="calls">Last calls</h2>
-${rows.length === 0 ? html`<p>None.</p>` : html`<ul class="entries">${rows}</ul>`}
-${calls.total > rows.length && html`<p>The newest ${rows.length}. The log of the connection has more.</p>`}</section>`;
+  const rows = calls.invocations.map(({ at, tool, rpcMethod, caller, response, duration, exceptions }) => [
+    timeOf(at),
+    html`<code>${tool ?? rpcMethod ?? 'a message that cannot be read'}</code>`,
+    caller ? html`${caller.account.name ?? 'a deleted account'}<small>${withWhat(caller)}</small>` : 'this service',
+    html`${OUTCOMES[response.outcome] ?? badge('End not known')}${exceptions[0] && html`<small>${exceptions[0].message}</small>`}`,
+    `${duration.wallMs} ms`,
+  ]);
+  const headings = [['Time'], ['Tool'], ['Caller'], ['Outcome', 'state'], ['Duration', 'num']] as const;
+  return card(
+    'calls',
+    'Last calls',
+    rows.length === 0
+      ? html`<p class="soft">No calls yet. The calls of your apps are listed here.</p>`
+      : html`${table('Last calls', headings, rows)}`,
+    calls.total > rows.length
+      ? { end: html`<span class="soft">The newest ${rows.length} of ${calls.total}</span>` }
+      : {},
+  );
 }
 
 function withWhat({ credential, client }: NonNullable<Calls['invocations'][number]['caller']>): string {

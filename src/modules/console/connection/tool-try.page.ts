@@ -1,5 +1,15 @@
 /** The page of a tool of a connection: what the model sees of it, the form to try it, and the answer to a call. */
 import { rpcCode } from '../../../mcp/protocol/protocol.js';
+import {
+  actions,
+  badge,
+  button,
+  card,
+  columns,
+  notice,
+  snippet,
+  type State,
+} from '../../../platform/pages/components.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { timeOf } from '../../../platform/pages/times.js';
@@ -87,24 +97,33 @@ export function toolPage(
 ${inputsOf(formOf(inputSchemaOf(tool)), typed)}
 ${
   needsTick(tool) &&
-  html`<p><label><input type="checkbox" name="run" value="yes"${typed.form.has('run') && html` checked`}>Run it: the tool ${annotationsOf(tool)[0]}
-${typed.faults.has('run') && html`<span class="fault">${typed.faults.get('run')}</span>`}</label></p>`
+  html`<label class="choice"><input type="checkbox" name="run" value="yes"${typed.form.has('run') && html` checked`}> <span>Run it: the tool ${annotationsOf(tool)[0]}
+${typed.faults.has('run') && html`<small class="error">${typed.faults.get('run')}</small>`}</span></label>`
 }
-<button type="submit">Call the tool</button></form>`;
+${actions(button('Call the tool', { look: 'primary' }))}</form>`;
   return {
     title: tool.name,
     hasMedia: true,
     asRequest: `/connect/${[connection.namespace, connection.connectionId, '.tools', tool.name].map(encodeURIComponent).join('/')}`,
-    body: html`<p><a href="../../${encodeURIComponent(connection.connectionId)}">${connection.name}</a></p>
-${fault !== undefined && html`<p role="alert">${fault}</p>`}
-${typed.faults.size > 0 && html`<p role="alert">Nothing was sent. See what is said at the fields.</p>`}
-${waiting && continuation(waiting, token, typed)}
-${trial && html`<section aria-labelledby="answer" role="status"><h2 id="answer">Answer</h2>${answerOf(trial, isGuest)}</section>`}
-<section aria-labelledby="about"><h2 id="about">What it does</h2>
-${title !== null && html`<p><b>${title}</b></p>`}
-<p>${typeof tool.description === 'string' ? shortened(tool.description) : 'Its server does not say.'}</p>
-<p class="soft">${annotationsOf(tool).join(', ')}</p></section>
-<section aria-labelledby="try"><h2 id="try">Try it</h2>${form}</section>`,
+    crumbs: [
+      ['Home', 'ui/'],
+      [connection.namespace],
+      [connection.name, `ui/c/${[connection.namespace, connection.connectionId].map(encodeURIComponent).join('/')}`],
+      [tool.name],
+    ],
+    head: { badge: badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok') },
+    body: html`${fault !== undefined && notice(fault, 'bad')}
+${typed.faults.size > 0 && notice('Nothing was sent. See what is said at the fields.', 'bad')}
+${columns(
+  html`${waiting && continuation(waiting, token, typed)}${card('try', 'Try it', form)}`,
+  html`${trial && html`<div role="status">${card('answer', 'Answer', answerOf(trial, isGuest))}</div>`}${card(
+    'about',
+    'What it does',
+    html`${title !== null && html`<p><b>${title}</b></p>`}
+<p>${typeof tool.description === 'string' ? shortened(tool.description) : 'Its server does not say.'}</p>`,
+  )}`,
+  true,
+)}`,
   };
 }
 
@@ -122,10 +141,13 @@ ${
     : html`<p>${isWeb ? html`<a href="${url}" target="_blank" rel="noopener noreferrer">${url}</a>` : url}</p>`
 }`;
   });
-  return html`<section aria-labelledby="input"><h2 id="input">The tool asks you</h2><form method="post">${token}
+  return card(
+    'input',
+    'The tool asks you',
+    html`<form method="post">${token}
 <input type="hidden" name="waiting" value="${jsonText(waiting)}"><input type="hidden" name="run" value="yes">${parts}
-<button type="submit" name="action" value="accept">Continue</button>
-<p></p><button type="submit" class="plain" name="action" value="decline">Decline</button></form></section>`;
+${actions(button('Continue', { look: 'primary', name: 'action', value: 'accept' }), button('Decline', { name: 'action', value: 'decline' }))}</form>`,
+  );
 }
 
 function answerOf({ result, error, progress, call }: Trial, isGuest: boolean): Html {
@@ -137,9 +159,10 @@ function answerOf({ result, error, progress, call }: Trial, isGuest: boolean): H
     const of = typeof total === 'number' && ` of ${total}`;
     return html`<li>${typeof done === 'number' && done}${of} ${typeof message === 'string' && message}</li>`;
   });
-  return html`${error && html`<p class="bad">✕ ${isGuest ? (KINDS[error.code] ?? `The MCP server answered with the error ${error.code}.`) : error.message}</p>`}
-${result?.isError === true && html`<p class="bad">✕ ${isAnswer ? 'The tool answered with an error' : 'The call failed'}</p>`}
-${result?.resultType === 'input_required' && html`<p class="wait">◐ waits for you</p>`}
+  const said = (text: string, state: State) => html`<p>${badge(text, state)}</p>`;
+  return html`${error && html`<p>${badge('Failed', 'bad')} ${isGuest ? (KINDS[error.code] ?? `The MCP server answered with the error ${error.code}.`) : error.message}</p>`}
+${result?.isError === true && said(isAnswer ? 'The tool answered with an error' : 'The call failed', 'bad')}
+${result?.resultType === 'input_required' && said('Waits for you', 'wait')}
 ${result && result.resultType !== 'input_required' && isShown && partsOf(result)}
 ${steps.length > 0 && html`<h3>Progress</h3><ol>${steps}</ol>`}
 ${call && html`<p class="soft">In the log: ${outcome}, ${call.timing?.totalMs ?? 0} ms, ${timeOf(new Date(call.at ?? 0).toISOString())}, <code>${call.id}</code></p>`}`;
@@ -153,7 +176,7 @@ function partsOf(result: JsonObject): Html {
     const head = text.slice(0, charsLeft);
     if (head.length < text.length) isCut = true;
     charsLeft -= head.length;
-    return head !== '' && html`<pre>${head}</pre>`;
+    return head !== '' && snippet(`part-${charsLeft}`, 'Result', head);
   };
   const content = (Array.isArray(result.content) ? result.content : []).filter(isObject);
   const parts = content.map((part, i) => {

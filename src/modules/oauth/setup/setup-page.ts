@@ -1,3 +1,4 @@
+import { actions, button, facts, notice } from '../../../platform/pages/components.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { messagePage, noteLine, page, type Page, type PageEnv } from '../../../platform/pages/page.js';
 import {
@@ -40,7 +41,7 @@ export function setupPage(env: PageEnv, view: SetupView, token: () => Html, acti
       return page(
         env,
         view.kind === 'authorized' ? 'Authorized' : 'Connected',
-        html`<p role="status">${text}</p>
+        html`${notice(text)}
 <p>The app that led you here continues by itself. You can close this page.</p>
 ${identity(view)}`,
       );
@@ -56,12 +57,12 @@ ${identity(view)}`,
         env,
         `Set up ${serverName}`,
         html`${presentation(view)}<p>${appName} cannot use <strong>${serverName}</strong>${ownName(view)} yet. ${reason}</p>
-${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
-${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
+${fault !== null && notice(fault, 'bad')}
+${client && facts([['Redirect URI', html`<code>${client.redirectUri}</code>`]])}
 ${openForm(token(), action)}
 ${client && clientInputs(client)}
 ${fields.map(inputOf)}
-<button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
+${actions(button(fields.length === 0 && client === null ? 'Try again' : 'Save and connect', { look: 'primary' }))}</form>
 <p class="soft">${appName} stores these values encrypted, sends them to <code>${upstreamHost}</code>${
           clientHost && html`, client ID and secret only to <code>${clientHost}</code>,`
         } and shows them to
@@ -80,7 +81,7 @@ function identity({ label, upstreamHost }: Pick<PageServer, 'label' | 'upstreamH
 /** The icon and the description of a server. */
 function presentation({ iconUrl, description = '' }: PageServer): Html | null {
   if (iconUrl === undefined && description === '') return null;
-  return html`<p class="server">${iconUrl !== undefined && html`<img src="${iconUrl}" alt="">`}${description}</p>`;
+  return html`<div class="who">${iconUrl !== undefined && html`<span class="tile large"><img src="${iconUrl}" alt=""></span>`}<p>${description}</p></div>`;
 }
 
 /** The server's own name, where the page calls it by the name of the connection. */
@@ -97,21 +98,20 @@ function authorizePage(env: PageEnv, view: AuthorizeView, form: Html): Page {
   const { upstreamHost, issuerHost, signInHost, scopes, chosen } = view;
   const name = knownName(view);
   const list = scopes.map((scope) => html`<li><code>${scope}</code></li>`);
-  const row = (name: string, value: Html) => html`<div><dt>${name}</dt><dd>${value}</dd></div>\n`;
   return page(
     env,
     `Connect ${name}`,
     html`${presentation(view)}<p>${appName} asks for access to <strong>${name}</strong>${ownName(view)} in your name. You decide about it at
 <strong>${signInHost}</strong>, where the button leads. ${appName} never sees your password.</p>
-<dl>
-${row('The access is for', html`<code>${upstreamHost}</code>`)}
-${row('You sign in at', html`<code>${signInHost}</code>`)}
-${issuerHost !== signInHost && row('in the name of', html`<code>${issuerHost}</code>`)}
-${chosen?.issuer !== undefined && row('The owner chose', html`<code>${chosen.issuer}</code>`)}
-${chosen?.clientId !== undefined && row('as the client', html`<code>${chosen.clientId}</code>`)}
-${row('It will be asked for', list.length === 0 ? html`what is given by default` : html`<ul>${list}</ul>`)}
-</dl>
-${form}<button type="submit">Continue to ${signInHost}</button></form>
+${facts([
+  ['The access is for', html`<code>${upstreamHost}</code>`],
+  ['You sign in at', html`<code>${signInHost}</code>`],
+  issuerHost !== signInHost && ['in the name of', html`<code>${issuerHost}</code>`],
+  chosen?.issuer !== undefined && ['The owner chose', html`<code>${chosen.issuer}</code>`],
+  chosen?.clientId !== undefined && ['as the client', html`<code>${chosen.clientId}</code>`],
+  ['It will be asked for', list.length === 0 ? html`what is given by default` : html`<ul>${list}</ul>`],
+])}
+${form}${actions(button(`Continue to ${signInHost}`, { look: 'primary' }))}</form>
 <p class="soft">Whoever can use ${name} through ${appName} then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>
 ${identity(view)}`,
@@ -128,12 +128,12 @@ function clientInputs({ issuer, state, entered }: ClientRequest): Html {
   const hint = state === 'given' ? 'A client ID is stored. Leave ID and secret empty to go on with it.' : '';
   const id = entered?.id && html` value="${entered.id}"`;
   return html`<input type="hidden" name="${clientFields.issuer}" value="${issuer}">
-<p><label for="ci">Client ID</label>
+<div class="field"><label for="ci">Client ID</label>
 <span id="cih" class="hint">${hint}</span>
-<input id="ci" name="${clientFields.id}" aria-describedby="cih" type="text" ${PLAIN}${id}></p>
-<p><label for="cs">Client secret (optional)</label>
+<input id="ci" name="${clientFields.id}" aria-describedby="cih" type="text" ${PLAIN}${id}></div>
+<div class="field"><label for="cs">Client secret (optional)</label>
 <span id="csh" class="hint">${entered?.hasSecret ? ENTER_AGAIN : 'Leave it empty if there is none.'}</span>
-<input id="cs" name="${clientFields.secret}" aria-describedby="csh" type="password" ${PLAIN}></p>`;
+<input id="cs" name="${clientFields.secret}" aria-describedby="csh" type="password" ${PLAIN}></div>`;
 }
 
 function inputOf(field: SetupField, index: number): Html {
@@ -143,14 +143,14 @@ function inputOf(field: SetupField, index: number): Html {
     description !== undefined && html`<span class="hint">${description}</span>`,
     isStored && entered !== null && html`<span class="hint">A value is stored. Leave this empty to keep it.</span>`,
     entered === null && html`<span class="hint">${ENTER_AGAIN}</span>`,
-    fault !== null && html`<span class="fault" role="alert">${fault}</span>`,
+    fault !== null && html`<span class="error" role="alert">${fault}</span>`,
   ];
   const required = isRequired && !isStored && html` required`;
   const invalid = fault !== null && html` aria-invalid="true"`;
   const attributes = html`id="${id}" name="${name}" aria-describedby="${id}h"${required}${invalid}`;
-  return html`<p><label for="${id}">${label}${!isRequired && ' (optional)'}</label>
+  return html`<div class="field"><label for="${id}">${label}${!isRequired && ' (optional)'}</label>
 <span id="${id}h">${hints}</span>
-${controlOf(field, attributes)}</p>\n`;
+${controlOf(field, attributes)}</div>\n`;
 }
 
 function controlOf(field: SetupField, base: Html): Html {

@@ -1,3 +1,4 @@
+/* global document, navigator, addEventListener, setTimeout */
 // Copies, closes menus and filters while typing. Every page works without it.
 for (const button of document.querySelectorAll('[data-copy]')) {
   button.hidden = !navigator.clipboard;
