@@ -66,13 +66,16 @@ describe.each([
       }
       await page.goto(`${app.url}/ui/`);
       await page.keyboard.press('Tab');
-      expect(await page.getByRole('link', { name: 'Skip to the content' }).boundingBox()).toMatchObject({ x: 16 });
+      expect(await page.getByRole('link', { name: 'Skip to content' }).boundingBox()).toMatchObject({ x: 0 });
+      // The mark, the search and the menu of the account come first.
+      for (let stop = 0; stop < 3; stop += 1) await page.keyboard.press('Tab');
       for (const name of ['Home', 'Catalogue', 'Account']) {
         await page.keyboard.press('Tab');
         await page.getByRole('link', { name, exact: true }).and(page.locator(':focus')).waitFor();
       }
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'Your account' }).waitFor();
+      await page.getByText('Account menu of').click();
       await page.getByRole('button', { name: 'Sign out', exact: true }).click();
       await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
       expect(problems).toEqual([]);
@@ -89,7 +92,7 @@ verifies(
     const permissions = ['clipboard-read', 'clipboard-write'];
     const { page, context, problems } = await signedIn({ permissions });
     await page.goto(`${app.url}/ui/`);
-    await page.getByText('As a request').click();
+    await page.getByText('View as API request').click();
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     const copied = await page.evaluate('navigator.clipboard.readText()');

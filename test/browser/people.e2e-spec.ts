@@ -54,6 +54,7 @@ verifies(
     await page.getByRole('button', { name: 'Win a prize' }).click();
     await page.getByRole('heading', { name: 'This form is no longer valid' }).waitFor();
     await page.goto(`${app.url}/me`);
+    await page.getByText('Account menu of').click();
     await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
 

@@ -204,11 +204,11 @@ function requestRow(view: HomeView, request: AccessRequest): [Html, ...HtmlValue
 
 function invitationRow(view: HomeView, invitation: WaitingInvitation): [Html, ...HtmlValue[]] {
   const { id, organizationName: name, role, expiresAt } = invitation;
-  const answer = (word: string, label: string, look: string) =>
+  const answerForm = (word: string, label: string, look: string) =>
     formOf(view, `invitations/${id}/${word}`, [], button(label, { look, about: `${label}: ${name}` }));
   return [
     who(name ?? 'An organization', html`invites you, as ${role} until ${timeOf(expiresAt)}`),
-    actions(answer('accept', 'Accept', 'small primary'), answer('decline', 'Decline', 'small ghost')),
+    actions(answerForm('accept', 'Accept', 'small primary'), answerForm('decline', 'Decline', 'small ghost')),
   ];
 }
 

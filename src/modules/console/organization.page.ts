@@ -149,7 +149,7 @@ function invitedPart(view: OrganizationView): Html | false {
       actions(formOf(view, 'uninvite', [], button('Revoke', { look: 'small ghost danger', about }), { id })),
     ] as const;
   });
-  const made =
+  const newLink =
     invitation &&
     html`${notice(html`The link below is shown this once. Send it to one person: it works once, until ${timeOf(invitation.expiresAt)}.`)}
 ${snippet('invitation', 'Invitation', invitation.url)}`;
@@ -157,7 +157,7 @@ ${snippet('invitation', 'Invitation', invitation.url)}`;
   return card(
     'invite',
     'Invite a person',
-    html`${made}
+    html`${newLink}
 ${role === 'owner' && formOf(view, 'invite', [roleField('member')], button('Create a link', { look: 'primary' }))}
 ${rows.length > 0 && html`<h3>Invited</h3>${list(rows)}`}`,
   );

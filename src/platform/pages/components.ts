@@ -80,7 +80,7 @@ export function buttonLink(href: string, label: HtmlValue, { look = '', about }:
   return html`<a class="button ${look}" href="${href}"${about !== undefined && html` aria-label="${about}"`}>${label}</a>`;
 }
 
-/** What stands beside and below the heading of a page. */
+/** The picture, state, buttons and sentence next to the heading of a page. */
 export interface Head {
   tile?: Html;
   badge?: HtmlValue;
@@ -170,7 +170,7 @@ export function snippet(id: string, caption: string, text: HtmlValue): Html {
 <pre id="${id}" tabindex="0" aria-label="${caption}">${text}</pre></figure>`;
 }
 
-/** What stands where a list has no rows: why, and the next step. @param next a link or button */
+/** An empty list: the reason, and the next step. @param next a link or button */
 export function empty(title: string, text: HtmlValue, next?: HtmlValue): Html {
   return html`<div class="empty"><h3>${title}</h3><p>${text}</p>${next}</div>`;
 }

@@ -144,7 +144,7 @@ function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, i
   });
 }
 
-/** A field with what is shown in it. */
+/** A field and its present value. */
 export interface ShownField extends Pick<Field, 'name' | 'label' | 'rows' | 'options' | 'attributes'> {
   id: string;
   type?: string;

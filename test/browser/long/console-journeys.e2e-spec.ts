@@ -62,12 +62,11 @@ verifies(
     await fill('New password', 'correct horse battery');
     await fill('The same again', 'correct horse battery');
     await click(page.getByRole('button', { name: 'Save and sign in' }));
-    const row = page.getByRole('listitem').filter({ hasText: `${namespace}/${connectionId}` });
-    expect(await row.innerText()).toContain('not used by you yet');
+    const row = page.getByRole('row').filter({ hasText: `${namespace}/${connectionId}` });
+    expect(await row.innerText()).toContain('Not yet');
     await click(row.getByRole('link', { name: 'Connect' }));
     effort.fields += 1;
-    await page.getByLabel('Your app').selectOption('mcp-remote');
-    await click(page.getByRole('button', { name: 'Show how' }));
+    await click(page.getByRole('link', { name: /^mcp-remote/ }));
     const snippet = page.locator('#snippet');
     const copy = page.getByRole('button', { name: 'Copy' }).nth(1);
     await snippet.waitFor();
@@ -121,7 +120,7 @@ verifies(
     expect(await asking.page.getByRole('status').innerText()).toContain('You asked for access');
 
     await granting.page.goto(`${app.url}/ui/`);
-    const needs = granting.page.getByRole('region', { name: 'Needs you (1)' });
+    const needs = granting.page.getByRole('region', { name: 'Needs you' });
     expect(await needs.innerText()).toMatch(new RegExp(`${asker.name}[^]*${name}[^]*“For the report of the month.”`));
     await granting.click(needs.getByRole('button', { name: 'Grant' }));
     await granting.page.getByRole('status').waitFor();
@@ -130,7 +129,7 @@ verifies(
     await asking.page.reload();
     await asking.page.getByRole('heading', { name: 'Connect' }).waitFor();
     await asking.click(asking.page.getByRole('button', { name: 'Set up for me' }));
-    await asking.page.getByText('✓ works').waitFor();
+    await asking.page.getByText('Works', { exact: true }).first().waitFor();
     const address = new URL(await asking.page.locator('#address').innerText());
     const { body } = await app
       .as(asker)

@@ -188,7 +188,9 @@ describe('/ui/', () => {
   verifies('home:first-run', 'lists for an operator alone what is still to do', async () => {
     const page = await home(app.operator);
     const [list = ''] = /<h2 id="run">[^]*?<\/section>/.exec(page) ?? [];
-    expect(textOf(list)).toMatch(/^To do for the operator \d of 6 done Set PUBLIC_URL .+ Address and proxy Choose with DEFAULT_VIS/);
+    expect(textOf(list)).toMatch(
+      /^To do for the operator \d of 6 done Set PUBLIC_URL .+ Address and proxy Choose with DEFAULT_VIS/,
+    );
     expect(list).not.toContain('first server');
     const browser = await signedInBrowser(app, app.operator);
     for (const [, href = ''] of list.matchAll(/href="([^"]+)"/g)) {

@@ -1,4 +1,4 @@
-/* global document, navigator, addEventListener, setTimeout */
+/* global document, navigator, addEventListener */
 // Copies, closes menus and filters while typing. Every page works without it.
 for (const button of document.querySelectorAll('[data-copy]')) {
   button.hidden = !navigator.clipboard;
