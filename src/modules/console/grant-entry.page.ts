@@ -30,7 +30,7 @@ export function grantTable(view: FormsView, rows: readonly GrantRow[]): Html {
   const cells = rows.map(({ grant, kind, name, canEnd }) => {
     const { id, level, expiresAt, tools, grantedBy, createdAt, account, lastUse } = grant;
     const grantee = account?.name ?? 'Everybody with an account';
-    const about = `End the access of ${grantee} to ${name}`;
+    const about = `Revoke the access of ${grantee} to ${name}`;
     return [
       who(grantee, html`granted${grantedBy !== null && ` by ${grantedBy}`} on ${timeOf(createdAt)}`, { look: 'round' }),
       html`may ${level} the ${kind} <strong>${name}</strong><small>${tools ? `tools ${tools.allow.join(', ')}` : 'all tools'}</small>`,

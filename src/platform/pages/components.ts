@@ -80,7 +80,7 @@ export function buttonLink(href: string, label: HtmlValue, { look = '', about }:
   return html`<a class="button ${look}" href="${href}"${about !== undefined && html` aria-label="${about}"`}>${label}</a>`;
 }
 
-/** The picture, state, buttons and sentence next to the heading of a page. */
+/** The picture, state, buttons and introduction next to the heading of a page. */
 export interface Head {
   tile?: Html;
   badge?: HtmlValue;

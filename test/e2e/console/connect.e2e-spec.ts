@@ -79,8 +79,10 @@ describe('the page of an address', () => {
         const others = linesOf(seen.text).filter((line) => !ownLines.includes(line));
         // The owner's page says more of the fault; the guest's has other words for what one may do, and no calls of its own.
         expect(others).toEqual([
-          expect.stringContaining('You may call its tools.'),
+          expect.stringContaining('<div class="head">'),
+          expect.stringContaining('<nav class="tabs"'),
           expect.stringContaining('No calls yet.'),
+          expect.stringContaining('You may call its tools.'),
         ]);
         expect(own.text).toContain('nowhere.invalid');
         expect(seen.text).toMatch(/Does not work/);
@@ -106,7 +108,7 @@ describe('the page of an address', () => {
       const [foreign, none] = [await browsers.stranger.get(there), await browsers.stranger.get(missing)];
       expect([there, foreign.status, none.status]).toEqual([there, 404, 404]);
       expect(linesOf(foreign.text)).toEqual(linesOf(none.text));
-      expect(foreign.text).toContain('<nav aria-label="Pages">');
+      expect(foreign.text).toContain('<nav class="side" aria-label="Pages">');
     }
   });
 
