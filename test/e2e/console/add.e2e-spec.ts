@@ -45,7 +45,7 @@ describe('adding a server', () => {
     });
     expect([made.status, made.headers.location]).toEqual([303, `../../ui/add/${account.name}/mine/tools`]);
     expect((await browser.get(`/ui/c/${account.name}/mine?done=added`)).text).toMatch(
-      /role="status">The server is added[^]*>Works</,
+      /role="status"><div>The server is added[^]*>Works</,
     );
     const again = await add(browser, {
       form: 'create',

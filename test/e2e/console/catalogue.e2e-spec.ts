@@ -68,7 +68,7 @@ describe('the catalogue', () => {
     expect(two.headers.location).toBe(one.headers.location);
     const made = new URL(String(one.headers.location), `${app.url}/ui/s/${slugOf(name)}/set-up`);
     const { text } = await page.get(made.pathname + made.search);
-    expect(text).toMatch(/role="status">The connection is set up[^]*>Works</);
+    expect(text).toMatch(/role="status"><div>The connection is set up[^]*>Works</);
     const [, , , namespace = '', connectionId = ''] = made.pathname.split('/');
     expect(connectionId).toBe(name.split('/')[1]);
     const { body } = await app.as(newcomer).get(`/connect/${namespace}/${connectionId}/.tools`);
