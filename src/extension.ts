@@ -57,7 +57,16 @@ export { IsFlag, IsPrintable, IsText, IsWhole } from './platform/http/input-valu
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';
 export { Public } from './platform/http/public.decorator.js';
 export { IsTime } from './platform/http/time-text.js';
-export { actions, badge, button, buttonLink, card, type Column, columns, details } from './platform/pages/components.js';
+export {
+  actions,
+  badge,
+  button,
+  buttonLink,
+  card,
+  type Column,
+  columns,
+  details,
+} from './platform/pages/components.js';
 export { empty, facts, type Head, list, notice, pager, popup, search } from './platform/pages/components.js';
 export { snippet, type State, steps, table, tabs, tile, timeline, who } from './platform/pages/components.js';
 export { type Field, fieldAs, formOf, type FormsView, type RejectedForm } from './platform/pages/forms.js';

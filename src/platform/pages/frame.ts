@@ -35,7 +35,7 @@ export interface Framed {
   body: Html;
   /** The pages above this one. The navigation marks the first. */
   crumbs?: Crumbs;
-  /** What stands beside the heading. */
+  /** The picture, state, buttons and introduction of the heading. */
   head?: Head;
   /** The tabs of the page. */
   tabs?: Html;
