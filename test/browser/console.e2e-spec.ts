@@ -75,7 +75,7 @@ describe.each([
       }
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'Your account' }).waitFor();
-      await page.getByText('Account menu of').click();
+      await page.locator('.menu > summary').click();
       await page.getByRole('button', { name: 'Sign out', exact: true }).click();
       await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
       expect(problems).toEqual([]);

@@ -46,7 +46,7 @@ verifies(
     await page.getByRole('button', { name: 'Save and sign in' }).click();
     await page.getByRole('heading', { name: 'Home' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/ui/');
-    expect(await page.locator('strong').first().innerText()).toBe(account.name);
+    expect(await page.locator('strong').first().textContent()).toBe(account.name);
     const [session] = (await context.cookies()).filter(({ name }) => name === 'slipway-session');
     expect(session).toMatchObject({ httpOnly: true, sameSite: 'Lax', path: '/' });
 
@@ -54,7 +54,7 @@ verifies(
     await page.getByRole('button', { name: 'Win a prize' }).click();
     await page.getByRole('heading', { name: 'This form is no longer valid' }).waitFor();
     await page.goto(`${app.url}/me`);
-    await page.getByText('Account menu of').click();
+    await page.locator('.menu > summary').click();
     await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
 

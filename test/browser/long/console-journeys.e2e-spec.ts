@@ -91,9 +91,9 @@ verifies(
     await page.goto(app.url);
     const use = await until(async () => {
       await page.reload();
-      return /last used by you (.*)\./.exec(await row.innerText())?.[1];
+      return /UTC\s+with (.*)/.exec(await row.innerText())?.[1];
     }, 'Home shows the call');
-    expect(use).toMatch(/, with desktop \(via mcp-remote [\d.]+\)$/);
+    expect(use).toMatch(/^desktop \(via mcp-remote [\d.]+\)$/);
     expect(effort).toEqual({ clicks: 5, fields: 3 });
     await page.context().close();
   },
@@ -112,7 +112,7 @@ verifies(
     const granting = await personWith((await signedInBrowser(app, owner)).cookies);
 
     await asking.page.goto(`${app.url}/ui/`);
-    await asking.click(asking.page.getByRole('link', { name: 'Catalogue', exact: true }));
+    await asking.click(asking.page.getByRole('navigation').getByRole('link', { name: 'Catalogue' }));
     const card = asking.page.getByRole('region', { name: word });
     await asking.fill('What you need it for', 'For the report of the month.');
     await asking.click(card.getByRole('button', { name: 'Ask for access' }));

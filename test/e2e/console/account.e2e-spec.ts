@@ -8,7 +8,7 @@ const PASSWORD = 'correct horse battery';
 const HOSTILE = `<script>alert(1)</script>"'`;
 
 const app = testApp();
-const keyIn = (text: string) => /<code id="new-key">([^<]+)<\/code>/.exec(text)?.[1] ?? '';
+const keyIn = (text: string) => /<pre id="new-key"[^>]*>([^<]+)<\/pre>/.exec(text)?.[1] ?? '';
 const namedIn = async (who: { id: string; key: string }, name: string) => {
   const { body } = await app.as(who).get('/accounts/me/api-keys');
   return (body.apiKeys as { id: string; name: string; expiresAt: string | null; scopes: string[] | null }[]).filter(

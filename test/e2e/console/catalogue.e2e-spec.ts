@@ -100,7 +100,7 @@ describe('the catalogue', () => {
     await decide({ refuse: 'Use the other one.' });
     expect((await browser.get(page)).text).toMatch(/Refused[^]*“Use the other one.”[^]*\/ask"/);
     await app.as(owner).post(pathOf(name, '/grants'), { account: person.id, level: 'call' });
-    await until(async () => /\/set-up"[^]*id="connect"/.test((await browser.get(page)).text), 'the grant is known');
+    await until(async () => /id="connect"[^]*\/set-up"/.test((await browser.get(page)).text), 'the grant is known');
     const hidden = await serverOf('private', 'Hidden');
     const forms: Record<string, string>[] = [{ form: 'ask', text: 'Let me in.' }, { form: 'set-up' }];
     for (const fields of forms) {
