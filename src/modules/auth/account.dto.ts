@@ -12,7 +12,7 @@ import {
   Max,
   Min,
 } from 'class-validator';
-import { PaginationDto } from '../../platform/http/pagination.dto.js';
+import { PageQueryDto, PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsFlag, IsPrintable, Omittable } from '../../platform/http/input-values.js';
 import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
 
@@ -32,8 +32,35 @@ export class AccountDto {
   createdAt: string;
 }
 
+/** The ways in which a person signs in: none until the first password. */
+const signIns = ['password', 'invited', 'none'] as const;
+
+export class ListedAccountDto extends AccountDto {
+  /** `password`: a person signs in; `invited`: a link for the first password is open; `none`: API keys only. */
+  @ApiProperty({ enum: signIns })
+  signIn: (typeof signIns)[number];
+  /**
+   * Last use of an API key or of a browser that is signed in, up to an hour behind; null without one on record.
+   * @example '2026-11-20T10:15:00.000Z'
+   */
+  lastSeenAt: string | null;
+}
+
+export class AccountsQueryDto extends PageQueryDto {
+  /** A part of the name, in any case. */
+  @Omittable()
+  @IsPrintable(255)
+  q?: string;
+
+  /** Only accounts of this kind. */
+  @Omittable()
+  @IsIn(accountKinds)
+  @ApiProperty({ enum: accountKinds, required: false })
+  kind?: AccountKind;
+}
+
 export class AccountListDto {
-  accounts: AccountDto[];
+  accounts: ListedAccountDto[];
   pagination: PaginationDto;
 }
 

@@ -1,6 +1,5 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiBody, ApiParam, ApiTags } from '@nestjs/swagger';
-import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
@@ -10,6 +9,7 @@ import {
   AccessDto,
   AccountDto,
   AccountListDto,
+  AccountsQueryDto,
   AccountUsageDto,
   ApiKeyListDto,
   CreateAccountDto,
@@ -66,11 +66,11 @@ export class AccountsController {
     return this.accountsService.create(caller, body);
   }
 
-  /** List the accounts (operator). Newest first. */
+  /** List accounts (operator). Newest first, with the last use of each. */
   @Get()
   @Access('accounts:read', { operator: true })
   @ApiErrors(400, 403)
-  list(@Query() query: PageQueryDto): Promise<AccountListDto> {
+  list(@Query() query: AccountsQueryDto): Promise<AccountListDto> {
     return this.accountsService.list(query);
   }
 

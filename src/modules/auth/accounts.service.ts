@@ -4,17 +4,19 @@ import { Repository } from 'typeorm';
 import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
-import { readPage, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { readPage } from '../../platform/http/pagination.dto.js';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
   type AccountDto,
   type AccountListDto,
+  type AccountsQueryDto,
   type CreateAccountDto,
   type UpdateAccountDto,
   toAccountDto,
 } from './account.dto.js';
 import { AccessService } from './access.service.js';
 import { Account } from './account.entity.js';
+import { AccountsRepository } from './accounts.repository.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
 
@@ -23,6 +25,7 @@ import { ApiKeysService } from './api-keys.service.js';
 export class AccountsService {
   constructor(
     @InjectRepository(Account) private readonly accountRepository: Repository<Account>,
+    private readonly accountsRepository: AccountsRepository,
     private readonly apiKeysRepository: ApiKeysRepository,
     private readonly apiKeysService: ApiKeysService,
     private readonly accessService: AccessService,
@@ -39,12 +42,11 @@ export class AccountsService {
   }
 
   /** One page of the accounts, newest first. */
-  async list(query: PageQueryDto): Promise<AccountListDto> {
-    const order = { createdAt: 'DESC', id: 'DESC' } as const;
-    const { rows, pagination } = await readPage(query, this.accountRepository.count(), (page) =>
-      this.accountRepository.find({ order, skip: page.offset, take: page.limit }),
+  async list(query: AccountsQueryDto): Promise<AccountListDto> {
+    const { rows, pagination } = await readPage(query, this.accountsRepository.count(query), (page) =>
+      this.accountsRepository.list(query, page.limit, page.offset),
     );
-    return { accounts: rows.map(toAccountDto), pagination };
+    return { accounts: rows, pagination };
   }
 
   /** @throws NotFoundError */

@@ -13,6 +13,7 @@ import { AccountLimitsRepository } from './account-limits.repository.js';
 import { AccountLimitsService } from './account-limits.service.js';
 import { Admission } from './admission.service.js';
 import { AccountsController } from './accounts.controller.js';
+import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { OpenRights } from './open-rights.service.js';
@@ -42,6 +43,7 @@ export class AuthModule {
         AccessService,
         Admission,
         OpenRights,
+        AccountsRepository,
         AccountsService,
         MembersRepository,
         MembersService,

@@ -102,6 +102,8 @@ describe('GET /accounts', () => {
       isOperator: false,
       disabled: false,
       createdAt: moment,
+      signIn: 'none',
+      lastSeenAt: null,
     });
     const beyond = await app.as(app.operator).get(`/accounts?page=${Number.MAX_SAFE_INTEGER}`);
     expect(beyond.body).toMatchObject({ accounts: [], pagination: { totalCount: rows.length } });

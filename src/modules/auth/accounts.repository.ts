@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import type { AccountsQueryDto, ListedAccountDto } from './account.dto.js';
+
+type Filter = Pick<AccountsQueryDto, 'q' | 'kind'>;
+
+const MATCHES = `strpos(lower(a.name), lower($1)) > 0 AND ($2::text IS NULL OR a.kind = $2)`;
+
+const SIGN_IN = `CASE WHEN p.password_hash IS NOT NULL THEN 'password'
+  WHEN EXISTS (SELECT 1 FROM invitations i WHERE i.account_id = a.id AND i.role IS NULL AND i.used_at IS NULL AND i.expires_at > now())
+    THEN 'invited' ELSE 'none' END`;
+
+const LAST_SEEN = `greatest((SELECT max(last_used_at) FROM sessions WHERE account_id = a.id),
+  (SELECT max(last_used_at) FROM api_keys WHERE account_id = a.id))`;
+
+/** Reads the list of accounts. */
+@Injectable()
+export class AccountsRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Accounts whose name contains `q`, newest first. */
+  async list({ q = '', kind }: Filter, limit: number, offset: number): Promise<ListedAccountDto[]> {
+    const rows = await this.database.query<(ListedAccountDto & { createdAt: Date; lastSeenAt: Date | null })[]>(
+      `SELECT a.id, a.name, a.kind, a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS disabled, a.created_at AS "createdAt",
+              ${SIGN_IN} AS "signIn", ${LAST_SEEN} AS "lastSeenAt"
+         FROM accounts a LEFT JOIN people p ON p.account_id = a.id WHERE ${MATCHES}
+        ORDER BY a.created_at DESC, a.id DESC LIMIT $3 OFFSET $4`,
+      [q, kind ?? null, limit, offset],
+    );
+    return rows.map(({ createdAt, lastSeenAt, ...row }) => ({
+      ...row,
+      createdAt: createdAt.toISOString(),
+      lastSeenAt: lastSeenAt?.toISOString() ?? null,
+    }));
+  }
+
+  async count({ q = '', kind }: Filter): Promise<number> {
+    const [{ count }] = await this.database.query<[{ count: number }]>(
+      `SELECT count(*)::int AS count FROM accounts a WHERE ${MATCHES}`,
+      [q, kind ?? null],
+    );
+    return count;
+  }
+}
