@@ -115,8 +115,7 @@ export function serveDocs(
       const list = person ? `${root}README.md#documentation` : root;
       const nav = html`<nav aria-label="Guides"><p><a href="${list}">All guides</a> ${links}</p></nav>`;
       const content = { title, body: html`<div class="guide">${body}</div>${nav}` };
-      const accountName = person?.accountName ?? null;
-      sendPage(response, renderFramed(env, request, response, accountName, new FramedPage(() => content)));
+      sendPage(response, renderFramed(env, request, response, person, new FramedPage(() => content)));
     });
   }
   express.get(`/${MODULE_PACKAGE}`, (_request, response) =>

@@ -13,6 +13,7 @@ import { ACCESS } from '../../platform/http/public.decorator.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import type { FormRules } from '../../platform/pages/page-forms.service.js';
 import { PageFilter, type BrowserRequest } from '../../platform/pages/page.filter.js';
+import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import type { AccessRule, AccessTerms, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
 import { PageInterceptor } from './page.interceptor.js';
 
@@ -104,19 +105,26 @@ export interface PageRequest<Params = Record<string, string>> extends PublicPage
   person: SessionCaller;
   /** Set if the rule has an `owner`. */
   namespace: OwnedNamespace;
+  /** What a redirect to this page shows once; null without it. */
+  once: ShownOnce | null;
 }
 
 /** The {@link PageRequest} of a page or of a form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
-  const { params, query, path, originalUrl, headers, body, client, grant } = context
+  const { params, query, path, originalUrl, headers, body, client, grant, shownOnce } = context
     .switchToHttp()
-    .getRequest<Request<Record<string, string>, unknown, unknown> & BrowserRequest & Partial<GrantedRequest>>();
+    .getRequest<
+      Request<Record<string, string>, unknown, unknown> &
+        BrowserRequest &
+        Partial<GrantedRequest> & { shownOnce?: ShownOnce | null }
+    >();
   return {
     ...{ params, query, path, originalUrl, client },
     cookies: headers.cookie,
     form: body instanceof URLSearchParams ? body : new URLSearchParams(),
     person: grant?.caller as SessionCaller,
     namespace: grant?.namespace as OwnedNamespace,
+    once: shownOnce ?? null,
   };
 });
 

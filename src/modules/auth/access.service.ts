@@ -105,7 +105,7 @@ export class AccessService implements OnModuleInit {
   private async signedIn(request: IncomingMessage & BrowserRequest): Promise<Caller> {
     const caller = await this.sessions.current(request.client);
     if (!caller) throw new SignedOutError(request.url ?? '/', this.pageOf(request));
-    request.accountName = caller.accountName;
+    request.signedIn = caller;
     return caller;
   }
 

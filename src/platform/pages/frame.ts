@@ -17,13 +17,21 @@ import { formToken } from './form-token.js';
 import { type Html, html, type HtmlValue } from './html.js';
 import { frameFiles } from './page-files.js';
 import { headersWith, rootFrom, type Page } from './page.js';
+import type { ShownOnce } from './shown-once.js';
 
-/** The pages in the navigation, by path from the root. */
-const LINKS: readonly (readonly [path: string, label: string, icon: IconName])[] = [
+/** The pages in the navigation, by path from the root; some for operators only. */
+const LINKS: readonly (readonly [path: string, label: string, icon: IconName, readers?: 'operators'])[] = [
   ['ui/', 'Home', 'home'],
   ['ui/catalogue', 'Catalogue', 'catalogue'],
+  ['ui/people', 'People', 'people', 'operators'],
   ['me', 'Account', 'account'],
 ];
+
+/** The account that is signed in. */
+export interface SignedIn {
+  accountName: string;
+  isOperator: boolean;
+}
 
 /** The pages of the modules that a service has loaded, as {@link LINKS}. */
 export const moduleLinks = new WeakMap<Env, (readonly [path: string, label: string])[]>();
@@ -77,10 +85,14 @@ export class PlainPage {
 
 /** The response of a page's handler that redirects the browser with a GET. @stability preview */
 export class Redirect {
-  /** @param path relative to the root of this service, without a leading slash */
+  /**
+   * @param path relative to the root of this service, without a leading slash
+   * @param once what the page at the path shows once, as `once` of its {@link PageRequest}: a reload does not show it again
+   */
   constructor(
     readonly path: string,
     readonly cookies: OwnCookie[] = [],
+    readonly once?: ShownOnce,
   ) {}
 
   /** The header `Location` in the response to a request for this path. */
@@ -99,22 +111,24 @@ export class RedirectAway extends Redirect {
 /**
  * Renders a page with its frame.
  *
- * @param accountName the account that is signed in; null without one: then the head has a link to the sign-in
+ * @param signedIn null without an account: then the head has a link to the sign-in
  */
 export function renderFramed(
   env: Env,
   request: Request,
   response: Response,
-  accountName: string | null,
+  signedIn: SignedIn | null,
   { content }: FramedPage,
 ): Page {
+  const accountName = signedIn?.accountName ?? null;
   const root = rootFrom(request.path);
   const token = accountName === null ? html`` : formToken(env, request, response);
   const { title, body, notice, asRequest, hasMedia, crumbs, head: beside, tabs } = content(token, root);
   const isAt = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
   const address = (name: keyof typeof frameFiles) => `${root}ui/${name}?v=${frameFiles[name].version}`;
   const modules = (moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module'] as const);
-  const links = [...LINKS, ...modules].map(([path, label, name]) => {
+  const shownLinks = LINKS.filter(([, , , readers]) => readers === undefined || signedIn?.isOperator);
+  const links = [...shownLinks, ...modules].map(([path, label, name]) => {
     const current = isAt(path) ? 'page' : crumbs?.[0]?.[1] === path && 'true';
     return html`<li${name === 'module' && html` class="extra"`}><a href="${root}${path}"${current && html` aria-current="${current}"`}>${icon(name)}${label}</a></li>`;
   });

@@ -5,7 +5,7 @@ import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js
 import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/log-failure.js';
 import type { ClientContext } from './client-context.js';
-import { FramedPage, renderFramed } from './frame.js';
+import { FramedPage, renderFramed, type SignedIn } from './frame.js';
 import { empty, notice, search } from './components.js';
 import { html } from './html.js';
 import { messagePage, PageError, redirectTo, sendPage } from './page.js';
@@ -17,8 +17,7 @@ const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', 
 export interface BrowserRequest {
   /** Set by the guard. */
   client: ClientContext;
-  /** The name of the account that is signed in. */
-  accountName?: string;
+  signedIn?: SignedIn;
 }
 
 /**
@@ -43,8 +42,8 @@ export class PageFilter implements ExceptionFilter {
     const title =
       failure instanceof PageError ? failure.title : (TITLES[failure?.kind ?? 'internal'] ?? 'Something went wrong');
     const text = failure?.message ?? 'This service failed to answer, and has written down why. Try again in a moment.';
-    const { accountName } = request;
-    if (accountName === undefined || failure instanceof PageError) {
+    const { signedIn } = request;
+    if (signedIn === undefined || failure instanceof PageError) {
       const page = messagePage(this.env, title, text, failure instanceof PageError ? failure : undefined);
       return sendPage(response, page, status);
     }
@@ -52,7 +51,7 @@ export class PageFilter implements ExceptionFilter {
       const body = status === 404 ? nothingHere(root) : notice(text, 'wait');
       return { title, body };
     }, status);
-    sendPage(response, renderFramed(this.env, request, response, accountName, framed), status);
+    sendPage(response, renderFramed(this.env, request, response, signedIn, framed), status);
   }
 }
 

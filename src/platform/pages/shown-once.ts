@@ -1,0 +1,32 @@
+import type { Vault } from '../vault/vault.js';
+import type { OwnCookie } from './browser-cookie.js';
+
+/** Names and values that a page shows once after a redirect, such as a new key: at most 2 KB. */
+export type ShownOnce = Readonly<Record<string, string>>;
+
+/** Name of the cookie for the functions of `browser-cookie.ts`. */
+export const ONCE_COOKIE = 'once';
+
+const SECONDS = 300;
+
+/** The cookie without its value, which a page sends after it showed the value. */
+export const NOTHING_LEFT: OwnCookie = { name: ONCE_COOKIE, value: '', seconds: 0 };
+
+/** A sealed cookie that only this account can open, at this page. @param path of the page, without its query */
+export function sealedOnce(vault: Vault, accountId: string, path: string, value: ShownOnce): OwnCookie {
+  return { name: ONCE_COOKIE, value: vault.seal(JSON.stringify(value), ownerOf(accountId, path)), seconds: SECONDS };
+}
+
+/** The value of the cookie; null for none, and for one of another account or page. */
+export function openOnce(vault: Vault, accountId: string, path: string, sealed: string | undefined): ShownOnce | null {
+  if (!sealed) return null;
+  try {
+    return JSON.parse(vault.open(sealed, ownerOf(accountId, path))) as ShownOnce;
+  } catch {
+    return null;
+  }
+}
+
+function ownerOf(accountId: string, path: string): string {
+  return `once ${accountId} ${path.replace(/^\/|\/$/g, '')}`;
+}
