@@ -25,6 +25,7 @@ import { EventsModule } from './extensions/events/events.module.js';
 import { HooksModule } from './extensions/hooks/hooks.module.js';
 import { LogExportModule } from './extensions/log-export/log-export.module.js';
 import { OtlpModule } from './extensions/otlp/otlp.module.js';
+import { PeoplePagesModule } from './extensions/people-pages/people-pages.module.js';
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
 import { SettingsModule } from './extensions/settings/settings.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
@@ -59,7 +60,15 @@ const modules = [
 ];
 
 /** Modules on the public entry point. The service works without them. */
-const extensions = [ChangesModule, EventsModule, HooksModule, LogExportModule, OtlpModule, SchedulesModule];
+const extensions = [
+  ChangesModule,
+  EventsModule,
+  HooksModule,
+  LogExportModule,
+  OtlpModule,
+  PeoplePagesModule,
+  SchedulesModule,
+];
 
 @Module({})
 export class AppModule {

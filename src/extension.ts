@@ -10,7 +10,8 @@ export { CurrentPage, Form, Page, type PageRequest } from './modules/auth/access
 export { CallHooks, type CallHookRunner, type HookedCall, type HookedTarget } from './mcp/client/tools/call-hooks.js';
 export type { CallOrigin } from './mcp/protocol/channel.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
-export type { AccessRule, Action, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
+export { roles, type AccessRule, type Action, type Caller } from './modules/auth/access.types.js';
+export type { OwnedNamespace, Role as MemberRole, Scope } from './modules/auth/access.types.js';
 export { visibleTo } from './modules/auth/visible-servers.access.js';
 
 export { OnEvent } from './extensions/events/on-event.decorator.js';
@@ -73,6 +74,7 @@ export { type Field, fieldAs, formOf, type FormsView, type RejectedForm } from '
 export { respondToForm, withReason } from './platform/pages/forms.js';
 export { FramedPage, type Framed, noticeOf, Redirect } from './platform/pages/frame.js';
 export { html, type Html } from './platform/pages/html.js';
+export type { ShownOnce } from './platform/pages/shown-once.js';
 export { timeOf } from './platform/pages/times.js';
 export { withTimeout } from './platform/limits/with-timeout.js';
 export { jobOptions, JobWorker, registerQueue } from './platform/queue/register-queue.js';

@@ -8,7 +8,7 @@ import { firstRun } from './first-run.js';
 
 /** The guides of the items that are shown. */
 function guides(settings: Record<string, string>, parts: Parameters<ReturnType<typeof loadEnv>['copyWith']>[0] = {}) {
-  const shown = String(firstRun(loadEnv(settings).copyWith(parts), '../ui/', true) ?? '');
+  const shown = String(firstRun(loadEnv(settings).copyWith(parts), '../ui/', true, true) ?? '');
   return [...shown.matchAll(/<li><div>(.*?)[:.] .*?href="\.\.\/ui\/\.\.\/docs\/([^"]+)"/g)].map(([, ...item]) => item);
 }
 
@@ -18,8 +18,9 @@ verifies('home:first-run', 'shows each item until it is done, and no list when n
   const address = ['Set PUBLIC_URL to the address by which people reach this service', 'operate.md#address-and-proxy'];
   const backup = ['Make a backup', 'operate.md#backup-and-restore'];
   try {
-    expect(firstRun(loadEnv(done), '', true)).toBeNull();
-    expect(String(firstRun(loadEnv(done), '', false))).toContain('Connect or publish a first server.');
+    expect(firstRun(loadEnv(done), '', true, true)).toBeNull();
+    expect(String(firstRun(loadEnv(done), '', false, true))).toContain('Invite the second person.');
+    expect(String(firstRun(loadEnv(done), '', true, false))).toContain('Connect or publish a first server.');
     expect(guides({ DATA_DIR })).toEqual([
       address,
       ['Choose with DEFAULT_VISIBILITY who finds new servers', 'access.md#visibility'],

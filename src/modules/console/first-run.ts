@@ -1,5 +1,5 @@
 /**
- * The list of what an operator has still to do, a part of Home: a sentence each, with the guide. Read from the settings, from the
+ * The list of what an operator has still to do, a part of Home: a sentence each, with the page or the guide. Read from the settings, from the
  * folder of the embedded database, and from the lists of Home, so that an item is gone as soon as it is done.
  */
 import { existsSync } from 'node:fs';
@@ -8,41 +8,46 @@ import { LAST_BACKUP, type Env } from '../../config/env.js';
 import { buttonLink, card, list } from '../../platform/pages/components.js';
 import { html, type Html } from '../../platform/pages/html.js';
 
-/** @param hasServers the operator finds a server or a connection @returns null when nothing is left */
-export function firstRun(env: Env, ui: string, hasServers: boolean): Html | null {
+/**
+ * @param hasPeople there is a second person
+ * @param hasServers the operator finds a server or a connection
+ * @returns null when nothing is left
+ */
+export function firstRun(env: Env, ui: string, hasPeople: boolean, hasServers: boolean): Html | null {
   const { baseUrl, dataDir, defaultVisibility, embeddedFolder } = env;
-  const items: [isOpen: boolean, text: string, guide: string, title: string][] = [
+  const items: [isOpen: boolean, text: string, page: string, title: string][] = [
+    [!hasPeople, 'Invite the second person.', 'people', 'People'],
     [
       env.publicUrl === null,
       `Set PUBLIC_URL to the address by which people reach this service: links begin with ${baseUrl} now.`,
-      'operate.md#address-and-proxy',
+      '../docs/operate.md#address-and-proxy',
       'Address and proxy',
     ],
     [
       !env.isLocalOnly && !baseUrl.startsWith('https:'),
       'Put a proxy with TLS before this service: keys and passwords travel unencrypted now.',
-      'operate.md#address-and-proxy',
+      '../docs/operate.md#address-and-proxy',
       'Address and proxy',
     ],
     [
       env.storesKeysWithData,
       'Move the encryption keys from DATA_DIR into ENCRYPTION_KEYS: a copy of that folder opens all stored secrets now.',
-      'operate.md#encryption-keys',
+      '../docs/operate.md#encryption-keys',
       'Encryption keys',
     ],
     [
       env.ownDefaultVisibility === null,
       `Choose with DEFAULT_VISIBILITY who finds new servers: they are ${defaultVisibility} now.`,
-      'access.md#visibility',
+      '../docs/access.md#visibility',
       'Visibility',
     ],
     [
       embeddedFolder !== null && !existsSync(path.join(dataDir, LAST_BACKUP)),
       'Make a backup: none was made of this database.',
-      'operate.md#backup-and-restore',
+      '../docs/operate.md#backup-and-restore',
       'Backup and restore',
     ],
-    [!hasServers, 'Connect or publish a first server.', 'connect.md', 'Connect'],
+    [!hasServers, 'Connect or publish a first server.', '../docs/connect.md', 'Connect'],
   ];
   const open = items.filter(([isOpen]) => isOpen);
   if (open.length === 0) return null;
@@ -50,7 +55,7 @@ export function firstRun(env: Env, ui: string, hasServers: boolean): Html | null
     'run',
     'To do for the operator',
     html`<progress max="${items.length}" value="${items.length - open.length}" aria-label="${items.length - open.length} of ${items.length} done"></progress>
-${list(open.map(([, text, guide, title]) => [text, buttonLink(`${ui}../docs/${guide}`, title, { look: 'small' })]))}`,
+${list(open.map(([, text, page, title]) => [text, buttonLink(`${ui}${page}`, title, { look: 'small' })]))}`,
     { end: html`<span class="soft">${items.length - open.length} of ${items.length} done</span>` },
   );
 }

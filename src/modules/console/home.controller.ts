@@ -4,6 +4,7 @@ import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
+import { AccountsService } from '../auth/accounts.service.js';
 import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
 import { UsableService } from '../grants/usable/usable.service.js';
@@ -25,6 +26,7 @@ export class HomeController {
     private readonly accessRequestsService: AccessRequestsService,
     private readonly serverSearchService: ServerSearchService,
     private readonly membersService: MembersService,
+    private readonly accountsService: AccountsService,
   ) {}
 
   @Get()
@@ -122,6 +124,8 @@ export class HomeController {
       lists.some(({ usable }) => usable.length > 0) ||
       (await this.serverSearchService.list({ q, pageSize: 1, fields: ['qualifiedName'] }, person)).servers.length > 0;
     const isPublished = isOperatorsHome && (await hasServers());
+    const people = isOperatorsHome ? await this.accountsService.list({ kind: 'user', pageSize: 1 }) : null;
+    const hasPeople = people !== null && people.pagination.totalCount > 1;
     const content = {
       baseUrl: this.env.baseUrl,
       q,
@@ -135,7 +139,7 @@ export class HomeController {
     };
     return new FramedPage((token, root) => {
       const address = `${root}ui`;
-      const steps = isOperatorsHome ? firstRun(this.env, `${address}/`, isPublished) : null;
+      const steps = isOperatorsHome ? firstRun(this.env, `${address}/`, hasPeople, isPublished) : null;
       return homePage({ ...content, token, address, firstRun: steps });
     });
   }

@@ -3,12 +3,20 @@ import { isUUID } from 'class-validator';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
 import type { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { AccessService } from '../auth/access.service.js';
-import { type AccessRule, type Action, type Caller, callerFor } from '../auth/access.types.js';
-import type { AccountDto } from '../auth/account.dto.js';
+import { type AccessRule, type Action, type Caller, callerFor, type Role } from '../auth/access.types.js';
+import type {
+  AccountDto,
+  AccountListDto,
+  AccountsQueryDto,
+  CreateAccountDto,
+  UpdateAccountDto,
+} from '../auth/account.dto.js';
 import { AccountsService } from '../auth/accounts.service.js';
 import { KeyScopeError } from '../auth/auth.errors.js';
-import type { MemberListDto } from '../auth/member.dto.js';
+import type { MemberDto, MemberInvitationDto, MemberListDto } from '../auth/member.dto.js';
 import { MembersService } from '../auth/members.service.js';
+import type { InvitationDto } from '../people/invitation.dto.js';
+import { InvitationsService } from '../people/invitations.service.js';
 import type { TargetName } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { asSystem, type FacadeCaller } from './facade.types.js';
@@ -45,6 +53,40 @@ export abstract class Accounts {
    */
   abstract members(caller: FacadeCaller, organizationId: string, query?: PageQueryDto): Promise<MemberListDto>;
 
+  /** Returns a page of all accounts, the newest first, with the last use of each. @throws ForbiddenError for others than operators */
+  abstract list(caller: FacadeCaller, query?: AccountsQueryDto): Promise<AccountListDto>;
+
+  /** Creates an account. @throws ConflictError if the name is taken; ForbiddenError for others than operators */
+  abstract create(caller: Caller, account: CreateAccountDto): Promise<AccountDto>;
+
+  /**
+   * Disables or enables an account, or changes its operator role.
+   *
+   * @throws ConflictError for the last operator, and for an operator to be disabled; NotFoundError; ForbiddenError for others than
+   * operators
+   */
+  abstract update(caller: Caller, accountId: string, change: UpdateAccountDto): Promise<AccountDto>;
+
+  /**
+   * Creates a link by which a person chooses the password of an account, the first or a new one. Only the response has it.
+   *
+   * @throws ConflictError for a disabled account and an organization with members; NotFoundError; ForbiddenError for others than
+   * operators, and for the account of the caller
+   */
+  abstract invite(caller: Caller, accountId: string): Promise<InvitationDto>;
+
+  /**
+   * Sets the role of a member of an organization. Invites an account that is not a member, unless the organization has no owner yet.
+   *
+   * @throws ConflictError for the last owner; NotFoundError; RoleError for others than its owners and operators
+   */
+  abstract setMember(
+    caller: Caller,
+    organizationId: string,
+    accountId: string,
+    role: Role,
+  ): Promise<MemberDto | MemberInvitationDto>;
+
   /**
    * Returns true if the caller can do this with a server, connection or namespace, by ownership, role, visibility or grant, and its
    * key can. For a module that attaches data to targets. False for a missing target, and for calls of a suspended one.
@@ -58,6 +100,7 @@ export class ServiceAccounts implements Accounts {
   constructor(
     private readonly accessService: AccessService,
     private readonly accountsService: AccountsService,
+    private readonly invitationsService: InvitationsService,
     private readonly membersService: MembersService,
     private readonly targetsService: TargetsService,
   ) {}
@@ -70,6 +113,32 @@ export class ServiceAccounts implements Accounts {
     const rule = { scope: 'accounts:read', account: 'id', may: 'own', member: true } as const;
     const id = await this.authorize(caller, organizationId, rule);
     return this.membersService.list(caller === asSystem ? callerFor(id) : caller, id, query);
+  }
+
+  async list(caller: FacadeCaller, query: AccountsQueryDto = {}): Promise<AccountListDto> {
+    if (caller !== asSystem) await this.accessService.authorize(caller, { scope: 'accounts:read', operator: true }, {});
+    return this.accountsService.list(query);
+  }
+
+  async create(caller: Caller, account: CreateAccountDto): Promise<AccountDto> {
+    await this.accessService.authorize(caller, { scope: 'accounts:write', operator: true }, {});
+    return this.accountsService.create(caller, account);
+  }
+
+  async update(caller: Caller, accountId: string, change: UpdateAccountDto): Promise<AccountDto> {
+    const rule = { scope: 'accounts:write', account: 'id', operator: true } as const;
+    return this.accountsService.update(caller, await this.authorize(caller, accountId, rule), change);
+  }
+
+  async invite(caller: Caller, accountId: string): Promise<InvitationDto> {
+    const rule = { scope: 'accounts:write', account: 'id', operator: true } as const;
+    return this.invitationsService.create(await this.authorize(caller, accountId, rule), caller);
+  }
+
+  async setMember(caller: Caller, organizationId: string, accountId: string, role: Role) {
+    const rule = { scope: 'accounts:write', account: 'id', may: 'own' } as const;
+    const id = await this.authorize(caller, organizationId, rule);
+    return this.membersService.set(caller, id, accountId, role);
   }
 
   readonly may: Accounts['may'] = async (caller, action, name) => {

@@ -4,6 +4,7 @@ import { AuthModule } from '../auth/auth.module.js';
 import { ConnectionsModule } from '../connections/connections.module.js';
 import { LogsModule } from '../logs/logs.module.js';
 import { SourceModule } from '../connections/source/source.module.js';
+import { PeopleModule } from '../people/people.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
 import { RunModule } from '../run/run.module.js';
 import { ServersModule } from '../servers/servers.module.js';
@@ -28,7 +29,16 @@ export class ExtensionApiModule {
     always: { providers: [facade(Http, EgressHttp), facade(Secrets, VaultSecrets)], exports: [Http, Secrets] },
     api: {
       imports: [
-        ...[AuthModule, ConnectionsModule, LogsModule, ReleasesModule, RunModule, ServersModule, SourceModule],
+        ...[
+          AuthModule,
+          ConnectionsModule,
+          LogsModule,
+          PeopleModule,
+          ReleasesModule,
+          RunModule,
+          ServersModule,
+          SourceModule,
+        ],
       ].map((module) => module.forRoles(env)),
       providers: [
         FacadeTargets,

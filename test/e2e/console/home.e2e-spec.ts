@@ -189,7 +189,7 @@ describe('/ui/', () => {
     const page = await home(app.operator);
     const [list = ''] = /<h2 id="run">[^]*?<\/section>/.exec(page) ?? [];
     expect(textOf(list)).toMatch(
-      /^To do for the operator \d of 6 done Set PUBLIC_URL .+ Address and proxy Choose with DEFAULT_VIS/,
+      /^To do for the operator \d of 7 done Set PUBLIC_URL .+ Address and proxy Choose with DEFAULT_VIS/,
     );
     expect(list).not.toContain('first server');
     const browser = await signedInBrowser(app, app.operator);
