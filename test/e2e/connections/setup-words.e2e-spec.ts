@@ -126,8 +126,8 @@ describe('the form of the setup page', () => {
     const keyed = await startUpstream({ requireHeaders: { 'x-api-key': SECRET } });
     const { path, link } = await connect({ mcpUrl: keyed.url });
     const { html } = await person.open(link);
-    expect(html).toMatch(/name="key\.header"[^>]* type="text" value="Authorization"/);
-    expect(html).toMatch(/name="key\.value"[^>]* type="password">/);
+    expect(html).toMatch(/name="key\.header"[^>]* type="text"[^>]* value="Authorization"/);
+    expect(html).toMatch(/name="key\.value"[^>]* type="password"[^>]* value="">/);
     const post = (header: string, value = SECRET, to = link) =>
       person.press(to, undefined, { 'key.header': header, 'key.value': value });
     for (const [header, words] of [

@@ -1,5 +1,6 @@
 /** The HTML of a form that was made of a JSON Schema (`schema-form.ts`). */
 import { details } from '../../../platform/pages/components.js';
+import { fieldAs } from '../../../platform/pages/forms.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { jsonText, type Faults, type Field } from './schema-form.js';
 
@@ -23,28 +24,29 @@ function inputOf(field: Field, { form, faults }: Typed): Html {
   const { name, label, hint, control, isList, isRequired, members } = field;
   const fault = faults.get(name);
   const values = form.getAll(name);
-  const about = html`${hint !== '' && html`<span class="hint">${hint}</span>`}${fault !== undefined && html`<span class="error">${fault}</span>`}`;
-  const head = html`${label}${isRequired && ' (required)'}`;
+  const attributes = isRequired ? html`aria-required="true"` : undefined;
+  const shared = {
+    id: encodeURIComponent(name),
+    name,
+    label: html`${label}${isRequired && ' (required)'}`,
+    error: fault,
+  };
   if (control === 'object') {
     const asJson = { ...field, control: 'json' as const, label: 'As JSON', hint: '', isRequired: false };
-    return html`<fieldset class="field"><legend>${head}</legend>${about}
+    return html`<fieldset class="field"><legend>${shared.label}</legend>
+${hint !== '' && html`<p class="hint">${hint}</p>`}${fault !== undefined && html`<p class="error">${fault}</p>`}
 ${[...members.values()].map((member) => inputOf(member, { form, faults }))}
 ${values.length > 0 && inputOf(asJson, { form, faults: new Map() })}</fieldset>`;
   }
-  const attributes = html`name="${name}"${isRequired && html` aria-required="true"`}${fault !== undefined && html` aria-invalid="true"`}`;
-  const [text = ''] = values;
   if (control === 'choice') {
-    const options = field.options.map(({ label: caption, value }) => {
-      const sent = jsonText(value);
-      return html`<option value="${sent}"${values.includes(sent) && html` selected`}>${caption}</option>`;
-    });
-    return html`<div class="field"><label>${head}<select ${attributes}${isList && html` multiple`}>${!isList && html`<option value="">not set</option>`}${options}</select>${about}</label></div>`;
+    const options = field.options.map(({ label: caption, value }) => [jsonText(value), caption] as const);
+    return isList
+      ? fieldAs({ ...shared, hint, options, checked: new Set(values) })
+      : fieldAs({ ...shared, hint, attributes, options: [['', 'not set'], ...options], content: values[0] });
   }
-  const note = control === 'json' ? 'JSON' : isList ? 'one in a line' : null;
-  const input =
-    isList || control === 'text' || control === 'json'
-      ? html`<textarea ${attributes} rows="${control === 'json' ? 6 : isList ? 4 : 2}" spellcheck="false">
-${text}</textarea>`
-      : html`<input ${attributes} inputmode="decimal" autocomplete="off" value="${text}">`;
-  return html`<div class="field"><label>${head}${note && html` <span class="hint">${note}</span>`}${input}${about}</label></div>`;
+  const isJson = control === 'json';
+  const hints = [isJson && 'JSON', isList && !isJson && 'One in a line', hint].filter(Boolean).join('. ');
+  const rows = isJson ? 6 : isList ? 4 : control === 'text' ? 2 : undefined;
+  const plain = rows === undefined ? html`${attributes} inputmode="decimal" autocomplete="off"` : attributes;
+  return fieldAs({ ...shared, hint: hints, attributes: plain, rows, content: values[0] });
 }

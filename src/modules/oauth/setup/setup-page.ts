@@ -1,4 +1,5 @@
 import { actions, button, facts, notice } from '../../../platform/pages/components.js';
+import { fieldAs } from '../../../platform/pages/forms.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { messagePage, noteLine, page, type Page, type PageEnv } from '../../../platform/pages/page.js';
 import {
@@ -125,51 +126,38 @@ const PLAIN = html`autocomplete="off" spellcheck="false"`;
 
 /** The issuer is sent as well: a client is stored for the server that this page named, or not at all. */
 function clientInputs({ issuer, state, entered }: ClientRequest): Html {
-  const hint = state === 'given' ? 'A client ID is stored. Leave ID and secret empty to go on with it.' : '';
-  const id = entered?.id && html` value="${entered.id}"`;
+  const { id: content = '', hasSecret = false } = entered ?? {};
+  const stored = state === 'given' && 'A client ID is stored. Leave ID and secret empty to go on with it.';
+  const hint = hasSecret ? ENTER_AGAIN : 'Leave it empty if there is none.';
   return html`<input type="hidden" name="${clientFields.issuer}" value="${issuer}">
-<div class="field"><label for="ci">Client ID</label>
-<span id="cih" class="hint">${hint}</span>
-<input id="ci" name="${clientFields.id}" aria-describedby="cih" type="text" ${PLAIN}${id}></div>
-<div class="field"><label for="cs">Client secret (optional)</label>
-<span id="csh" class="hint">${entered?.hasSecret ? ENTER_AGAIN : 'Leave it empty if there is none.'}</span>
-<input id="cs" name="${clientFields.secret}" aria-describedby="csh" type="password" ${PLAIN}></div>`;
+${fieldAs({ id: 'ci', name: clientFields.id, label: 'Client ID', hint: stored, type: 'text', content, attributes: PLAIN })}
+${fieldAs({ id: 'cs', name: clientFields.secret, label: 'Client secret (optional)', hint, type: 'password', attributes: PLAIN })}`;
 }
 
 function inputOf(field: SetupField, index: number): Html {
-  const { name, label, description, isRequired, isStored, entered, fault } = field;
-  const id = `f${index}`;
+  const { name, label, description, isRequired, isSecret, isStored, entered, fault } = field;
+  const { allowed, control, limits, fallback = '' } = field;
+  const isLine = allowed === null && (control !== 'lines' || isSecret);
+  const isText = isSecret || control === 'line';
+  const step = isLine && !isText && html` step="${control === 'integer' ? 1 : 'any'}"`;
+  const bounds = allowed === null && Object.entries(limits).map(([limit, value]) => html` ${limit}="${value}"`);
   const hints = [
-    description !== undefined && html`<span class="hint">${description}</span>`,
-    isStored && entered !== null && html`<span class="hint">A value is stored. Leave this empty to keep it.</span>`,
-    entered === null && html`<span class="hint">${ENTER_AGAIN}</span>`,
-    fault !== null && html`<span class="error" role="alert">${fault}</span>`,
-  ];
-  const required = isRequired && !isStored && html` required`;
-  const invalid = fault !== null && html` aria-invalid="true"`;
-  const attributes = html`id="${id}" name="${name}" aria-describedby="${id}h"${required}${invalid}`;
-  return html`<div class="field"><label for="${id}">${label}${!isRequired && ' (optional)'}</label>
-<span id="${id}h">${hints}</span>
-${controlOf(field, attributes)}</div>\n`;
-}
-
-function controlOf(field: SetupField, base: Html): Html {
-  const { allowed, isSecret, isStored, control, limits, fallback = '', entered } = field;
-  const content = entered || (isStored ? '' : fallback);
-  if (allowed !== null) {
-    const options = ['', ...allowed].map(
-      (value) => html`<option value="${value}"${value === content && html` selected`}>${value}</option>`,
-    );
-    return html`<select ${base}>${options}</select>`;
-  }
-  const bounds = Object.entries(limits).map(([name, value]) => html` ${name}="${value}"`);
-  const attributes = html`${base}${bounds} ${PLAIN}`;
-  if (isSecret) return html`<input ${attributes} type="password">`;
-  // The first line break of a text area is not part of its value.
-  if (control === 'lines') return html`<textarea ${attributes} rows="5">\n${content}</textarea>`;
-  const value = content !== '' && html` value="${content}"`;
-  if (control === 'line') return html`<input ${attributes} type="text"${value}>`;
-  return html`<input ${attributes} type="number" step="${control === 'integer' ? 1 : 'any'}"${value}>`;
+    description,
+    isStored && entered !== null && 'A value is stored. Leave this empty to keep it.',
+    entered === null && ENTER_AGAIN,
+  ].filter(Boolean);
+  return fieldAs({
+    id: `f${index}`,
+    name,
+    label: html`${label}${!isRequired && ' (optional)'}`,
+    hint: hints.join(' '),
+    error: fault,
+    content: isSecret ? '' : entered || (isStored ? '' : fallback),
+    type: isLine ? (isSecret ? 'password' : isText ? 'text' : 'number') : undefined,
+    rows: isLine ? undefined : 5,
+    options: allowed ? ['', ...allowed].map((value) => [value, value] as const) : undefined,
+    attributes: html`autocomplete="off"${isLine && html` spellcheck="false"`}${isRequired && !isStored && html` required`}${bounds}${step}`,
+  });
 }
 
 /**
