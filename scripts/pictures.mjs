@@ -87,6 +87,7 @@ await runBench(async () => {
   written('docs/setup-page.png');
   const page = await browser.newPage();
   await page.goto(`${env.PUBLIC_URL}/login`);
+  await page.getByText('Use an API key instead').click();
   await page.getByLabel('API key').fill(key);
   await page.getByRole('button', { name: 'Sign in with this key' }).click();
   const sheet = await browser.newPage({ viewport: { width: 1280 + 390 + 32, height: 716 } });

@@ -1,8 +1,9 @@
-import { actions, button, card, empty, facts, list, notice, who } from '../../platform/pages/components.js';
+import { actions, button, buttonLink, card, empty, facts, list, notice, who } from '../../platform/pages/components.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { fieldAs, formOf } from '../../platform/pages/forms.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
+import { timeOf } from '../../platform/pages/times.js';
 import { qualifiedNameOf, type Target } from '../targets/target.types.js';
 import type { ShownGrant } from './authorization-server.types.js';
 
@@ -120,7 +121,7 @@ export function accessPage({ grants, older }: { grants: ShownGrant[]; older: num
       [
         who(
           clientName,
-          html`${clientHost ?? 'unverified'} · may use <strong>${title}</strong> ${resource}<br>authorized on ${dayOf(createdAt)}${address !== null && ` from ${address}`}, answers to ${placeOf(redirectKey)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}`,
+          html`${clientHost ?? 'unverified'} · may use <strong>${title}</strong> ${resource}<br>authorized ${timeOf(createdAt.toISOString())}${address !== null && ` from ${address}`}, answers to ${placeOf(redirectKey)}, last used ${lastUsedAt ? timeOf(lastUsedAt.toISOString()) : 'never'}`,
         ),
         actions(
           formOf(
@@ -141,7 +142,7 @@ export function accessPage({ grants, older }: { grants: ShownGrant[]; older: num
     body: card(
       'apps',
       'Apps',
-      html`${grants.length === 0 ? empty('No apps', 'You have not authorized any apps.') : list(rows)}
+      html`${grants.length === 0 ? empty('No apps', 'You have not authorized any apps.', buttonLink('../ui/catalogue', 'Find a server')) : list(rows)}
 ${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}`,
       { count: grants.length },
     ),
@@ -152,8 +153,4 @@ ${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}`,
 export function placeOf(redirectKey: string): string {
   const { protocol, host } = new URL(redirectKey);
   return protocol === 'https:' ? host : 'a program on your computer';
-}
-
-function dayOf(moment: Date): string {
-  return moment.toISOString().slice(0, 10);
 }

@@ -6,13 +6,13 @@ import {
   card,
   columns,
   details,
-  facts,
+  empty,
   list,
   table,
   tile,
   who,
 } from '../../platform/pages/components.js';
-import { formOf, withReason, type Field, type RejectedForm } from '../../platform/pages/forms.js';
+import { formOf, withReason, type Field, type FormsView, type RejectedForm } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
@@ -84,9 +84,8 @@ export function loginPage(env: PageEnv, { token, next, rejected, action = 'login
     'Sign in',
     html`${app !== undefined && html`<p>The app <strong>${app}</strong> asks to act for you. Sign in to decide.</p>`}
 ${formOf(view, 'password', [hidden, ACCOUNT, password], button('Sign in', { look: 'primary' }), { action })}
-<p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>
-<h2>Sign in with an API key</h2>
-${formOf(view, 'key', [hidden, key], button('Sign in with this key'), { action })}`,
+${details('Use an API key instead', formOf(view, 'key', [hidden, key], button('Sign in with this key'), { action }), rejected?.name === 'key')}
+<p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>`,
   );
 }
 
@@ -167,8 +166,8 @@ export interface MeView {
 
 /** A person's own page. */
 export function mePage(view: MeView): Framed {
-  const { root, accountName, isOperator, rootKeyId, sessions, memberships, notice } = view;
-  const browsers = sessions.length === 1 ? 'this one only' : `${sessions.length}, this one included`;
+  const { token, root, accountName, isOperator, rootKeyId, namespaces, memberships, notice, rejected } = view;
+  const keyForms = { token, address: `${root}me/keys`, rejected };
   return {
     title: 'Your account',
     notice,
@@ -176,23 +175,13 @@ export function mePage(view: MeView): Framed {
     head: {
       tile: tile(accountName, { look: 'large round' }),
       badge: isOperator && badge('Operator'),
-      lead: html`<a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes in your account</a>`,
+      lead: html`You are signed in as <strong>${accountName}</strong>${isOperator && ', the operator of this service'}.
+<a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes in your account</a>`,
     },
     body: withReason(
       view,
       columns(
-        html`${keysSection(view)}${browsersSection(view)}`,
-        html`${card(
-          'profile',
-          'Profile',
-          facts([
-            [
-              'You are signed in as',
-              html`<strong>${accountName}</strong>${isOperator && ', the operator of this service'}`,
-            ],
-            ['Browsers that are signed in', browsers],
-          ]),
-        )}${
+        html`${keysSection(view, keyForms)}${browsersSection(view)}${
           memberships.length > 0 &&
           card(
             'organizations',
@@ -203,21 +192,21 @@ export function mePage(view: MeView): Framed {
               ]),
             ),
           )
-        }${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}`,
+        }`,
+        html`${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}`,
       ),
     ),
   };
 }
 
-function keysSection({ token, root, apiKeys, namespaces, made: newKey, rejected }: MeView): Html {
-  const forms = { token, address: `${root}me/keys`, rejected };
+function keysSection({ apiKeys, made: newKey }: MeView, forms: FormsView): Html {
   const rows = apiKeys.map(({ id, name, prefix, scopes: rights, expiresAt, lastUsedAt, replacedBy }) => {
     const act = (word: string, label: string, look: string) =>
       formOf(forms, word, [], button(label, { look, about: `${label}: ${name}` }), { id });
     return [
-      who(name, html`<code>${prefix}…</code> ${rights?.join(', ') ?? 'all rights of your account'}`),
-      expiresAt === null ? 'never expires' : html`expires ${timeOf(expiresAt)}`,
-      html`${lastUsedAt === null ? 'never used' : html`last used ${timeOf(lastUsedAt)}`}${replacedBy !== null && '; replaced by another one'}`,
+      html`<b>${name}</b><small><code>${prefix}…</code> ${rights?.join(', ') ?? 'all rights of your account'}</small>`,
+      expiresAt === null ? 'Never' : timeOf(expiresAt),
+      html`${lastUsedAt === null ? 'Never' : timeOf(lastUsedAt)}${replacedBy !== null && html`<small>replaced by another one</small>`}`,
       html`${replacedBy === null && act('rotate', 'Rotate', 'small')}${act('revoke', 'Revoke', 'small ghost danger')}`,
     ];
   });
@@ -225,30 +214,53 @@ function keysSection({ token, root, apiKeys, namespaces, made: newKey, rejected 
     'keys',
     'API keys',
     html`${newKey && shownKey(newKey)}
-${details('Create a key', newKeyForm(forms, 'create', namespaces, 'your account'), rejected?.name === 'create')}
-${table('API keys', [['Key'], ['Expires'], ['Last used', 'extra'], ['Actions', 'actions']], rows)}`,
+${rows.length === 0 ? empty('No API keys', 'A key lets a program act for you.') : table('API keys', [['Key'], ['Expires'], ['Last used', 'extra'], ['Actions', 'actions']], rows)}`,
     { count: rows.length },
   );
+}
+
+/** Names of browsers and systems in the order in which a `User-Agent` is searched: most name others too. */
+const BROWSERS = {
+  Edge: /\bEdg/,
+  Opera: /\bOPR\//,
+  Firefox: /\b(Firefox|FxiOS)\//,
+  Chrome: /(Chrome|CriOS)\//,
+  Safari: /\bSafari\//,
+};
+const SYSTEMS = {
+  iPhone: /iPhone/,
+  iPad: /iPad/,
+  Android: /Android/,
+  Windows: /Windows/,
+  macOS: /Mac OS X/,
+  Linux: /Linux/,
+};
+
+/** The browser and the system of a `User-Agent`, such as "Firefox on Linux"; what it begins with for an unknown one. */
+export function browserOf(agent: string): string {
+  const nameIn = (names: Record<string, RegExp>) => Object.entries(names).find(([, sign]) => sign.test(agent))?.[0];
+  const [browser, system] = [nameIn(BROWSERS), nameIn(SYSTEMS)];
+  if (browser === undefined) return agent === '' ? 'A browser without a name' : agent.slice(0, 40).toWellFormed();
+  return system === undefined ? browser : `${browser} on ${system}`;
 }
 
 function browsersSection({ token, root, sessions, keyId, rejected }: MeView): Html {
   const forms = { token, address: `${root}me`, rejected };
   const rows = sessions.map(({ id, agent, address, createdAt, lastUsedAt }) => {
-    const name = agent === '' ? 'a browser without a name' : agent;
+    const name = browserOf(agent);
     const hidden = html`<input type="hidden" name="browser" value="${id}">`;
-    const end = button('Sign out', { look: 'small', about: `Sign out ${agent}` });
+    const end = button('Sign out', { look: 'small', about: `Sign out ${name}` });
     return [
       html`${name}<p>from ${address}, signed in ${timeOf(createdAt.toISOString())}, last used ${timeOf(lastUsedAt.toISOString())}</p>`,
-      id === keyId ? badge('This browser (this one)', 'ok') : actions(formOf(forms, 'browsers', [hidden], end)),
+      id === keyId ? badge('This browser', 'ok') : actions(formOf(forms, 'browsers', [hidden], end)),
     ] as const;
   });
   const everywhere = html`<input type="hidden" name="everywhere" value="yes">`;
-  return card(
-    'browsers',
-    'Browsers',
-    html`${formOf(forms, 'logout', [everywhere], button('Sign out in all browsers'), { action: `${root}logout` })}
-${list(rows)}`,
-  );
+  const all = button('Sign out in all browsers', { look: 'small' });
+  return card('browsers', 'Browsers', list(rows), {
+    count: rows.length,
+    end: formOf(forms, 'logout', [everywhere], all, { action: `${root}logout` }),
+  });
 }
 
 function inviteHint(isOperator: boolean): Html {

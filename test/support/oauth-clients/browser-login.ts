@@ -12,9 +12,10 @@ import type { Page } from 'playwright-core';
  */
 export async function letIn(page: Page, authorizeUrl: string, key: string): Promise<{ asked: string; back: URL }> {
   await page.goto(authorizeUrl);
-  const field = page.getByLabel('API key');
-  if (await field.isVisible()) {
-    await field.fill(key);
+  const other = page.getByText('Use an API key instead');
+  if (await other.isVisible()) {
+    await other.click();
+    await page.getByLabel('API key').fill(key);
     await page.getByRole('button', { name: 'Sign in with this key' }).click();
   }
   const allow = page.getByRole('button', { name: 'Allow', exact: true });
