@@ -15,6 +15,7 @@ import {
 } from './domain-error.js';
 import { errorAnswer, HINT_HEADER } from './error-body.js';
 import { familyOf } from './error-form.decorator.js';
+import { search } from '../pages/components.js';
 import { html } from '../pages/html.js';
 import { page, redirectTo, rootFrom, sendPage, wantsPage } from '../pages/page.js';
 import { logFailure } from './log-failure.js';
@@ -89,6 +90,7 @@ export class ErrorFilter implements ExceptionFilter {
     }
     if (error instanceof NotFoundError && !(thrown instanceof DomainError) && isBrowser(request)) {
       const home = html`<p role="alert">There is no page at this address.</p>
+${search('Find a server', '', { action: `${this.env.pathPrefix}/ui/` })}
 <a class="button primary" href="${this.env.pathPrefix}/">To the start</a>`;
       return sendPage(response, page(this.env, 'Not found', home), 404);
     }

@@ -109,7 +109,7 @@ describe('addresses that a browser opens', () => {
       fetch(path, { headers: { ...browser.headers, authorization: 'Bearer x' } }),
     ]);
     expect([person.status, person.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
-    expect(await person.text()).toMatch(/<h1>Not found<\/h1>/);
+    expect(await person.text()).toMatch(/<h1>Not found<\/h1>[^]*role="search"/);
     for (const answer of [program, withKey]) expect(await answer.json()).toEqual({ error: expect.any(String) });
   });
 });
