@@ -53,7 +53,7 @@ export function serverPage(view: ServerView, forms: FormsView & { connect: Html 
     crumbs: [['Catalogue', 'ui/catalogue'], [server.qualifiedName]],
     head: {
       tile: tile(server.displayName, { look: 'large' }),
-      badge: badge(view.mayCall ? 'You can use it' : 'Restricted', view.mayCall ? 'ok' : 'held'),
+      badge: stateOf(view),
       lead: html`<code>${server.qualifiedName}</code>`,
     },
     body: withReason(
@@ -86,15 +86,26 @@ ${actionsOf(view, forms)}`,
   };
 }
 
+/** The titles of the values that a connection to a server must have. */
+function requiredOf({ connections }: Server): string[] {
+  const { configSchema = {} } = connections[0] ?? {};
+  const properties = configSchema.properties as Record<string, { title?: string }> | undefined;
+  return ((configSchema.required as string[] | undefined) ?? []).map((name) => properties?.[name]?.title ?? name);
+}
+
+/** The state of a server for the person, as a badge. */
+export function stateOf({ server, mayCall, request }: ServerView): Html {
+  if (server.suspended) return badge('Suspended', 'held');
+  if (!mayCall) return request?.state === 'open' ? badge('Requested', 'wait') : badge('Restricted', 'held');
+  if (server.currentReleaseId === null) return badge('Not published', 'off');
+  return requiredOf(server).length > 0 ? badge('Needs values', 'wait') : badge('Ready', 'ok');
+}
+
 /** The description of a server, its needs, and the warnings of the scan. */
 export function factsOf({ server, mayCall }: ServerView): Html {
   const { qualifiedName, description, tools, security, suspended, remote, currentReleaseId } = server;
   const warnings = security?.warnings ?? [];
-  const { configSchema = {} } = server.connections[0] ?? {};
-  const required = ((configSchema.required as string[] | undefined) ?? []).map((name) => {
-    const { title } = (configSchema.properties as Record<string, { title?: string }> | undefined)?.[name] ?? {};
-    return title ?? name;
-  });
+  const required = requiredOf(server);
   const needs = !mayCall
     ? 'the permission of its owner'
     : required.length > 0
@@ -103,8 +114,8 @@ export function factsOf({ server, mayCall }: ServerView): Html {
   return html`<p>${description}</p>
 <p class="soft"><code>${qualifiedName}</code>. It needs ${needs}.
 ${tools === null ? 'Its tools are not known yet.' : html`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}.`}</p>
-${suspended && html`<p role="note">${badge('Suspended', 'held')} by the operator since ${timeOf(suspended.since)}: ${suspended.reason}</p>`}
-${currentReleaseId === null ? html`<p>${badge('Not published', 'off')} Nothing of it is published yet.</p>` : !remote && html`<p>It runs on the machine of its user, not here.</p>`}
+${suspended && html`<p role="note">Suspended by the operator since ${timeOf(suspended.since)}: ${suspended.reason}</p>`}
+${currentReleaseId === null ? html`<p>Nothing of it is published yet.</p>` : !remote && html`<p>It runs on the machine of its user, not here.</p>`}
 ${
   security &&
   (!security.scanPassed || warnings.length > 0) &&
@@ -119,15 +130,7 @@ ${
 export function actionsOf({ server, mayCall, request }: ServerView, forms: FormsView): Html | false {
   if (server.suspended) return false;
   if (mayCall) {
-    return (
-      server.remote &&
-      formOf(
-        forms,
-        'set-up',
-        [],
-        html`${button('Set up for me', { look: 'small primary' })}<span class="soft">Creates your own connection to it.</span>`,
-      )
-    );
+    return server.remote && formOf(forms, 'set-up', [], button('Set up for me', { look: 'small' }));
   }
   const requestNote =
     request &&
@@ -140,5 +143,5 @@ export function actionsOf({ server, mayCall, request }: ServerView, forms: Forms
     }</p>`;
   if (request?.state === 'open') return requestNote ?? false;
   const field = { name: 'text', label: 'What you need it for', attributes: html`required maxlength="500"` };
-  return html`${requestNote}${formOf(forms, 'ask', [field], button('Ask for access', { look: 'small primary' }))}`;
+  return html`${requestNote}${formOf(forms, 'ask', [field], button('Ask for access', { look: 'small' }))}`;
 }

@@ -1,7 +1,7 @@
-/** The table of grants. */
-import { button, table, who } from '../../platform/pages/components.js';
+/** The table of grants, and the rows of requests for access. */
+import { actions, button, popup, table, who } from '../../platform/pages/components.js';
 import { formOf, type FormsView } from '../../platform/pages/forms.js';
-import { html, type Html } from '../../platform/pages/html.js';
+import { html, type Html, type HtmlValue } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 
 /** A grant as its giver sees it. */
@@ -13,7 +13,13 @@ export interface ListedGrant {
   expiresAt?: string;
   createdAt: string;
   grantedBy: string | null;
-  lastUse?: { at: string; client: string | null; kind: string };
+  lastUse?: LastUse;
+}
+
+interface LastUse {
+  at: string;
+  client: string | null;
+  kind: string;
 }
 
 /** A grant on a target. */
@@ -32,14 +38,38 @@ export function grantTable(view: FormsView, rows: readonly GrantRow[]): Html {
     const grantee = account?.name ?? 'Everybody with an account';
     const about = `Revoke the access of ${grantee} to ${name}`;
     return [
-      who(grantee, html`granted${grantedBy !== null && ` by ${grantedBy}`} on ${timeOf(createdAt)}`, { look: 'round' }),
+      who(grantee, html`granted${grantedBy !== null && ` by ${grantedBy}`}, ${timeOf(createdAt)}`, { look: 'round' }),
       html`may ${level} the ${kind} <strong>${name}</strong><small>${tools ? `tools ${tools.allow.join(', ')}` : 'all tools'}</small>`,
       expiresAt === undefined ? 'No end' : timeOf(expiresAt),
-      lastUse
-        ? html`${timeOf(lastUse.at)}<small>with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}</small>`
-        : 'Not yet',
+      lastUseOf(lastUse),
       canEnd && formOf(view, 'end', [], button('End', { look: 'small ghost danger', about }), { id }),
     ];
   });
   return table('Grants', headings, cells);
+}
+
+/** The time and the app of a last use. */
+export function lastUseOf(use: LastUse | undefined): HtmlValue {
+  const by = use?.client ?? (use?.kind === 'session' ? 'a browser' : 'a program');
+  return use ? html`${timeOf(use.at)}<small>with ${by}</small>` : 'Not yet';
+}
+
+/** An open request for access, with the forms that grant and refuse it. */
+export function requestRow(
+  view: FormsView,
+  request: { id: string; qualifiedName: string; account: { name: string }; text: string; createdAt: string },
+): [Html, Html] {
+  const { id, qualifiedName, account, text, createdAt } = request;
+  const form = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
+  const reason = { name: 'refuse', label: 'Reason', attributes: html`maxlength="500" required` };
+  const grant = button('Grant', { look: 'small', about: `Grant: ${account.name} may call ${qualifiedName}` });
+  const refuse = button('Refuse', { look: 'danger', about: `Refuse ${account.name}: ${qualifiedName}` });
+  const message = html`asks for access to <code>${qualifiedName}</code>, ${timeOf(createdAt)}: “${text}”`;
+  return [
+    who(account.name, message, { look: 'round' }),
+    actions(
+      formOf(view, `${form}/grant`, [], grant),
+      popup('Refuse…', formOf(view, `${form}/refuse`, [reason], refuse), view.rejected?.name === `${form}/refuse`),
+    ),
+  ];
 }

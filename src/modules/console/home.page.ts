@@ -11,7 +11,6 @@ import {
   empty,
   icon,
   list,
-  popup,
   table,
   who,
 } from '../../platform/pages/components.js';
@@ -22,6 +21,7 @@ import { timeOf } from '../../platform/pages/times.js';
 import type { WaitingInvitation } from '../auth/members.service.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
+import { lastUseOf, requestRow } from './grant-entry.page.js';
 import { ownIcon, stateOf } from './states.js';
 
 type UsableList = Awaited<ReturnType<UsableService['list']>>;
@@ -141,16 +141,12 @@ function needRow(view: HomeView, row: Usable): [Html, ...HtmlValue[]] {
 
 function usableRow(view: HomeView, row: Usable): HtmlValue[] {
   const { address, name, ...place } = placeOf(view, row);
-  const { lastUse } = row;
   const state = stateOf(row, { isManager: row.access.level === 'manage' });
-  const use =
-    lastUse &&
-    html`${timeOf(lastUse.at)}<small>with ${lastUse.client ?? (lastUse.kind === 'session' ? 'a browser' : 'a program')}</small>`;
   return [
     who(name, html`<code>${address}</code>`, place),
     html`${state.badge}<small>${state.detail}</small>`,
     rightsOf(row),
-    use ?? 'Not yet',
+    lastUseOf(row.lastUse),
     wayOn(view, row),
   ];
 }
@@ -164,7 +160,7 @@ function rightsOf({ access, owner }: Usable): Html {
     if (!grant) return 'as everybody here';
     const by = grant.grantedBy !== undefined && html` by ${grant.grantedBy}`;
     const through = grant.subject === undefined && ' to everybody';
-    return html`granted${through}${by} on ${timeOf(grant.createdAt)}${grant.expiresAt !== undefined && html` until ${timeOf(grant.expiresAt)}`}`;
+    return html`granted${through}${by}, ${timeOf(grant.createdAt)}${grant.expiresAt !== undefined && html`, until ${timeOf(grant.expiresAt)}`}`;
   };
   return html`${may} <small>${why()}</small>`;
 }
@@ -183,23 +179,6 @@ function wayOn(view: HomeView, row: Usable): Html {
   if (isBroken && access.level !== 'manage')
     return html`<span class="soft">Ask the owner${owner && html`, ${owner.name}`}</span>`;
   return link(href, 'Connect');
-}
-
-function requestRow(view: HomeView, request: AccessRequest): [Html, ...HtmlValue[]] {
-  const { id, qualifiedName, account, text, createdAt } = request;
-  const form = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
-  const reason = { name: 'refuse', label: 'Reason', attributes: html`maxlength="500" required` };
-  const grant = button('Grant', { look: 'small', about: `Grant: ${account.name} may call ${qualifiedName}` });
-  const refuse = button('Refuse', { look: 'danger', about: `Refuse ${account.name}: ${qualifiedName}` });
-  return [
-    who(account.name, html`asks for access to <code>${qualifiedName}</code>, ${timeOf(createdAt)}: “${text}”`, {
-      look: 'round',
-    }),
-    actions(
-      formOf(view, `${form}/grant`, [], grant),
-      popup('Refuse…', formOf(view, `${form}/refuse`, [reason], refuse), view.rejected?.name === `${form}/refuse`),
-    ),
-  ];
 }
 
 function invitationRow(view: HomeView, invitation: WaitingInvitation): [Html, ...HtmlValue[]] {

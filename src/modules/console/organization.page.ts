@@ -3,9 +3,11 @@ import {
   actions,
   badge,
   button,
+  buttonLink,
   card,
   columns,
   details,
+  icon,
   list,
   notice,
   pager,
@@ -21,7 +23,7 @@ import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import { roles, type Role } from '../auth/access.types.js';
 import { newKeyForm, shownKey } from '../people/new-key.page.js';
-import { grantTable, type ListedGrant } from './grant-entry.page.js';
+import { grantTable, requestRow, type ListedGrant } from './grant-entry.page.js';
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {
@@ -85,9 +87,13 @@ export function organizationPage(view: OrganizationView): Framed {
     title: name,
     notice,
     ...(members && { asRequest: `/accounts/${id}/members` }),
+    crumbs: [['Account', 'me'], [name]],
     head: {
       tile: tile(name, { look: 'large' }),
-      badge: badge(view.asOperator ? 'Operator' : role),
+      actions: view.role === 'owner' && buttonLink('#invite', html`${icon('add')}Invite`),
+      badge: badge(
+        view.asOperator ? 'Operator' : `You are ${role === 'owner' || role === 'editor' ? 'an' : 'a'} ${role}`,
+      ),
       lead: html`Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}${view.invited && html` <a href="${view.address}/../../m/changes/${id}">Changes</a> in the organization`}`,
     },
     body: withReason(
@@ -204,24 +210,7 @@ ${details('Claim a namespace', formOf(view, 'claim', [field], button('Claim this
 function requestsPart(view: OrganizationView): Html | null {
   const { requests } = view;
   if (!requests || requests.requests.length === 0) return null;
-  const rows = requests.requests.map(({ id, qualifiedName, account, text, createdAt }) => {
-    const request = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
-    const answer = { name: 'refuse', label: `Answer to ${account.name}`, attributes: html`maxlength="500" required` };
-    const about = `Grant calls to ${account.name}`;
-    return [
-      who(account.name, html`asks for access to <code>${qualifiedName}</code>, on ${timeOf(createdAt)}: “${text}”`, {
-        look: 'round',
-      }),
-      actions(
-        formOf(view, `${request}/grant`, [], button('Grant', { look: 'small', about })),
-        popup(
-          'Refuse…',
-          formOf(view, `${request}/refuse`, [answer], button('Refuse', { look: 'danger' })),
-          view.rejected?.name === `${request}/refuse`,
-        ),
-      ),
-    ] as const;
-  });
+  const rows = requests.requests.map((request) => requestRow(view, request));
   return card('requests', 'Requests for access', html`${list(rows)}${moreOf(requests)}`, { count: rows.length });
 }
 
@@ -246,8 +235,8 @@ function keysPart(view: OrganizationView): Html | null {
   if (!keys) return null;
   const rows = keys.map(({ id, name, prefix, expiresAt, lastUsedAt }) => [
     who(name, html`<code>${prefix}…</code>`),
-    expiresAt === null ? 'no end' : html`until ${timeOf(expiresAt)}`,
-    lastUsedAt === null ? 'never used' : html`last used on ${timeOf(lastUsedAt)}`,
+    expiresAt === null ? 'No end' : timeOf(expiresAt),
+    lastUsedAt === null ? 'Never' : timeOf(lastUsedAt),
     popup(
       html`Revoke<span class="hidden"> ${name}</span>`,
       formOf(view, 'revoke', nameFields(name), button('Revoke', { look: 'danger' }), { id }),

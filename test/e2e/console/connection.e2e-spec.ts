@@ -188,7 +188,7 @@ describe('who may call it', () => {
     expect(await done(form)).toBe('done=granted');
     await app.as(stranger).post(`${made.path}/.tools/echo`, { message: 'hello' });
     const sentence = new RegExp(
-      `${stranger.name} granted by ${owner.name} on [^,]*UTC may call the connection ${made.connectionId} tools echo, get-sum 31 Jan 2999, 00:00 UTC .* UTC with`,
+      `${stranger.name} granted by ${owner.name}, [^,]*UTC may call the connection ${made.connectionId} tools echo, get-sum 31 Jan 2999, 00:00 UTC .* UTC with`,
     );
     await until(async () => sentence.test(textOf(await browsers.owner.get(page))), 'the last use is shown');
     const { id } = (await grants()).find(({ account }) => account.name === stranger.name) ?? { id: '' };

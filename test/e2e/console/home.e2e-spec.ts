@@ -114,7 +114,7 @@ describe('/ui/', () => {
       expect((await app.as(owner).post(`/connect/${at}/grants`, grant)).status).toBe(201);
       expect(textOf(rowOf(await home(guest), at))).toMatch(
         new RegExp(
-          `Call 1 tool granted by ${owner.name} on .+ until \\d+ \\w+ \\d{4}, \\d\\d:\\d\\d UTC Not yet Connect$`,
+          `Call 1 tool granted by ${owner.name}, .+, until \\d+ \\w+ \\d{4}, \\d\\d:\\d\\d UTC Not yet Connect$`,
         ),
       );
       const place = (page: string) => [...page.matchAll(/<code>([^<]+)<\/code>/g)].map(([, address]) => address);

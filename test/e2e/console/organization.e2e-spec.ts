@@ -200,7 +200,7 @@ describe('the page of an organization', () => {
     const sentence = (await owner.get(page)).text.replace(/<[^>]*>|\s+/g, ' ').replace(/ +/g, ' ');
     expect(sentence).toMatch(
       new RegExp(
-        `${two.name} granted by ${accounts.owner.name} on [^,]*UTC may call the server ${server} all tools No end`,
+        `${two.name} granted by ${accounts.owner.name}, [^,]*UTC may call the server ${server} all tools No end`,
       ),
     );
     const given = await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`);

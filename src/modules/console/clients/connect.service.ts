@@ -29,7 +29,7 @@ export class ConnectService implements OnModuleInit {
   /**
    * The section with the address and the chosen client.
    *
-   * @param chosen the id of a client, as the query has it; anything else chooses none
+   * @param chosen the id of a client, as the query has it; anything else chooses the first that can reach this service
    * @param address the address of the page
    */
   part(endpoint: McpEndpoint, chosen: unknown, address: string): Html {
@@ -38,15 +38,22 @@ export class ConnectService implements OnModuleInit {
       endpoint.kind === 'connection'
         ? clientNameOf(endpoint.name)
         : clientNameOf(endpoint.kind === 'server' ? endpoint.slug : endpoint.namespace);
-    const client = clients.find(({ id }) => id === chosen);
-    const links = clients.map((client) => [`${address}?client=${client.id}#connect`, client.label] as const);
+    // Those that can reach this service come first.
+    const usable = clients.toSorted((first, second) => Number(this.isRefused(first)) - Number(this.isRefused(second)));
+    const client = usable.find(({ id }) => id === chosen) ?? usable[0];
+    const hrefOf = ({ id }: Client) => `${address}?client=${id}#connect`;
+    const links = usable.map((each) => [hrefOf(each), each.label] as const);
     return card(
       'connect',
       'Connect',
       html`${snippetOf('address', 'Address for every app', url)}
-${tabs('Your app', links, `${address}?client=${client?.id}#connect`)}
-${client ? this.steps(client, url, name) : html`<p class="soft">Choose your app to see how it connects.</p>`}`,
+${tabs('Your app', links, hrefOf(client))}
+${this.steps(client, url, name)}`,
     );
+  }
+
+  private isRefused({ isHosted }: Client): boolean {
+    return isHosted === true && this.refusalOf() !== null;
   }
 
   private steps(client: Client, url: string, name: string): Html {
