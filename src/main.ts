@@ -14,7 +14,7 @@ import { loadExternalModules } from './platform/external-modules/load-external-m
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend } from './platform/queue/queue-backend.js';
-import { createPino, logFormatOf, PinoLoggerService } from './platform/telemetry/logger.js';
+import { createPino, logFormatOf, PinoLoggerService, processFields } from './platform/telemetry/logger.js';
 import { resourceOf } from './platform/telemetry/otel-resource.js';
 import { tracing, useTracing } from './platform/telemetry/tracing.js';
 import { acceptMore } from './platform/http/accept.js';
@@ -56,10 +56,8 @@ async function requireFreePort({ host, port }: Env): Promise<FreePort> {
 async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
   const signInUrl = firstKey !== null && env.roles.includes('api') ? await operatorLink(env) : undefined;
   if (logFormatOf(env) === 'json') {
-    const time = new Date().toISOString();
-    process.stdout.write(
-      `${JSON.stringify({ level: 'info', time, msg: 'Slipway listens', url: env.baseUrl, signInUrl })}\n`,
-    );
+    const head = { level: 'info', time: new Date().toISOString(), ...processFields(env) };
+    process.stdout.write(`${JSON.stringify({ ...head, msg: 'Slipway listens', url: env.baseUrl, signInUrl })}\n`);
     return;
   }
   const lines = [`Slipway listens on  ${env.baseUrl}`, `Try it at           ${env.baseUrl}/docs`];

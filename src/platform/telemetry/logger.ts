@@ -39,6 +39,11 @@ export function logFormatOf({ logFormat }: Pick<Env, 'logFormat'>): 'pretty' | '
   return logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
 }
 
+/** The process in each line of JSON. */
+export function processFields({ roles }: Pick<Env, 'roles'>) {
+  return { role: roles.join(','), host: hostname(), version: VERSION };
+}
+
 /**
  * The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON lines name the
  * process, for stores that hold those of several.
@@ -59,7 +64,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & 
   return pino(
     {
       level: env.logLevel,
-      base: format === 'json' ? { role: env.roles.join(','), host: hostname(), version: VERSION, worker } : { worker },
+      base: format === 'json' ? { ...processFields(env), worker } : { worker },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: errorForLog },
