@@ -60,7 +60,6 @@ const connectionUses = {
   recheck: ['core'],
   diagnosis: ['core', 'setup'],
   mock: ['core'],
-  triggers: ['core'],
   uplink: ['core'],
   namespace: ['core', 'log'],
   source: ['core', 'log'],

@@ -28,6 +28,7 @@ import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { PeoplePagesModule } from './extensions/people-pages/people-pages.module.js';
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
 import { SettingsModule } from './extensions/settings/settings.module.js';
+import { TriggersModule } from './extensions/triggers/triggers.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -68,6 +69,7 @@ const extensions = [
   OtlpModule,
   PeoplePagesModule,
   SchedulesModule,
+  TriggersModule,
 ];
 
 @Module({})

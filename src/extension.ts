@@ -4,11 +4,18 @@
  */
 export { Env, settingDocs, StartError } from './config/env.js';
 export type { Role } from './config/env.js';
+export { EVENTS_EXTENSION } from './config/published-clients.js';
 export { roleModule } from './config/role-module.js';
+export { Tuning } from './config/tuning.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { CurrentPage, Form, Page, type PageRequest } from './modules/auth/access.decorator.js';
 export { CallHooks, type CallHookRunner, type HookedCall, type HookedTarget } from './mcp/client/tools/call-hooks.js';
-export type { CallOrigin } from './mcp/protocol/channel.js';
+export type { CallOrigin, Channel, McpReply } from './mcp/protocol/channel.js';
+export { deadlineIn } from './mcp/protocol/deadline.js';
+export { listPages } from './mcp/protocol/list-pages.js';
+export { UpstreamError } from './mcp/protocol/mcp-errors.js';
+export { resultOf } from './mcp/protocol/messages.js';
+export { rpcCode } from './mcp/protocol/protocol.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
 export { roles, type AccessRule, type Action, type Caller } from './modules/auth/access.types.js';
 export type { OwnedNamespace, Role as MemberRole, Scope } from './modules/auth/access.types.js';
@@ -21,6 +28,14 @@ export { InjectSettings } from './extensions/settings/inject-settings.decorator.
 export { PageSlot, type PageSlotOptions, type SlotComponent } from './extensions/slots/page-slot.decorator.js';
 export { PageSlotMarker, type SlotPlace, type SlotRequest } from './extensions/slots/page-slot.decorator.js';
 export type { CallEvent, ChangeEvent, EventName } from './extensions/events/event.types.js';
+export { ObjectSchemaDto } from './modules/connections/core/connection.dto.js';
+export { AsGiven } from './modules/connections/core/connection.validators.js';
+export {
+  callableConnections,
+  ConnectionController,
+  ownConnections,
+} from './modules/connections/core/connections.access.js';
+export { ResourceNotFoundError } from './modules/connections/core/connections.errors.js';
 export { CallEvents } from './modules/logs/call.events.js';
 export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
 export { LogsModule } from './modules/logs/logs.module.js';
@@ -44,6 +59,7 @@ export type { ServerOffers, ServerRef } from './modules/servers/server.types.js'
 export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
 export type { TargetName } from './modules/targets/target.types.js';
+export { DEPTH_MAX } from './platform/database/storable.js';
 export { WriteBehind } from './platform/database/write-behind.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
 export { ConflictError, DomainError, errorOf, type ErrorKind, ForbiddenError } from './platform/errors/domain-error.js';
@@ -53,10 +69,11 @@ export { defineModule, type ExternalModule } from './platform/external-modules/l
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
 export { decodeCursor, encodeCursor } from './platform/http/cursor.js';
 export { readBytes } from './platform/http/body/request-body.js';
-export { checkedBody, UuidOr404 } from './platform/http/input.pipe.js';
-export { IsFlag, IsPrintable, IsText, IsWhole } from './platform/http/input-values.js';
+export { checkedBody, ClosedBody, UuidOr404 } from './platform/http/input.pipe.js';
+export { IsFlag, IsPrintable, IsText, IsWhole, Omittable } from './platform/http/input-values.js';
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';
 export { Public } from './platform/http/public.decorator.js';
+export { SuccessDto } from './platform/http/success.dto.js';
 export { IsTime } from './platform/http/time-text.js';
 export {
   actions,
@@ -82,3 +99,5 @@ export { HOUR_MS, Schedule as IntervalSchedule, scheduledDeletion } from './plat
 export { LogNamesRepository, type LogNames } from './platform/telemetry/log-names.repository.js';
 export { Metrics } from './platform/telemetry/metrics.js';
 export { resourceOf } from './platform/telemetry/otel-resource.js';
+export { canonicalJson, isObject, isWithinDepth } from './platform/text/json.js';
+export { visible } from './platform/text/quoted.js';

@@ -34,8 +34,6 @@ import { ConnectionSetupService } from './setup/connection-setup.service.js';
 import { SourceModule } from './source/source.module.js';
 import { ConnectionToolsController } from './tools/connection-tools.controller.js';
 import { ConnectionToolsService } from './tools/connection-tools.service.js';
-import { TriggersController } from './triggers/triggers.controller.js';
-import { TriggersService } from './triggers/triggers.service.js';
 import { UplinkModule } from './uplink/uplink.module.js';
 
 declare global {
@@ -62,7 +60,6 @@ export class ConnectionsModule {
         NamespaceMcpController,
         ConnectionLogController,
         DiagnosisController,
-        TriggersController,
         ProbeController,
         ConnectionMcpController,
         ConnectionsController,
@@ -87,7 +84,6 @@ export class ConnectionsModule {
         DiagnosisService,
         NamespaceMembers,
         NamespaceServers,
-        TriggersService,
         ProbeService,
         ProbesRepository,
       ],

@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import type { Channel } from '../../mcp/protocol/channel.js';
 import type { ConnectionDto, ConnectionStatusDto } from '../connections/core/connection.dto.js';
 import { ConnectionsService } from '../connections/connections.service.js';
-import { listedTools } from '../connections/core/connections.access.js';
+import { callableConnections, listedTools, ownConnections } from '../connections/core/connections.access.js';
+import { ConnectionToolsService } from '../connections/tools/connection-tools.service.js';
 import type { FacadeCaller } from './facade.types.js';
 import { FacadeTargets } from './facade-targets.js';
 
@@ -31,6 +33,18 @@ export abstract class Connections {
 
   /** Returns its last known status. For a module that waits until a user has authorized it. @throws ResourceNotFoundError */
   abstract status(caller: FacadeCaller, name: string): Promise<ConnectionStatusDto>;
+
+  /**
+   * Returns the channel to its MCP server. For a module that forwards requests of an extension of MCP. The caller needs
+   * `connections:execute`, or `connections:read` for requests that are `readOnly`.
+   *
+   * @throws ResourceNotFoundError, SuspendedError; UpstreamFailure from requests
+   */
+  abstract channel(
+    caller: FacadeCaller,
+    name: string,
+    options?: { readOnly?: boolean },
+  ): Promise<Pick<Channel, 'request'>>;
 }
 
 /** {@link Connections} by the service of REST. */
@@ -39,6 +53,7 @@ export class ServiceConnections implements Connections {
   constructor(
     private readonly facadeTargets: FacadeTargets,
     private readonly connectionsService: ConnectionsService,
+    private readonly connectionToolsService: ConnectionToolsService,
   ) {}
 
   async find(requester: FacadeCaller, name: string): Promise<ConnectionDto> {
@@ -46,6 +61,14 @@ export class ServiceConnections implements Connections {
     const { namespace, connectionId, caller } = await this.facadeTargets.connection(requester, name, rule);
     return this.connectionsService.get(namespace, connectionId, caller);
   }
+
+  readonly channel: Connections['channel'] = async (caller, name, { readOnly } = {}) => {
+    const rule = readOnly
+      ? ({ scope: 'connections:read', ...callableConnections } as const)
+      : ({ scope: 'connections:execute', ...ownConnections } as const);
+    const { namespace, connectionId } = await this.facadeTargets.connection(caller, name, rule);
+    return this.connectionToolsService.channel(namespace, connectionId);
+  };
 
   async status(caller: FacadeCaller, name: string): Promise<ConnectionStatusDto> {
     return (await this.find(caller, name)).status;

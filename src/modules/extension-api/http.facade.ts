@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, type FollowOptions } from '../../platform/egress/follow.js';
+import { withTimeout } from '../../platform/limits/with-timeout.js';
 
 /** A request of {@link Http.fetch}. @stability preview */
 export interface HttpOptions extends Partial<Pick<FollowOptions, 'method' | 'headers' | 'body'>> {
@@ -35,12 +36,31 @@ export abstract class Http {
    * the socket
    */
   abstract fetch(url: string | URL, options?: HttpOptions): Promise<Response>;
+
+  /**
+   * Checks that the policy lets this service call a URL. For a module that passes the URL to another service. A host that DNS does
+   * not know here passes, and one whose lookup takes longer than 5 s.
+   *
+   * @throws EgressRefusedError
+   */
+  abstract check(url: string | URL): Promise<void>;
 }
+
+/** Timeout of DNS for a check. */
+const LOCATE_MS = 5_000;
+
+const unknown = { refusal: null };
 
 /** {@link Http} through {@link Egress}. */
 @Injectable()
 export class EgressHttp implements Http {
   constructor(private readonly egress: Egress) {}
+
+  async check(url: string | URL): Promise<void> {
+    const located = this.egress.locate(this.egress.check(url));
+    const { refusal } = await withTimeout(LOCATE_MS, located, unknown).catch(() => unknown);
+    if (refusal) throw refusal;
+  }
 
   async fetch(url: string | URL, options: HttpOptions = {}): Promise<Response> {
     const { method = 'GET', headers = {}, body, timeoutMs = 30_000, bytesMax = 1024 * 1024 } = options;

@@ -7,7 +7,7 @@ import { Tuning } from '../../../config/tuning.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { UpstreamFailure, UpstreamTimeoutError, withPages } from '../../../mcp/protocol/mcp-errors.js';
-import type { McpReply } from '../../../mcp/protocol/channel.js';
+import type { Channel, McpReply } from '../../../mcp/protocol/channel.js';
 import { memberText, withMember } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse, isErrorResult } from '../../../mcp/protocol/messages.js';
@@ -67,6 +67,11 @@ export class ConnectionToolsService {
   /** @throws ResourceNotFoundError, SuspendedError for a connection that cannot be called */
   async requireConnection(namespace: OwnedNamespace, connectionId: string): Promise<void> {
     await this.connectionHandles.find(namespace, connectionId);
+  }
+
+  /** The channel of a connection, for requests that are not in MCP. @throws ResourceNotFoundError, SuspendedError */
+  channel(namespace: OwnedNamespace, connectionId: string): Promise<Pick<Channel, 'request'>> {
+    return this.connectionHandles.find(namespace, connectionId);
   }
 
   /** `{"tools": […]}` as JSON text. @param granted the only tools of the caller @throws ResourceNotFoundError, UpstreamFailure */

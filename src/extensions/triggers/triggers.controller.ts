@@ -1,10 +1,14 @@
 import { Body, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { SuccessDto } from '../../../platform/http/success.dto.js';
-import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
-import { callableConnections, ConnectionController, ownConnections } from '../core/connections.access.js';
+import {
+  Access,
+  ApiErrors,
+  callableConnections,
+  type Caller,
+  ConnectionController,
+  CurrentCaller,
+} from '../../extension.js';
+import { CurrentNamespace, type OwnedNamespace, ownConnections, SuccessDto } from '../../extension.js';
 import {
   SubscribeTriggerDto,
   TriggerDto,
@@ -38,8 +42,12 @@ export class TriggersController {
   @Access('connections:read', callableConnections)
   @ApiOkResponse({ type: [TriggerDto], example: [triggerExample] })
   @ApiErrors(...failures)
-  list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<TriggerDto[]> {
-    return this.triggersService.list(namespace, id);
+  list(
+    @CurrentCaller() caller: Caller,
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+  ): Promise<TriggerDto[]> {
+    return this.triggersService.list(caller, { namespace: namespace.name, id });
   }
 
   /** Get one trigger. Preview. */
@@ -49,11 +57,12 @@ export class TriggersController {
   @ApiOkResponse({ type: TriggerDto, example: triggerExample })
   @ApiErrors(...failures)
   get(
+    @CurrentCaller() caller: Caller,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,
     @Param('triggerName') name: string,
   ): Promise<TriggerDto> {
-    return this.triggersService.get(namespace, id, name);
+    return this.triggersService.get(caller, { namespace: namespace.name, id }, name);
   }
 
   /**
@@ -67,12 +76,13 @@ export class TriggersController {
   @ApiOkResponse({ type: TriggerSubscriptionDto })
   @ApiErrors(400, ...failures)
   subscribe(
+    @CurrentCaller() caller: Caller,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,
     @Param('triggerName') name: string,
     @Body() body: SubscribeTriggerDto,
   ): Promise<TriggerSubscriptionDto> {
-    return this.triggersService.subscribe(namespace, id, name, body);
+    return this.triggersService.subscribe(caller, { namespace: namespace.name, id }, name, body);
   }
 
   /** End the subscription with these params and this URL. Preview. One that is not extended ends by itself. */
@@ -81,11 +91,12 @@ export class TriggersController {
   @Access('connections:execute', ownConnections)
   @ApiErrors(400, ...failures)
   unsubscribe(
+    @CurrentCaller() caller: Caller,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,
     @Param('triggerName') name: string,
     @Body() body: UnsubscribeTriggerDto,
   ): Promise<SuccessDto> {
-    return this.triggersService.unsubscribe(namespace, id, name, body);
+    return this.triggersService.unsubscribe(caller, { namespace: namespace.name, id }, name, body);
   }
 }

@@ -1,9 +1,6 @@
 import { Type } from 'class-transformer';
 import { IsObject, IsString, Matches, MaxLength, ValidateNested } from 'class-validator';
-import { ClosedBody } from '../../../platform/http/input.pipe.js';
-import { ObjectSchemaDto } from '../core/connection.dto.js';
-import { Omittable } from '../../../platform/http/input-values.js';
-import { AsGiven } from '../core/connection.validators.js';
+import { AsGiven, ClosedBody, ObjectSchemaDto, Omittable } from '../../extension.js';
 
 /** A kind of event that a server sends. */
 export class TriggerDto {

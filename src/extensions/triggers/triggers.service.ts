@@ -1,23 +1,17 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { EVENTS_EXTENSION } from '../../../config/published-clients.js';
-import { Tuning } from '../../../config/tuning.js';
-import type { McpReply } from '../../../mcp/protocol/channel.js';
-import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
-import { listPages } from '../../../mcp/protocol/list-pages.js';
-import { UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
-import { resultOf } from '../../../mcp/protocol/messages.js';
-import { rpcCode } from '../../../mcp/protocol/protocol.js';
-import { Egress } from '../../../platform/egress/egress.js';
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import type { SuccessDto } from '../../../platform/http/success.dto.js';
-import { DEPTH_MAX } from '../../../platform/database/storable.js';
-import { canonicalJson, isObject, isWithinDepth } from '../../../platform/text/json.js';
-import { visible } from '../../../platform/text/quoted.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ConnectionHandles, type ConnectionHandle } from '../core/connection-handles.js';
-import type { ObjectSchemaDto } from '../core/connection.dto.js';
-import { ResourceNotFoundError } from '../core/connections.errors.js';
+import type { Caller, Channel, McpReply, ObjectSchemaDto, SuccessDto } from '../../extension.js';
+import {
+  canonicalJson,
+  Connections,
+  deadlineIn,
+  DEPTH_MAX,
+  EVENTS_EXTENSION,
+  Http,
+  InvalidInputError,
+} from '../../extension.js';
+import { isObject, isWithinDepth, listPages, ResourceNotFoundError, resultOf, rpcCode } from '../../extension.js';
+import { Tuning, UpstreamError, visible } from '../../extension.js';
 import type { SubscribeTriggerDto, TriggerDto, TriggerSubscriptionDto, UnsubscribeTriggerDto } from './trigger.dto.js';
 
 const triggerList = { method: `${EVENTS_EXTENSION}/list`, member: 'events', noun: 'triggers' };
@@ -33,11 +27,16 @@ const TRIGGERS_MAX = 1_000;
 /** The lifetime of a subscription whose server does not name one. */
 const SUBSCRIBED_MS = 60 * 60_000;
 
-/** The timeout of DNS for the URL of a subscription. */
-const LOCATE_MS = 5_000;
-
 /** The error codes for an unknown method; some servers answer with invalid params. */
 const unknownMethod: ReadonlySet<number> = new Set([rpcCode.methodNotFound, rpcCode.invalidParams]);
+
+type Requests = Pick<Channel, 'request'>;
+
+/** A connection, and the name of its namespace. */
+interface ConnectionRef {
+  namespace: string;
+  id: string;
+}
 
 /**
  * The triggers of connections. The upstream stores the subscriptions and sends the events to their URLs, signed with their
@@ -46,22 +45,22 @@ const unknownMethod: ReadonlySet<number> = new Set([rpcCode.methodNotFound, rpcC
 @Injectable()
 export class TriggersService {
   constructor(
-    private readonly connectionHandles: ConnectionHandles,
-    private readonly egress: Egress,
+    private readonly connections: Connections,
+    private readonly http: Http,
     private readonly tuning: Tuning,
   ) {}
 
   /** Empty for a server without triggers. @throws ResourceNotFoundError, UpstreamFailure */
-  async list(namespace: OwnedNamespace, connectionId: string): Promise<TriggerDto[]> {
-    const handle = await this.connectionHandles.find(namespace, connectionId);
-    return (await triggersOf(handle, this.tuning.upstreamCallTimeoutMs)) ?? [];
+  async list(caller: Caller, { namespace, id }: ConnectionRef): Promise<TriggerDto[]> {
+    const channel = await this.connections.channel(caller, `${namespace}/${id}`, { readOnly: true });
+    return (await triggersOf(channel, this.tuning.upstreamCallTimeoutMs)) ?? [];
   }
 
   /** @throws ResourceNotFoundError, UpstreamFailure */
-  async get(namespace: OwnedNamespace, connectionId: string, name: string): Promise<TriggerDto> {
-    const triggers = await this.list(namespace, connectionId);
+  async get(caller: Caller, connection: ConnectionRef, name: string): Promise<TriggerDto> {
+    const triggers = await this.list(caller, connection);
     const trigger = triggers.find((candidate) => candidate.name === name);
-    if (!trigger) throw unknownTrigger(connectionId, name, triggers);
+    if (!trigger) throw unknownTrigger(connection, name, triggers);
     return trigger;
   }
 
@@ -71,26 +70,22 @@ export class TriggersService {
    * @throws InvalidInputError, EgressRefusedError, ResourceNotFoundError, UpstreamFailure
    */
   async subscribe(
-    namespace: OwnedNamespace,
-    connectionId: string,
+    caller: Caller,
+    connection: ConnectionRef,
     name: string,
     { params = {}, delivery: { url, secret } }: SubscribeTriggerDto,
   ): Promise<TriggerSubscriptionDto> {
     requireParams(params);
     requireSecret(secret);
-    // The upstream sends the events, but not to addresses that egress rules refuse to this service. A name that is unknown
-    // to DNS here is allowed: the upstream may know it.
-    const unknown = { addresses: 0, refusal: null };
-    const located = this.egress.locate(this.egress.check(url)).catch(() => unknown);
-    const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
-    if (refusal) throw refusal;
-    const handle = await this.connectionHandles.find(namespace, connectionId);
+    // The upstream sends the events, but not to addresses that egress rules refuse to this service.
+    await this.http.check(url);
+    const channel = await this.open(caller, connection);
     const msLeft = deadlineIn(this.tuning.upstreamCallTimeoutMs);
-    const triggers = (await triggersOf(handle, msLeft())) ?? [];
-    if (!triggers.some((trigger) => trigger.name === name)) throw unknownTrigger(connectionId, name, triggers);
-    const id = subscriptionId(namespace.name, connectionId, name, params, url);
+    const triggers = (await triggersOf(channel, msLeft())) ?? [];
+    if (!triggers.some((trigger) => trigger.name === name)) throw unknownTrigger(connection, name, triggers);
+    const id = subscriptionId(connection, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url, secret } };
-    const reply = await send(handle, 'subscribe', request, msLeft());
+    const reply = await send(channel, 'subscribe', request, msLeft());
     requireAccepted(reply, secret);
     const result = resultOf(reply);
     const sent = isObject(result) ? result.refreshBefore : undefined;
@@ -100,26 +95,30 @@ export class TriggersService {
 
   /** @throws InvalidInputError, ResourceNotFoundError, UpstreamFailure */
   async unsubscribe(
-    namespace: OwnedNamespace,
-    connectionId: string,
+    caller: Caller,
+    connection: ConnectionRef,
     name: string,
     { params = {}, delivery: { url } }: UnsubscribeTriggerDto,
   ): Promise<SuccessDto> {
     requireParams(params);
-    const handle = await this.connectionHandles.find(namespace, connectionId);
-    const id = subscriptionId(namespace.name, connectionId, name, params, url);
+    const channel = await this.open(caller, connection);
+    const id = subscriptionId(connection, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url } };
-    requireAccepted(await send(handle, 'unsubscribe', request, this.tuning.upstreamCallTimeoutMs));
+    requireAccepted(await send(channel, 'unsubscribe', request, this.tuning.upstreamCallTimeoutMs));
     return { success: true };
+  }
+
+  private open(caller: Caller, { namespace, id }: ConnectionRef): Promise<Requests> {
+    return this.connections.channel(caller, `${namespace}/${id}`);
   }
 }
 
 /** Null for a server without triggers. @throws UpstreamFailure */
-async function triggersOf(handle: ConnectionHandle, timeoutMs: number): Promise<TriggerDto[] | null> {
+async function triggersOf(channel: Requests, timeoutMs: number): Promise<TriggerDto[] | null> {
   const triggers: TriggerDto[] = [];
   let pages = 0;
   try {
-    for await (const { items, isUnknown } of listPages(handle, triggerList, timeoutMs)) {
+    for await (const { items, isUnknown } of listPages(channel, triggerList, timeoutMs)) {
       if (isUnknown) return null;
       triggers.push(...items.flatMap(toTrigger));
       pages += 1;
@@ -151,12 +150,12 @@ function toTrigger(text: string): TriggerDto[] {
 }
 
 function send(
-  handle: ConnectionHandle,
+  channel: Requests,
   action: 'subscribe' | 'unsubscribe',
   params: object,
   timeoutMs: number,
 ): Promise<McpReply> {
-  return handle.request({ method: `${EVENTS_EXTENSION}/${action}`, params: JSON.stringify(params), timeoutMs });
+  return channel.request({ method: `${EVENTS_EXTENSION}/${action}`, params: JSON.stringify(params), timeoutMs });
 }
 
 /** @throws ResourceNotFoundError for an unknown method, InvalidInputError, UpstreamError */
@@ -170,9 +169,13 @@ function requireAccepted({ error }: McpReply, secret = ''): void {
 
 /** The id of a subscription: a hash of its key, whatever the order of its params. */
 function subscriptionId(
-  ...key: [namespace: string, connectionId: string, trigger: string, params: object, url: string]
-) {
-  return `trg_${createHash('sha256').update(canonicalJson(key)).digest('hex').slice(0, 32)}`;
+  { namespace, id }: ConnectionRef,
+  ...key: [trigger: string, params: object, url: string]
+): string {
+  return `trg_${createHash('sha256')
+    .update(canonicalJson([namespace, id, ...key]))
+    .digest('hex')
+    .slice(0, 32)}`;
 }
 
 /** @throws InvalidInputError unless it is `whsec_` and the base64 of 24 to 64 bytes */
@@ -195,7 +198,7 @@ function requireParams(params: Record<string, unknown>): void {
   }
 }
 
-function unknownTrigger(connectionId: string, name: string, triggers: TriggerDto[]): ResourceNotFoundError {
+function unknownTrigger({ id }: ConnectionRef, name: string, triggers: TriggerDto[]): ResourceNotFoundError {
   const names = triggers.map((trigger) => trigger.name);
-  return ResourceNotFoundError.ofItem('trigger', connectionId, name, names);
+  return ResourceNotFoundError.ofItem('trigger', id, name, names);
 }

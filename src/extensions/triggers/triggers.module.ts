@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { roleModule } from '../../extension.js';
+import { TriggersController } from './triggers.controller.js';
+import { TriggersService } from './triggers.service.js';
+
+/** The triggers of connections: events that an MCP server sends to a URL. */
+@Module({})
+export class TriggersModule {
+  static readonly forRoles = roleModule(() => ({
+    module: TriggersModule,
+    api: { controllers: [TriggersController], providers: [TriggersService] },
+  }));
+}
