@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { asSystem, type Caller, invocationId, type ServerRef } from '../../../src/extension.js';
+import { asSystem, type Caller, invocationId, resultOf, type ServerRef } from '../../../src/extension.js';
 import { testAccount, uniqueName } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createOrganization, createServer } from '../../support/factories.js';
@@ -222,6 +222,22 @@ describe('Connections', () => {
     expect(await errorOf(facades.connections.find(callers.stranger, connection))).toEqual(missing);
     expect(await errorOf(facades.connections.status(callers.stranger, connection))).toEqual(missing);
     expect((await errorOf(facades.connections.find(asSystem, `${uniqueName()}/none`))).kind).toBe('not_found');
+  });
+
+  it('sends requests to the MCP server with the rights of the caller', async () => {
+    const ping = { method: 'ping', timeoutMs: 10_000 };
+    const reader = { ...callers.owner, scopes: [{ level: 'read' as const, namespace: null }] };
+    for (const [caller, options] of [[callers.owner], [asSystem], [reader, { readOnly: true }]] as const) {
+      const channel = await facades.connections.channel(caller, connection, options);
+      expect(resultOf(await channel.request(ping))).toMatchObject({});
+    }
+    expect((await errorOf(facades.connections.channel(reader, connection))).kind).toBe('forbidden');
+    const { body } = await app.as(stranger).get(connectionPath);
+    const missing = { kind: 'not_found', message: body.message };
+    for (const readOnly of [true, false]) {
+      const opened = facades.connections.channel(callers.stranger, connection, { readOnly });
+      expect([readOnly, await errorOf(opened)]).toEqual([readOnly, missing]);
+    }
   });
 });
 
