@@ -11,7 +11,7 @@ import type { Request } from 'express';
 import type { CountedRequest } from '../../mcp/server/mcp-request.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
-import type { FormRules } from '../../platform/pages/page-forms.service.js';
+import type { FormParts, FormRules, SentForm } from '../../platform/pages/page-forms.service.js';
 import { PageFilter, type BrowserRequest } from '../../platform/pages/page.filter.js';
 import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import type { AccessRule, AccessTerms, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
@@ -55,10 +55,12 @@ export function Access(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
  * Declares who may open a page: like {@link Access}, with the session of the browser instead of the header. The guard rejects a
  * foreign `Host`, and redirects visitors without a session to the sign-in. The handler takes the request by {@link CurrentPage}
  * and returns a `FramedPage` or a `Redirect`. Errors are pages. The API document leaves the route out.
+ *
+ * @param parts of a form that may also come as `multipart/form-data`
  */
-export function Page(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
+export function Page(scope: Scope, terms: AccessTerms = {}, parts?: FormParts): MethodDecorator {
   return applyDecorators(
-    SetMetadata(ACCESS, { scope, ...terms, page: true } satisfies AccessRule),
+    SetMetadata(ACCESS, { scope, ...terms, page: true, parts } satisfies AccessRule),
     UseFilters(PageFilter),
     UseInterceptors(PageInterceptor),
     ApiExcludeEndpoint(),
@@ -67,7 +69,7 @@ export function Page(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
 
 /**
  * Declares who may send a form: like {@link Page}, at an address of its own under the page. The guard reads the form, and accepts
- * it only from a page of this service in the same browser.
+ * it only from a page of this service in the same browser. A form with files names its `parts`; its token comes first.
  *
  * @stability preview
  */
@@ -97,6 +99,8 @@ export interface PublicPageRequest<Params = Record<string, string>> {
   cookies: string | undefined;
   /** The values of a form, which the guard read and checked; empty for a page. */
   form: URLSearchParams;
+  /** The files of a form with `parts`, by name. */
+  files: Record<string, Buffer>;
   client: ClientContext;
 }
 
@@ -111,17 +115,18 @@ export interface PageRequest<Params = Record<string, string>> extends PublicPage
 
 /** The {@link PageRequest} of a page or of a form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
-  const { params, query, path, originalUrl, headers, body, client, grant, shownOnce } = context
+  const { params, query, path, originalUrl, headers, body, sent, client, grant, shownOnce } = context
     .switchToHttp()
     .getRequest<
       Request<Record<string, string>, unknown, unknown> &
         BrowserRequest &
-        Partial<GrantedRequest> & { shownOnce?: ShownOnce | null }
+        Partial<GrantedRequest> & { sent?: SentForm; shownOnce?: ShownOnce | null }
     >();
   return {
     ...{ params, query, path, originalUrl, client },
     cookies: headers.cookie,
-    form: body instanceof URLSearchParams ? body : new URLSearchParams(),
+    form: sent?.form ?? (body instanceof URLSearchParams ? body : new URLSearchParams()),
+    files: sent?.files ?? {},
     person: grant?.caller as SessionCaller,
     namespace: grant?.namespace as OwnedNamespace,
     once: shownOnce ?? null,

@@ -9,7 +9,12 @@ import { OpenRequests } from '../../platform/http/open-requests.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
 import { clientContextOf } from '../../platform/pages/client-context.js';
-import { PageFormsService, type FormRules } from '../../platform/pages/page-forms.service.js';
+import {
+  isMultipart,
+  PageFormsService,
+  type FormRules,
+  type SentForm,
+} from '../../platform/pages/page-forms.service.js';
 import type { BrowserRequest } from '../../platform/pages/page.filter.js';
 import { PUBLIC_PAGE, type GrantedRequest } from './access.decorator.js';
 import { ANONYMOUS, type AccessRule } from './access.types.js';
@@ -40,7 +45,9 @@ export class AccessGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const route = [context.getHandler(), context.getClass()];
     const declared = this.reflector.getAllAndOverride<AccessRule | 'public'>(ACCESS, route);
-    const request = context.switchToHttp().getRequest<Request & GrantedRequest & BrowserRequest>();
+    const request = context
+      .switchToHttp()
+      .getRequest<Request & GrantedRequest & BrowserRequest & { sent?: SentForm }>();
     const response = context.switchToHttp().getResponse<Response>();
     if (declared === 'public') {
       if (!UNLIMITED.test(request.path)) this.requestLimits.admitStranger(request, response);
@@ -52,15 +59,20 @@ export class AccessGuard implements CanActivate {
       request.grant = { caller: ANONYMOUS, isSigned: true };
       return true;
     }
+    const parts = isMultipart(request) ? declared.parts : undefined;
     if (declared.page) {
       if (isForm(request)) this.requestLimits.admitStranger(request, response);
-      await this.readPage(request, response, {});
+      await this.readPage(request, response, { parts });
     }
     request.grant = await this.admission.admit(request, response, declared);
     this.openRequests.removeOnClose(request, response);
     const { caller } = request.grant;
-    if (declared.page || caller === ANONYMOUS) return true;
+    if (caller === ANONYMOUS || (declared.page && !parts)) return true;
     this.bodyBudget.admit(request, response, caller.accountId);
+    if (parts) {
+      request.sent = await this.pageFormsService.readParts(request, parts);
+      return true;
+    }
     request.body = await readJsonBody(request);
     return true;
   }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { AccountLimits } from '../../config/account-limits.js';
 import type { DomainError } from '../../platform/errors/domain-error.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
+import type { FormParts } from '../../platform/pages/page-forms.service.js';
 import type { Target, TargetName, Visibility } from '../targets/target.types.js';
 
 /** Levels of keys, in the form of the API. */
@@ -205,6 +206,8 @@ export type AccessRule = AccessTerms & {
   scope: Scope;
   /** A page: the session of the browser is the credential, and a form has a token ({@link SessionCaller}). */
   page?: true;
+  /** The parts of a form with files, which are read after the session, the origin and the token are checked. */
+  parts?: FormParts;
 };
 
 /** The values of the route parameters that a rule names. */

@@ -19,7 +19,8 @@ import { readOwnCookie, sendOwnCookie, SESSION_COOKIE } from './browser-cookie.j
 import { html, type Html } from './html.js';
 
 const COOKIE = 'form';
-const FIELD = 'form-token';
+/** The hidden field of the token. */
+export const FORM_TOKEN = 'form-token';
 
 /** The hidden input of a form. Sets the cookie if the browser has none. */
 export function formToken(env: Env, request: IncomingMessage, response: Response): Html {
@@ -28,7 +29,7 @@ export function formToken(env: Env, request: IncomingMessage, response: Response
     secret = newSecret();
     sendOwnCookie(env, response, { name: COOKIE, value: secret, seconds: null });
   }
-  return html`<input type="hidden" name="${FIELD}" value="${tokenOf(env, request.headers.cookie, secret)}">`;
+  return html`<input type="hidden" name="${FORM_TOKEN}" value="${tokenOf(env, request.headers.cookie, secret)}">`;
 }
 
 /**
@@ -44,7 +45,7 @@ export function requireFormToken(
   refusal: () => Error,
 ): void {
   const secret = readOwnCookie(env, cookies, COOKIE);
-  if (!isSecret(secret) || !isSameSignature(form.get(FIELD) ?? '', tokenOf(env, cookies, secret))) throw refusal();
+  if (!isSecret(secret) || !isSameSignature(form.get(FORM_TOKEN) ?? '', tokenOf(env, cookies, secret))) throw refusal();
 }
 
 function tokenOf(env: Env, cookies: string | undefined, secret: string): string {

@@ -43,7 +43,7 @@ export interface Field {
   /** The value before another one is typed. */
   value?: string;
   /** A `checkbox` is one box for each of `options`. */
-  type?: 'checkbox' | 'date' | 'number' | 'password';
+  type?: 'checkbox' | 'date' | 'file' | 'number' | 'password';
   /** Lines of a text area. */
   rows?: number;
   /** Values to choose from, with their labels. */
@@ -93,6 +93,7 @@ export function withReason({ rejected }: Pick<FormsView, 'rejected'>, body: Html
  * @param end content after the fields: the button
  * @param id the row of the form
  * @param action the address of the form, if it is not that of its name; null for that of the page, with its query
+ * @param hasFiles the form is one with `parts`
  * @stability preview
  */
 export function formOf(
@@ -100,13 +101,17 @@ export function formOf(
   name: string,
   fields: readonly (Field | Html | false)[],
   end: Html,
-  { id = '', action = `${view.address}/${name}` }: { id?: string; action?: string | null } = {},
+  {
+    id = '',
+    action = `${view.address}/${name}`,
+    hasFiles,
+  }: { id?: string; action?: string | null; hasFiles?: boolean } = {},
 ): Html {
   const rejected = view.rejected?.name === name && view.rejected.id === id ? view.rejected : undefined;
   const faulty = rejected && fieldAt(rejected, fields.filter(isField));
   if (rejected) rejected.isShown = true;
   const prefix = [action?.replace(/^[./]+/, ''), id].filter(Boolean).join('-');
-  return html`<form method="post"${action !== null && html` action="${action}"`}>${view.token}${id !== '' && html`<input type="hidden" name="id" value="${id}">`}
+  return html`<form method="post"${action !== null && html` action="${action}"`}${hasFiles && html` enctype="multipart/form-data"`}>${view.token}${id !== '' && html`<input type="hidden" name="id" value="${id}">`}
 ${rejected && !faulty && html`<p class="error" role="alert">${rejected.text}.</p>`}
 ${fields.map((field) => (isField(field) ? fieldOf(field, `${prefix}-${field.name}`, rejected, field === faulty) : field))}
 ${actions(end)}</form>`;

@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import { TooLargeError } from '../errors/domain-error.js';
 import { BodyBudget } from '../http/body/body-budget.js';
+import { readMultipart } from '../http/body/multipart.js';
 import { readBody } from '../http/body/request-body.js';
-import { requireFormToken } from './form-token.js';
+import { FORM_TOKEN, requireFormToken } from './form-token.js';
 import { PlainPageError, requireOwnPage } from './page.js';
 
 /** How a page checks its forms; by default as {@link PageFormsService.read} says. */
@@ -12,6 +14,20 @@ export interface FormRules {
   refusal?: () => Error;
   /** The handler calls `requireFormToken`. */
   leavesToken?: true;
+  /** {@link PageFormsService.readParts} reads the form. */
+  parts?: FormParts;
+}
+
+/** The most bytes of each part of a form with files. */
+export interface FormParts {
+  fields: Record<string, number>;
+  files: Record<string, number>;
+}
+
+/** A form with its files. */
+export interface SentForm {
+  form: URLSearchParams;
+  files: Record<string, Buffer>;
 }
 
 /** Reads the forms of pages for people: the guard calls it for every page. */
@@ -30,13 +46,43 @@ export class PageFormsService {
   async read(
     request: Request,
     response: Response,
-    { refusal = foreignForm, leavesToken }: FormRules,
+    { refusal = foreignForm, leavesToken, parts }: FormRules,
   ): Promise<URLSearchParams> {
     requireOwnPage(request, this.env, refusal);
+    if (parts) return new URLSearchParams();
     this.bodyBudget.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
     if (!leavesToken) requireFormToken(this.env, request.headers.cookie, form, refusal);
     return form;
+  }
+
+  /**
+   * Reads a form with files, of an admitted account: the token first, and no file without it.
+   *
+   * @throws PageError; TooLargeError; and as `readMultipart`
+   */
+  async readParts(request: Request, { fields, files }: FormParts): Promise<SentForm> {
+    const checkToken = (sent: Record<string, string>) => {
+      const form = new URLSearchParams(sent);
+      requireFormToken(this.env, request.headers.cookie, form, foreignForm);
+      return form;
+    };
+    const sent = await readMultipart(request, {
+      fields: { ...fields, [FORM_TOKEN]: 100 },
+      files: Object.keys(files),
+      take: async (name, file, _info, before) => {
+        checkToken(before);
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        for await (const chunk of file as AsyncIterable<Buffer>) {
+          bytes += chunk.length;
+          if (bytes > files[name]) throw new TooLargeError(`The ${name} is larger than ${files[name]} bytes`);
+          chunks.push(chunk);
+        }
+        return Buffer.concat(chunks);
+      },
+    });
+    return { form: checkToken(sent.fields), files: sent.files };
   }
 }
 
@@ -48,4 +94,9 @@ function foreignForm(): PlainPageError {
     'You signed in or out since it was opened, in another tab perhaps; or it was not opened in this browser, or the browser has ' +
       'lost its cookies. Nothing was changed. Open the page again, and allow cookies for it.',
   );
+}
+
+/** True for a form that a browser sends with files. */
+export function isMultipart({ headers }: Request): boolean {
+  return /^multipart\/form-data\b/i.test(headers['content-type'] ?? '');
 }

@@ -40,9 +40,9 @@ async function answer(request: IncomingMessage, response: http.ServerResponse): 
   try {
     const form = await readMultipart<string>(request, {
       ...shapeNow,
-      take: (name, file, info) => {
+      take: (name, file, info, fields) => {
         streams.push(file);
-        return take(name, file, info);
+        return take(name, file, info, fields);
       },
     });
     ends.push({ form });

@@ -13,7 +13,13 @@ export interface MultipartShape<T> {
   /** `take` stores files elsewhere: only text parts stay in memory and count against the budget of bodies. */
   isStored?: boolean;
   /** Takes one file; must read the stream to its end or throw. Called in the order of the body, one at a time. */
-  take: (name: string, file: Readable, info: { filename: string; mimeType: string }) => Promise<T>;
+  take: (
+    name: string,
+    file: Readable,
+    info: { filename: string; mimeType: string },
+    /** The text parts before it. */
+    fields: Readonly<Record<string, string>>,
+  ) => Promise<T>;
 }
 
 export interface Multipart<T> {
@@ -134,7 +140,7 @@ function collect<T>(
     const refused = refusalOf(name, !isText && (shape.files.includes(name) || shape.files.includes('*')));
     if (refused) return fail(refused);
     taking = taking
-      .then(() => shape.take(name, file, { filename: filename ?? '', mimeType }))
+      .then(() => shape.take(name, file, { filename: filename ?? '', mimeType }, fields))
       .then((stored) => (files[name] = stored));
     taking.catch((error: unknown) => fail(error === torn ? asInput(error) : error));
   });
