@@ -23,6 +23,7 @@ import type { ShownOnce } from './shown-once.js';
 const LINKS: readonly (readonly [path: string, label: string, icon: IconName, readers?: 'operators'])[] = [
   ['ui/', 'Home', 'home'],
   ['ui/catalogue', 'Catalogue', 'catalogue'],
+  ['ui/publish', 'Publish', 'add'],
   ['ui/people', 'People', 'people', 'operators'],
   ['me', 'Account', 'account'],
 ];
@@ -53,11 +54,14 @@ export interface Framed {
   asRequest?: string;
   /** The page has audio in `data:` addresses. */
   hasMedia?: boolean;
+  /** What the page shows changes: the page is read again each 2 s. Only for a page without forms. */
+  isLive?: boolean;
 }
 
 const POLICY = "style-src 'self'; script-src 'self'";
 const HEADERS = headersWith(POLICY);
 const MEDIA_HEADERS = headersWith(`${POLICY}; media-src data:`);
+const LIVE_HEADERS = headersWith(`${POLICY}; connect-src 'self'`);
 
 /** The sentence for the word with which the address of a page names what was done; null for any other value. */
 export function noticeOf(word: unknown, sentences: Record<string, string>): string | null {
@@ -123,7 +127,7 @@ export function renderFramed(
   const accountName = signedIn?.accountName ?? null;
   const root = rootFrom(request.path);
   const token = accountName === null ? html`` : formToken(env, request, response);
-  const { title, body, notice, asRequest, hasMedia, crumbs, head: beside, tabs } = content(token, root);
+  const { title, body, notice, asRequest, hasMedia, isLive, crumbs, head: beside, tabs } = content(token, root);
   const isAt = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
   const address = (name: keyof typeof frameFiles) => `${root}ui/${name}?v=${frameFiles[name].version}`;
   const modules = (moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module'] as const);
@@ -147,7 +151,11 @@ export function renderFramed(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · ${env.appName}</title>
-<link rel="icon" href="${address('mark.svg')}">
+${
+  isLive &&
+  html`<noscript><meta http-equiv="refresh" content="2"></noscript>
+`
+}<link rel="icon" href="${address('mark.svg')}">
 <link rel="stylesheet" href="${address('style.css')}">
 <script src="${address('script.js')}" defer></script>
 </head>
@@ -158,7 +166,7 @@ export function renderFramed(
 ${account || html`<a class="button" href="${root}login">Sign in</a>`}
 </header>
 ${accountName !== null && html`<nav class="side" aria-label="Pages"><div><ul>${links}</ul></div></nav>`}
-<main id="main" tabindex="-1">
+<main id="main" tabindex="-1"${isLive && html` data-live`}>
 <div>${crumbs && breadcrumb(root, crumbs)}
 ${head(title, beside)}</div>
 ${tabs}
@@ -169,5 +177,5 @@ ${asRequest !== undefined && details('View as API request', snippet('as-request'
 </body>
 </html>
 `;
-  return { headers: hasMedia ? MEDIA_HEADERS : HEADERS, html: String(page) };
+  return { headers: hasMedia ? MEDIA_HEADERS : isLive ? LIVE_HEADERS : HEADERS, html: String(page) };
 }

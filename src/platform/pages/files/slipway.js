@@ -1,4 +1,4 @@
-/* global document, navigator, addEventListener */
+/* global document, navigator, addEventListener, location, DOMParser */
 // Copies, closes menus and filters while typing. Every page works without it.
 for (const button of document.querySelectorAll('[data-copy]')) {
   button.hidden = !navigator.clipboard;
@@ -22,3 +22,14 @@ for (const input of document.querySelectorAll('[data-filter]')) {
     for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(text);
   });
 }
+// Reads a page that changes again, every 2 s.
+async function follow() {
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer?.ok || answer.redirected) return location.reload();
+  const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const main = next.getElementById('main');
+  if (main.innerHTML !== document.getElementById('main').innerHTML) document.getElementById('main').replaceWith(main);
+  document.title = next.title;
+  if ('live' in main.dataset) setTimeout(follow, 2000);
+}
+if (document.querySelector('[data-live]')) setTimeout(follow, 2000);
