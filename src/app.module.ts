@@ -20,6 +20,7 @@ import { RunModule } from './modules/run/run.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';
 import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
+import { AuthorPagesModule } from './extensions/author-pages/author-pages.module.js';
 import { ChangesModule } from './extensions/changes/changes.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
 import { HooksModule } from './extensions/hooks/hooks.module.js';
@@ -28,6 +29,7 @@ import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { PeoplePagesModule } from './extensions/people-pages/people-pages.module.js';
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
 import { SettingsModule } from './extensions/settings/settings.module.js';
+import { SlotsModule } from './extensions/slots/slots.module.js';
 import { TriggersModule } from './extensions/triggers/triggers.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
@@ -62,6 +64,7 @@ const modules = [
 
 /** Modules on the public entry point. The service works without them. */
 const extensions = [
+  AuthorPagesModule,
   ChangesModule,
   EventsModule,
   HooksModule,
@@ -69,6 +72,7 @@ const extensions = [
   OtlpModule,
   PeoplePagesModule,
   SchedulesModule,
+  SlotsModule,
   TriggersModule,
 ];
 

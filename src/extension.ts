@@ -26,7 +26,10 @@ export { AfterCall, BeforeCall, type HookOptions } from './extensions/hooks/call
 export { Schedule } from './extensions/schedules/schedule.decorator.js';
 export { InjectSettings } from './extensions/settings/inject-settings.decorator.js';
 export { PageSlot, type PageSlotOptions, type SlotComponent } from './extensions/slots/page-slot.decorator.js';
-export { PageSlotMarker, type SlotPlace, type SlotRequest } from './extensions/slots/page-slot.decorator.js';
+export { PageSlotMarker } from './extensions/slots/page-slot.decorator.js';
+export { ConsoleModule } from './modules/console/console.module.js';
+export { OwnNamespacesService } from './modules/console/own-namespaces.service.js';
+export { PageParts, type SlotPlace, type SlotRequest } from './modules/console/page-parts.types.js';
 export type { CallEvent, ChangeEvent, EventName } from './extensions/events/event.types.js';
 export { ObjectSchemaDto } from './modules/connections/core/connection.dto.js';
 export { AsGiven } from './modules/connections/core/connection.validators.js';

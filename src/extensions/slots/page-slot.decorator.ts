@@ -1,33 +1,23 @@
 import { DiscoveryService } from '@nestjs/core';
 
-/** A page with slots. */
-export type SlotPlace = 'home' | 'server' | 'connection';
-
 /** The part of a page that a module fills. */
 export interface PageSlotOptions {
-  place: SlotPlace;
-  /** Heading of the part. */
-  title: string;
+  place: 'home' | 'needs' | 'server' | 'connection';
+  /** Heading of the part; without one, the content is shown as it is. */
+  title?: string;
   /** The scope on the target of the page, or on the account at `home`, that a person needs to see the part. */
   rule: { [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}` }[keyof SlipwayScopes];
 }
 
-/** The request of a page with slots. */
-export interface SlotRequest {
-  person: { accountId: string; accountName: string; isOperator: boolean };
-  /** The server or the connection of the page; null at `home`. */
-  target: { id: string; name: string } | null;
-}
-
-/** The method with {@link PageSlot}: the content of the part, as `html` returns it; null leaves the part out. */
-export type SlotComponent = (request: SlotRequest) => object | null | Promise<object | null>;
+/** The method with {@link PageSlot}, which takes a `SlotRequest`: the content of the part, as `html` returns it; null leaves the part out. */
+export type SlotComponent = (request: never) => object | null | Promise<object | null>;
 
 /** Finds the methods with {@link PageSlot}. */
 export const PageSlotMarker = DiscoveryService.createDecorator<PageSlotOptions>();
 
 /**
- * Declares a part of the first page, of the page of a server or of the page of a connection. The method of a provider takes a
- * {@link SlotRequest}. The pages do not show the parts yet.
+ * Declares a part of the first page, of its card *Needs you* (`needs`), of the page of a server or of the page of a connection. The
+ * method of a provider takes a `SlotRequest`. `home` and `connection` are not shown yet.
  *
  * @example
  * class StarsSlots {

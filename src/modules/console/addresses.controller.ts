@@ -6,10 +6,11 @@
  * Forms of servers, also shown in the catalogue: `set-up` creates a connection to the server in a namespace of the person, `ask`
  * requests access with the message `text`.
  */
-import { Controller, Get, Post } from '@nestjs/common';
+import { Controller, Get, Optional, Post } from '@nestjs/common';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
 import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
+import { rootFrom } from '../../platform/pages/page.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { ConnectionsService } from '../connections/connections.service.js';
@@ -23,6 +24,7 @@ import { ServersService } from '../servers/servers.service.js';
 import { namespacePage, serverPage } from './addresses.page.js';
 import { ConnectService } from './clients/connect.service.js';
 import { OwnNamespacesService } from './own-namespaces.service.js';
+import { PageParts } from './page-parts.types.js';
 import { ServerViewsService } from './server-views.service.js';
 
 /** Sentences for the word in the address after a form. */
@@ -40,6 +42,7 @@ export class AddressesController {
     private readonly accessRequestsService: AccessRequestsService,
     private readonly connectService: ConnectService,
     private readonly ownNamespacesService: OwnNamespacesService,
+    @Optional() private readonly pageParts?: PageParts,
   ) {}
 
   @Get('n/:namespace')
@@ -95,12 +98,16 @@ export class AddressesController {
 
   private async renderServer(page: ServerRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const { query, person } = page;
-    const [view] = await this.serverViewsService.viewsOf(person, [formatQualifiedName(await this.serverOf(page))]);
+    const ref = await this.serverOf(page);
+    const target = { id: ref.id, name: formatQualifiedName(ref) };
+    const [view] = await this.serverViewsService.viewsOf(person, [target.name]);
     if (!view) throw new ServerNotFoundError();
+    const ownAddress = `${rootFrom(page.path)}ui/s/${view.slug}`;
+    const parts = await this.pageParts?.find('server', { person, target, address: ownAddress });
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;
       const connect = this.connectService.part({ kind: 'server', slug: view.slug }, query.client, address);
-      return { ...serverPage(view, { token, address, connect, rejected }), notice: noticeOf(query.done, DONE) };
+      return { ...serverPage(view, { token, address, connect, parts, rejected }), notice: noticeOf(query.done, DONE) };
     });
   }
 

@@ -44,7 +44,7 @@ export interface ServerView {
 }
 
 /** The page of a server. */
-export function serverPage(view: ServerView, forms: FormsView & { connect: Html }): Framed {
+export function serverPage(view: ServerView, forms: FormsView & { connect: Html; parts?: Html[] }): Framed {
   const { server } = view;
   const { tools } = server;
   return {
@@ -58,8 +58,8 @@ export function serverPage(view: ServerView, forms: FormsView & { connect: Html 
     },
     body: withReason(
       forms,
-      columns(
-        html`${view.mayCall && forms.connect}
+      html`${forms.parts}${columns(
+        html`${view.mayCall && server.currentReleaseId !== null && forms.connect}
 ${
   tools &&
   tools.length > 0 &&
@@ -81,7 +81,7 @@ ${tools.length > TOOLS_MAX && html`<p>And ${tools.length - TOOLS_MAX} more.</p>`
           html`${factsOf(view)}
 ${actionsOf(view, forms)}`,
         ),
-      ),
+      )}`,
     ),
   };
 }

@@ -63,6 +63,7 @@ export class ConsoleModule {
         ToolTryController,
       ],
       providers: [ConnectService, OwnNamespacesService, ServerViewsService],
+      exports: [OwnNamespacesService],
     },
   }));
 }

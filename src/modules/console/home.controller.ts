@@ -1,8 +1,9 @@
-import { Controller, Get, Param, Post } from '@nestjs/common';
+import { Controller, Get, Optional, Param, Post } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
+import { rootFrom } from '../../platform/pages/page.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
 import { AccountsService } from '../auth/accounts.service.js';
 import { MembersService } from '../auth/members.service.js';
@@ -13,6 +14,7 @@ import { formatQualifiedName, type ServerRef } from '../servers/server.types.js'
 import { ServerSearchService } from '../servers/search/server-search.service.js';
 import { firstRun } from './first-run.js';
 import { DONE, homePage, sections } from './home.page.js';
+import { PageParts } from './page-parts.types.js';
 
 /** Rows of *Needs you*. */
 const NEEDS_MAX = 20;
@@ -27,6 +29,7 @@ export class HomeController {
     private readonly serverSearchService: ServerSearchService,
     private readonly membersService: MembersService,
     private readonly accountsService: AccountsService,
+    @Optional() private readonly pageParts?: PageParts,
   ) {}
 
   @Get()
@@ -96,7 +99,7 @@ export class HomeController {
     return respondToForm(name, page.form, run, (rejected) => this.render(page, rejected));
   }
 
-  private async render({ person, query }: PageRequest, rejected?: RejectedForm): Promise<FramedPage> {
+  private async render({ person, query, path }: PageRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const { q: words, section: sectionName, cursor, done } = query;
     const q =
       typeof words === 'string'
@@ -119,7 +122,11 @@ export class HomeController {
       ),
     ]);
     const needs = [...owned.usable, ...granted.usable].filter(({ status: state }) => state?.setupUrl !== undefined);
-    const isOperatorsHome = person.isOperator && q === '' && !only;
+    const isFirst = q === '' && !only;
+    const parts = isFirst
+      ? await this.pageParts?.find('needs', { person, target: null, address: `${rootFrom(path)}ui` })
+      : undefined;
+    const isOperatorsHome = person.isOperator && isFirst;
     const hasServers = async () =>
       lists.some(({ usable }) => usable.length > 0) ||
       (await this.serverSearchService.list({ q, pageSize: 1, fields: ['qualifiedName'] }, person)).servers.length > 0;
@@ -131,6 +138,7 @@ export class HomeController {
       q,
       needs: needs.slice(0, NEEDS_MAX),
       requests: requests.requests,
+      parts,
       invitations: invited.invitations,
       waitingCount: requests.pagination.totalCount + invited.pagination.totalCount,
       lists: visible.map((section, i) => [section, lists[i]] as [(typeof visible)[number], (typeof lists)[number]]),

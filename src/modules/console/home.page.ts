@@ -55,6 +55,8 @@ export interface HomeView extends FormsView {
   q: string;
   needs: Usable[];
   requests: AccessRequest[];
+  /** Rows of modules. */
+  parts?: Html[];
   invitations: WaitingInvitation[];
   /** Number of open requests and invitations, including those that are not shown. */
   waitingCount: number;
@@ -66,7 +68,7 @@ export interface HomeView extends FormsView {
 
 /** The page of `/ui/`. */
 export function homePage(view: HomeView): Framed {
-  const { address, q, needs, requests, invitations, waitingCount, lists, notice } = view;
+  const { address, q, needs, parts = [], requests, invitations, waitingCount, lists, notice } = view;
   const ui = `${address}/`;
   const isEmpty = requests.length === 0 && lists.every(([, { usable }]) => usable.length === 0);
   const count = needs.length + waitingCount;
@@ -81,16 +83,19 @@ export function homePage(view: HomeView): Framed {
       view,
       html`${view.firstRun}
 ${
-  count > 0 &&
+  (count > 0 || parts.length > 0) &&
   card(
     'needs',
     'Needs you',
-    list([
-      ...invitations.map((invitation) => invitationRow(view, invitation)),
-      ...requests.map((request) => requestRow(view, request)),
-      ...needs.map((row) => needRow(view, row)),
-    ]),
-    { count },
+    html`${parts}${
+      count > 0 &&
+      list([
+        ...invitations.map((invitation) => invitationRow(view, invitation)),
+        ...requests.map((request) => requestRow(view, request)),
+        ...needs.map((row) => needRow(view, row)),
+      ])
+    }`,
+    { ...(count > 0 && parts.length === 0 && { count }) },
   )
 }
 ${lists.map(([name, list]) => usableSection(view, name, list, needs))}

@@ -20,6 +20,7 @@ import {
   withReason,
 } from '../../../src/extension.js';
 import { testAccount, testApp } from '../../support/app.js';
+import { createServer } from '../../support/factories.js';
 import { signedInBrowser } from '../../support/people/browser-session.js';
 
 const wishes: string[] = [];
@@ -105,8 +106,18 @@ describe('a page of a module', () => {
 });
 
 it('declares parts of pages as data with their content', async () => {
-  const [slot] = app.get(DecoratedMethods).find(PageSlotMarker);
-  expect(slot.options).toEqual({ place: 'server', title: 'Wishes', rule: 'servers:read' });
-  const content = await slot.call({ target: { id: '1', name: 'acme/weather' } });
+  const slot = app
+    .get(DecoratedMethods)
+    .find(PageSlotMarker)
+    .find(({ options }) => options.title === 'Wishes');
+  expect(slot?.options).toEqual({ place: 'server', title: 'Wishes', rule: 'servers:read' });
+  const content = await slot?.call({ target: { id: '1', name: 'acme/weather' } });
   expect(String(content)).toBe('<p>Wishes for acme/weather</p>');
+});
+
+it('shows parts of the page of a server under their headings', async () => {
+  const name = await createServer(app, owner, { visibility: 'public' });
+  const browser = await signedInBrowser(app, await app.account());
+  const { text } = await browser.get(`/ui/s/${name.replace('/', '--')}`);
+  expect(text).toMatch(new RegExp(`Wishes</h2>.+<p>Wishes for ${name}</p>`, 's'));
 });

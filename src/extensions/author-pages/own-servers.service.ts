@@ -1,0 +1,62 @@
+import { Injectable } from '@nestjs/common';
+import { Accounts, type Caller, NotFoundError, ServerNotFoundError, Servers } from '../../extension.js';
+import { AuthorPagesRepository } from './author-pages.repository.js';
+
+export type ServerDetail = Awaited<ReturnType<Servers['detail']>>;
+
+/** A server at its address. */
+export interface OwnServer {
+  slug: string;
+  /** Its qualified name. */
+  name: string;
+  detail: ServerDetail;
+  /** The person can publish, and change settings. */
+  mayManage: boolean;
+}
+
+/** Finds servers for the pages of their authors. */
+@Injectable()
+export class OwnServersService {
+  constructor(
+    private readonly authorPagesRepository: AuthorPagesRepository,
+    private readonly servers: Servers,
+    private readonly accounts: Accounts,
+  ) {}
+
+  /** Returns the server at an address. @throws ServerNotFoundError for one that is hidden from the caller */
+  async open(caller: Caller, slug: string): Promise<OwnServer> {
+    const name = await this.authorPagesRepository.nameAt(slug);
+    if (name === null) throw new ServerNotFoundError();
+    const detail = await this.servers.detail(caller, name);
+    return { slug, name, detail, mayManage: await this.mayManage(caller, name) };
+  }
+
+  /** Returns the server at an address. @throws ServerNotFoundError for one that the caller cannot manage */
+  async openToManage(caller: Caller, slug: string): Promise<OwnServer> {
+    const server = await this.open(caller, slug);
+    if (!server.mayManage) throw new ServerNotFoundError();
+    return server;
+  }
+
+  /** Returns the server of a name; null for a missing or hidden one. */
+  async findNamed(caller: Caller, name: string): Promise<ServerDetail | null> {
+    try {
+      return await this.servers.detail(caller, name);
+    } catch (error) {
+      if (error instanceof NotFoundError) return null;
+      throw error;
+    }
+  }
+
+  /** True if the caller can change the server. */
+  mayManage(caller: Caller, qualifiedName: string): Promise<boolean> {
+    const [namespace, name = ''] = qualifiedName.split('/');
+    return this.accounts.may(caller, 'manage', { kind: 'server', namespace, name });
+  }
+
+  /** The accounts for which the caller publishes: its own, and the organizations in which it is an owner or editor. */
+  accountsOf({ accountId, memberships }: Caller): string[] {
+    const publishers = [...memberships].filter(([, role]) => role === 'owner' || role === 'editor');
+    return [accountId, ...publishers.map(([id]) => id)];
+  }
+}

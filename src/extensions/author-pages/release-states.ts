@@ -1,0 +1,69 @@
+/** Releases in words: the state, the source, and the next step after a failure. */
+import type { Releases, State } from '../../extension.js';
+
+export type Release = Awaited<ReturnType<Releases['list']>>['releases'][number];
+export type ReleaseDetail = Awaited<ReturnType<Releases['get']>>;
+export type Stage = ReleaseDetail['logs'][number]['stage'];
+
+/** The stages, in order. */
+export const STAGES: readonly Stage[] = ['deploy', 'scan', 'metadata', 'publish'];
+
+const STATES: Record<string, readonly [label: string, state: State]> = {
+  QUEUED: ['Queued', 'busy'],
+  WORKING: ['Working', 'busy'],
+  SUCCESS: ['Succeeded', 'ok'],
+  FAILURE: ['Failed', 'bad'],
+  FAILURE_SCAN: ['Failed the scan', 'bad'],
+  INTERNAL_ERROR: ['Failed', 'bad'],
+  AUTH_REQUIRED: ['Needs authorization', 'wait'],
+  AUTH_TIMEOUT: ['Not authorized in time', 'wait'],
+  CANCELLED: ['Cancelled', 'off'],
+};
+
+/** Returns the state of a release in words. */
+export function labelOf({ status, isCurrent }: { status: string; isCurrent?: boolean }): readonly [string, State] {
+  return isCurrent ? ['Live', 'ok'] : (STATES[status] ?? [status, 'off']);
+}
+
+/** True while a release changes by itself, or after an authorization elsewhere. */
+export function isRunning(status: string): boolean {
+  return status === 'QUEUED' || status === 'WORKING' || status === 'AUTH_REQUIRED';
+}
+
+/** True for a release that ended without success. */
+export function isFailed(status: string): boolean {
+  return ['FAILURE', 'FAILURE_SCAN', 'INTERNAL_ERROR', 'AUTH_TIMEOUT'].includes(status);
+}
+
+/** Returns the kind of the source of a release. */
+export function sourceOf({ type, upstreamUrl }: Pick<Release, 'type' | 'upstreamUrl'>): string {
+  if (type === 'external_shttp') return upstreamUrl ?? 'URL';
+  return type === 'stdio' ? 'Bundle' : 'Module';
+}
+
+/** Returns the tab of the page *Publish* for another release of the same source. */
+export function sourceTabOf({ type }: Pick<Release, 'type'>): 'url' | 'file' {
+  return type === 'external_shttp' ? 'url' : 'file';
+}
+
+/** Returns what the author can do after a failure. */
+export function remedyOf({ status, type }: Pick<Release, 'status' | 'type'>): string {
+  if (status === 'AUTH_TIMEOUT') return 'Nobody authorized the server in time. Continue, and authorize it then.';
+  if (status === 'INTERNAL_ERROR')
+    return 'The service failed, not your server. Publish again; if it fails again, ask the operator.';
+  if (type === 'external_shttp') return 'Check that the server answers at this URL, then publish again.';
+  if (type === 'stdio') return 'Correct the bundle, then publish it again.';
+  return 'Correct the module, or the secrets that it reads, then publish it again.';
+}
+
+/** Returns the state of each stage, from the log and the status of the release. */
+export function stagesOf({ status, logs }: ReleaseDetail): (readonly [stage: Stage, state: State])[] {
+  const reached = Math.max(-1, ...logs.map(({ stage }) => STAGES.indexOf(stage)));
+  return STAGES.map((stage, at) => {
+    if (status === 'SUCCESS' || at < reached) return [stage, 'ok'];
+    if (at > reached && !(at === 0 && isRunning(status))) return [stage, 'off'];
+    if (isFailed(status)) return [stage, 'bad'];
+    if (status === 'AUTH_REQUIRED') return [stage, 'wait'];
+    return [stage, status === 'CANCELLED' ? 'off' : 'busy'];
+  });
+}

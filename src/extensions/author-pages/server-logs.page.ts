@@ -1,0 +1,96 @@
+/** The page of the logs of a server: requests with their lines, by filters. */
+import {
+  badge,
+  button,
+  card,
+  details,
+  empty,
+  fieldAs,
+  type Framed,
+  html,
+  type Html,
+  type InvocationOutcome,
+  type Logs,
+  notice,
+  tile,
+  timeOf,
+} from '../../extension.js';
+import type { OwnServer } from './own-servers.service.js';
+import { serverTabs } from './server-tabs.js';
+
+/** Filters of the page, as they were sent. */
+export type LogFilters = Partial<Record<'search' | 'outcome' | 'tool', string>>;
+
+type RuntimeLog = Awaited<ReturnType<Logs['search']>>;
+type Invocation = RuntimeLog['invocations'][number];
+
+/** Outcomes to choose from, in words. */
+export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: string])[] = [
+  ['ok', 'Succeeded'],
+  ['toolError', 'Tool error'],
+  ['rpcError', 'JSON-RPC error'],
+  ['exception', 'Failed'],
+  ['denied', 'Denied'],
+  ['canceled', 'Canceled'],
+  ['exceededWall', 'Took too long'],
+  ['exceededCpu', 'Too much CPU time'],
+  ['exceededMemory', 'Too much memory'],
+  ['exceededResponse', 'Response too large'],
+  ['responseStreamDisconnected', 'Response broke off'],
+  ['unknown', 'Unknown'],
+];
+
+/** Requests on a page. */
+export const PAGE_SIZE = 20;
+
+/** @param fault why the filters are rejected; null if they are not */
+export function logsPage(
+  address: string,
+  server: OwnServer,
+  filters: LogFilters,
+  { invocations, total, totalIsExact }: RuntimeLog,
+  fault: string | null,
+): Framed {
+  const query = new URLSearchParams(filters).toString();
+  const last = invocations.length === PAGE_SIZE ? invocations.at(-1) : undefined;
+  const older = last && `?${new URLSearchParams({ ...filters, before: last.id }).toString()}`;
+  const emptyList =
+    query === ''
+      ? empty('No requests yet', 'Requests and the lines that the server prints appear here within seconds.')
+      : empty('Nothing found', 'No request matches all filters.');
+  return {
+    title: server.detail.displayName,
+    asRequest: `/servers/${encodeURIComponent(server.name)}/logs${query && `?${query}`}`,
+    crumbs: [['Catalogue', 'ui/catalogue'], [server.name, `ui/s/${encodeURIComponent(server.slug)}`], ['Logs']],
+    head: { tile: tile(server.detail.displayName, { look: 'large' }), lead: html`<code>${server.name}</code>` },
+    tabs: serverTabs(address, server.name, '/logs', server.mayManage),
+    body: html`${fault !== null && notice(`${fault}.`, 'bad')}
+<form class="filters card" method="get" role="search" aria-label="Logs">${fieldAs({ id: 'search', name: 'search', label: 'Text', content: filters.search, attributes: html`maxlength="1000"` })}${fieldAs({ id: 'outcome', name: 'outcome', label: 'Outcome', options: [['', 'All'], ...OUTCOMES], content: filters.outcome })}${fieldAs({ id: 'tool', name: 'tool', label: 'Tool', content: filters.tool, attributes: html`maxlength="200" autocapitalize="none" spellcheck="false"` })}${button('Find', { look: 'primary' })}</form>
+${card(
+  'requests',
+  'Requests',
+  html`${invocations.length === 0 ? emptyList : invocations.map(entryOf)}
+${older !== undefined && html`<nav class="pages" aria-label="More requests"><span></span><a class="button small" href="${older}" rel="next">Older</a></nav>`}`,
+  { count: totalIsExact ? total : `${total}+` },
+)}`,
+  };
+}
+
+function entryOf(invocation: Invocation): Html {
+  const { at, tool, rpcMethod, request, response, duration, caller, logs, exceptions, payload, leftOut } = invocation;
+  const label = OUTCOMES.find(([value]) => value === response.outcome)?.[1] ?? response.outcome;
+  const state = response.outcome === 'ok' ? 'ok' : response.outcome === 'unknown' ? 'off' : 'bad';
+  const lines = [
+    ...logs.map(({ at: time, level, message }) => ({ time, level, message })),
+    ...exceptions.map(({ at: time, name, message }) => ({ time, level: 'error', message: `${name}: ${message}` })),
+  ].sort((a, b) => a.time.localeCompare(b.time));
+  const summary = html`<code>${tool ?? rpcMethod ?? request.method}</code> ${badge(label, state)} ${timeOf(at)}, ${duration.wallMs} ms${caller?.account.name && `, ${caller.account.name}`}${lines.length > 0 && `, ${lines.length} ${lines.length === 1 ? 'line' : 'lines'}`}`;
+  const rows = lines.map(({ time, level, message }) => {
+    const look = level === 'error' ? 'bad' : level === 'warn' ? 'wait' : '';
+    return html`<li class="${look}"><time datetime="${time}">${time.slice(11, 23)}</time><b class="${look}">${level}</b><span>${message}</span></li>\n`;
+  });
+  const body = html`${rows.length > 0 ? html`<ol class="log" tabindex="0" aria-label="Log lines, in UTC">${rows}</ol>` : html`<p class="soft">It printed nothing.</p>`}
+${leftOut > 0 && html`<p class="soft">${leftOut} more lines were not stored.</p>`}
+${payload && html`<pre tabindex="0" aria-label="Arguments">${payload.arguments ?? ''}</pre><pre tabindex="0" aria-label="Result">${payload.result ?? ''}</pre>`}`;
+  return details(summary, body, state === 'bad');
+}

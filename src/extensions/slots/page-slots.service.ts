@@ -1,0 +1,43 @@
+import { Injectable } from '@nestjs/common';
+import {
+  Accounts,
+  card,
+  DecoratedMethods,
+  type Html,
+  PageParts,
+  type SlotPlace,
+  type SlotRequest,
+} from '../../extension.js';
+import { PageSlotMarker } from './page-slot.decorator.js';
+
+const ACTIONS = { read: 'discover', execute: 'call', publish: 'publish', write: 'manage' } as const;
+
+/** The parts of pages that modules declare. */
+@Injectable()
+export class PageSlotsService extends PageParts {
+  constructor(
+    private readonly decoratedMethods: DecoratedMethods,
+    private readonly accounts: Accounts,
+  ) {
+    super();
+  }
+
+  async find(place: SlotPlace, request: SlotRequest): Promise<Html[]> {
+    const slots = this.decoratedMethods.find(PageSlotMarker).filter(({ options }) => options.place === place);
+    const parts: Html[] = [];
+    for (const [at, { options, call }] of slots.entries()) {
+      if (!(await this.mayRead(request, options.rule))) continue;
+      const content = (await call(request)) as Html | null;
+      if (content) parts.push(options.title === undefined ? content : card(`part-${at}`, options.title, content));
+    }
+    return parts;
+  }
+
+  private async mayRead({ person, target }: SlotRequest, rule: string): Promise<boolean> {
+    if (!target) return true;
+    const operation = rule.slice(rule.lastIndexOf(':') + 1);
+    const action = Object.hasOwn(ACTIONS, operation) ? ACTIONS[operation as keyof typeof ACTIONS] : 'manage';
+    const [namespace, name = ''] = target.name.split('/');
+    return this.accounts.may(person, action, { kind: 'server', namespace, name });
+  }
+}

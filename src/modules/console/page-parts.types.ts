@@ -1,0 +1,20 @@
+import type { Html } from '../../platform/pages/html.js';
+import type { SessionCaller } from '../auth/access.types.js';
+
+/** A page with parts of modules. `needs` is the card *Needs you* of the first page. */
+export type SlotPlace = 'needs' | 'server';
+
+/** The request of a page with parts. */
+export interface SlotRequest {
+  person: SessionCaller;
+  /** The server of the page, by its qualified name; null on the first page. */
+  target: { id: string; name: string } | null;
+  /** The address of the page, relative to the one that the browser shows. */
+  address: string;
+}
+
+/** Finds the parts of pages that modules declare with `@PageSlot`. The module of the slots provides it. */
+export abstract class PageParts {
+  /** Returns the parts that the person may see. */
+  abstract find(place: SlotPlace, request: SlotRequest): Promise<Html[]>;
+}
