@@ -53,8 +53,8 @@ export function settingsPage(view: SettingsView): Framed {
   };
 }
 
-/** Returns the meaning of a visibility, also for the secrets of the server. */
-export function visibilitySentence(visibility: Visibility, secrets: number): string {
+/** Returns the meaning of a visibility for the server and its secrets. */
+export function visibilityMeaning(visibility: Visibility, secrets: number): string {
   const count = `${secrets} ${secrets === 1 ? 'secret' : 'secrets'}`;
   const withSecrets = secrets === 0 ? '' : `, with its ${count}`;
   if (visibility === 'public') return `Everyone with an account finds this server and calls it${withSecrets}.`;
@@ -78,9 +78,9 @@ function visibilityCard(view: SettingsView): Html {
   return card(
     'visibility',
     'Visibility',
-    html`<p>${visibilitySentence(visibility, secrets.length)}</p>
+    html`<p>${visibilityMeaning(visibility, secrets.length)}</p>
 ${formOf(view, 'settings/visibility', [options, secrets.length > 0 && visibility !== 'public' && confirm], save)}`,
-    { end: badge(visibility[0].toUpperCase() + visibility.slice(1), visibility === 'public' ? 'wait' : 'held') },
+    { end: badge(visibility[0].toUpperCase() + visibility.slice(1), visibility === 'public' ? 'wait' : undefined) },
   );
 }
 
