@@ -28,6 +28,8 @@ const pages = {
   connection: '/ui/c/acme/calendar?client=cursor',
   organization: '/ui/o/Acme',
   account: '/me',
+  publish: '/ui/publish',
+  server: '/ui/s/acme--weather/releases',
 };
 
 /** Makes an organization with its servers, and Ann, one of its owners. @returns her key, and the setup page of a connection */
