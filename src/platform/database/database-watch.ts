@@ -4,6 +4,7 @@ import { Tuning } from '../../config/tuning.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { poolOf } from './data-source-options.js';
+import { DatabaseUnreachableError } from './postgres-errors.js';
 import { databaseAvailability } from './database-availability.js';
 import { CLOCK_OFFSET_MS_MAX } from './deletion-time.js';
 
@@ -40,7 +41,7 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
     return Math.abs(this.clockOffsetMs) > CLOCK_OFFSET_MS_MAX;
   }
 
-  /** True when the database answers now, within 2 s. Concurrent callers share a ping. Never rejects. */
+  /** True when the database answers now, within 2 s, and takes changes. Concurrent callers share a ping. Never rejects. */
   async check(): Promise<boolean> {
     this.pinging ??= this.ping().finally(() => (this.pinging = null));
     const isAnswered = await withTimeout(PING_MS_MAX, this.pinging, false);
@@ -50,10 +51,12 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
 
   private async ping(): Promise<boolean> {
     // A ping that times out ends its connection, so that the next one does not wait on a dead network too.
-    const query = { text: 'SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now', query_timeout: PING_MS_MAX };
+    const text = `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now, current_setting('transaction_read_only')::boolean AS "isReadOnly"`;
+    const query = { text, query_timeout: PING_MS_MAX };
     try {
       const sentAt = Date.now();
-      const { rows } = await poolOf(this.database).query<{ now: string }>(query);
+      const { rows } = await poolOf(this.database).query<{ now: string; isReadOnly: boolean }>(query);
+      if (rows[0]?.isReadOnly) throw new DatabaseUnreachableError('It only reads');
       this.clockOffsetMs = (sentAt + Date.now()) / 2 - Number(rows[0]?.now);
       databaseAvailability.markAvailable();
       return true;

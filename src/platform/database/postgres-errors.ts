@@ -14,11 +14,12 @@ export class DatabaseUnreachableError extends UnavailableError {
 
 /**
  * SQLSTATEs that say so: class 08 (connection), 53 (no room: connections, memory, disk), 57P01 to 57P03 (ending, crashed,
- * starting), 25P03 (a transaction was left open too long, and its connection with it); and what the operating system says
+ * starting), 25P03 (a transaction was left open too long, and its connection with it), 25006 (it only reads: a standby, or a primary
+ * that was replaced); and what the operating system says
  * of a socket or a name.
  */
 const AWAY_CODE =
-  /^(08...|53...|57P0[123]|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+  /^(08...|53...|57P0[123]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 
 /** Messages of node-postgres and its pool that come without a code. */
 const AWAY_MESSAGE =

@@ -132,6 +132,22 @@ describe('while the database is unavailable', () => {
     else expect(answer.body).toEqual({ error: sentence });
   }
 
+  verifies('health:ready', 'a database that only reads is unavailable, until it takes changes again', async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    const setting = `ALTER DATABASE "${name}" SET default_transaction_read_only`;
+    const reconnect = async () => {
+      await relay.shut();
+      await relay.open();
+    };
+    await query(database.url, `${setting} = on`);
+    await reconnect();
+    await until(async () => (await app.as().get('/ready')).status === 503, 'it is not ready');
+    expectHonest(await app.as(owner).put(`/namespaces/${uniqueName('ns')}`));
+    await query(database.url, `SET TRANSACTION READ WRITE; ${setting} = off`);
+    await reconnect();
+    await backToNormal();
+  });
+
   verifies(
     'health:ready',
     'GET /ready returns 503 with the failed part, GET /health returns 200, and both recover',
