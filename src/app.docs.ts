@@ -86,7 +86,7 @@ export function serveDocs(
       // Rendering can fail for a passing reason, such as a limit of processes: the next request tries it again.
       documents.catch(() => (documents = undefined));
       const { [path]: bytes } = await documents;
-      response.set('content-type', type).send(bytes);
+      response.set('content-type', type).send(env.pathPrefix === '' ? bytes : belowPrefix(String(bytes), env));
     });
   }
   const files = documentationFiles();
@@ -151,6 +151,14 @@ async function documentsOf(app: NestExpressApplication, env: Env): Promise<Docum
   const thread = new Worker(new URL('./cli/openapi.js', import.meta.url), { workerData: env.modules });
   const [documents] = (await once(thread, 'message')) as [Record<string, Uint8Array>];
   return Object.fromEntries(Object.entries(documents).map(([path, bytes]) => [path, Buffer.from(bytes)]));
+}
+
+/** A document of a service whose proxy takes a path off: its server and the links of its descriptions. */
+function belowPrefix(document: string, { baseUrl, pathPrefix }: Env): string {
+  return document
+    .replace(/"servers":\s*\[\]/, `"servers": [{ "url": "${baseUrl}" }]`)
+    .replace(/^servers: \[\]/m, `servers: [{ url: '${baseUrl}' }]`)
+    .replaceAll(/\]\(\/(?=docs\/|openapi\.json)/g, `](${pathPrefix}/`);
 }
 
 /** Renders the documents of an app, which may be a preview. */

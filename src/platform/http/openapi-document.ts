@@ -207,6 +207,8 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   for (const schema of Object.values(document.components?.schemas ?? {})) {
     if (!('properties' in schema)) continue;
     for (const property of Object.values(schema.properties ?? {})) {
+      // An empty list is not valid.
+      if ('required' in property && property.required?.length === 0) delete property.required;
       if ('$ref' in property || !property.nullable || !property.allOf) continue;
       // `nullable` beside `allOf` allows no null, which the referenced schema refuses (OpenAPI 3.0.3, "Nullable").
       property.anyOf = [...property.allOf, { type: 'object', nullable: true, enum: [null] }];

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect } from '@jest/globals';
-import { testAccount, testApp } from '../../support/app.js';
+import { startApp, testAccount, testApp } from '../../support/app.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -28,6 +28,21 @@ verifies('docs:guides', 'every page of the documentation is read as text, withou
   for (const path of ['/docs/none.md', '/docs/..%2Fpackage.json', '/docs/%2E%2E%2FREADME.md']) {
     expect((await fetch(app.url + path)).status).toBe(404);
   }
+});
+
+verifies('docs:guides', 'the API document names the server and the guides below the path of PUBLIC_URL', async () => {
+  const prefixed = await startApp({ PUBLIC_URL: 'https://example.com/slipway' });
+  const read = async (path: string) => (await fetch(prefixed.url + path)).text();
+  const { servers, info } = JSON.parse(await read('/openapi.json')) as {
+    servers: object[];
+    info: { description: string };
+  };
+  expect(servers).toEqual([{ url: 'https://example.com/slipway' }]);
+  expect(info.description).toContain('](/slipway/docs/connect.md)');
+  expect(info.description).not.toContain('](/docs/');
+  expect(await read('/openapi.yaml')).toContain("servers: [{ url: 'https://example.com/slipway' }]");
+  expect(await read('/docs/swagger-ui-init.js')).toContain('"servers": [{ "url": "https://example.com/slipway" }]');
+  await prefixed.close();
 });
 
 const browser = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }, redirect: 'manual' } as const;
