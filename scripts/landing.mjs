@@ -42,7 +42,13 @@ const subjects = [
   [/^test\/extension\//, ['src/platform/external-modules', 'src/extension.ts', 'scripts/new-module', 'examples']],
   [
     /^test\/browser\//,
-    ['src/modules/console', 'src/platform/pages', 'src/modules/connections/setup', 'src/app.docs.ts'],
+    [
+      'src/modules/console',
+      'src/extensions/tool-forms',
+      'src/platform/pages',
+      'src/modules/connections/setup',
+      'src/app.docs.ts',
+    ],
   ],
   [/^test\/contract\//, ['src/modules', 'src/mcp']],
 ];

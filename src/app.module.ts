@@ -30,6 +30,7 @@ import { PeoplePagesModule } from './extensions/people-pages/people-pages.module
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
 import { SettingsModule } from './extensions/settings/settings.module.js';
 import { SlotsModule } from './extensions/slots/slots.module.js';
+import { ToolFormsModule } from './extensions/tool-forms/tool-forms.module.js';
 import { TriggersModule } from './extensions/triggers/triggers.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
@@ -73,6 +74,7 @@ const extensions = [
   PeoplePagesModule,
   SchedulesModule,
   SlotsModule,
+  ToolFormsModule,
   TriggersModule,
 ];
 

@@ -36,9 +36,12 @@ export { AsGiven } from './modules/connections/core/connection.validators.js';
 export {
   callableConnections,
   ConnectionController,
+  listedTools,
   ownConnections,
 } from './modules/connections/core/connections.access.js';
 export { ResourceNotFoundError } from './modules/connections/core/connections.errors.js';
+export type { Trial as ToolTrial } from './modules/connections/mcp-trial.service.js';
+export { annotationsOf, type ListedTool, needsTick, shortened } from './modules/console/connection/listed-tool.js';
 export { CallEvents } from './modules/logs/call.events.js';
 export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
 export { LogsModule } from './modules/logs/logs.module.js';
@@ -66,7 +69,7 @@ export { DEPTH_MAX } from './platform/database/storable.js';
 export { WriteBehind } from './platform/database/write-behind.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
 export { ConflictError, DomainError, errorOf, type ErrorKind, ForbiddenError } from './platform/errors/domain-error.js';
-export { InvalidInputError, NotFoundError } from './platform/errors/domain-error.js';
+export { InvalidInputError, NotFoundError, statusOf } from './platform/errors/domain-error.js';
 export { type DecoratedMethod, DecoratedMethods } from './platform/external-modules/decorated-methods.js';
 export { defineModule, type ExternalModule } from './platform/external-modules/load-external-modules.js';
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
@@ -94,13 +97,16 @@ export { type Field, fieldAs, formOf, type FormsView, type RejectedForm } from '
 export { respondToForm, withReason } from './platform/pages/forms.js';
 export { FramedPage, type Framed, noticeOf, Redirect } from './platform/pages/frame.js';
 export { html, type Html } from './platform/pages/html.js';
+export { isPlainText, jsonText } from './platform/pages/json-text.js';
 export type { ShownOnce } from './platform/pages/shown-once.js';
 export { timeOf } from './platform/pages/times.js';
+export { resolveRef } from './platform/json-schema/references.js';
+export { schemaFaults } from './platform/json-schema/schema-faults.js';
 export { withTimeout } from './platform/limits/with-timeout.js';
 export { jobOptions, JobWorker, registerQueue } from './platform/queue/register-queue.js';
 export { HOUR_MS, Schedule as IntervalSchedule, scheduledDeletion } from './platform/schedule/schedule.js';
 export { LogNamesRepository, type LogNames } from './platform/telemetry/log-names.repository.js';
 export { Metrics } from './platform/telemetry/metrics.js';
 export { resourceOf } from './platform/telemetry/otel-resource.js';
-export { canonicalJson, isObject, isWithinDepth } from './platform/text/json.js';
+export { canonicalJson, isObject, isWithinDepth, type JsonObject } from './platform/text/json.js';
 export { visible } from './platform/text/quoted.js';

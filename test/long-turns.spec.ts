@@ -34,7 +34,7 @@ import { valueRedactor } from '../src/platform/telemetry/redact-values.js';
 import { openZip, type ZipArchive } from '../src/platform/zip/zip-archive.js';
 import { repairedItems } from '../src/mcp/aggregate/item-repair.js';
 import { mcpLists } from '../src/mcp/protocol/list-pages.js';
-import { defaultsOf, formOf, valueIn } from '../src/modules/console/connection/schema-form.js';
+import { defaultsOf, formOf, valueIn } from '../src/extensions/tool-forms/schema-form.js';
 import { fetchIcon, ICON_BYTES_MAX, iconTypeOf } from '../src/modules/servers/icons/icon-fetch.js';
 import type { Egress } from '../src/platform/egress/egress.js';
 import { aloneIt } from './support/jest/globals.mjs';

@@ -13,7 +13,7 @@ import {
   valueIn,
   type Faults,
   type Field,
-} from '../../src/modules/console/connection/schema-form.js';
+} from '../../src/extensions/tool-forms/schema-form.js';
 
 /** Input schemas of published servers, by server and tool. */
 const published = Object.entries(

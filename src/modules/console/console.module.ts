@@ -32,7 +32,6 @@ import { ConnectService } from './clients/connect.service.js';
 import { ConsoleFilesController } from './console-files.controller.js';
 import { HomeController } from './home.controller.js';
 import { OrganizationController } from './organization.controller.js';
-import { ToolTryController } from './connection/tool-try.controller.js';
 import { OwnNamespacesService } from './own-namespaces.service.js';
 import { ServerViewsService } from './server-views.service.js';
 
@@ -60,7 +59,6 @@ export class ConsoleModule {
         AddressesController,
         ConnectionPageController,
         OrganizationController,
-        ToolTryController,
       ],
       providers: [ConnectService, OwnNamespacesService, ServerViewsService],
       exports: [OwnNamespacesService],

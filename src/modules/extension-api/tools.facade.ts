@@ -1,10 +1,13 @@
+import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { Tuning } from '../../config/tuning.js';
 import { Cancellation } from '../../mcp/protocol/cancellation.js';
 import { completeOrRefuse } from '../../mcp/protocol/messages.js';
 import { originOf } from '../../mcp/server/mcp-request.js';
-import { callerFor } from '../auth/access.types.js';
-import { toolsOfConnections } from '../connections/core/connections.access.js';
+import type { JsonObject } from '../../platform/text/json.js';
+import { type Caller, callerFor } from '../auth/access.types.js';
+import { listedTools, toolsOfConnections } from '../connections/core/connections.access.js';
+import { McpTrial, TRIAL_CAPABILITIES, type Trial } from '../connections/mcp-trial.service.js';
 import type { CallToolResultDto } from '../connections/tools/connection-tools.dto.js';
 import {
   ConnectionToolsService,
@@ -12,6 +15,7 @@ import {
   resultText,
 } from '../connections/tools/connection-tools.service.js';
 import { RunService } from '../run/run.service.js';
+import { parseQualifiedName } from '../servers/server.types.js';
 import type { FacadeCaller } from './facade.types.js';
 import { FacadeTargets } from './facade-targets.js';
 
@@ -52,6 +56,24 @@ export abstract class Tools {
     args: Record<string, unknown>,
     options?: { signal?: AbortSignal },
   ): Promise<CallToolResultDto>;
+
+  /**
+   * Returns a tool as the MCP server of a connection lists it to {@link try}; null for one that it does not list, or that is not
+   * granted to the caller. If the server does not respond within 5 s, the last list counts.
+   *
+   * @throws ResourceNotFoundError
+   */
+  abstract find(caller: FacadeCaller, connection: string, tool: string): Promise<JsonObject | null>;
+
+  /**
+   * Calls a tool of a connection for a person who can enter what it asks for: an MCP client that declares elicitation by form and
+   * by URL. Errors of the MCP server are part of the returned trial.
+   *
+   * @param params `name`, `arguments`, and of a continued call `inputResponses` and `requestState`
+   * @param response of the page: the call is canceled when its browser disconnects
+   * @throws ResourceNotFoundError, TooManyError
+   */
+  abstract try(caller: Caller, connection: string, params: JsonObject, response: ServerResponse): Promise<Trial>;
 }
 
 /** {@link Tools} by the services of REST and of run endpoints. */
@@ -60,6 +82,7 @@ export class ServiceTools implements Tools {
   constructor(
     private readonly facadeTargets: FacadeTargets,
     private readonly connectionToolsService: ConnectionToolsService,
+    private readonly mcpTrial: McpTrial,
     private readonly runService: RunService,
     private readonly tuning: Tuning,
   ) {}
@@ -74,6 +97,21 @@ export class ServiceTools implements Tools {
         ? this.callServer(caller, target.server, call)
         : this.callConnection(caller, target.connection, call);
     return JSON.parse(await send.finally(() => signal?.removeEventListener('abort', cancel))) as CallToolResultDto;
+  }
+
+  async find(requester: FacadeCaller, name: string, tool: string): Promise<JsonObject | null> {
+    const rule = { scope: 'connections:read', ...listedTools } as const;
+    const { namespace, connectionId, caller } = await this.facadeTargets.connection(requester, name, rule);
+    const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
+    const granted = caller?.grant?.tools;
+    const { tools } = await this.connectionToolsService.listKnown(namespace, connectionId, granted, options);
+    const item = tools?.find((listed) => listed.name === tool);
+    return item ? (JSON.parse(item.text) as JsonObject) : null;
+  }
+
+  try(...[caller, connection, params, response]: Parameters<Tools['try']>): Promise<Trial> {
+    const { namespace, name: connectionId } = parseQualifiedName(connection);
+    return this.mcpTrial.call(caller, { namespace, connectionId }, { method: 'tools/call', params }, response);
   }
 
   private async callConnection(requester: FacadeCaller, name: string, call: SentCall): Promise<string> {

@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { asSystem, type Caller, invocationId, resultOf, type ServerRef } from '../../../src/extension.js';
 import { testAccount, uniqueName } from '../../support/app.js';
@@ -125,6 +127,20 @@ describe('Tools', () => {
       kind: 'not_found',
       message: body.message,
     });
+  });
+
+  it('finds and tries a tool of a connection for a page, and hides it from other accounts as REST does', async () => {
+    const response = () => new ServerResponse(new IncomingMessage(new Socket()));
+    const params = { name: 'echo', arguments: { message: 'on a page' } };
+    expect(await facades.tools.find(callers.owner, connection, 'echo')).toMatchObject({ name: 'echo' });
+    expect(await facades.tools.find(callers.owner, connection, 'none')).toBeNull();
+    const { result, call } = await facades.tools.try(callers.owner, connection, params, response());
+    expect(result).toMatchObject({ content: [{ type: 'text', text: 'on a page' }] });
+    expect(call).toMatchObject({ outcome: 'ok' });
+    const { body } = await app.as(stranger).post(`${connectionPath}/.tools/echo`, {});
+    const hidden = { kind: 'not_found', message: body.message };
+    expect(await errorOf(facades.tools.find(callers.stranger, connection, 'echo'))).toEqual(hidden);
+    expect(await errorOf(facades.tools.try(callers.stranger, connection, params, response()))).toEqual(hidden);
   });
 
   it('calls a tool of a server, recorded in its log with and without a caller', async () => {

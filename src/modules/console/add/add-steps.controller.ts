@@ -24,7 +24,7 @@ import { TargetsService } from '../../targets/targets.service.js';
 import { accessStep, setupOf, toolsStep } from './add-steps.page.js';
 import { namesIn } from './let-in.page.js';
 import { ticksAfter } from './offered-tools.page.js';
-import type { Tool } from '../connection/tool-try.page.js';
+import type { ListedTool } from '../connection/listed-tool.js';
 
 const ACCOUNT_NAME = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 
@@ -87,8 +87,8 @@ export class AddStepsController {
   private async toolsOf({ namespace, params }: StepRequest) {
     const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
     const listing = await this.connectionToolsService.listKnown(namespace, params.connectionId, null, options);
-    const offered = listing.tools?.map(({ text }) => JSON.parse(text) as Tool) ?? null;
-    const tools = offered && [...offered, ...listing.withheld.map((name): Tool => ({ name }))];
+    const offered = listing.tools?.map(({ text }) => JSON.parse(text) as ListedTool) ?? null;
+    const tools = offered && [...offered, ...listing.withheld.map((name): ListedTool => ({ name }))];
     return { offered, tools };
   }
 

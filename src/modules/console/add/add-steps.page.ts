@@ -8,7 +8,7 @@ import { ADD_STEPS } from './add.page.js';
 import { letInForm } from './let-in.page.js';
 import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
 import { stateOf } from '../states.js';
-import type { Tool } from '../connection/tool-try.page.js';
+import type { ListedTool } from '../connection/listed-tool.js';
 
 export type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
 
@@ -34,7 +34,7 @@ export function toolsStep(
     setup,
     address,
     ...form
-  }: OfferedTools & { tools: Tool[] | null; fault: string | null; setup: string | null },
+  }: OfferedTools & { tools: ListedTool[] | null; fault: string | null; setup: string | null },
 ): Framed {
   const { state, message, nextStep } = status;
   const shown = stateOf({ status, suspended }, { isManager: true });

@@ -5,15 +5,15 @@
  */
 import { actions, button } from '../../../platform/pages/components.js';
 import { html, type Html } from '../../../platform/pages/html.js';
-import { needsTick, shortened, type Tool } from '../connection/tool-try.page.js';
+import { needsTick, shortened, type ListedTool } from '../connection/listed-tool.js';
 import { toolBadge } from '../connection/connection-tools.page.js';
 
 /** Tools of one page of the form. */
 const PAGE_SIZE = 50;
 
 /** The names that are ticked after a button was pressed. */
-export function ticksAfter(form: URLSearchParams, tools: Tool[]): Set<string> {
-  const names = (list: Tool[]) => new Set(list.map(({ name }) => name));
+export function ticksAfter(form: URLSearchParams, tools: ListedTool[]): Set<string> {
+  const names = (list: ListedTool[]) => new Set(list.map(({ name }) => name));
   switch (form.get('ticks')) {
     case 'all':
       return names(tools);
@@ -43,11 +43,11 @@ export interface OfferedTools {
 }
 
 export function offeredToolsForm(
-  tools: Tool[],
+  tools: ListedTool[],
   { token, address, ticked, q, page: requestedPage, isAdding }: OfferedTools,
 ): Html {
   const words = q.toLowerCase();
-  const isFound = ({ name, title, description }: Tool) =>
+  const isFound = ({ name, title, description }: ListedTool) =>
     [name, title, description].some((text) => typeof text === 'string' && text.toLowerCase().includes(words));
   const matching = tools.filter(isFound);
   const pages = Math.max(1, Math.ceil(matching.length / PAGE_SIZE));

@@ -2,10 +2,10 @@
 import { button, buttonLink, card, details, pager, snippet } from '../../../platform/pages/components.js';
 import { formOf, type Field } from '../../../platform/pages/forms.js';
 import { html, type Html } from '../../../platform/pages/html.js';
+import { jsonText } from '../../../platform/pages/json-text.js';
 import { timeOf } from '../../../platform/pages/times.js';
 import type { ConnectionView } from './connection-view.js';
 import { grantTable } from '../grant-entry.page.js';
-import { jsonText } from './schema-form.js';
 
 /** Longest part of arguments and of a result that is shown. */
 const SHOWN_CHARS_MAX = 1_000;

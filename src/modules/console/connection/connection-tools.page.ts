@@ -5,7 +5,7 @@
 import { badge, buttonLink, card, empty, list, pager, search } from '../../../platform/pages/components.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import type { ListItem } from '../../../mcp/protocol/list-pages.js';
-import { annotationsOf, needsTick, shortened, type Tool } from './tool-try.page.js';
+import { annotationsOf, needsTick, shortened, type ListedTool } from './listed-tool.js';
 
 /** Tools of one page of the list. */
 const PAGE_SIZE = 50;
@@ -21,7 +21,7 @@ export interface ToolsQuery {
 }
 
 /** A tool of the list; one that is kept back has its name only. */
-type Row = Tool & { isWithheld?: true };
+type Row = ListedTool & { isWithheld?: true };
 
 /**
  * @param address the address of the page
@@ -78,6 +78,6 @@ function rowOf(tool: Row, page: string): [Html, Html] {
 }
 
 /** The effects of a tool. */
-export function toolBadge(tool: Tool): Html {
+export function toolBadge(tool: ListedTool): Html {
   return badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok');
 }

@@ -9,8 +9,7 @@
  * the whole value as JSON, and wins over the others. An empty optional field leaves its member out. A list has one item in a line.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { resolveRef } from '../../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../../platform/text/json.js';
+import { isObject, isPlainText, jsonText, resolveRef, type JsonObject } from '../../extension.js';
 
 /** A part of a form. */
 export interface Field {
@@ -47,8 +46,8 @@ const SIZE_MAX = 256 * 1024;
 /** Size of a keyword, or of a choice, besides its text. */
 const PART_SIZE = 16;
 
-/** Characters of a description that a page shows. */
-export const DESCRIPTION_CHARS_MAX = 2_000;
+/** Characters of a title or description. */
+const DESCRIPTION_CHARS_MAX = 2_000;
 
 /** Keywords of a drawn part. Those that begin with `x-` say nothing about its value. */
 const DRAWN = new Set(
@@ -59,19 +58,10 @@ const DRAWN = new Set(
   ).split(' '),
 );
 
-/** Characters that pages show otherwise, or that browsers send otherwise. */
-const CHANGED = /[^\P{Cc}\n\t]|[\p{Cs}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
-
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** A part that is a field for JSON. */
 const FREE: Partial<Field> = {};
-
-/** JSON text that a page shows as it is. */
-export function jsonText(value: unknown, indent?: number): string {
-  const escapeChar = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value, null, indent).replace(CHANGED, escapeChar);
-}
 
 /** Thrown for a schema that is too large for a form. */
 class TooLargeForFormError extends Error {}
@@ -190,7 +180,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
       isMissing ||
       isEmpty ||
       depth > DEPTH_MAX ||
-      names.some((member) => member.search(/[\r\n\t]/) >= 0 || member.search(CHANGED) >= 0)
+      names.some((member) => member.search(/[\r\n\t]/) >= 0 || !isPlainText(member))
     )
       return FREE;
     if (count + names.length > FIELDS_MAX) throw new TooLargeForFormError();
@@ -288,7 +278,7 @@ export function entriesOf(field: Field, value: unknown): [string, string][] | nu
   const entries = toInputs(field, value);
   const faults: Faults = new Map();
   const isSame = isDeepStrictEqual(valueIn(field, new URLSearchParams(entries), faults), value) && faults.size === 0;
-  if (isSame && !entries.some(([, text]) => text.includes('\r') || text.search(CHANGED) >= 0)) return entries;
+  if (isSame && entries.every(([, text]) => !text.includes('\r') && isPlainText(text))) return entries;
   return field.control === 'object' || field.control === 'json' ? [[field.name, jsonText(value)]] : null;
 }
 

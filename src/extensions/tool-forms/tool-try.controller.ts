@@ -8,26 +8,34 @@
  */
 import { Controller, Get, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { DomainError, InvalidInputError, NotFoundError, statusOf } from '../../../platform/errors/domain-error.js';
-import type { job as faultsJob } from '../../../platform/json-schema/schema-faults.job.js';
-import { FramedPage } from '../../../platform/pages/frame.js';
-import { isObject, type JsonObject } from '../../../platform/text/json.js';
-import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
-import { ConnectionsService } from '../../connections/connections.service.js';
-import { listedTools } from '../../connections/core/connections.access.js';
-import { McpTrial, TRIAL_CAPABILITIES, type Trial } from '../../connections/mcp-trial.service.js';
-import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
+import {
+  Connections,
+  CurrentPage,
+  DomainError,
+  Form,
+  FramedPage,
+  InvalidInputError,
+  isObject,
+  listedTools,
+  needsTick,
+  NotFoundError,
+  Page,
+  schemaFaults,
+  statusOf,
+  Tools,
+  type JsonObject,
+  type ListedTool,
+  type PageRequest,
+  type ToolTrial,
+} from '../../extension.js';
 import { defaultsOf, formOf, inputAt, valueIn, type Faults, type Field } from './schema-form.js';
-import { inputSchemaOf, needsTick, prefixOf, toolPage, type Tool, type Waiting } from './tool-try.page.js';
+import { inputSchemaOf, prefixOf, toolPage, type Waiting } from './tool-try.page.js';
 
 /** Values of a form. */
 const VALUES_MAX = 1_000;
 
 /** Input requests of one answer that a page shows. */
 const REQUESTS_MAX = 20;
-
-const FAULTS = 'platform/json-schema/schema-faults.job.js';
 
 type ToolRequest = PageRequest<{ namespace: string; connectionId: string; tool: string }>;
 
@@ -36,9 +44,8 @@ type Outcome = Pick<Parameters<typeof toolPage>[2], 'typed' | 'trial' | 'waiting
 @Controller('ui/c/:namespace/:connectionId/tools/:tool')
 export class ToolTryController {
   constructor(
-    private readonly connectionsService: ConnectionsService,
-    private readonly connectionToolsService: ConnectionToolsService,
-    private readonly mcpTrial: McpTrial,
+    private readonly connections: Connections,
+    private readonly tools: Tools,
   ) {}
 
   @Get()
@@ -66,7 +73,7 @@ export class ToolTryController {
       if (needsTick(tool) && !form.has('run')) faults.set('run', 'Tick this first.');
       if (faults.size > 0) return { typed, waiting: continued ?? undefined, status: 400 };
       const call = { name: tool.name, arguments: args, ...answers };
-      const trial = await this.mcpTrial.call(person, params, { method: 'tools/call', params: call }, response);
+      const trial = await this.tools.try(person, connectionOf(params), call, response);
       return { typed, trial, waiting: waitingAfter(trial, args) };
     });
   }
@@ -74,28 +81,22 @@ export class ToolTryController {
   /** The page that `work` makes; a rejection keeps what was typed. */
   private async render(
     { namespace, params, person, form }: ToolRequest,
-    work: (tool: Tool) => Promise<Outcome>,
+    work: (tool: ListedTool) => Promise<Outcome>,
   ): Promise<FramedPage> {
-    const { connectionId } = params;
-    const connection = await this.connectionsService.get(namespace, connectionId, person);
-    const { tools } = await this.connectionToolsService.listKnown(namespace, connectionId, person.grant?.tools, {
-      ask: true,
-      capabilities: TRIAL_CAPABILITIES,
-    });
-    const item = tools?.find(({ name }) => name === params.tool);
-    if (!item) throw new NotFoundError('Tool not found');
-    const tool = JSON.parse(item.text) as Tool;
+    const { name } = await this.connections.find(person, connectionOf(params));
+    const tool = (await this.tools.find(person, connectionOf(params), params.tool)) as ListedTool | null;
+    if (!tool) throw new NotFoundError('Tool not found');
     const { status, ...outcome } = await work(tool).catch((error: unknown): Outcome => {
       if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
       const fault = error.forReader(person).message;
       return { typed: { form, faults: new Map() }, fault, status: statusOf[error.kind] };
     });
-    const where = { namespace: namespace.name, connectionId, name: connection.name };
+    const where = { namespace: namespace.name, connectionId: params.connectionId, name };
     const isGuest = person.grant?.level === 'call';
     return new FramedPage((token) => toolPage(where, tool, { ...outcome, token, isGuest }), status);
   }
 
-  private async argumentsIn(tool: Tool, namespaceId: string, typed: Sent): Promise<JsonObject> {
+  private async argumentsIn(tool: ListedTool, namespaceId: string, typed: Sent): Promise<JsonObject> {
     const schema = inputSchemaOf(tool);
     const root = formOf(schema);
     const value = await this.checkedValue(root, schema, namespaceId, typed);
@@ -136,11 +137,7 @@ export class ToolTryController {
     const ownFaults: Faults = new Map();
     const value = valueIn(root, form, ownFaults);
     if (ownFaults.size === 0) {
-      const input = { schema: JSON.stringify(schema ?? {}), value };
-      const results = await tenantThread.run<typeof faultsJob>(namespaceId, FAULTS, input).catch((error: unknown) => {
-        if (error instanceof ThreadJobEndedError) return [];
-        throw error;
-      });
+      const results = await schemaFaults(namespaceId, schema ?? {}, value);
       for (const { path, message } of results) ownFaults.set(inputAt(root, path), `The value ${message}.`);
     }
     for (const [name, fault] of ownFaults) faults.set(name, fault);
@@ -152,6 +149,9 @@ interface Sent {
   form: URLSearchParams;
   faults: Faults;
 }
+
+/** The name of the connection of a page. */
+const connectionOf = ({ namespace, connectionId }: ToolRequest['params']) => `${namespace}/${connectionId}`;
 
 /** The call that a form continues; null for a new call. */
 function waitingIn(form: URLSearchParams): Waiting | null {
@@ -165,7 +165,7 @@ function waitingIn(form: URLSearchParams): Waiting | null {
   }
 }
 
-function waitingAfter({ result }: Trial, args: JsonObject): Waiting | undefined {
+function waitingAfter({ result }: ToolTrial, args: JsonObject): Waiting | undefined {
   if (result?.resultType !== 'input_required') return undefined;
   const { requestState, inputRequests } = result;
   return { arguments: args, requestState, inputRequests: requestsOf(inputRequests) };

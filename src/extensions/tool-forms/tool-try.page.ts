@@ -1,31 +1,29 @@
 /** The page of a tool of a connection: what the model sees of it, the form to try it, and the answer to a call. */
-import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import {
   actions,
+  annotationsOf,
   badge,
   button,
   card,
   columns,
+  html,
+  isObject,
+  jsonText,
+  needsTick,
   notice,
+  rpcCode,
+  shortened,
   snippet,
+  timeOf,
+  type Framed,
+  type Html,
+  type JsonObject,
+  type ListedTool,
   type State,
-} from '../../../platform/pages/components.js';
-import type { Framed } from '../../../platform/pages/frame.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import { timeOf } from '../../../platform/pages/times.js';
-import { isObject, type JsonObject } from '../../../platform/text/json.js';
-import type { Trial } from '../../connections/mcp-trial.service.js';
-import { DESCRIPTION_CHARS_MAX, formOf, jsonText } from './schema-form.js';
+  type ToolTrial,
+} from '../../extension.js';
+import { formOf } from './schema-form.js';
 import { inputsOf, type Typed } from './schema-form.page.js';
-
-/** A tool as its server lists it. */
-export interface Tool {
-  name: string;
-  title?: unknown;
-  description?: unknown;
-  inputSchema?: unknown;
-  annotations?: unknown;
-}
 
 /** An answer that asks for input: all that its continuation repeats. */
 export interface Waiting {
@@ -51,38 +49,15 @@ const KINDS: Record<number, string> = {
 const MEDIA = /^(image|audio)\/[\w.+-]+$/;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** Annotations in words. Where a server says nothing, MCP takes a tool for one that may destroy. */
-export function annotationsOf({ annotations }: Tool): string[] {
-  const hints = isObject(annotations) ? annotations : {};
-  if (hints.readOnlyHint === true) return ['reads only'];
-  const effect = { true: 'destroys or overwrites', false: 'writes' }[String(hints.destructiveHint)];
-  return [
-    effect ?? 'may write or destroy: it does not say',
-    ...(hints.idempotentHint === true ? ['twice is like once'] : []),
-  ];
-}
-
-/** True if the person has to tick that the tool is to run. */
-export function needsTick({ annotations }: Tool): boolean {
-  return !(isObject(annotations) && annotations.readOnlyHint === true);
-}
-
-/** A description as a page shows it. */
-export function shortened(description: string): string {
-  return description.length > DESCRIPTION_CHARS_MAX
-    ? `${description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed()}…`
-    : description;
-}
-
 /** The schema of a tool's arguments; an object without known members where the server sends none. */
-export function inputSchemaOf({ inputSchema }: Tool): unknown {
+export function inputSchemaOf({ inputSchema }: ListedTool): unknown {
   return isObject(inputSchema) ? inputSchema : { type: 'object' };
 }
 
 /** @param isGuest sees no text of an error of the MCP server */
 export function toolPage(
   connection: { namespace: string; connectionId: string; name: string },
-  tool: Tool,
+  tool: ListedTool,
   {
     token,
     typed,
@@ -90,7 +65,7 @@ export function toolPage(
     trial,
     waiting,
     isGuest,
-  }: { token: Html; typed: Typed; fault?: string; trial?: Trial; waiting?: Waiting; isGuest: boolean },
+  }: { token: Html; typed: Typed; fault?: string; trial?: ToolTrial; waiting?: Waiting; isGuest: boolean },
 ): Framed {
   const title = typeof tool.title === 'string' && tool.title !== tool.name ? tool.title : null;
   const form = html`<form method="post">${token}
@@ -150,7 +125,7 @@ ${actions(button('Continue', { look: 'primary', name: 'action', value: 'accept' 
   );
 }
 
-function answerOf({ result, error, progress, call }: Trial, isGuest: boolean): Html {
+function answerOf({ result, error, progress, call }: ToolTrial, isGuest: boolean): Html {
   const outcome = call?.outcome;
   const isAnswer = outcome === 'ok' || outcome === 'toolError';
   // The text of a failure may name the host.

@@ -1,8 +1,6 @@
 /** The HTML of a form that was made of a JSON Schema (`schema-form.ts`). */
-import { details } from '../../../platform/pages/components.js';
-import { fieldAs } from '../../../platform/pages/forms.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import { jsonText, type Faults, type Field } from './schema-form.js';
+import { details, fieldAs, html, jsonText, type Html } from '../../extension.js';
+import type { Faults, Field } from './schema-form.js';
 
 /** Values of the inputs, and the faults beside them. */
 export interface Typed {

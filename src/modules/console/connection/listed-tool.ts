@@ -1,0 +1,37 @@
+/** The tools of a connection in words, for its pages. */
+import { isObject } from '../../../platform/text/json.js';
+
+/** A tool as its server lists it. */
+export interface ListedTool {
+  name: string;
+  title?: unknown;
+  description?: unknown;
+  inputSchema?: unknown;
+  annotations?: unknown;
+}
+
+/** Characters of a description that a page shows. */
+const DESCRIPTION_CHARS_MAX = 2_000;
+
+/** Returns the annotations in words. Where a server says nothing, MCP takes a tool for one that may destroy. */
+export function annotationsOf({ annotations }: ListedTool): string[] {
+  const hints = isObject(annotations) ? annotations : {};
+  if (hints.readOnlyHint === true) return ['reads only'];
+  const effect = { true: 'destroys or overwrites', false: 'writes' }[String(hints.destructiveHint)];
+  return [
+    effect ?? 'may write or destroy: it does not say',
+    ...(hints.idempotentHint === true ? ['twice is like once'] : []),
+  ];
+}
+
+/** Returns true if the person must confirm that the tool is to run. */
+export function needsTick({ annotations }: ListedTool): boolean {
+  return !(isObject(annotations) && annotations.readOnlyHint === true);
+}
+
+/** Returns a description as a page shows it. */
+export function shortened(description: string): string {
+  return description.length > DESCRIPTION_CHARS_MAX
+    ? `${description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed()}…`
+    : description;
+}
