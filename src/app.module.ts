@@ -25,6 +25,7 @@ import { ChangesModule } from './extensions/changes/changes.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
 import { HooksModule } from './extensions/hooks/hooks.module.js';
 import { LogExportModule } from './extensions/log-export/log-export.module.js';
+import { MockModelModule } from './extensions/mock-model/mock-model.module.js';
 import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { PeoplePagesModule } from './extensions/people-pages/people-pages.module.js';
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
@@ -70,6 +71,7 @@ const extensions = [
   EventsModule,
   HooksModule,
   LogExportModule,
+  MockModelModule,
   OtlpModule,
   PeoplePagesModule,
   SchedulesModule,

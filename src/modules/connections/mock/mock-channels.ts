@@ -10,7 +10,7 @@
  * A mock never changes, so it is cached without expiry: 64 MB of JSON. Answers that are no real ones say
  * so in `_meta`, as do patterns of schemas that are not checked.
  */
-import { Injectable, Optional } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
@@ -23,9 +23,10 @@ import { InputRequiredError, ServerAuthRequiredError } from '../../run/run.error
 import type { ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionMock, MockReply } from './mock.entity.js';
-import { MockModel } from './mock-model.js';
+import { MockModels } from './mock-models.service.js';
 import { MocksRepository } from './mock.repository.js';
 import { readScenario, FixtureSimulator, type MockState } from './simulator/fixture.js';
+import { ModelSimulator } from './simulator/model-simulator.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';
 import {
@@ -107,7 +108,7 @@ export class MockChannels implements ConnectionTransport<'mock'> {
     @InjectRepository(MockReply) private readonly mockReplyRepository: Repository<MockReply>,
     private readonly mocksRepository: MocksRepository,
     private readonly vault: Vault,
-    @Optional() private readonly mockModel?: MockModel,
+    private readonly mockModels: MockModels,
   ) {}
 
   channelTo(target: MockTarget): Channel {
@@ -161,7 +162,10 @@ export class MockChannels implements ConnectionTransport<'mock'> {
     if (read.kind === 'fixture') return { simulator: new FixtureSimulator(schema, read.fixture), chars: 0 };
     if (read.kind !== 'replay') {
       const text = read.kind === 'prose' ? scenario : null;
-      const modelled = this.mockModel?.simulator(schema, { namespaceId, scenario: text });
+      const { provider } = this.mockModels;
+      const countRequest = (quota: { total: number; namespace: number }) =>
+        this.mocksRepository.countRequest(namespaceId, quota);
+      const modelled = provider && new ModelSimulator(schema, provider, { namespaceId, scenario: text, countRequest });
       if (modelled || text === null) return { simulator: modelled ?? schema, chars: 0 };
       // The answers of the schemas alone say that they replace the interpretation of prose.
       return {

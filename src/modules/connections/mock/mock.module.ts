@@ -10,7 +10,7 @@ import { CallRecorder } from './call-recorder.js';
 import { ConnectionMock, MockCall, MockReply, SimulatorUsage, RecordedCallRow } from './mock.entity.js';
 import { MockChannels } from './mock-channels.js';
 import { MockCreation } from './mock-creation.js';
-import { MockModel } from './mock-model.js';
+import { MockModels } from './mock-models.service.js';
 import { MocksRepository } from './mock.repository.js';
 import { RecordingController } from './recording.controller.js';
 import { RecordingsRepository } from './recordings.repository.js';
@@ -35,12 +35,12 @@ export class MockModule {
         MockChannels,
         { provide: transports.mock, useExisting: MockChannels },
         MockCreation,
+        MockModels,
         MocksRepository,
         RecordingsRepository,
         RecordingsService,
-        ...(env.simulatorUrl === null ? [] : [MockModel]),
       ],
-      exports: [MockCreation, RecordingsService],
+      exports: [MockCreation, MockModels, RecordingsService],
     },
   }));
 }

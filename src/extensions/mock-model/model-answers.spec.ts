@@ -1,12 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { startLanguageModel, type LanguageModel } from '../../../../../test/support/mcp/language-model.js';
-import { tracker } from '../../../../../test/support/special-upstreams/tracker.js';
-import { AddressPolicy, parseEgressAllow } from '../../../../platform/egress/address-policy.js';
-import { Egress } from '../../../../platform/egress/egress.js';
-import { ModelClient, ModelFailure, ModelSimulator } from './model-simulator.js';
-import type { JsonObject } from '../../../../platform/text/json.js';
-import { SchemaSimulator } from './schema-simulator.js';
-import type { PastCall, ToolResult } from './simulator.js';
+import { startLanguageModel, type LanguageModel } from '../../../test/support/mcp/language-model.js';
+import { tracker } from '../../../test/support/special-upstreams/tracker.js';
+import { MockModelError, ModelSimulator } from '../../modules/connections/mock/simulator/model-simulator.js';
+import { SchemaSimulator } from '../../modules/connections/mock/simulator/schema-simulator.js';
+import type { PastCall, ToolResult } from '../../modules/connections/mock/simulator/simulator.js';
+import { AddressPolicy, parseEgressAllow } from '../../platform/egress/address-policy.js';
+import { Egress } from '../../platform/egress/egress.js';
+import type { JsonObject } from '../../platform/text/json.js';
+import { answerWithModel } from './model-answers.js';
+import { ModelClient } from './model-client.js';
 
 let model: LanguageModel;
 const egress = new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1')));
@@ -40,11 +42,16 @@ async function complete({
   ...more
 }: Asked = {}): Promise<ToolResult> {
   const client = new ModelClient(egress, { url: `${model.origin}${base}`, apiKey: 'the-key', model: 'the-model' });
-  const simulator = new ModelSimulator(schema, {
+  const options = {
     client,
-    scenario: 'It rains everywhere',
     timeoutMs: more.timeoutMs ?? 10_000,
     spend: more.spend ?? ((question) => question()),
+  } satisfies Parameters<typeof answerWithModel>[1];
+  const provider = { resultOf: (call: Parameters<typeof answerWithModel>[0]) => answerWithModel(call, options) };
+  const simulator = new ModelSimulator(schema, provider, {
+    namespaceId: 'acme',
+    scenario: 'It rains everywhere',
+    countRequest: () => Promise.resolve(true),
   });
   const recent = () => Promise.resolve(more.recent ?? []);
   const answer = await simulator.prepare({ tool, arguments: given, recent, timeoutMs: 20_000 });
@@ -125,7 +132,7 @@ describe('the schema simulator answers, with the reason, when the model', () => 
   });
 
   it('is over its limit of calls', async () => {
-    const result = await complete({ spend: () => Promise.reject(new ModelFailure('No.')) });
+    const result = await complete({ spend: () => Promise.reject(new MockModelError('No.')) });
     expect(result._meta).toEqual({ 'slipway/simulator': 'schema', 'slipway/reason': 'No.' });
     expect(model.questions).toHaveLength(0);
   });
