@@ -27,9 +27,7 @@ import type { ConnectionCall } from '../logs/invocation.types.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { toolsOfConnections } from './core/connections.access.js';
 import { LogRecorder, type CallRecord } from './log/log-recorder.js';
-
-/** Capabilities of the client. */
-export const TRIAL_CAPABILITIES = { elicitation: { form: {}, url: {} } };
+import { PAGE_CAPABILITIES } from './tools/connection-tools.service.js';
 
 /** Notifications of one call that are kept; the newest. */
 const NOTICES_MAX = 100;
@@ -88,7 +86,7 @@ export class McpTrial {
     this.requestLimits.beginCall(grant.caller, response);
     const _meta = {
       [envelope.version]: MODERN_VERSION,
-      [envelope.capabilities]: TRIAL_CAPABILITIES,
+      [envelope.capabilities]: PAGE_CAPABILITIES,
       [envelope.clientInfo]: { name: 'slipway-console', version: VERSION },
       progressToken: 1,
     };
@@ -116,7 +114,7 @@ export class McpTrial {
         record.onRecorded = (recorded) => (call = recorded);
         const target = await targetOf(this.connectionHandles, grant, connectionId, record);
         const handle = await this.connectionHandles.find(grant.namespace as OwnedNamespace, connectionId);
-        const { last } = handle.catalogFor(TRIAL_CAPABILITIES);
+        const { last } = handle.catalogFor(PAGE_CAPABILITIES);
         const tool = last?.find((listed) => listed.name === name)?.text ?? '';
         const marked = paramHeaders(headerParamsOf(tool) ?? [], params.arguments);
         const request = { text, headers: { ...headers, ...marked }, cancellation, observer: record };

@@ -7,7 +7,7 @@ import { originOf } from '../../mcp/server/mcp-request.js';
 import type { JsonObject } from '../../platform/text/json.js';
 import { type Caller, callerFor } from '../auth/access.types.js';
 import { listedTools, toolsOfConnections } from '../connections/core/connections.access.js';
-import { McpTrial, TRIAL_CAPABILITIES, type Trial } from '../connections/mcp-trial.service.js';
+import { McpTrial, type Trial } from '../connections/mcp-trial.service.js';
 import type { CallToolResultDto } from '../connections/tools/connection-tools.dto.js';
 import {
   ConnectionToolsService,
@@ -102,11 +102,8 @@ export class ServiceTools implements Tools {
   async find(requester: FacadeCaller, name: string, tool: string): Promise<JsonObject | null> {
     const rule = { scope: 'connections:read', ...listedTools } as const;
     const { namespace, connectionId, caller } = await this.facadeTargets.connection(requester, name, rule);
-    const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
-    const granted = caller?.grant?.tools;
-    const { tools } = await this.connectionToolsService.listKnown(namespace, connectionId, granted, options);
-    const item = tools?.find((listed) => listed.name === tool);
-    return item ? (JSON.parse(item.text) as JsonObject) : null;
+    const { tools } = await this.connectionToolsService.listKnown(namespace, connectionId, caller?.grant?.tools);
+    return tools?.find((listed) => listed.name === tool) ?? null;
   }
 
   try(...[caller, connection, params, response]: Parameters<Tools['try']>): Promise<Trial> {

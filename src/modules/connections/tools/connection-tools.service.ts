@@ -35,6 +35,12 @@ const NAMESPACE_PARALLEL = 8;
 /** Timeout of each of these requests. */
 const NAMESPACE_WAIT_MS = 5_000;
 
+/** A tool as its server lists it. */
+type ListedTool = JsonObject & { name: string };
+
+/** Capabilities of a page as a client: some servers list a tool only to clients that they can ask for input. */
+export const PAGE_CAPABILITIES = { elicitation: { form: {}, url: {} } };
+
 /** The only tools that were granted to the caller; none or null: all. */
 type GrantedTools = readonly string[] | null | undefined;
 
@@ -95,7 +101,6 @@ export class ConnectionToolsService {
    * The tools of a page, which shows those that were listed last where the server does not answer in 5 s.
    *
    * @param ask the server, if its list is older than it allows
-   * @param capabilities of the client: some servers list a tool only to clients that they can ask
    * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice keeps back
    * @throws ResourceNotFoundError
    */
@@ -103,20 +108,21 @@ export class ConnectionToolsService {
     namespace: OwnedNamespace,
     connectionId: string,
     granted: GrantedTools,
-    { ask, capabilities }: { ask: boolean; capabilities: JsonObject },
-  ): Promise<{ tools: ListItem[] | null; withheld: string[] }> {
+    ask = true,
+  ): Promise<{ tools: ListedTool[] | null; withheld: string[] }> {
     await this.connectionHandles.target(namespace, connectionId);
     let handle: ConnectionHandle | undefined;
     let last: ListItem[] | null = null;
     try {
       handle = await this.connectionHandles.find(namespace, connectionId);
-      const catalog = handle.catalogFor(capabilities);
+      const catalog = handle.catalogFor(PAGE_CAPABILITIES);
       last = catalog.last ?? handle.catalog.last;
       if (ask) last = await catalog.list(NAMESPACE_WAIT_MS);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
     }
-    return { tools: last && withinGrant(last, granted), withheld: [...(handle?.owner.withheld ?? [])] };
+    const tools = last && withinGrant(last, granted).map(({ text }) => JSON.parse(text) as ListedTool);
+    return { tools, withheld: [...(handle?.owner.withheld ?? [])] };
   }
 
   /**

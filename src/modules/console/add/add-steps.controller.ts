@@ -17,7 +17,6 @@ import { MembersService } from '../../auth/members.service.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
 import { ResourceNotFoundError } from '../../connections/core/connections.errors.js';
-import { TRIAL_CAPABILITIES } from '../../connections/mcp-trial.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
 import { GrantsService } from '../../grants/grants.service.js';
 import { TargetsService } from '../../targets/targets.service.js';
@@ -85,10 +84,12 @@ export class AddStepsController {
   }
 
   private async toolsOf({ namespace, params }: StepRequest) {
-    const options = { ask: true, capabilities: TRIAL_CAPABILITIES };
-    const listing = await this.connectionToolsService.listKnown(namespace, params.connectionId, null, options);
-    const offered = listing.tools?.map(({ text }) => JSON.parse(text) as ListedTool) ?? null;
-    const tools = offered && [...offered, ...listing.withheld.map((name): ListedTool => ({ name }))];
+    const { tools: offered, withheld } = await this.connectionToolsService.listKnown(
+      namespace,
+      params.connectionId,
+      null,
+    );
+    const tools = offered && [...offered, ...withheld.map((name): ListedTool => ({ name }))];
     return { offered, tools };
   }
 

@@ -4,7 +4,6 @@
  */
 import { badge, buttonLink, card, empty, list, pager, search } from '../../../platform/pages/components.js';
 import { html, type Html } from '../../../platform/pages/html.js';
-import type { ListItem } from '../../../mcp/protocol/list-pages.js';
 import { annotationsOf, needsTick, shortened, type ListedTool } from './listed-tool.js';
 
 /** Tools of one page of the list. */
@@ -29,7 +28,7 @@ type Row = ListedTool & { isWithheld?: true };
  */
 export function toolsPart(
   address: string,
-  { tools, withheld }: { tools: ListItem[] | null; withheld: string[] },
+  { tools, withheld }: { tools: ListedTool[] | null; withheld: string[] },
   query: ToolsQuery,
 ): Html {
   if (!tools) {
@@ -38,10 +37,7 @@ export function toolsPart(
     return card('tools', 'Tools', empty('No list of tools', text, ask));
   }
   const q = typeof query.q === 'string' ? query.q.trim().slice(0, 255) : '';
-  const rows: Row[] = [
-    ...tools.map(({ text }) => JSON.parse(text) as Row),
-    ...withheld.map((name) => ({ name, isWithheld: true as const })),
-  ];
+  const rows: Row[] = [...tools, ...withheld.map((name) => ({ name, isWithheld: true as const }))];
   const matching = rows.filter((row) =>
     [row.name, row.title, row.description].some(
       (text) => typeof text === 'string' && text.toLowerCase().includes(q.toLowerCase()),

@@ -15,13 +15,12 @@ import { respondToForm } from '../../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
-import type { AccessTerms, Caller, OwnedNamespace } from '../../auth/access.types.js';
+import type { AccessTerms, OwnedNamespace } from '../../auth/access.types.js';
 import { MembersService } from '../../auth/members.service.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { listedTools, ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
 import { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
 import { ConnectionLogService } from '../../connections/log/connection-log.service.js';
-import { TRIAL_CAPABILITIES } from '../../connections/mcp-trial.service.js';
 import { RecordingsService } from '../../connections/mock/recordings.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
 import { GrantsService } from '../../grants/grants.service.js';
@@ -195,7 +194,7 @@ export class ConnectionPageController {
       this.accessService.allows(person, { scope, ...terms }, { owner: namespace.name, connectionId });
     const connection = await this.connectionsService.get(namespace, connectionId, person);
     const ask = connection.status.state === 'connected' || query.ask !== undefined;
-    const listing = await this.readTools(namespace, connectionId, person, ask);
+    const listing = await this.connectionToolsService.listKnown(namespace, connectionId, person.grant?.tools, ask);
     const withheld = person.grant?.level === 'call' ? [] : listing.withheld;
     const mayRead = await isAllowed('connections:read', ownConnections);
     const mayAdminister = await isAllowed('connections:write', ownConnectionsOnly);
@@ -252,13 +251,6 @@ export class ConnectionPageController {
     // The name may have been claimed by another account meanwhile.
     if (target?.namespaceId !== namespaceId) throw new NotFoundError('Gone');
     return target;
-  }
-
-  private readTools(namespace: OwnedNamespace, connectionId: string, { grant }: Caller, ask: boolean) {
-    return this.connectionToolsService.listKnown(namespace, connectionId, grant?.tools, {
-      ask,
-      capabilities: TRIAL_CAPABILITIES,
-    });
   }
 }
 
