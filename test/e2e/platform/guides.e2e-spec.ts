@@ -30,7 +30,7 @@ verifies('docs:guides', 'every page of the documentation is read as text, withou
   }
 });
 
-verifies('docs:guides', 'the API document names the server and the guides below the path of PUBLIC_URL', async () => {
+verifies('docs:guides', 'the API document has the server and the guides under the path of PUBLIC_URL', async () => {
   const prefixed = await startApp({ PUBLIC_URL: 'https://example.com/slipway' });
   const read = async (path: string) => (await fetch(prefixed.url + path)).text();
   const { servers, info } = JSON.parse(await read('/openapi.json')) as {
