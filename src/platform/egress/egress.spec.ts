@@ -605,3 +605,27 @@ describe('closed ports of this machine', () => {
     expect([...ownPorts(env).keys()]).toEqual([5432, 7000, 3101]);
   });
 });
+
+it('survives a server that closes the connection before its response was read', async () => {
+  const size = 200_000;
+  const server = createServer((_request, response) => {
+    response.socket?.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n');
+    response.socket?.end(Buffer.alloc(size, 'a'));
+  });
+  const { port } = await listen(server, '127.0.0.1');
+  const egress = open('127.0.0.1');
+  for (let n = 0; n < 20; n += 1) {
+    const { body } = await egress.request(new URL(`http://127.0.0.1:${port}/`), GET);
+    const read = async () => {
+      let bytes = 0;
+      for await (const chunk of body) {
+        bytes += (chunk as Buffer).length;
+        // A reader slower than the network.
+        await new Promise((resolve) => setTimeout(resolve, 3));
+      }
+      return bytes;
+    };
+    const outcome = await read().catch(({ message }: Error) => message);
+    expect([size, 'The server closed the connection before its response was read']).toContain(outcome);
+  }
+});
