@@ -4,15 +4,15 @@
  * one that does not exist.
  *
  * Each form has an address below the page, with the id of the organization; a rejected one is shown again with the reason. The
- * link of an invitation, a new key and the names of the keys of a removed member are shown in the answer to their form alone.
+ * link of an invitation, a new key and the names of the keys of a removed member are shown once.
  */
 import { Controller, Get, Param, Post } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
-import { respondToForm } from '../../platform/pages/forms.js';
+import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
-import { html } from '../../platform/pages/html.js';
+import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
 import { roles, type Role } from '../auth/access.types.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
@@ -24,7 +24,7 @@ import { InvitationsService } from '../people/invitations.service.js';
 import { OwnKeysService } from '../people/own-keys.service.js';
 import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
-import { DONE, organizationPage, type OrganizationView } from './organization.page.js';
+import { DONE, organizationPage } from './organization.page.js';
 
 /** The rules of the REST routes for every member, and for owners only. */
 const ofMembers = { account: 'organization', may: 'own', member: true } as const;
@@ -35,7 +35,7 @@ const RequestId = () => Param('requestId', UuidOr404('Access request not found')
 type OrganizationRequest = PageRequest<{ organization: string }>;
 
 /** The outcome of a form: a word of {@link DONE}, or values that are shown once. */
-type Outcome = keyof typeof DONE | Redirect | Pick<OrganizationView, 'invitation' | 'made' | 'notice'>;
+type Outcome = keyof typeof DONE | Redirect | ShownOnce;
 
 /** The page of an organization. */
 @Controller('ui/o/:organization')
@@ -98,17 +98,18 @@ export class OrganizationController {
   @Post('invite')
   @Form('accounts:write', ofOwners)
   invite(@CurrentPage() page: OrganizationRequest) {
-    return this.respond(page, 'invite', async ({ form, person }, organizationId) => ({
-      invitation: await this.invitationsService.inviteMember(organizationId, roleIn(form), person),
-    }));
+    return this.respond(page, 'invite', async ({ form, person }, organizationId) => {
+      const role = roleIn(form);
+      return { role, ...(await this.invitationsService.inviteMember(organizationId, role, person)) };
+    });
   }
 
   @Post('key')
   @Form('accounts:write', ofOwners)
   makeKey(@CurrentPage() page: OrganizationRequest) {
-    return this.respond(page, 'key', async ({ form, person }, organizationId) => ({
-      made: await this.ownKeysService.make(person, organizationId, form),
-    }));
+    return this.respond(page, 'key', ({ form, person }, organizationId) =>
+      this.ownKeysService.make(person, organizationId, form),
+    );
   }
 
   @Post('role')
@@ -137,7 +138,7 @@ export class OrganizationController {
       requireName(form);
       const revokeKeys = form.has('revokeKeys');
       const removed = await this.membersService.remove(person, { organizationId, accountId, revokeKeys });
-      return { notice: html`${form.get('expected')} is removed. ${keysLeft(removed)}` };
+      return { removed: `${form.get('expected')} is removed. ${keysLeft(removed)}` };
     });
   }
 
@@ -171,11 +172,10 @@ export class OrganizationController {
       const organization = await this.organizationOf(page);
       const outcome = await work(page, organization.id);
       if (outcome instanceof Redirect) return outcome;
-      return typeof outcome === 'string'
-        ? new Redirect(`ui/o/${encodeURIComponent(organization.name)}?done=${outcome}`)
-        : this.render(page, outcome);
+      const path = `ui/o/${encodeURIComponent(organization.name)}`;
+      return typeof outcome === 'string' ? new Redirect(`${path}?done=${outcome}`) : new Redirect(path, [], outcome);
     };
-    return respondToForm(name, page.form, run, (rejected) => this.render(page, { rejected }));
+    return respondToForm(name, page.form, run, (rejected) => this.render(page, rejected));
   }
 
   private async organizationOf({ params, person }: OrganizationRequest) {
@@ -184,11 +184,8 @@ export class OrganizationController {
     return organization;
   }
 
-  private async render(
-    requested: OrganizationRequest,
-    outcome: Pick<OrganizationView, 'rejected' | 'invitation' | 'made' | 'notice'> = {},
-  ): Promise<FramedPage> {
-    const { person, query } = requested;
+  private async render(requested: OrganizationRequest, rejected?: RejectedForm): Promise<FramedPage> {
+    const { person, query, once } = requested;
     const page = Math.trunc(Number(query.page)) || 1;
     const organization = await this.organizationOf(requested);
     const { id, role } = organization;
@@ -199,8 +196,9 @@ export class OrganizationController {
     const isEditor = !asOperator && (isOwner || role === 'editor');
     const view = {
       ...organization,
-      notice: noticeOf(query.done, DONE),
-      ...outcome,
+      notice: once?.removed ?? noticeOf(query.done, DONE),
+      once,
+      rejected,
       isMember,
       asOperator,
       members:
@@ -239,10 +237,12 @@ function requireName(form: URLSearchParams): void {
   }
 }
 
-function keysLeft({ keys, revoked }: { keys: { name: string }[]; revoked: boolean }) {
-  if (keys.length === 0) return null;
+/** What became of the keys that a removed member made. As many names as {@link ShownOnce} has space for. */
+function keysLeft({ keys, revoked }: { keys: { name: string }[]; revoked: boolean }): string {
+  if (keys.length === 0) return '';
   const names = keys.map(({ name }) => name).join(', ');
+  const shown = names.length > 500 ? `${names.slice(0, 500).toWellFormed()}…` : names;
   return revoked
-    ? html`Keys of the organization that were revoked: ${names}.`
-    : html`Keys of the organization that this person made go on working: ${names}.`;
+    ? `Keys of the organization that were revoked: ${shown}.`
+    : `Keys of the organization that this person made remain valid: ${shown}.`;
 }

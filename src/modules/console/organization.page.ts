@@ -20,6 +20,7 @@ import {
 import { formOf, withReason, type Field, type FormsView } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
+import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { timeOf } from '../../platform/pages/times.js';
 import { roles, type Role } from '../auth/access.types.js';
 import { newKeyForm, shownKey } from '../people/new-key.page.js';
@@ -46,10 +47,8 @@ export interface OrganizationView extends FormsView {
   isMember: boolean;
   /** The person is no member, and manages members and keys as an operator. */
   asOperator: boolean;
-  /** A new key. */
-  made?: { name: string; key: string };
-  /** A new invitation. */
-  invitation?: { url: string; expiresAt: string };
+  /** A new key, or a new invitation. */
+  once: ShownOnce | null;
   members: {
     members: { accountId: string; accountName: string; role: Role }[];
     pagination: { currentPage: number; totalPages: number };
@@ -98,7 +97,7 @@ export function organizationPage(view: OrganizationView): Framed {
     },
     body: withReason(
       view,
-      columns(
+      html`${shownKey(view.once)}${newLink(view.once)}${columns(
         html`${membersPart(view)}${grantsPart(view)}${keysPart(view)}`,
         html`${requestsPart(view)}${invitedPart(view)}${namespacesPart(view)}${
           view.isMember &&
@@ -109,7 +108,7 @@ ${formOf(view, 'leave', nameFields(name), button('Leave', { look: 'danger' }))}`
             rejected?.name === 'leave',
           )}</section>`
         }`,
-      ),
+      )}`,
     ),
   };
 }
@@ -145,9 +144,17 @@ ${pager('members', members.pagination, (page) => `${view.address}?page=${page}`)
   );
 }
 
+/** A new invitation. */
+function newLink(once: ShownOnce | null): Html | null {
+  const { url, role, expiresAt } = once ?? {};
+  if (url === undefined) return null;
+  return html`${notice(html`The link for ${role === 'owner' || role === 'editor' ? 'an' : 'a'} <strong>${role}</strong> is shown this once. Send it to one person: it works once, until ${timeOf(expiresAt)}.`)}
+${snippet('invitation', 'Invitation', url)}`;
+}
+
 /** The open invitations, and the form for a new one. */
 function invitedPart(view: OrganizationView): Html | false {
-  const { role, invitation, invited } = view;
+  const { role, invited } = view;
   const rows = (invited ?? []).map(({ id, accountName, role: memberRole, expiresAt }) => {
     const about = `Revoke ${accountName === null ? 'this link' : `the invitation of ${accountName}`}`;
     return [
@@ -155,16 +162,11 @@ function invitedPart(view: OrganizationView): Html | false {
       actions(formOf(view, 'uninvite', [], button('Revoke', { look: 'small ghost danger', about }), { id })),
     ] as const;
   });
-  const newLink =
-    invitation &&
-    html`${notice(html`The link below is shown this once. Send it to one person: it works once, until ${timeOf(invitation.expiresAt)}.`)}
-${snippet('invitation', 'Invitation', invitation.url)}`;
   if (rows.length === 0 && role !== 'owner') return false;
   return card(
     'invite',
     'Invite a person',
-    html`${newLink}
-${role === 'owner' && formOf(view, 'invite', [roleField('member')], button('Create a link', { look: 'primary' }))}
+    html`${role === 'owner' && formOf(view, 'invite', [roleField('member')], button('Create a link', { look: 'primary' }))}
 ${rows.length > 0 && html`<h3>Invited</h3>${list(rows)}`}`,
   );
 }
@@ -231,7 +233,7 @@ function grantsPart(view: OrganizationView): Html | null {
 }
 
 function keysPart(view: OrganizationView): Html | null {
-  const { keys, made: newKey, namespaces } = view;
+  const { keys, namespaces } = view;
   if (!keys) return null;
   const rows = keys.map(({ id, name, prefix, expiresAt, lastUsedAt }) => [
     who(name, html`<code>${prefix}…</code>`),
@@ -247,8 +249,7 @@ function keysPart(view: OrganizationView): Html | null {
   return card(
     'keys',
     'API keys of the organization',
-    html`${newKey && shownKey(newKey)}
-${details('Create a key', newKeyForm(view, 'key', spaces, 'the organization'), view.rejected?.name === 'key')}
+    html`${details('Create a key', newKeyForm(view, 'key', spaces, 'the organization'), view.rejected?.name === 'key')}
 ${rows.length === 0 ? html`<p class="soft">None.</p>` : table('API keys', [['Key'], ['Expires'], ['Last used', 'extra'], ['Actions', 'actions']], rows)}`,
   );
 }

@@ -1,6 +1,7 @@
 import { button, notice, snippet } from '../../platform/pages/components.js';
 import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html } from '../../platform/pages/html.js';
+import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { keyLevels } from '../auth/access.types.js';
 
 /**
@@ -29,8 +30,10 @@ export function newKeyForm(view: FormsView, name: string, namespaces: string[], 
   );
 }
 
-/** A new API key, shown once. */
-export function shownKey({ name, key }: { name: string; key: string }): Html {
+/** A new API key, shown once; nothing without one. */
+export function shownKey(once: ShownOnce | null): Html | null {
+  const { name, key } = once ?? {};
+  if (key === undefined) return null;
   return html`${notice(html`The key <strong>${name}</strong>, shown this once. Copy it now.`)}
 ${snippet('new-key', name, key)}`;
 }

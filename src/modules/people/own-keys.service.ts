@@ -32,7 +32,8 @@ export class OwnKeysService {
     const id = keyIn(form);
     const { apiKeys } = await this.apiKeysService.list(person.accountId);
     const expiresAt = apiKeys.find((key) => key.id === id)?.expiresAt ?? undefined;
-    return this.apiKeysService.rotate(person, person.accountId, id, { expiresAt });
+    const { name, key } = await this.apiKeysService.rotate(person, person.accountId, id, { expiresAt });
+    return { name, key };
   }
 
   /** Revokes the key that the field `id` names. @throws as ApiKeysService */
@@ -50,11 +51,9 @@ export class OwnKeysService {
       throw new InvalidInputError('Select 1 to 100 permissions for the key').atField('scope');
     }
     const expiresAt = new Date(Date.now() + days * 86_400_000).toISOString();
-    return this.apiKeysService.create(person, accountId, {
-      name,
-      expiresAt,
-      ...(!scopes.includes('all') && { scopes }),
-    });
+    const rights = scopes.includes('all') ? {} : { scopes };
+    const { key } = await this.apiKeysService.create(person, accountId, { name, expiresAt, ...rights });
+    return { name, key };
   }
 }
 

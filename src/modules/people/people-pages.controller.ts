@@ -26,7 +26,7 @@ import { InvitationsService } from './invitations.service.js';
 import { ownNext } from './own-next.js';
 import { PasswordsService } from './passwords.service.js';
 import { OwnKeysService } from './own-keys.service.js';
-import { invitationPage, joinPage, mePage, type MeView } from './people-pages.js';
+import { invitationPage, joinPage, mePage } from './people-pages.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
@@ -98,7 +98,7 @@ export class PeoplePagesController {
   @Get('me')
   @Page('accounts:read')
   showMe(@CurrentPage() page: PageRequest): Promise<FramedPage> {
-    return this.renderMe(page, { notice: noticeOf(page.query.saved, DONE) });
+    return this.renderMe(page);
   }
 
   /** Changes the password. */
@@ -111,22 +111,22 @@ export class PeoplePagesController {
     });
   }
 
-  /** Creates an API key of the person. It is in this response alone. */
+  /** Creates an API key of the person, which the page shows once. */
   @Post('me/keys/create')
   @Form('accounts:write')
   createKey(@CurrentPage() page: PageRequest) {
-    return this.respond(page, 'create', async ({ person, form }) =>
-      this.renderMe(page, { made: await this.ownKeysService.make(person, person.accountId, form) }),
-    );
+    return this.respond(page, 'create', async ({ person, form }) => {
+      return new Redirect('me', [], await this.ownKeysService.make(person, person.accountId, form));
+    });
   }
 
-  /** Replaces an API key of the person. The new one is in this response alone. */
+  /** Replaces an API key of the person. The page shows the new one once. */
   @Post('me/keys/rotate')
   @Form('accounts:write')
   rotateKey(@CurrentPage() page: PageRequest) {
-    return this.respond(page, 'rotate', async ({ person, form }) =>
-      this.renderMe(page, { made: await this.ownKeysService.rotate(person, form) }),
-    );
+    return this.respond(page, 'rotate', async ({ person, form }) => {
+      return new Redirect('me', [], await this.ownKeysService.rotate(person, form));
+    });
   }
 
   @Post('me/keys/revoke')
@@ -177,27 +177,24 @@ export class PeoplePagesController {
     );
   }
 
-  private respond(page: PageRequest, name: string, work: (page: PageRequest) => Promise<FramedPage | Redirect>) {
+  private respond(page: PageRequest, name: string, work: (page: PageRequest) => Promise<Redirect>) {
     return respondToForm(
       name,
       page.form,
       () => work(page),
-      (rejected) => this.renderMe(page, { rejected }),
+      (rejected) => this.renderMe(page, rejected),
     );
   }
 
-  private async renderMe(
-    { person }: PageRequest,
-    outcome: Partial<Pick<MeView, 'notice' | 'made' | 'rejected'>>,
-  ): Promise<FramedPage> {
+  private async renderMe({ person, query, once }: PageRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const [sessions, ownKeys, { memberships }] = await Promise.all([
       this.sessionsService.list(person.accountId),
       this.ownKeysService.list(person),
       this.membersService.organizationsOf(person.accountId),
     ]);
-    const outcomes = { notice: null, made: null, ...outcome };
+    const notice = noticeOf(query.saved, DONE);
     return new FramedPage((token, root) =>
-      mePage({ ...person, token, root, sessions, ...ownKeys, memberships, ...outcomes }),
+      mePage({ ...person, token, root, sessions, ...ownKeys, memberships, notice, once, rejected }),
     );
   }
 }

@@ -16,6 +16,7 @@ import { formOf, withReason, type Field, type FormsView, type RejectedForm } fro
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
+import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { Role, SessionCaller } from '../auth/access.types.js';
 import type { MembersService } from '../auth/members.service.js';
@@ -155,8 +156,8 @@ export interface MeView {
   memberships: Awaited<ReturnType<MembersService['organizationsOf']>>['memberships'];
   /** Names of the namespaces that a key may be limited to. */
   namespaces: string[];
-  /** The key that was made just now; shown once. */
-  made: { name: string; key: string } | null;
+  /** A new key. */
+  once: ShownOnce | null;
   rejected?: RejectedForm;
   /** The API key that the session began with; undefined for a password. */
   rootKeyId?: string;
@@ -180,7 +181,7 @@ export function mePage(view: MeView): Framed {
     },
     body: withReason(
       view,
-      columns(
+      html`${shownKey(view.once)}${columns(
         html`${keysSection(view, keyForms)}${browsersSection(view)}${
           memberships.length > 0 &&
           card(
@@ -194,12 +195,12 @@ export function mePage(view: MeView): Framed {
           )
         }`,
         html`${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}`,
-      ),
+      )}`,
     ),
   };
 }
 
-function keysSection({ apiKeys, made: newKey }: MeView, forms: FormsView): Html {
+function keysSection({ apiKeys }: MeView, forms: FormsView): Html {
   const rows = apiKeys.map(({ id, name, prefix, scopes: rights, expiresAt, lastUsedAt, replacedBy }) => {
     const act = (word: string, label: string, look: string) =>
       formOf(forms, word, [], button(label, { look, about: `${label}: ${name}` }), { id });
@@ -213,8 +214,9 @@ function keysSection({ apiKeys, made: newKey }: MeView, forms: FormsView): Html 
   return card(
     'keys',
     'API keys',
-    html`${newKey && shownKey(newKey)}
-${rows.length === 0 ? empty('No API keys', 'A key lets a program act for you.') : table('API keys', [['Key'], ['Expires'], ['Last used', 'extra'], ['Actions', 'actions']], rows)}`,
+    rows.length === 0
+      ? empty('No API keys', 'A key lets a program act for you.')
+      : table('API keys', [['Key'], ['Expires'], ['Last used', 'extra'], ['Actions', 'actions']], rows),
     { count: rows.length },
   );
 }

@@ -31,9 +31,14 @@ describe('/me', () => {
       expect(page.text).toContain('name="days" type="number" min="1" max="3650" required value="90"');
       const fields = { form: 'create', name: HOSTILE, days: '90', scope: `read:${namespace}` };
       const made = await browser.submit('/me/keys', fields, '/me');
-      const key = keyIn(made.text);
-      expect([made.status, key]).toEqual([200, expect.stringMatching(/^slipway_/)]);
-      expect(made.text).not.toContain('<script>alert');
+      expect([made.status, made.headers.location]).toEqual([303, '../../me']);
+      const shown = await browser.get('/me');
+      const key = keyIn(shown.text);
+      expect([key, String(made.headers['set-cookie'])]).toEqual([
+        expect.stringMatching(/^slipway_/),
+        expect.not.stringContaining('slipway_'),
+      ]);
+      expect(shown.text).not.toContain('<script>alert');
       expect((await browser.get('/me')).text).not.toContain(key);
       expect((await app.as({ key }).get(`/connect/${namespace}`)).status).toBe(200);
       expect((await app.as({ key }).put(`/namespaces/${uniqueName('no')}`)).status).toBe(403);
@@ -41,7 +46,8 @@ describe('/me', () => {
       expect(stored.scopes).toEqual([`read:${namespace}`]);
       expect((Date.parse(String(stored.expiresAt)) - Date.now()) / 86_400_000).toBeCloseTo(90, 1);
       const rotated = await browser.submit('/me/keys', { form: 'rotate', id: stored.id }, '/me');
-      const second = keyIn(rotated.text);
+      expect(rotated.status).toBe(303);
+      const second = keyIn((await browser.get('/me')).text);
       expect([(await app.as({ key }).get('/accounts/me')).status, second === key]).toEqual([401, false]);
       expect((await app.as({ key: second }).get(`/connect/${namespace}`)).status).toBe(200);
       const newest = (await namedIn(account, HOSTILE)).find(({ id }) => id !== stored.id);

@@ -107,10 +107,11 @@ describe('the page of a connection', () => {
 
   verifies('console:connection-check', 'checks every step', async () => {
     for (const browser of [browsers.owner, browsers.manager]) {
-      const { status, text } = await browser.submit(page, { form: 'check' });
-      expect(status).toBe(200);
-      expect(text).toMatch(/<li class="ok"><b>list<\/b>/);
+      const { status, headers } = await browser.submit(page, { form: 'check' });
+      expect([status, headers.location]).toEqual([303, `../../../..${page}?check`]);
+      expect((await browser.get(`${page}?check`)).text).toMatch(/<li class="ok"><b>list<\/b>/);
     }
+    expect((await browsers.guest.get(`${page}?check`)).text).not.toContain('<b>list</b>');
   });
 });
 

@@ -4,14 +4,14 @@
  * and what the person may not know of are one page.
  *
  * Each form has an address under the page, with the access rule of the REST route that does the same. A rejected form keeps the
- * typed values, except those of headers. `check` returns the steps of a diagnosis, which are not stored.
+ * typed values, except those of headers. `check` leads to `?check`, with the steps of a diagnosis, which are not stored.
  */
 import { Controller, Get, Header, Post, Res } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import type { Response } from 'express';
 import { Env } from '../../../config/env.js';
 import { DomainError, InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
-import { respondToForm } from '../../../platform/pages/forms.js';
+import { respondToForm, type RejectedForm } from '../../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
@@ -71,11 +71,7 @@ export class ConnectionPageController {
   @Post('check')
   @Form('connections:read', ownConnections)
   check(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'check', async ({ namespace, params, person }) => {
-      return this.render(page, {
-        diagnosis: await this.diagnosisService.diagnose(namespace, params.connectionId, person),
-      });
-    });
+    return this.respond(page, 'check', async () => new Redirect(`${addressOf(page)}?check`));
   }
 
   @Post('settings/:setting')
@@ -154,7 +150,7 @@ export class ConnectionPageController {
   private respond<Request extends ConnectionRequest>(
     page: Request,
     name: string,
-    work: (page: Request) => Promise<keyof typeof DONE | Redirect | FramedPage>,
+    work: (page: Request) => Promise<keyof typeof DONE | Redirect>,
   ): Promise<FramedPage | Redirect> {
     const { namespace, params, person, form } = page;
     const run = async () => {
@@ -163,13 +159,10 @@ export class ConnectionPageController {
       const outcome = await work(page);
       return typeof outcome === 'string' ? new Redirect(`${addressOf(page)}?done=${outcome}`) : outcome;
     };
-    return respondToForm(name, form, run, (rejected) => this.render(page, { rejected }));
+    return respondToForm(name, form, run, (rejected) => this.render(page, rejected));
   }
 
-  private async render(
-    page: ConnectionRequest,
-    outcome: Pick<ConnectionView, 'rejected' | 'diagnosis'> = {},
-  ): Promise<FramedPage> {
+  private async render(page: ConnectionRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const { namespace, params, query } = page;
     const { connectionId } = params;
     const { tools, withheld, ...view } = await this.viewOf(page);
@@ -179,7 +172,7 @@ export class ConnectionPageController {
       const address = root + addressOf(page);
       const endpoint = { kind: 'connection', namespace: namespace.name, name: connectionId } as const;
       const content = connectionPage({
-        ...{ ...view, ...outcome, token, root, address },
+        ...{ ...view, rejected, token, root, address },
         ...(ownPath && { setupUrl: root + ownPath }),
         connect: this.connectService.part(endpoint, query.client, address),
         tools: toolsPart(address, { tools, withheld }, query),
@@ -213,6 +206,10 @@ export class ConnectionPageController {
       tools: listing.tools,
       withheld,
       mayRead,
+      diagnosis:
+        mayRead && query.check !== undefined
+          ? await this.diagnosisService.diagnose(namespace, connectionId, person)
+          : undefined,
       calls,
       recording: mayRead && !connection.mock ? await this.recordingsService.get(namespace, connectionId) : null,
       recorded:
