@@ -95,6 +95,8 @@ export interface Person extends Caller {
 /** The caller of a page (`@Page`): who is signed in at the browser. */
 export interface SessionCaller extends Person {
   accountName: string;
+  /** Names of organizations of the person, at most 5. */
+  organizations: readonly string[];
   isSession: true;
 }
 

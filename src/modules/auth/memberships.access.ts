@@ -11,6 +11,10 @@ export const ROLES = `(SELECT string_agg(held.id || ' ' || held.role, ',' ORDER 
      WHERE m.account_id = a.id AND o.disabled_at IS NULL
      UNION ALL SELECT a.id, 'editor' WHERE EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)) held) AS roles`;
 
+/** The column `organizations` of account `a`: names of those that the navigation links, in order. */
+export const ORGANIZATION_NAMES = `ARRAY(SELECT o.name FROM memberships m JOIN accounts o ON o.id = m.organization_id
+     WHERE m.account_id = a.id AND o.disabled_at IS NULL ORDER BY o.name LIMIT 5) AS organizations`;
+
 /** Maps by their text: callers with the same memberships share one. */
 const sharedMemberships = growingLru<object>();
 

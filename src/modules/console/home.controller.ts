@@ -79,8 +79,8 @@ export class HomeController {
   @Form('accounts:write')
   accept(@CurrentPage() page: PageRequest, @Param('invitationId', UuidOr404('Invitation not found')) id: string) {
     return this.respond(page, `invitations/${id}/accept`, async () => {
-      await this.membersService.accept(page.person.accountId, id);
-      return 'joined';
+      const { organizationId } = await this.membersService.accept(page.person.accountId, id);
+      return new Redirect(`ui/o/${organizationId}?done=joined`);
     });
   }
 
@@ -94,8 +94,11 @@ export class HomeController {
   }
 
   /** @param work returns a word of {@link DONE} */
-  private respond(page: PageRequest, name: string, work: () => Promise<string>) {
-    const run = async () => new Redirect(`ui/?done=${await work()}`);
+  private respond(page: PageRequest, name: string, work: () => Promise<string | Redirect>) {
+    const run = async () => {
+      const outcome = await work();
+      return typeof outcome === 'string' ? new Redirect(`ui/?done=${outcome}`) : outcome;
+    };
     return respondToForm(name, page.form, run, (rejected) => this.render(page, rejected));
   }
 

@@ -43,7 +43,6 @@ export const DONE: Record<string, string> = {
   granted: 'Access is granted. The account may call the server now.',
   refused: 'The request is refused. The account reads your sentence.',
   deleted: 'The connection is deleted.',
-  joined: 'You are a member of the organization.',
   declined: 'The invitation is declined.',
 };
 

@@ -60,7 +60,8 @@ export class OrganizationController {
   @Form('namespaces:write', ofMembers)
   claim(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'claim', async ({ form, person }, organizationId) => {
-      await this.namespacesService.claim(form.get('namespace')?.trim() ?? '', person, organizationId);
+      const name = form.get('namespace')?.trim() ?? '';
+      await this.namespacesService.claim(name, person, organizationId, form.has('move'));
       return 'claimed';
     });
   }

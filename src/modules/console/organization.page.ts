@@ -28,6 +28,7 @@ import { grantTable, requestRow, type ListedGrant } from './grant-entry.page.js'
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {
+  joined: 'You have joined the organization.',
   claimed: 'The namespace belongs to the organization.',
   granted: 'Access is granted.',
   refused: 'The request is refused.',
@@ -200,11 +201,17 @@ function namespacesPart(view: OrganizationView): Html | null {
     hint: '3 to 39 lower-case letters, digits and hyphens',
     attributes: html`autocapitalize="none" spellcheck="false" required`,
   };
+  const move: Field = {
+    name: 'move',
+    label: 'If it is yours already',
+    type: 'checkbox',
+    options: [['yes', 'Move it here. Its streams close, and the logins of its connections are revoked']],
+  };
   return card(
     'namespaces',
     'Namespaces',
     html`${namespaces.length === 0 ? html`<p>None yet. A namespace is the first part of the names of servers and connections.</p>` : list(namespaces.map(({ name }) => [html`<code>${name}</code>`]))}
-${details('Claim a namespace', formOf(view, 'claim', [field], button('Claim this namespace')), view.rejected?.name === 'claim')}`,
+${details('Claim a namespace', formOf(view, 'claim', [field, move], button('Claim this namespace')), view.rejected?.name === 'claim')}`,
     { count: namespaces.length },
   );
 }

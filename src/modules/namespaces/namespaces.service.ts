@@ -37,7 +37,7 @@ import { Namespace } from './namespace.entity.js';
 import { toSuspension } from '../auth/suspension.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
-import { NamespaceNotFoundError } from './namespaces.errors.js';
+import { NamespaceNotFoundError, NamespaceOwnedError } from './namespaces.errors.js';
 import { NamespacesRepository } from './namespaces.repository.js';
 
 /** Prepares the deletion and the move of namespaces in the module that has the connections. */
@@ -103,11 +103,12 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   /**
    * Creates a namespace with this name. Nothing changes if the caller or its organization owns it already.
    *
-   * @param organizationId the account that gets it
+   * @param organizationId the account that gets it; by default the caller's own
+   * @param moves moves a namespace that the caller owns in another account
    * @throws InvalidInputError, KeyScopeError, QuotaExceededError, ConflictError when another account has it, ForbiddenError for
-   * an organization where the caller is neither owner nor editor
+   * an organization where the caller is neither owner nor editor, and as {@link moveOne}
    */
-  async claim(name: string, caller: Caller, organizationId = caller.accountId): Promise<NamespaceDto> {
+  async claim(name: string, caller: Caller, organizationId?: string, moves = false): Promise<NamespaceDto> {
     if (!NAMESPACE_NAME.test(name)) {
       throw new InvalidInputError(
         'name must be 3 to 39 lower-case letters, digits and hyphens, and begin and end with a letter or digit',
@@ -116,16 +117,23 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
     for (;;) {
       const row = await this.namespaceRepository.findOneBy({ name });
-      if (row && this.accessService.isAllowed(caller, 'manage', { ownerId: row.accountId, namespace: name }))
+      if (row && this.accessService.isAllowed(caller, 'manage', { ownerId: row.accountId, namespace: name })) {
+        const to = organizationId ?? row.accountId;
+        // eslint-disable-next-line no-restricted-syntax -- A question of ownership, not of access.
+        const isOther = to !== row.accountId && this.accessService.owns(caller, 'administer', to);
+        if (isOther && moves) await this.moveOne(caller, name, to);
+        else if (isOther) throw new NamespaceOwnedError(name, to);
         return toNamespaceDto(row);
+      }
       // Published tools look for the words "already exists".
       if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
       this.accessService.requireForAll(caller, 'manage');
-      if (!this.accessService.owns(caller, 'administer', organizationId)) {
+      const accountId = organizationId ?? caller.accountId;
+      if (!this.accessService.owns(caller, 'administer', accountId)) {
         throw new ForbiddenError('Forbidden: organizationId must be an organization where you are an owner or editor');
       }
       // Null when it was claimed in between: read it.
-      const created = await this.insert(caller, name, organizationId);
+      const created = await this.insert(caller, name, accountId);
       if (created) return created;
     }
   }

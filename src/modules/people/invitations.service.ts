@@ -8,8 +8,8 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { ConflictError, ForbiddenError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import type { Actor } from '../../platform/database/actor.js';
-import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
+import { Redirect } from '../../platform/pages/frame.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import type { Caller, Joining, Role } from '../auth/access.types.js';
 import { REFUSALS } from '../auth/members.errors.js';
@@ -99,7 +99,7 @@ export class InvitationsService {
    * the organization.
    *
    * @param person who is signed in; null: joins with a new account, by the name and the password of the form
-   * @returns the cookies for the browser
+   * @returns leads to the organization, or home
    * @throws InvalidInputError, PageError
    */
   async use(
@@ -107,8 +107,9 @@ export class InvitationsService {
     client: ClientContext,
     form: URLSearchParams,
     person: { accountId: string } | null,
-  ): Promise<OwnCookie[]> {
+  ): Promise<Redirect> {
     const { hash, accountId: invited, role } = await this.open(token);
+    const path = role === null ? 'ui/' : `ui/o/${invited}?done=joined`;
     const join = async (joiner: Joining) => {
       const joined = await this.membersService.join({ hash, organizationId: invited }, joiner);
       if (joined === null) throw invitationEnded();
@@ -117,7 +118,7 @@ export class InvitationsService {
     try {
       if (role !== null && person) {
         await join({ accountId: person.accountId });
-        return [];
+        return new Redirect(path);
       }
       const name = form.get('name')?.trim() ?? '';
       if (role !== null && !ACCOUNT_NAME.test(name))
@@ -129,7 +130,7 @@ export class InvitationsService {
       if (role !== null) accountId = await join({ name, passwordHash });
       else if (!(await this.peopleRepository.useInvitation(hash, invited, passwordHash))) throw invitationEnded();
       const cookie = await this.sessionsService.begin(client, { accountId, keyId: null, passwordHash });
-      return cookie ? [cookie] : [];
+      return new Redirect(path, cookie ? [cookie] : []);
     } catch (error) {
       if (error instanceof ConflictError) throw new InvalidInputError(error.message).atField('name');
       throw error;

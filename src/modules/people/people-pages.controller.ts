@@ -160,7 +160,7 @@ export class PeoplePagesController {
   async accept(@CurrentPage() page: PublicPageRequest): Promise<PlainPage | Redirect> {
     const { query, client, form } = page;
     const person = await this.sessionsService.current(client);
-    const work = async () => new Redirect('ui/', await this.invitationsService.use(query.token, client, form, person));
+    const work = () => this.invitationsService.use(query.token, client, form, person);
     return respondToForm('invite', form, work, (rejected) => this.renderInvitation(page, person, rejected));
   }
 

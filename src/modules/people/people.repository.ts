@@ -6,7 +6,7 @@ import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { Role } from '../auth/access.types.js';
 import { OVERRIDES } from '../auth/account-limits.access.js';
-import { BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS, ROLES } from '../auth/memberships.access.js';
+import { BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS, ORGANIZATION_NAMES, ROLES } from '../auth/memberships.access.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import type { Session } from './people.entity.js';
 
@@ -45,7 +45,7 @@ const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at
 const CURRENT = new PreparedStatement<SignedInRow>(
   `WITH found AS (
      SELECT s.hash, s.id, s.account_id, s.key_id, a.name, a.is_operator, a.logins_epoch, s.last_used_at < now() - interval '1 hour' AS is_stale,
-            ${OVERRIDES}, ${ROLES}
+            ${OVERRIDES}, ${ROLES}, ${ORGANIZATION_NAMES}
        FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
       WHERE s.hash = $1 AND a.disabled_at IS NULL AND ${IS_ALIVE}
    ), used AS (
@@ -53,7 +53,7 @@ const CURRENT = new PreparedStatement<SignedInRow>(
        FROM found WHERE s.hash = found.hash AND found.is_stale
    )
    SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "keyId", key_id AS "rootKeyId",
-          logins_epoch AS "loginsEpoch", true AS "isSession", overrides, roles FROM found`,
+          logins_epoch AS "loginsEpoch", true AS "isSession", overrides, roles, organizations FROM found`,
 );
 
 /** SQL on the tables `people`, `sessions` and `invitations`. */

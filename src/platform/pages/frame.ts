@@ -32,6 +32,8 @@ const LINKS: readonly (readonly [path: string, label: string, icon: IconName, re
 export interface SignedIn {
   accountName: string;
   isOperator: boolean;
+  /** Names of organizations of the account, which the navigation links. */
+  organizations: readonly string[];
 }
 
 /** The pages of the modules that a service has loaded, as {@link LINKS}. */
@@ -130,11 +132,14 @@ export function renderFramed(
   const { title, body, notice, asRequest, hasMedia, isLive, crumbs, head: beside, tabs } = content(token, root);
   const isAt = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
   const address = (name: keyof typeof frameFiles) => `${root}ui/${name}?v=${frameFiles[name].version}`;
-  const modules = (moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module'] as const);
+  const modules = (moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module', 'extra'] as const);
   const shownLinks = LINKS.filter(([, , , readers]) => readers === undefined || signedIn?.isOperator);
-  const links = [...shownLinks, ...modules].map(([path, label, name]) => {
+  const organizations = (signedIn?.organizations ?? []).map(
+    (name) => [`ui/o/${encodeURIComponent(name)}`, name, 'people', 'extra'] as const,
+  );
+  const links = [...shownLinks, ...organizations, ...modules].map(([path, label, name, look]) => {
     const current = isAt(path) ? 'page' : crumbs?.[0]?.[1] === path && 'true';
-    return html`<li${name === 'module' && html` class="extra"`}><a href="${root}${path}"${current && html` aria-current="${current}"`}>${icon(name)}${label}</a></li>`;
+    return html`<li${look === 'extra' && html` class="extra"`}><a href="${root}${path}"${current && html` aria-current="${current}"`}>${icon(name)}${label}</a></li>`;
   });
   const { q } = request.query;
   const account = accountName !== null && [

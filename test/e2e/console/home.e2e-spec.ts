@@ -132,14 +132,15 @@ describe('/ui/', () => {
   );
 
   verifies('home:invitations', 'shows who invites the person, with Accept and Decline', async () => {
-    for (const [field, done, roles] of [
-      ['decline', 'declined', []],
-      ['accept', 'joined', ['guest']],
+    const team = `o/${organization.id}`;
+    for (const [field, next, roles] of [
+      ['decline', '?done=declined', []],
+      ['accept', `${team}?done=joined`, ['guest']],
     ] as const) {
       const person = await app.account();
       const { body } = await app.as(owner).put(`/accounts/${organization.id}/members/${person.id}`, { role: 'guest' });
-      const team = await (await signedInBrowser(app, owner)).get(`/ui/o/${organization.name}`);
-      expect(textOf(team.text)).toMatch(new RegExp(`${person.name} ?:? guest, invited until`));
+      const ofOwner = await (await signedInBrowser(app, owner)).get(`/ui/o/${organization.name}`);
+      expect(textOf(ofOwner.text)).toMatch(new RegExp(`${person.name} ?:? guest, invited until`));
       const browser = await signedInBrowser(app, person);
       const page = await browser.get('/ui/');
       expect(textOf(page.text)).toMatch(
@@ -147,7 +148,10 @@ describe('/ui/', () => {
       );
       const path = `/ui/invitations/${body.id as string}`;
       const { status, headers } = await browser.post(`${path}/${field}`, { 'form-token': formTokenIn(page) });
-      expect([status, headers.location]).toEqual([303, `../../../ui/?done=${done}`]);
+      expect([status, headers.location]).toEqual([303, `../../../ui/${next}`]);
+      const link = `href="../ui/o/${organization.name}"`;
+      expect((await browser.get('/ui/')).text.includes(link)).toBe(field === 'accept');
+      if (field === 'accept') expect((await browser.get(`/ui/${next}`)).text).toContain('You have joined');
       const { memberships } = (await app.as(person).get('/accounts/me/memberships')).body;
       expect((memberships as { role: string }[]).map(({ role }) => role)).toEqual(roles);
       expect((await browser.post(`${path}/${field}`, { 'form-token': formTokenIn(page) })).status).toBe(404);

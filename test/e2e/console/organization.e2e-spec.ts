@@ -215,6 +215,16 @@ describe('the page of an organization', () => {
     const claimed = uniqueName('ns');
     expect(await done(editor, { form: 'claim', namespace: claimed })).toBe('done=claimed');
     expect((await owner.get(page)).text).toContain(`<code>${claimed}</code>`);
+    const own = uniqueName('ns');
+    await as(accounts.owner).put(`/namespaces/${own}`);
+    const asked = await owner.submit(forms, { form: 'claim', namespace: own });
+    expect([asked.status, asked.text]).toEqual([409, expect.stringContaining('is yours')]);
+    expect((await owner.get(page)).text).not.toContain(`<code>${own}</code>`);
+    expect(await done(owner, { form: 'claim', namespace: own, move: 'yes' })).toBe('done=claimed');
+    expect((await owner.get(page)).text).toContain(`<code>${own}</code>`);
+    const taken = await app.account();
+    await as(taken).put(`/namespaces/${own}-2`);
+    expect((await owner.submit(forms, { form: 'claim', namespace: `${own}-2`, move: 'yes' })).status).toBe(409);
     const refused = await owner.submit(forms, { form: 'claim', namespace: 'No!' });
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('value="No!"')]);
     const { body } = await as(accounts.owner).post(`/accounts/${organization.id}/api-keys`, { name: 'ci' });

@@ -95,6 +95,12 @@ describe('the transfer of an account', () => {
     expect((await move(owner, {})).status).toBe(400);
     expect((await move(owner, { accountId: other.id })).status).toBe(403);
     expect((await move(other, { accountId: other.id })).status).toBe(403);
+    const claim = (by: TestAccount, body: object) => app.as(by).put(`/namespaces/${namespace}`, body);
+    const refused = await claim(owner, { organizationId: team });
+    const way = `already exists and is yours: move it with PATCH /namespaces/${namespace} {"accountId": "${team}"}`;
+    expect([refused.status, refused.body]).toEqual([409, { error: expect.stringContaining(way) }]);
+    expect((await claim(owner, {})).status).toBe(201);
+    expect((await claim(owner, { organizationId: owner.id })).status).toBe(201);
     expect((await move(owner, { organizationId: team })).body).toEqual({
       success: true,
       namespaces: [namespace],
@@ -102,6 +108,7 @@ describe('the transfer of an account', () => {
     });
     expect((await move(other, { accountId: other.id })).status).toBe(403);
     for (const on of [app, second]) expect((await on.as(other).get(`/connect/${namespace}`)).status).toBe(200);
+    expect((await claim(owner, { organizationId: team })).status).toBe(201);
     expect((await app.as(other).get(`/connect/${kept}`)).status).toBe(404);
     expect((await move(owner, { accountId: owner.id })).status).toBe(200);
     for (const on of [app, second]) expect((await on.as(other).get(`/connect/${namespace}`)).status).toBe(404);
