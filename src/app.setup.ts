@@ -35,7 +35,8 @@ import { SlipwayAdapter, type ServerParts } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body/body-budget.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { routeTable, type Route } from './platform/http/route-table.js';
-import { moduleLinks } from './platform/pages/frame.js';
+import { clientContextOf } from './platform/pages/client-context.js';
+import { moduleLinks, signedInAt } from './platform/pages/frame.js';
 import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
@@ -96,7 +97,9 @@ async function apiParts(app: NestExpressApplication, env: Env, routes: Route[]):
   await login?.start();
   if (reason !== null && env.oauth !== 'off') new Logger('login').log(`MCP clients cannot log in by URL: ${reason}`);
   const uplinks = get(UplinkGateway);
-  serveDocs(app, env, limits, get(SessionsService));
+  const sessionsService = get(SessionsService);
+  signedInAt.set(env, (request) => sessionsService.current(clientContextOf(request, env)));
+  serveDocs(app, env, limits, sessionsService);
   return {
     take: (request, response) =>
       (request.method !== 'POST' && leadToPage(request, response)) ||

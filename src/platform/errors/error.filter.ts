@@ -15,9 +15,8 @@ import {
 } from './domain-error.js';
 import { errorAnswer, HINT_HEADER } from './error-body.js';
 import { familyOf } from './error-form.decorator.js';
-import { search } from '../pages/components.js';
-import { html } from '../pages/html.js';
-import { page, redirectTo, rootFrom, sendPage, wantsPage } from '../pages/page.js';
+import { NothingHere, renderFramed, signedInAt } from '../pages/frame.js';
+import { redirectTo, rootFrom, sendPage, wantsPage } from '../pages/page.js';
 import { logFailure } from './log-failure.js';
 
 /** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
@@ -40,9 +39,11 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
 /** A request, with its caller behind the access guard. */
 type GrantedRequest = Request & { grant?: { caller: ErrorReader } };
 
-/** True for a person who opens an address. Documents below `/.well-known/` are for programs (RFC 8615). */
+/** True for a person who opens an address, and no client of MCP. Documents below `/.well-known/` are for programs (RFC 8615). */
 function isBrowser(request: Request): boolean {
-  return wantsPage(request) && request.headers.authorization === undefined && !request.path.startsWith('/.well-known/');
+  const { accept = '', authorization } = request.headers;
+  const isProgram = authorization !== undefined || accept.includes('text/event-stream');
+  return wantsPage(request) && !isProgram && !request.path.startsWith('/.well-known/');
 }
 
 /** The path, relative to the root, of the page whose form has this path. */
@@ -88,14 +89,13 @@ export class ErrorFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
-    if (error instanceof NotFoundError && !(thrown instanceof DomainError) && isBrowser(request)) {
-      const home = html`<p role="alert">There is no page at this address.</p>
-${search('Find a server', '', { action: `${this.env.pathPrefix}/ui/` })}
-<a class="button primary" href="${this.env.pathPrefix}/">To the start</a>`;
-      return sendPage(response, page(this.env, 'Not found', home), 404);
-    }
     const family = familyOf(request.path, request.method);
     const { status, headers, body } = errorAnswer(error, family, request.grant?.caller);
+    const isUnknown = error instanceof NotFoundError && !(thrown instanceof DomainError);
+    if ((isUnknown || status === 401) && isBrowser(request)) {
+      response.set(headers);
+      return void this.sendPage(request, response, status);
+    }
     const { pathPrefix } = this.env;
     if (status === 404 && pathPrefix !== '' && askedUrl(request).startsWith(`${pathPrefix}/`)) {
       headers[HINT_HEADER] ??= `PUBLIC_URL has the path ${pathPrefix}: the proxy must take it off.`;
@@ -106,5 +106,13 @@ ${search('Find a server', '', { action: `${this.env.pathPrefix}/ui/` })}
     }
     // A route may have said already of what type its success is.
     response.status(status).type('json').set(headers).json(body);
+  }
+
+  /** Sends the page for an address that has none, in the frame of whoever is signed in. */
+  private async sendPage(request: Request, response: Response, status: number): Promise<void> {
+    const signedIn = await signedInAt
+      .get(this.env)?.(request)
+      .catch(() => null);
+    sendPage(response, renderFramed(this.env, request, response, signedIn ?? null, new NothingHere(status)), status);
   }
 }

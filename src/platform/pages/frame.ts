@@ -10,8 +10,20 @@
  */
 import type { Request, Response } from 'express';
 import type { Env } from '../../config/env.js';
+import { askedUrl } from '../http/adapter.js';
 import type { OwnCookie } from './browser-cookie.js';
-import { breadcrumb, details, head, icon, mark, notice as noticeAs, snippet, tile } from './components.js';
+import {
+  breadcrumb,
+  details,
+  empty,
+  head,
+  icon,
+  mark,
+  notice as noticeAs,
+  search,
+  snippet,
+  tile,
+} from './components.js';
 import type { Crumbs, Head, IconName } from './components.js';
 import { formToken } from './form-token.js';
 import { type Html, html, type HtmlValue } from './html.js';
@@ -35,6 +47,9 @@ export interface SignedIn {
   /** Names of organizations of the account, which the navigation links. */
   organizations: readonly string[];
 }
+
+/** Finds who is signed in at the browser of a request. */
+export const signedInAt = new WeakMap<Env, (request: Request) => Promise<SignedIn | null>>();
 
 /** The pages of the modules that a service has loaded, as {@link LINKS}. */
 export const moduleLinks = new WeakMap<Env, (readonly [path: string, label: string])[]>();
@@ -77,6 +92,21 @@ export class FramedPage {
     readonly content: (token: Html, root: string) => Framed,
     public status = 200,
   ) {}
+}
+
+/** The page of an address that has none, or none for its reader. */
+export class NothingHere extends FramedPage {
+  constructor(status = 404) {
+    super((_, root) => {
+      const text = html`<span role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
+gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</span>`;
+      const find = search('Find a server', '', { action: `${root}ui/` });
+      return {
+        title: 'Nothing here',
+        body: html`<section class="card">${empty('Find what you can use', text)}${find}</section>`,
+      };
+    }, status);
+  }
 }
 
 /** The response of a handler of a page without the frame. */
@@ -127,7 +157,7 @@ export function renderFramed(
   { content }: FramedPage,
 ): Page {
   const accountName = signedIn?.accountName ?? null;
-  const root = rootFrom(request.path);
+  const root = rootFrom(askedUrl(request));
   const token = accountName === null ? html`` : formToken(env, request, response);
   const { title, body, notice, asRequest, hasMedia, isLive, crumbs, head: beside, tabs } = content(token, root);
   const isAt = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');

@@ -5,9 +5,8 @@ import { DomainError, statusOf, type ErrorKind } from '../errors/domain-error.js
 import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/log-failure.js';
 import type { ClientContext } from './client-context.js';
-import { FramedPage, renderFramed, type SignedIn } from './frame.js';
-import { empty, notice, search } from './components.js';
-import { html } from './html.js';
+import { notice } from './components.js';
+import { FramedPage, NothingHere, renderFramed, type SignedIn } from './frame.js';
 import { messagePage, PageError, redirectTo, sendPage } from './page.js';
 
 /** Headings of errors that have none of their own. */
@@ -47,16 +46,8 @@ export class PageFilter implements ExceptionFilter {
       const page = messagePage(this.env, title, text, failure instanceof PageError ? failure : undefined);
       return sendPage(response, page, status);
     }
-    const framed = new FramedPage((_, root) => {
-      const body = status === 404 ? nothingHere(root) : notice(text, 'wait');
-      return { title, body };
-    }, status);
+    const framed =
+      status === 404 ? new NothingHere() : new FramedPage(() => ({ title, body: notice(text, 'wait') }), status);
     sendPage(response, renderFramed(this.env, request, response, signedIn, framed), status);
   }
-}
-
-function nothingHere(root: string) {
-  const text = html`<span role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
-gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</span>`;
-  return html`<section class="card">${empty('Find what you can use', text)}${search('Find a server', '', { action: `${root}ui/` })}</section>`;
 }

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect } from '@jest/globals';
 import { startApp, testAccount, testApp } from '../../support/app.js';
+import { signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -124,7 +125,26 @@ describe('addresses that a browser opens', () => {
       fetch(path, { headers: { ...browser.headers, authorization: 'Bearer x' } }),
     ]);
     expect([person.status, person.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
-    expect(await person.text()).toMatch(/<h1>Not found<\/h1>[^]*role="search"/);
+    expect(await person.text()).toMatch(/<h1>Nothing here<\/h1>[^]*role="search"/);
     for (const answer of [program, withKey]) expect(await answer.json()).toEqual({ error: expect.any(String) });
+    const signedIn = await signedInBrowser(app, await app.account());
+    for (const word of ['nope', 'acme/tickets', 'servers', 'no.where/at.all']) {
+      const [page, framed, json] = await Promise.all([
+        fetch(`${app.url}/${word}`, browser),
+        signedIn.get(`/${word}`),
+        fetch(`${app.url}/${word}`, { headers: { accept: '*/*' } }),
+      ]);
+      expect([word, page.status, framed.status]).toEqual([word, json.status, json.status]);
+      expect(page.headers.get('www-authenticate')).toBe(json.headers.get('www-authenticate'));
+      expect(await page.text()).toMatch(/Sign in<[^]*<h1>Nothing here<[^]*role="search"/);
+      expect(framed.text).toMatch(/Signed in as[^]*<h1>Nothing here</);
+      expect(framed.text).toContain(`href="${'../'.repeat(word.split('/').length - 1) || './'}ui/catalogue"`);
+      expect(json.headers.get('content-type')).toContain('application/json');
+    }
+    const stream = await fetch(`${app.url}/nope`, { headers: { accept: 'text/html, text/event-stream' } });
+    expect([stream.status, stream.headers.get('content-type')]).toEqual([
+      401,
+      expect.stringContaining('application/json'),
+    ]);
   });
 });
