@@ -21,6 +21,7 @@ import { timeOf } from '../../platform/pages/times.js';
 import type { WaitingInvitation } from '../auth/members.service.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
+import { setupOf } from './add/add-steps.page.js';
 import { lastUseOf, requestRow } from './grant-entry.page.js';
 import { ownIcon, stateOf } from './states.js';
 
@@ -175,10 +176,8 @@ function wayOn(view: HomeView, row: Usable): Html {
   const { name, href } = placeOf(view, row);
   const link = (to: string, label: string) => buttonLink(to, label, { look: 'small', about: `${label}: ${name}` });
   if (suspended) return html`<span class="soft">Ask the operator</span>`;
-  if (status?.setupUrl !== undefined) {
-    const setup = `${view.address}/..${status.setupUrl.slice(view.baseUrl.length)}`;
-    return link(setup, status.state === 'auth_required' ? 'Log in' : 'Enter it');
-  }
+  const setup = setupOf(view, `${view.address}/../`, { status }, `ui${href.slice(view.address.length)}`);
+  if (setup !== null) return link(setup, status?.state === 'auth_required' ? 'Log in' : 'Enter it');
   const isBroken = status && !['connected', 'disconnected'].includes(status.state);
   if (isBroken && access.level !== 'manage')
     return html`<span class="soft">Ask the owner${owner && html`, ${owner.name}`}</span>`;

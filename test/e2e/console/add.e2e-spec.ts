@@ -57,6 +57,28 @@ describe('adding a server', () => {
     });
     expect([again.status, again.text]).toEqual([409, expect.stringMatching(/-id-fault"[^>]*>[^<]*mine already/)]);
     for (const words of ['value="Typed"', '<dt>Echo</dt>']) expect(again.text).toContain(words);
+    const id = /name="id"[^>]* value="([^"]+)"/.exec(text)?.[1] ?? '';
+    const form = { form: 'create', what: url, mcpUrl: url, name: 'Third', id, namespace: account.name };
+    expect((await add(browser, form)).status).toBe(303);
+    expect((await find(browser, url)).text).toMatch(new RegExp(`name="id"[^>]* value="${id}-2"`));
+  });
+
+  verifies('console:add', 'takes an address without its scheme, and a command of a local server', async () => {
+    const [browser] = await newcomer();
+    const guessed = await find(browser, 'mcp.invalid/mcp');
+    expect([guessed.status, guessed.text]).toEqual([200, expect.stringContaining('https://mcp.invalid/mcp</textarea>')]);
+    for (const [command, name] of [
+      ['npx -y @acme/files /data', '@acme/files'],
+      ['uvx mcp-server-git', 'mcp-server-git'],
+      ['docker run -i --rm acme/files', 'acme/files'],
+    ]) {
+      const { status, text } = await find(browser, command);
+      expect([command, status]).toEqual([command, 200]);
+      expect(text).toMatch(
+        new RegExp(`It runs on your machine[^]*${command}</pre>[^]*name="name"[^>]* value="${name}"`),
+      );
+      expect(text).toContain('name="transport" value="uplink"');
+    }
   });
 
   verifies('console:add', 'takes a key for a server that wants one, and never shows it', async () => {
@@ -312,6 +334,9 @@ describe('the steps after a server was added', () => {
     const upstream = await start();
     const { url } = await authorization.protect(upstream.url);
     const [browser, account] = await newcomer();
+    const found = (await find(browser, url)).text;
+    expect(found).toMatch(/<h2 id="found">Found: it needs a login/);
+    expect(found).not.toContain('Not found');
     const made = await add(browser, {
       form: 'create',
       what: url,
@@ -320,6 +345,9 @@ describe('the steps after a server was added', () => {
       id: 'x',
       namespace: account.name,
     });
+    const own = encodeURIComponent(`ui/c/${account.name}/x`);
+    const linked = new RegExp(`href="[^"]*setup[^"]*returnUrl=${own}"[^>]*>Log in`);
+    for (const page of ['/ui/', `/ui/c/${account.name}/x`]) expect((await browser.get(page)).text).toMatch(linked);
     const setup = new URL(made.headers.location, `${app.url}/ui/add/create`);
     const link = `${setup.pathname}${setup.search}`;
     const tools = `/ui/add/${account.name}/x/tools`;

@@ -224,12 +224,16 @@ export class ProbeService {
     if (Object.keys(headers).length > 0) answer.message = 'The server does not accept these headers.';
     let login: ProbeLoginDto;
     try {
-      const { server } = await discoverTarget(createOAuthFetch(this.egress, AbortSignal.timeout(Math.ceil(msLeft()))), {
-        upstreamUrl: href,
-        challenge: challenges,
-        knownAmong: () => Promise.resolve(new Set()),
-        pkceUnannounced: this.env.oauthPkceUnannounced,
-      });
+      const { server, resourceName } = await discoverTarget(
+        createOAuthFetch(this.egress, AbortSignal.timeout(Math.ceil(msLeft()))),
+        {
+          upstreamUrl: href,
+          challenge: challenges,
+          knownAmong: () => Promise.resolve(new Set()),
+          pkceUnannounced: this.env.oauthPkceUnannounced,
+        },
+      );
+      answer.title = resourceName;
       login = { kind: 'oauth', host: new URL(server.authorizationEndpoint).host };
     } catch (error) {
       if (!(error instanceof OAuthSetupError)) throw error;

@@ -102,7 +102,7 @@ export class AddStepsController {
     const q = (form.get('q') ?? '').trim().slice(0, 255);
     const view = { isAdding: isAdding(page), tools, ticked, q, page: Number(form.get('page')), fault };
     return new FramedPage((token, root) => {
-      const setup = setupOf(this.env, root, namespace.name, connection);
+      const setup = setupOf(this.env, root, connection, `ui/add/${addressOf(page)}/tools`);
       return toolsStep(connection, { ...view, setup, token, address: `${root}ui/add/${addressOf(page)}` });
     });
   }

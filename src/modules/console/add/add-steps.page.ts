@@ -12,16 +12,19 @@ import type { ListedTool } from '../connection/listed-tool.js';
 
 export type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
 
-/** The setup page of a connection, which leads back to the choice of its tools; null where nothing waits for the person. */
+/**
+ * The setup page of a connection; null where nothing waits for the person.
+ *
+ * @param back path from the root of the page to which it leads back
+ */
 export function setupOf(
-  { baseUrl }: Env,
+  { baseUrl }: Pick<Env, 'baseUrl'>,
   root: string,
-  namespace: string,
-  { connectionId, status: { setupUrl } }: Connection,
+  { status }: { status?: { setupUrl?: string } },
+  back: string,
 ): string | null {
-  if (setupUrl?.startsWith(`${baseUrl}/`) !== true) return null;
-  const returnUrl = encodeURIComponent(`ui/add/${namespace}/${encodeURIComponent(connectionId)}/tools`);
-  return `${root}${setupUrl.slice(baseUrl.length + 1)}&returnUrl=${returnUrl}`;
+  if (status?.setupUrl?.startsWith(`${baseUrl}/`) !== true) return null;
+  return `${root}${status.setupUrl.slice(baseUrl.length + 1)}&returnUrl=${encodeURIComponent(back)}`;
 }
 
 /** The choice of tools. @param tools null while the server has listed none @param setup address; null where nothing waits */

@@ -22,6 +22,12 @@ import { addPage, idOf, type AddTarget, type AddView, type ListedServer } from '
 import { setupOf, type Connection } from './add-steps.page.js';
 import { OwnNamespacesService } from '../own-namespaces.service.js';
 
+/** A command that starts a local server, with the package or the file that it names. */
+const COMMAND = /^(?:npx|bunx|uvx|docker|node|python3?|deno)\s+(?:run\s+)?(?:-\S+\s+)*([^-\s]\S*)/;
+
+/** An address without `https://`: the first part of a name in the catalogue has no dot. */
+const HOST = /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/;
+
 /** Servers of an mcp.json that are listed. */
 const LISTED_MAX = 50;
 
@@ -57,7 +63,7 @@ export class AddController {
     const work = async () => {
       const { namespace, connection } = await this.add(form, person);
       const steps = `ui/add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
-      return new Redirect(setupOf(this.env, '', namespace, connection) ?? steps);
+      return new Redirect(setupOf(this.env, '', connection, steps) ?? steps);
     };
     // The found server stays on the page. The form has no row: its field `id` is that of the connection.
     return respondToForm(`create${form.get('at') ?? ''}`, form, work, async (rejected) =>
@@ -66,8 +72,16 @@ export class AddController {
   }
 
   private async findServers(form: URLSearchParams, person: SessionCaller): Promise<AddView['found']> {
-    const text = (form.get('what') ?? '').trim();
+    let text = (form.get('what') ?? '').trim();
     if (text.startsWith('{')) return { listed: listedIn(text) };
+    const [, name] = COMMAND.exec(text) ?? [];
+    if (name !== undefined) {
+      return { listed: [{ name, target: { transport: 'uplink' }, command: text }] };
+    }
+    if (HOST.test(text)) {
+      text = `https://${text}`;
+      form.set('what', text);
+    }
     const target = /^[a-z]+:/i.test(text) ? { mcpUrl: text } : { server: text };
     return { target, probed: await this.probeService.probe(person, await this.probeService.checkBody(target)) };
   }
@@ -110,15 +124,25 @@ export class AddController {
     ]);
     const probed = found && 'probed' in found ? found.probed : null;
     const name = probed?.title ?? probed?.name ?? (probed ? new URL(form.get('what')?.trim() ?? '').hostname : '');
+    const namespace = ownNames.at(-1) ?? this.ownNamespacesService.proposalFor(person);
     const fields = {
       name: name.slice(0, 255),
-      id: idOf(name),
-      namespace: ownNames.at(-1) ?? this.ownNamespacesService.proposalFor(person),
+      id: probed ? await this.freeIdIn(namespace, idOf(name)) : '',
+      namespace,
       header: probed?.login?.header ?? '',
     };
     const base = { what: form.get('what') ?? '', rejected, found, fields };
     const view = { ...base, namespaces: usable, isFirst: ownNames.length === 0 };
     return new FramedPage((token, root) => addPage({ ...view, token, root, address: `${root}ui/add` }));
+  }
+
+  /** The id, with a number if a connection has it. */
+  private async freeIdIn(namespace: string, id: string): Promise<string> {
+    for (let count = 1; count < 20; count += 1) {
+      const name = count === 1 ? id : `${id}-${count}`;
+      if (!(await this.targetsService.find({ kind: 'connection', namespace, name }))) return name;
+    }
+    return id;
   }
 }
 

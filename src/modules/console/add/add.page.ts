@@ -111,7 +111,7 @@ function foundSection(view: AddView, { probed, target }: { probed: Probed; targe
   ];
   return card(
     'found',
-    title ?? name ?? (isFound ? 'Found' : 'Not found'),
+    title ?? name ?? (!isFound ? 'Not found' : login ? 'Found: it needs a login or a key' : 'Found'),
     html`<p>${message} <span class="soft">${versions.filter(Boolean).join(', ')}</span></p>
 ${nextStep !== null && html`<p>${nextStep}</p>`}
 ${

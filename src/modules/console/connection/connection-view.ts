@@ -23,8 +23,8 @@ export interface ConnectionView extends FormsView {
   grant: GrantRef | undefined;
   connect: Html;
   tools: Html;
-  /** Relative; absent where nothing waits for the person. */
-  setupUrl?: string;
+  /** Relative; null where nothing waits for the person. */
+  setupUrl: string | null;
   /** The person may read what REST says of the connection to its owner and managers. */
   mayRead: boolean;
   diagnosis?: Awaited<ReturnType<DiagnosisService['diagnose']>>;

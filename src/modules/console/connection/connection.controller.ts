@@ -25,6 +25,7 @@ import { RecordingsService } from '../../connections/mock/recordings.service.js'
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
 import { GrantsService } from '../../grants/grants.service.js';
 import { TargetsService } from '../../targets/targets.service.js';
+import { setupOf } from '../add/add-steps.page.js';
 import { ConnectService } from '../clients/connect.service.js';
 import { changeIn, grantIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
@@ -166,14 +167,12 @@ export class ConnectionPageController {
     const { namespace, params, query } = page;
     const { connectionId } = params;
     const { tools, withheld, ...view } = await this.viewOf(page);
-    const { setupUrl } = view.connection.status;
-    const ownPath = setupUrl?.startsWith(`${this.env.baseUrl}/`) && setupUrl.slice(this.env.baseUrl.length + 1);
     return new FramedPage((token, root) => {
       const address = root + addressOf(page);
       const endpoint = { kind: 'connection', namespace: namespace.name, name: connectionId } as const;
       const content = connectionPage({
         ...{ ...view, rejected, token, root, address },
-        ...(ownPath && { setupUrl: root + ownPath }),
+        setupUrl: setupOf(this.env, root, view.connection, addressOf(page)),
         connect: this.connectService.part(endpoint, query.client, address),
         tools: toolsPart(address, { tools, withheld }, query),
       });

@@ -54,7 +54,7 @@ export function connectionPage(view: ConnectionView): Framed {
       tile: tile(name, { look: 'large' }),
       badge: state.badge,
       lead: html`<code>${namespace}/${connectionId}</code> ${state.detail}`,
-      actions: html`${view.mayRead && formOf(view, 'check', [], button('Check every step'))}${setupUrl === undefined ? buttonLink('#tools', 'Try a tool', { look: 'primary' }) : buttonLink(setupUrl, login, { look: 'primary' })}`,
+      actions: html`${view.mayRead && formOf(view, 'check', [], button('Check every step'))}${setupUrl === null ? buttonLink('#tools', 'Try a tool', { look: 'primary' }) : buttonLink(setupUrl, login, { look: 'primary' })}`,
     },
     tabs: tabs(name, parts, null),
     asRequest: `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}`,
@@ -86,7 +86,7 @@ function statePart(view: ConnectionView): Html {
     html`${facts([
       ['State', html`${shown.badge} ${shown.detail}`],
       (isWaiting || !isGuest) && message !== undefined && ['Reason', message],
-      !isGuest && setupUrl === undefined && nextStep !== undefined && ['Next step', nextStep],
+      !isGuest && setupUrl === null && nextStep !== undefined && ['Next step', nextStep],
       ['Your access', html`You may ${may}.`],
     ])}
 ${stepsOf(view)}`,
