@@ -8,15 +8,17 @@
  */
 import { Controller, Get, Optional, Post } from '@nestjs/common';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import { buttonLink } from '../../platform/pages/components.js';
 import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
 import { rootFrom } from '../../platform/pages/page.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
+import { AccessService } from '../auth/access.service.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { ConnectionsService } from '../connections/connections.service.js';
 import { listedTools } from '../connections/core/connections.access.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
-import { namespaceNamed } from '../targets/target.types.js';
+import { namespaceNamed, type TargetName } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { formatQualifiedName, parseQualifiedName } from '../servers/server.types.js';
@@ -26,6 +28,7 @@ import { ConnectService } from './clients/connect.service.js';
 import { OwnNamespacesService } from './own-namespaces.service.js';
 import { PageParts } from './page-parts.types.js';
 import { ServerViewsService } from './server-views.service.js';
+import { accessPath } from './target-access.page.js';
 
 /** Sentences for the word in the address after a form. */
 const DONE: Record<string, string> = { asked: 'You asked for access. This page shows the decision.' };
@@ -36,6 +39,7 @@ type ServerRequest = PageRequest<{ slug: string }>;
 export class AddressesController {
   constructor(
     private readonly connectionsService: ConnectionsService,
+    private readonly accessService: AccessService,
     private readonly targetsService: TargetsService,
     private readonly serversService: ServersService,
     private readonly serverViewsService: ServerViewsService,
@@ -47,11 +51,13 @@ export class AddressesController {
 
   @Get('n/:namespace')
   @Page('connections:read', listedTools)
-  showNamespace(@CurrentPage() { namespace: { name }, person, query }: PageRequest): FramedPage {
+  async showNamespace(@CurrentPage() { namespace: { name }, person, query }: PageRequest): Promise<FramedPage> {
+    const access = await this.accessOf(person, namespaceNamed(name));
     return new FramedPage((_, root) => {
       const address = `${root}ui/n/${name}`;
       const connect = this.connectService.part(namespaceNamed(name), query.client, address);
-      return namespacePage(name, person.grant, connect);
+      const content = namespacePage(name, person.grant, connect);
+      return { ...content, head: { ...content.head, actions: access?.(root) } };
     });
   }
 
@@ -104,11 +110,21 @@ export class AddressesController {
     if (!view) throw new ServerNotFoundError();
     const ownAddress = `${rootFrom(page.path)}ui/s/${view.slug}`;
     const parts = await this.pageParts?.find('server', { person, target, address: ownAddress });
+    const access = await this.accessOf(person, { kind: 'server', ...parseQualifiedName(target.name) });
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;
       const connect = this.connectService.part({ kind: 'server', slug: view.slug }, query.client, address);
-      return { ...serverPage(view, { token, address, connect, parts, rejected }), notice: noticeOf(query.done, DONE) };
+      const content = serverPage(view, { token, address, connect, parts, rejected });
+      const notice = noticeOf(query.done, DONE);
+      return { ...content, head: { ...content.head, actions: access?.(root) }, notice };
     });
+  }
+
+  /** The link to the page of who may use a target; null for others than its administrators. */
+  private async accessOf(person: SessionCaller, name: TargetName) {
+    const target = await this.targetsService.find(name);
+    if (!target || !this.accessService.isAllowed(person, 'administer', target)) return null;
+    return (root: string) => buttonLink(root + accessPath(target), 'Access');
   }
 
   /** A connection of the person to a server, named like it, in the oldest namespace of the account, which may be a new one. */

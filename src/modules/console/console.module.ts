@@ -34,6 +34,7 @@ import { HomeController } from './home.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { OwnNamespacesService } from './own-namespaces.service.js';
 import { ServerViewsService } from './server-views.service.js';
+import { TargetAccessController } from './target-access.controller.js';
 
 /** The pages of the console. */
 @Module({})
@@ -59,6 +60,7 @@ export class ConsoleModule {
         AddressesController,
         ConnectionPageController,
         OrganizationController,
+        TargetAccessController,
       ],
       providers: [ConnectService, OwnNamespacesService, ServerViewsService],
       exports: [OwnNamespacesService],

@@ -22,8 +22,9 @@ export const pages: ModuleAccess['pages'] = {
   'GET /ui/add/{namespace}/{connectionId}/tools': 'lxfyx',
   'POST /ui/add/{namespace}/{connectionId}/tools': 'lxfyx',
   'POST /ui/add/{namespace}/{connectionId}/tools/save': 'lxfyx',
-  'GET /ui/add/{namespace}/{connectionId}/access': 'lxfyx',
-  'POST /ui/add/{namespace}/{connectionId}/access': 'lxfyx',
+  'GET /ui/access/{kind}/{target}': 'lxxyx',
+  'POST /ui/access/{kind}/{target}/grant': 'lxxyx',
+  'POST /ui/access/{kind}/{target}/end': 'lxxxx',
   'GET /ui/c/{namespace}/{connectionId}': 'lxyyx',
   'POST /ui/c/{namespace}/{connectionId}/check': 'lxfyx',
   'POST /ui/c/{namespace}/{connectionId}/settings/{setting}': 'lxfyx',
@@ -31,8 +32,6 @@ export const pages: ModuleAccess['pages'] = {
   'POST /ui/c/{namespace}/{connectionId}/stop': 'lxfyx',
   'POST /ui/c/{namespace}/{connectionId}/forget': 'lxfyx',
   'POST /ui/c/{namespace}/{connectionId}/delete': 'lxfyx',
-  'POST /ui/c/{namespace}/{connectionId}/grant': 'lxfyx',
-  'POST /ui/c/{namespace}/{connectionId}/end': 'lxfxx',
   'GET /ui/c/{namespace}/{connectionId}/fixture': 'lxfyx',
   'GET /ui/c/{namespace}/{connectionId}/tools/{tool}': 'lxyyx',
   'POST /ui/c/{namespace}/{connectionId}/tools/{tool}': 'lxyyx',
@@ -56,10 +55,12 @@ export const pages: ModuleAccess['pages'] = {
 
 /** An organization of the owner, with a guest, and what grants need. */
 export const fill: ModuleAccess['fill'] = async (app, accounts) => {
-  const { owner, guest } = accounts;
+  const { owner, guest, namespace, connectionId } = accounts;
   const organization = await app.account({ kind: 'organization' });
   const members = `/accounts/${organization.id}/members`;
   await app.as(app.operator).put(`${members}/${owner.id}`, { role: 'owner' });
   await app.as(app.operator).put(`${members}/${guest.id}`, { role: 'guest' });
-  return { ...(await fillGrants?.(app, accounts)), organization: organization.id, setting: 'name', tool: 'echo' };
+  const target = encodeURIComponent(`${namespace}/${connectionId}`);
+  const ofPages = { organization: organization.id, setting: 'name', tool: 'echo', kind: 'connection', target };
+  return { ...(await fillGrants?.(app, accounts)), ...ofPages };
 };

@@ -66,7 +66,10 @@ describe('adding a server', () => {
   verifies('console:add', 'takes an address without its scheme, and a command of a local server', async () => {
     const [browser] = await newcomer();
     const guessed = await find(browser, 'mcp.invalid/mcp');
-    expect([guessed.status, guessed.text]).toEqual([200, expect.stringContaining('https://mcp.invalid/mcp</textarea>')]);
+    expect([guessed.status, guessed.text]).toEqual([
+      200,
+      expect.stringContaining('https://mcp.invalid/mcp</textarea>'),
+    ]);
     for (const [command, name] of [
       ['npx -y @acme/files /data', '@acme/files'],
       ['uvx mcp-server-git', 'mcp-server-git'],
@@ -204,13 +207,13 @@ describe('the steps after a server was added', () => {
     const { url } = await start();
     const { namespace, connectionId, path } = await createConnection(app, account, { mcpUrl: url });
     const steps = `/ui/add/${namespace}/${connectionId}`;
-    const done = `../../../../ui/c/${namespace}/${connectionId}?done=added#connect`;
+    const access = `/ui/access/connection/${encodeURIComponent(`${namespace}/${connectionId}`)}`;
     const toolsNow = async () => (await app.as(account).get(path)).body.tools as unknown;
     const grantsNow = async () => {
       const { body } = await app.as(account).get(`${path}/grants`);
       return (body.grants as { account: { name: string } }[]).map((grant) => grant.account.name).sort();
     };
-    return { browser, account, path, steps, done, toolsNow, grantsNow };
+    return { browser, account, path, steps, access, toolsNow, grantsNow };
   }
   const ticks = ({ text }: { text: string }) =>
     [...text.matchAll(/name="tool" value="([^"]*)"(?: checked)?/g)]
@@ -218,7 +221,7 @@ describe('the steps after a server was added', () => {
       .map(([, name]) => name);
 
   verifies('console:add-tools', 'offers the tools that were ticked, and no search loses a tick', async () => {
-    const { browser, steps, toolsNow } = await added();
+    const { browser, steps, access, toolsNow } = await added();
     const page = await browser.get(`${steps}/tools`);
     const all = ticks(page);
     expect([page.status, all.length > 3, page.text.includes('may write or destroy')]).toEqual([200, true, true]);
@@ -241,61 +244,36 @@ describe('the steps after a server was added', () => {
     ]);
     expect(await toolsNow()).toBeUndefined();
     const saved = await send({ form: 'save', tool: ['echo', all[1]] });
-    expect([saved.status, saved.headers.location]).toEqual([303, `../../../../../ui/add/${steps.slice(8)}/access`]);
+    expect([saved.status, saved.headers.location]).toEqual([303, `../../../../..${access}?from=add`]);
     expect(await toolsNow()).toEqual({ allow: all.filter((name) => name === 'echo' || name === all[1]) });
     expect(ticks(await browser.get(`${steps}/tools`)).sort()).toEqual(['echo', all[1]].sort());
     await send({ form: 'save', tool: all });
     expect(await toolsNow()).toBeUndefined();
   });
 
-  verifies('console:add-access', 'gives access to nobody, an organization of the person, or named people', async () => {
-    const { browser, account, steps, done, grantsNow } = await added();
+  verifies('console:add-access', 'gives access to people and organizations by name, and leads to Connect', async () => {
+    const { browser, account, steps, access, grantsNow } = await added();
     const { body: own } = await app.as(account).get('/accounts/me');
     const { organization } = await organizationOf(account, 'member');
-    const send = (fields: Record<string, string>) => browser.submit(`${steps}/access`, fields);
-    expect((await browser.get(`${steps}/access`)).text).toMatch(/value="own" checked> <span>Only me/);
-    expect((await send({ who: 'own' })).headers.location).toBe(done);
+    const send = (name: string) => browser.submit(access, { form: 'grant', account: name, level: 'call', from: 'add' });
+    const [, , , namespace, connectionId] = steps.split('/');
+    expect((await browser.get(`${access}?from=add`)).text).toContain(
+      `href="../../../ui/c/${namespace}/${connectionId}?done=added#connect"`,
+    );
     expect(await grantsNow()).toEqual([]);
     const [one, two] = [await app.account(), await app.account()];
-    const names = `${one.name}, nobody-${one.name}\r\n${own.name}`;
-    const refused = await send({ who: 'people', names });
-    expect(refused.status).toBe(400);
-    for (const words of [
-      `Access granted to ${one.name}.`,
-      `nobody-${one.name}: No account has`,
-      `${own.name}: account owns`,
-      `${one.name}, nobody-${one.name}`,
-    ])
-      expect(refused.text).toContain(words);
-    expect((await send({ who: 'people', names: `${one.name}\r\n${two.name},` })).headers.location).toBe(done);
-    expect((await send({ who: organization.id })).headers.location).toBe(done);
+    const refused = await send(`${one.name}, nobody-${one.name},${own.name as string}`);
+    expect([refused.status, refused.text]).toEqual([404, expect.stringContaining('No account has this id or name')]);
+    // What is left to do stays in the form.
+    expect(refused.text).toContain(`value="nobody-${one.name}, ${own.name as string}"`);
+    expect(refused.text).toContain('Done: connect an app');
+    expect(await grantsNow()).toEqual([one.name]);
+    const sent = await send(`${one.name},${two.name},, ${organization.name}`);
+    expect([sent.status, sent.headers.location]).toEqual([303, `../../../..${access}?done=granted&from=add`]);
     const granted = await grantsNow();
     expect(granted).toEqual([one.name, two.name, organization.name].sort());
-    for (const who of ['', 'everybody', (await app.account({ kind: 'organization' })).id]) {
-      expect([(await send({ who })).status, (await send({ who: 'people', names: ' ,' })).status]).toEqual([400, 400]);
-    }
-    expect((await send({ who: 'people', names: 'a\u0000b' })).status).toBe(400);
+    for (const wrong of [' ,', 'a\u0000b']) expect((await send(wrong)).status).toBe(400);
     expect(await grantsNow()).toEqual(granted);
-  });
-
-  verifies('console:add-access', 'chooses nothing for a connection of an organization', async () => {
-    for (const role of ['owner', 'editor']) {
-      const { browser, organization, owner, namespace, account } = await member(role);
-      const { organization: other } = await organizationOf(account, 'member');
-      const { url } = await start();
-      const { connectionId } = await createConnection(app, owner, { mcpUrl: url }, { namespace });
-      const { status, text } = await browser.get(`/ui/add/${namespace}/${connectionId}/access`);
-      expect([status, / checked/.test(text), text.includes(`members of ${organization.name}`)]).toEqual([
-        200,
-        false,
-        true,
-      ]);
-      expect(text.includes(other.id)).toBe(role === 'owner');
-      const outsider = await app.account();
-      const form = { who: 'people', names: outsider.name };
-      const sent = await browser.submit(`/ui/add/${namespace}/${connectionId}/access`, form);
-      expect([role, sent.status]).toEqual([role, role === 'owner' ? 303 : 400]);
-    }
   });
 
   verifies(
@@ -309,12 +287,11 @@ describe('the steps after a server was added', () => {
       const before = await grantsNow();
       for (const who of [guest, friend, stranger]) {
         const browser = await signedInBrowser(app, who);
-        const fields = { tool: 'echo', who: 'people', names: stranger.name };
+        const fields = { tool: 'echo' };
         const status = who === stranger ? 404 : 403;
-        for (const step of who === friend ? ['access'] : ['tools', 'access']) {
+        for (const step of who === friend ? [] : ['tools']) {
           const shown = await browser.get(`${steps}/${step}`);
-          const form = step === 'tools' ? { form: 'save', ...fields } : fields;
-          const sent = await browser.submit(`${steps}/${step}`, form, '/ui/');
+          const sent = await browser.submit(`${steps}/${step}`, { form: 'save', ...fields }, '/ui/');
           const missing = await browser.get(`/ui/add/nowhere-at-all/none/${step}`);
           expect([shown.status, sent.status, missing.status]).toEqual([status, status, 404]);
           expect(missing.text).toContain('There is nothing at this address');
@@ -322,7 +299,7 @@ describe('the steps after a server was added', () => {
       }
       expect([await toolsNow(), await grantsNow()]).toEqual([undefined, before]);
       const browser = await signedInBrowser(app, friend);
-      expect((await browser.get(`${steps}/tools`)).text).not.toContain('href="access"');
+      expect((await browser.get(`${steps}/tools`)).text).not.toContain('ui/access');
       const { status, headers } = await browser.submit(`${steps}/tools`, { form: 'save', tool: 'echo' });
       expect([status, headers.location]).toEqual([303, expect.stringMatching(/^(\.\.\/)+ui\/c\/.*\?done=changed$/)]);
       expect(await toolsNow()).toEqual({ allow: ['echo'] });

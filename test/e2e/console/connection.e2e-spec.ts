@@ -19,6 +19,10 @@ const browsers = {} as Record<keyof typeof accounts, BrowserSession>;
 let url: string;
 let made: { namespace: string; connectionId: string; path: string };
 let page: string;
+/** The page of who may use it. */
+let access: string;
+
+const accessTo = (kind: string, name: string) => `/ui/access/${kind}/${encodeURIComponent(name)}`;
 
 const asOwner = () => app.as(accounts.owner);
 const read = async () => (await asOwner().get(made.path)).body as Record<string, unknown>;
@@ -46,6 +50,7 @@ beforeAll(async () => {
     headers: { 'X-Api-Key': 'secret-value' },
   });
   page = `/ui/c/${made.namespace}/${made.connectionId}`;
+  access = accessTo('connection', `${made.namespace}/${made.connectionId}`);
   await grant(accounts.guest, { level: 'call', tools: { allow: ['echo'] } });
   await grant(accounts.manager, { level: 'manage' });
 });
@@ -60,8 +65,6 @@ const forms: Record<string, string>[] = [
   { form: 'record' },
   { form: 'stop' },
   { form: 'forget' },
-  { form: 'grant', account: 'x', level: 'call' },
-  { form: 'end' },
   { form: 'delete' },
   { form: 'settings/other' },
 ];
@@ -70,7 +73,9 @@ describe('the page of a connection', () => {
   verifies('console:connection', 'shows each person what REST returns, and a missing page to outsiders', async () => {
     const common = ['state', 'connect', 'tools', 'calls'];
     const managed = [...common, 'recording', 'settings'].toSorted();
-    expect(parts(await browsers.owner.get(page)).toSorted()).toEqual([...managed, 'access'].toSorted());
+    expect(parts(await browsers.owner.get(page)).toSorted()).toEqual(managed);
+    expect((await browsers.owner.get(page)).text).toContain(`href="../../../${access.slice(1)}"`);
+    expect((await browsers.manager.get(page)).text).not.toContain('ui/access');
     expect(parts(await browsers.manager.get(page)).toSorted()).toEqual(managed);
     const guest = await browsers.guest.get(page);
     expect(parts(guest).toSorted()).toEqual(common.toSorted());
@@ -90,7 +95,7 @@ describe('the page of a connection', () => {
       const sent = { ...form, id: given?.id ?? '', typed: made.connectionId };
       const status = async (name: keyof typeof accounts) => (await browsers[name].submit(page, sent, '/me')).status;
       expect([form.form, await status('stranger'), await status('guest')]).toEqual([form.form, 404, 403]);
-      if (['grant', 'end', 'delete'].includes(form.form ?? '')) {
+      if (form.form === 'delete') {
         expect([form.form, await status('manager')]).toEqual([form.form, 403]);
       }
     }
@@ -179,23 +184,28 @@ describe('who may call it', () => {
     const form = {
       form: 'grant',
       account: stranger.name,
-      level: 'tools',
-      tools: 'echo\nget-sum\n',
+      level: 'call',
+      tool: ['echo', 'get-sum'],
       until: '2999-01-31',
     };
-    const unknown = await browsers.owner.submit(page, { ...form, account: 'nobody-<b>' });
+    const submit = (fields: object, by = browsers.owner) => by.submit(access, fields as Record<string, string>);
+    const unknown = await submit({ ...form, account: 'nobody-<b>' });
     expect([unknown.status, unknown.text]).toEqual([404, expect.stringContaining('value="nobody-&lt;b&gt;"')]);
-    expect(unknown.text).toMatch(/echo\nget-sum[^]*value="2999-01-31"/);
-    expect(await done(form)).toBe('done=granted');
+    expect(unknown.text).toMatch(/value="echo" checked[^]*value="get-sum" checked[^]*value="2999-01-31"/);
+    expect((await submit({ ...form, level: 'manage' })).status).toBe(400);
+    for (const by of [browsers.manager, browsers.guest, browsers.stranger]) {
+      expect([(await by.get(access)).status, (await submit(form, by)).status]).toEqual([404, 404]);
+    }
+    expect((await submit(form)).headers.location).toBe(`../../../..${access}?done=granted`);
     await app.as(stranger).post(`${made.path}/.tools/echo`, { message: 'hello' });
     const sentence = new RegExp(
-      `${stranger.name} granted by ${owner.name}, [^,]*UTC may call the connection ${made.connectionId} tools echo, get-sum 31 Jan 2999, 00:00 UTC .* UTC with`,
+      `${stranger.name} granted by ${owner.name}, [^,]*UTC may call the connection ${made.namespace}/${made.connectionId} tools echo, get-sum 31 Jan 2999, 00:00 UTC .* UTC with`,
     );
-    await until(async () => sentence.test(textOf(await browsers.owner.get(page))), 'the last use is shown');
+    await until(async () => sentence.test(textOf(await browsers.owner.get(access))), 'the last use is shown');
     const { id } = (await grants()).find(({ account }) => account.name === stranger.name) ?? { id: '' };
-    expect(await done({ form: 'end', id })).toBe('done=ended');
+    expect((await submit({ form: 'end', id })).headers.location).toBe(`../../../..${access}?done=ended`);
     expect((await browsers.stranger.get(page)).status).toBe(404);
-    expect((await browsers.owner.submit(page, { form: 'end', id })).status).toBe(404);
+    expect((await submit({ form: 'end', id })).status).toBe(404);
   });
 
   verifies('console:connection-access', 'grants nothing as an editor to others than members', async () => {
@@ -210,12 +220,49 @@ describe('who may call it', () => {
     const { connectionId } = await createConnection(app, accounts.owner, { mcpUrl: url }, { namespace });
     const at = `/ui/c/${namespace}/${connectionId}`;
     const browser = await signedInBrowser(app, editor);
-    expect(textOf(await browser.get(at))).toContain(`${organization.name} owns ${namespace}`);
+    const ofOwner = accessTo('connection', `${namespace}/${connectionId}`);
+    expect(textOf(await browser.get(ofOwner))).toContain(`${organization.name} owns ${namespace}`);
     const sent = { form: 'grant', account: accounts.stranger.name, level: 'call' };
-    expect((await browser.submit(at, sent)).status).toBe(403);
+    expect((await browser.submit(ofOwner, sent)).status).toBe(403);
     expect((await browsers.stranger.get(at)).status).toBe(404);
-    expect((await browsers.owner.submit(at, sent)).status).toBe(303);
+    expect((await browsers.owner.submit(ofOwner, sent)).status).toBe(303);
     expect((await browsers.stranger.get(at)).status).toBe(200);
+  });
+
+  verifies('console:connection-access', 'has the same form for a server and a namespace', async () => {
+    const namespace = uniqueName('ns');
+    await asOwner().put(`/namespaces/${namespace}`);
+    const server = await createServer(app, accounts.owner, { namespace, visibility: 'private' });
+    await releaseServer(app, server, { upstreamUrl: url, tools: [{ name: 'echo', inputSchema: { type: 'object' } }] });
+    for (const [kind, name, rest, terms] of [
+      ['server', server, `/servers/${encodeURIComponent(server)}/grants`, { tool: 'echo', until: '2999-01-31' }],
+      ['namespace', namespace, `/namespaces/${namespace}/grants`, { until: '2999-01-31' }],
+    ] as const) {
+      const at = accessTo(kind, name);
+      const target = kind === 'server' ? `/ui/s/${server.replace('/', '--')}` : `/ui/n/${namespace}`;
+      expect((await browsers.owner.get(target)).text).toContain(`href="../../${at.slice(1)}"`);
+      const form = { form: 'grant', account: accounts.stranger.name, level: 'call', ...terms };
+      expect((await browsers.stranger.submit(at, form, '/me')).status).toBe(404);
+      expect((await browsers.owner.submit(at, form)).status).toBe(303);
+      const { body } = await asOwner().get(rest);
+      expect(body.grants).toMatchObject([
+        { account: { id: accounts.stranger.id }, level: 'call', expiresAt: '2999-01-31T00:00:00.000Z' },
+      ]);
+      expect(body.grants[0].tools).toEqual(kind === 'server' ? { allow: ['echo'] } : undefined);
+      const shown = await browsers.owner.get(at);
+      expect(textOf(shown)).toContain(`may call the ${kind} ${name} ${kind === 'server' ? 'tools echo' : 'all tools'}`);
+      expect((await browsers.stranger.get(at)).status).toBe(404);
+      expect((await browsers.owner.submit(at, { form: 'end', id: body.grants[0].id as string })).status).toBe(303);
+    }
+    for (const at of [
+      'other/a%2Fb',
+      'server/none%2Fnone',
+      `connection/${namespace}%2Fnone`,
+      'namespace/a%2Fb',
+      'server/%00',
+    ]) {
+      expect([at, (await browsers.owner.get(`/ui/access/${at}`)).status]).toEqual([at, 404]);
+    }
   });
 
   verifies('console:connection-access', 'has pages of grants', async () => {
@@ -227,7 +274,7 @@ describe('who may call it', () => {
        SELECT c.id, made.id, 'call', $2 FROM made, connections c WHERE c.connection_id = $1`,
       [connectionId, accounts.owner.id],
     );
-    const { text } = await browsers.owner.get(`/ui/c/${namespace}/${connectionId}?grants=4`);
+    const { text } = await browsers.owner.get(`${accessTo('connection', `${namespace}/${connectionId}`)}?page=4`);
     expect(text).toContain('Page 4 of 4<');
     expect(text.match(/action="[^"]*\/end"/g)).toHaveLength(50);
   });

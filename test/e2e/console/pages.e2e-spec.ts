@@ -164,15 +164,16 @@ describe('a page', () => {
       .post(`/accounts/${organization.id}/members/invitations`, { role: 'guest' });
     const { pathname, search } = new URL(invitation.url as string);
     const [c, o] = [`/ui/c/${namespace}/${connectionId}`, `/ui/o/${organization.id}`];
-    const later = { account: 'nobody', level: 'tools', tools: 'echo', until: '2999-01-01' };
-    const grant = ['value="nobody"', 'value="tools" selected', '>\necho</textarea>'];
+    const a = `/ui/access/connection/${encodeURIComponent(`${namespace}/${connectionId}`)}`;
+    const later = { account: 'nobody', level: 'manage', until: '2999-01-01' };
+    const grant = ['value="nobody"', 'value="manage" selected'];
     const remove = { form: 'remove', id: member.id, expected: member.name, typed: 'x', revokeKeys: 'yes' };
     const key = { name: 'ci', days: '30', scope: 'read' };
     const rows: [BrowserSession, string, Record<string, string>, string | null, string, string[]][] = [
-      [ofOwner, c, { form: 'grant', ...later }, 'account', 'No account has this id or name', grant],
-      [ofOwner, c, { form: 'grant', ...later, until: '2000-01-01' }, 'until', 'Until must be in the future.', grant],
+      [ofOwner, a, { form: 'grant', ...later }, 'account', 'No account has this id or name', grant],
+      [ofOwner, a, { form: 'grant', ...later, until: '2000-01-01' }, 'until', 'Until must be in the future.', grant],
       [ofOwner, c, { form: 'settings/callTimeoutMs', callTimeoutMs: '1' }, 'callTimeoutMs', 'Silence after which', []],
-      [ofOwner, c, { form: 'end', id: member.id }, null, 'Nothing was changed: ', []],
+      [ofOwner, a, { form: 'end', id: member.id }, null, 'Nothing was changed: ', []],
       [ofOwner, o, { form: 'claim', namespace: 'No!' }, 'namespace', 'Name must be 3 to 39', ['value="No!"']],
       [ofOwner, o, remove, 'typed', 'The typed name does not match.', ['value="x"', 'value="yes" checked']],
       [

@@ -1,11 +1,10 @@
-/** The pages of the steps after a server was added: which tools it offers, and who may call it. */
+/** The page of the step after a server was added: which tools it offers. */
 import type { Env } from '../../../config/env.js';
 import { buttonLink, card, notice, steps } from '../../../platform/pages/components.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html } from '../../../platform/pages/html.js';
 import type { ConnectionsService } from '../../connections/connections.service.js';
 import { ADD_STEPS } from './add.page.js';
-import { letInForm } from './let-in.page.js';
 import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
 import { stateOf } from '../states.js';
 import type { ListedTool } from '../connection/listed-tool.js';
@@ -27,7 +26,7 @@ export function setupOf(
   return `${root}${status.setupUrl.slice(baseUrl.length + 1)}&returnUrl=${encodeURIComponent(back)}`;
 }
 
-/** The choice of tools. @param tools null while the server has listed none @param setup address; null where nothing waits */
+/** The choice of tools. @param tools null while the server has listed none @param setup address; null where nothing waits @param access address of the next step */
 export function toolsStep(
   { name, status, suspended }: Connection,
   {
@@ -36,8 +35,9 @@ export function toolsStep(
     fault,
     setup,
     address,
+    access,
     ...form
-  }: OfferedTools & { tools: ListedTool[] | null; fault: string | null; setup: string | null },
+  }: OfferedTools & { tools: ListedTool[] | null; fault: string | null; setup: string | null; access: string },
 ): Framed {
   const { state, message, nextStep } = status;
   const shown = stateOf({ status, suspended }, { isManager: true });
@@ -60,31 +60,9 @@ ${message !== undefined && html`<p>${message}</p>`}
 ${setup === null && nextStep !== undefined && html`<p>${nextStep}</p>`}
 ${setup !== null && html`<p>${buttonLink(setup, state === 'input_required' ? 'Enter the values' : 'Log in', { look: 'primary' })}</p>`}
 <p>Its server has not listed its tools. <a href="${address}/tools">Ask it again</a></p>
-${isAdding && html`<p><a href="${address}/access">Go on: it offers all of them</a></p>`}`,
+${isAdding && html`<p><a href="${access}">Go on: it offers all of them</a></p>`}`,
       )
     : offeredToolsForm(tools, { ...form, address: `${address}/tools`, isAdding })
 }`,
-  };
-}
-
-/** The choice of who may call it. @param letIn names that were let in just now, beside a refusal of others */
-export function accessStep(
-  { name }: Connection,
-  {
-    letIn,
-    fault,
-    ...form
-  }: { letIn: string[]; fault: string | null } & Parameters<typeof letInForm>[0] &
-    Omit<Parameters<typeof letInForm>[1], 'save'>,
-): Framed {
-  return {
-    title: `${name}: who may call it`,
-    ...(letIn.length > 0 && { notice: `Access granted to ${letIn.join(', ')}.` }),
-    crumbs: [['Home', 'ui/'], [name]],
-    head: { lead: 'Accounts with access call its tools in your name at its server. Its settings stay yours.' },
-    tabs: steps(ADD_STEPS, 3),
-    body: html`${fault !== null && notice(fault, 'bad')}
-${letInForm(form, { ...form, save: 'Done: connect an app' })}
-<p><a href="tools">Back to its tools</a></p>`,
   };
 }

@@ -25,18 +25,6 @@ export function changeIn(setting: string, form: URLSearchParams): object {
   throw new NotFoundError('Setting not found');
 }
 
-/** The body of a grant. */
-export function grantIn(form: URLSearchParams): object {
-  const text = (name: string) => form.get(name)?.trim() ?? '';
-  const isOfTools = text('level') === 'tools';
-  return {
-    account: text('account'),
-    level: isOfTools ? 'call' : text('level'),
-    ...(isOfTools && { tools: { allow: linesOf(text('tools')) } }),
-    ...(text('until') !== '' && { expiresAt: `${text('until')}T00:00:00Z` }),
-  };
-}
-
 /** Names of typed headers. */
 function headerNamesIn(text: string): string {
   return linesOf(text)

@@ -1,51 +1,13 @@
-/** The parts of the page of a connection for whoever owns or manages it: who may call it, recordings, settings. */
-import { button, buttonLink, card, details, pager, snippet } from '../../../platform/pages/components.js';
+/** The parts of the page of a connection for whoever owns or manages it: recordings, settings. */
+import { button, buttonLink, card, details, snippet } from '../../../platform/pages/components.js';
 import { formOf, type Field } from '../../../platform/pages/forms.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { jsonText } from '../../../platform/pages/json-text.js';
 import { timeOf } from '../../../platform/pages/times.js';
 import type { ConnectionView } from './connection-view.js';
-import { grantTable } from '../grant-entry.page.js';
 
 /** Longest part of arguments and of a result that is shown. */
 const SHOWN_CHARS_MAX = 1_000;
-
-/** Who may call the connection and why, with End and *Grant access*. */
-export function accessPart(view: ConnectionView): Html | null {
-  const { access, namespace, connection } = view;
-  if (!access) return null;
-  const { owner, isOrganization, granted, ofNamespace } = access;
-  const levels = [
-    ['call', 'call all its tools'],
-    ['tools', 'call only the tools below'],
-    ['manage', 'call and change it'],
-  ] as const;
-  const plain = html`autocomplete="off" spellcheck="false"`;
-  const fields: Field[] = [
-    { name: 'account', label: 'Account', attributes: html`maxlength="255" required ${plain}` },
-    { name: 'level', label: 'May', options: levels },
-    { name: 'tools', label: 'Tools', hint: 'One name on a line', rows: 3 },
-    {
-      name: 'until',
-      member: 'expiresAt',
-      label: 'Until',
-      hint: 'The access ends when this day begins, in UTC. Empty: no end',
-      type: 'date',
-    },
-  ];
-  const rows = [
-    ...granted.grants.map((grant) => ({ grant, name: connection.connectionId, kind: 'connection', canEnd: true })),
-    ...ofNamespace.map((grant) => ({ grant, name: namespace, kind: 'namespace', canEnd: false })),
-  ];
-  return card(
-    'access',
-    'Access',
-    html`<p><strong>${owner}</strong> owns <strong>${namespace}</strong> and may do everything.${isOrganization && ' Its members may call this, each by role.'} Nobody else sees that it exists.</p>
-${details('Grant access', formOf(view, 'grant', fields, button('Grant access', { look: 'primary' })), view.rejected?.name === 'grant')}
-${rows.length > 0 && grantTable(view, rows)}
-${pager('grants', granted.pagination, (page) => `${view.address}?grants=${page}#access`)}`,
-  );
-}
 
 /** The recording of calls, or the scenario of a mock. */
 export function recordingPart(view: ConnectionView): Html | null {

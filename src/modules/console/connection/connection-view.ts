@@ -6,12 +6,10 @@ import type { ConnectionsService } from '../../connections/connections.service.j
 import type { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
 import type { ConnectionLogService } from '../../connections/log/connection-log.service.js';
 import type { RecordingsService } from '../../connections/mock/recordings.service.js';
-import type { GrantsService } from '../../grants/grants.service.js';
 
 type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
 /** The newest calls. */
 export type Calls = Awaited<ReturnType<ConnectionLogService['list']>>;
-type GrantList = Awaited<ReturnType<GrantsService['list']>>;
 
 /** Content of the page. */
 export interface ConnectionView extends FormsView {
@@ -37,5 +35,6 @@ export interface ConnectionView extends FormsView {
     canMove: boolean;
     canDelete: boolean;
   } | null;
-  access: { owner: string; isOrganization: boolean; granted: GrantList; ofNamespace: GrantList['grants'] } | null;
+  /** The person may grant access. */
+  mayAdminister: boolean;
 }

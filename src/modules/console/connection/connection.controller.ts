@@ -7,33 +7,27 @@
  * typed values, except those of headers. `check` leads to `?check`, with the steps of a diagnosis, which are not stored.
  */
 import { Controller, Get, Header, Post, Res } from '@nestjs/common';
-import { isUUID } from 'class-validator';
 import type { Response } from 'express';
 import { Env } from '../../../config/env.js';
-import { DomainError, InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { respondToForm, type RejectedForm } from '../../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
-import type { AccessTerms, OwnedNamespace } from '../../auth/access.types.js';
-import { MembersService } from '../../auth/members.service.js';
+import type { AccessTerms } from '../../auth/access.types.js';
 import { ConnectionsService } from '../../connections/connections.service.js';
 import { listedTools, ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
 import { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
 import { ConnectionLogService } from '../../connections/log/connection-log.service.js';
 import { RecordingsService } from '../../connections/mock/recordings.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
-import { GrantsService } from '../../grants/grants.service.js';
-import { TargetsService } from '../../targets/targets.service.js';
 import { setupOf } from '../add/add-steps.page.js';
 import { ConnectService } from '../clients/connect.service.js';
-import { changeIn, grantIn } from './connection-forms.js';
+import { changeIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
 import { toolsPart } from './connection-tools.page.js';
-import type { ConnectionView } from './connection-view.js';
 
-/** Grants of one page of the list; records of *Last calls*, and recorded calls that are shown. */
-const GRANTS_PAGE_SIZE = 50;
+/** Records of *Last calls*, and recorded calls that are shown. */
 const CALLS_MAX = 20;
 
 type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }>;
@@ -49,9 +43,6 @@ export class ConnectionPageController {
     private readonly diagnosisService: DiagnosisService,
     private readonly connectionLogService: ConnectionLogService,
     private readonly recordingsService: RecordingsService,
-    private readonly grantsService: GrantsService,
-    private readonly targetsService: TargetsService,
-    private readonly membersService: MembersService,
   ) {}
 
   @Get()
@@ -122,28 +113,6 @@ export class ConnectionPageController {
       }
       await this.connectionsService.remove(person, namespace, connectionId);
       return new Redirect('ui/?done=deleted');
-    });
-  }
-
-  @Post('grant')
-  @Form('connections:write', ownConnectionsOnly)
-  grant(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'grant', async ({ namespace, params, form, person }) => {
-      const target = await this.grantTarget(namespace, params.connectionId);
-      const terms = await this.grantsService.checkBody(grantIn(form));
-      await this.grantsService.set(target, person, terms, () => new NotFoundError('Gone'));
-      return 'granted';
-    });
-  }
-
-  @Post('end')
-  @Form('connections:write', ownConnectionsOnly)
-  revokeGrant(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'end', async ({ namespace, params, form, person }) => {
-      const id = form.get('id') ?? '';
-      if (!isUUID(id)) throw new NotFoundError('Grant not found');
-      await this.grantsService.remove(await this.grantTarget(namespace, params.connectionId), person, id, {});
-      return 'ended';
     });
   }
 
@@ -218,35 +187,8 @@ export class ConnectionPageController {
       changes: (await isAllowed('connections:write', ownConnections))
         ? { canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined, canDelete: mayAdminister }
         : null,
-      access: mayAdminister ? await this.accessOf(namespace, connectionId, person, query.grants) : null,
+      mayAdminister,
     };
-  }
-
-  /** Who may call the connection. The owner is an organization of the person, or its account. */
-  private async accessOf(
-    namespace: OwnedNamespace,
-    connectionId: string,
-    person: ConnectionRequest['person'],
-    page: unknown,
-  ): Promise<ConnectionView['access']> {
-    const owner = await this.targetsService.findNamespace(namespace.name);
-    const organization = owner && (await this.membersService.find(person, owner.ownerId));
-    const target = await this.grantTarget(namespace, connectionId);
-    const first = { page: 1, pageSize: GRANTS_PAGE_SIZE };
-    return {
-      owner: organization?.name ?? person.accountName,
-      isOrganization: organization !== null,
-      granted: await this.grantsService.list(target, { ...first, page: Math.max(1, Math.trunc(Number(page)) || 1) }),
-      ofNamespace: (await this.grantsService.list({ kind: 'namespace', id: namespace.id }, { ...first, pageSize: 100 }))
-        .grants,
-    };
-  }
-
-  private async grantTarget({ id: namespaceId, name: namespace }: OwnedNamespace, connectionId: string) {
-    const target = await this.targetsService.find({ kind: 'connection', namespace, name: connectionId });
-    // The name may have been claimed by another account meanwhile.
-    if (target?.namespaceId !== namespaceId) throw new NotFoundError('Gone');
-    return target;
   }
 }
 

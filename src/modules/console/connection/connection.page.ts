@@ -17,9 +17,10 @@ import { formOf, withReason } from '../../../platform/pages/forms.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { timeOf } from '../../../platform/pages/times.js';
-import { accessPart, recordingPart, settingsPart } from './connection-settings.page.js';
+import { recordingPart, settingsPart } from './connection-settings.page.js';
 import type { Calls, ConnectionView } from './connection-view.js';
 import { stateOf } from '../states.js';
+import { accessPath } from '../target-access.page.js';
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {
@@ -29,8 +30,6 @@ export const DONE = {
   record: 'Calls are recorded from now on.',
   stop: 'Calls are recorded no longer. The recorded ones stay.',
   forget: 'The recorded calls are deleted.',
-  granted: 'The account may use this connection now.',
-  ended: 'The access is revoked.',
 } as const;
 
 /** The page of a connection. Of a guest's it shows the name, the state and the kind of its reason. */
@@ -40,11 +39,12 @@ export function connectionPage(view: ConnectionView): Framed {
   const isGuest = grant?.level === 'call';
   const state = stateOf({ status, suspended }, { isManager: !isGuest });
   const login = status.state === 'input_required' ? 'Enter the values' : 'Log in';
+  const access = view.root + accessPath({ kind: 'connection', namespace, name: connectionId });
   const parts: [string, string][] = [
     ['#connect', 'Connect'],
     ...(view.calls ? ([['#calls', 'Calls']] as [string, string][]) : []),
     ['#tools', 'Tools'],
-    ...(view.access ? ([['#access', 'Access']] as [string, string][]) : []),
+    ...(view.mayAdminister ? ([[access, 'Access']] as [string, string][]) : []),
     ...(view.changes ? ([['#settings', 'Settings']] as [string, string][]) : []),
   ];
   return {
@@ -61,7 +61,7 @@ export function connectionPage(view: ConnectionView): Framed {
     body: withReason(
       view,
       columns(
-        html`${view.connect}${callsPart(view)}${view.tools}${accessPart(view)}${settingsPart(view)}`,
+        html`${view.connect}${callsPart(view)}${view.tools}${settingsPart(view)}`,
         html`${statePart(view)}${recordingPart(view)}`,
       ),
     ),

@@ -1,0 +1,119 @@
+/** The access page of a server, a connection or a namespace, with the one form that grants access. */
+import { button, buttonLink, card, columns, pager, steps, tile } from '../../platform/pages/components.js';
+import { formOf, withReason, type Field, type FormsView } from '../../platform/pages/forms.js';
+import type { Framed } from '../../platform/pages/frame.js';
+import { html, type Html } from '../../platform/pages/html.js';
+import type { GrantsService } from '../grants/grants.service.js';
+import { qualifiedNameOf, type Target, type TargetName } from '../targets/target.types.js';
+import { ADD_STEPS } from './add/add.page.js';
+import { grantTable } from './grant-entry.page.js';
+
+type GrantList = Awaited<ReturnType<GrantsService['list']>>;
+
+/** Sentences for the word in the address after a form. */
+export const DONE = { granted: 'Access is granted.', ended: 'The access is revoked.' } as const;
+
+/** Content of the page. */
+interface TargetAccessView extends FormsView {
+  /** The way to the root of the service. */
+  root: string;
+  target: Target;
+  owner: string;
+  isOrganization: boolean;
+  granted: GrantList;
+  /** Grants of the namespace of a connection. */
+  ofNamespace: GrantList['grants'];
+  /** The names of tools that a grant can be limited to. */
+  tools: string[];
+  /** The server was just added. */
+  isAdding: boolean;
+  notice: string | null;
+}
+
+/** The path of the page from the root of the service. */
+export function accessPath(target: TargetName): string {
+  return `ui/access/${target.kind}/${encodeURIComponent(qualifiedNameOf(target))}`;
+}
+
+/** The path of the page of a target. */
+function pathOf({ kind, namespace, name }: TargetName): string {
+  if (kind === 'namespace') return `ui/n/${namespace}`;
+  return kind === 'server'
+    ? `ui/s/${namespace}${name && `--${name}`}`
+    : `ui/c/${namespace}/${encodeURIComponent(name)}`;
+}
+
+export function targetAccessPage(view: TargetAccessView): Framed {
+  const { root, target, owner, isOrganization, granted, ofNamespace, isAdding } = view;
+  const { kind, namespace, title } = target;
+  const rows = [
+    ...granted.grants.map((grant) => ({ grant, name: qualifiedNameOf(target), kind, canEnd: true })),
+    ...ofNamespace.map((grant) => ({ grant, name: namespace, kind: 'namespace', canEnd: false })),
+  ];
+  const from = isAdding ? '&from=add' : '';
+  const done = buttonLink(`${root}${pathOf(target)}?done=added#connect`, 'Done: connect an app', { look: 'primary' });
+  return {
+    title: `${title}: who may use it`,
+    notice: view.notice,
+    crumbs: [['Home', 'ui/'], [qualifiedNameOf(target), pathOf(target)], ['Access']],
+    head: {
+      tile: tile(title, { look: 'large' }),
+      actions: isAdding && done,
+      lead: html`<strong>${owner}</strong> owns <strong>${namespace}</strong> and may do everything.${isOrganization && ' Its members may use this, each by role.'}${target.visibility === 'public' && ' Everybody with an account may call it.'} Accounts with access call its tools in the name of its owner.`,
+    },
+    ...(isAdding && { tabs: steps(ADD_STEPS, 3) }),
+    body: withReason(
+      view,
+      columns(
+        card(
+          'access',
+          'Access',
+          html`${rows.length === 0 ? html`<p class="soft">Nobody else has access.</p>` : grantTable(view, rows)}
+${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${from}`)}`,
+          { count: granted.pagination.totalCount },
+        ),
+        card('grant', 'Grant access', grantForm(view)),
+      ),
+    ),
+  };
+}
+
+/** The form that grants access to accounts: at a level, for some tools or all, until a day or without an end. */
+function grantForm(view: TargetAccessView): Html {
+  const { kind } = view.target;
+  const levels = [
+    ['call', `call the ${kind}`],
+    ['manage', 'call and change it'],
+  ] as const;
+  const tools: Field = {
+    name: 'tool',
+    member: 'tools',
+    label: 'Only these tools',
+    hint: 'Without a tick: all tools, including later ones',
+    type: 'checkbox',
+    options: view.tools.map((name) => [name, name]),
+  };
+  const plain = html`autocomplete="off" spellcheck="false"`;
+  const hint = 'Names of people or organizations, with commas';
+  const isOpen = view.rejected?.values.has('tool');
+  const fields = [
+    view.isAdding && html`<input type="hidden" name="from" value="add">`,
+    { name: 'account', label: 'Accounts', hint, attributes: html`maxlength="20000" required ${plain}` },
+    { name: 'level', label: 'May', options: levels },
+    ...(view.tools.length > 0
+      ? [
+          html`<details${isOpen && html` open`}><summary class="soft">Only some tools</summary>`,
+          tools,
+          html`</details>`,
+        ]
+      : []),
+    {
+      name: 'until',
+      member: 'expiresAt',
+      label: 'Until',
+      hint: 'The access ends when this day begins, in UTC. Empty: no end',
+      type: 'date' as const,
+    },
+  ];
+  return formOf(view, 'grant', fields, button('Grant access', { look: 'primary' }));
+}
