@@ -238,7 +238,7 @@ function requireName(form: URLSearchParams): void {
   }
 }
 
-/** What became of the keys that a removed member made. As many names as {@link ShownOnce} has space for. */
+/** The message about the keys that a removed member made. As many names as {@link ShownOnce} has space for. */
 function keysLeft({ keys, revoked }: { keys: { name: string }[]; revoked: boolean }): string {
   if (keys.length === 0) return '';
   const names = keys.map(({ name }) => name).join(', ');
