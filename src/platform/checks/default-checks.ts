@@ -66,12 +66,6 @@ export const defaultChecks: Check<DefaultFacts>[] = [
     'set METRICS_TOKEN to a token, or keep `/metrics` out of the proxy',
   ),
   row(
-    'isolation of hosted code',
-    ({ env, isProduction }) => isProduction && env.roles.includes('host') && env.hostingIsolation === 'container',
-    'Hosted code runs in the user and the network of the service',
-    'set HOSTING_ISOLATION to `isolated`, or to `auto` where the host cannot',
-  ),
-  row(
     'a backup',
     ({ isProduction, isEmbedded, hasBackup }) => isProduction && isEmbedded && !hasBackup,
     'The embedded database has no backup',

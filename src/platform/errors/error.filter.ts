@@ -110,9 +110,8 @@ export class ErrorFilter implements ExceptionFilter {
 
   /** Sends the page for an address that has none, in the frame of whoever is signed in. */
   private async sendPage(request: Request, response: Response, status: number): Promise<void> {
-    const signedIn = await signedInAt
-      .get(this.env)?.(request)
-      .catch(() => null);
+    const find = signedInAt.get(this.env);
+    const signedIn = await find?.(request).catch(() => null);
     sendPage(response, renderFramed(this.env, request, response, signedIn ?? null, new NothingHere(status)), status);
   }
 }
