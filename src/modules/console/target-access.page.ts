@@ -50,7 +50,6 @@ export function targetAccessPage(view: TargetAccessView): Framed {
     ...granted.grants.map((grant) => ({ grant, name: qualifiedNameOf(target), kind, canEnd: true })),
     ...ofNamespace.map((grant) => ({ grant, name: namespace, kind: 'namespace', canEnd: false })),
   ];
-  const from = isAdding ? '&from=add' : '';
   const done = buttonLink(`${root}${pathOf(target)}?done=added#connect`, 'Done: connect an app', { look: 'primary' });
   return {
     title: `${title}: who may use it`,
@@ -69,7 +68,7 @@ export function targetAccessPage(view: TargetAccessView): Framed {
           'access',
           'Access',
           html`${rows.length === 0 ? html`<p class="soft">Nobody else has access.</p>` : grantTable(view, rows)}
-${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${from}`)}`,
+${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${isAdding ? '&from=add' : ''}`)}`,
           { count: granted.pagination.totalCount },
         ),
         card('grant', 'Grant access', grantForm(view)),
@@ -80,11 +79,7 @@ ${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${f
 
 /** The form that grants access to accounts: at a level, for some tools or all, until a day or without an end. */
 function grantForm(view: TargetAccessView): Html {
-  const { kind } = view.target;
-  const levels = [
-    ['call', `call the ${kind}`],
-    ['manage', 'call and change it'],
-  ] as const;
+  const levels = ['call', 'manage'].map((level) => [level, `${level} the ${view.target.kind}`] as const);
   const tools: Field = {
     name: 'tool',
     member: 'tools',
@@ -93,12 +88,11 @@ function grantForm(view: TargetAccessView): Html {
     type: 'checkbox',
     options: view.tools.map((name) => [name, name]),
   };
-  const plain = html`autocomplete="off" spellcheck="false"`;
-  const hint = 'Names of people or organizations, with commas';
+  const attributes = html`maxlength="20000" required autocomplete="off" spellcheck="false"`;
   const isOpen = view.rejected?.values.has('tool');
   const fields = [
     view.isAdding && html`<input type="hidden" name="from" value="add">`,
-    { name: 'account', label: 'Accounts', hint, attributes: html`maxlength="20000" required ${plain}` },
+    { name: 'account', label: 'Accounts', hint: 'Names of people or organizations, with commas', attributes },
     { name: 'level', label: 'May', options: levels },
     ...(view.tools.length > 0
       ? [

@@ -24,8 +24,8 @@ async function faultsOf(settings: Record<string, string>): Promise<string[]> {
 describe('unsafe defaults', () => {
   it('are not named while only this machine uses the service', async () => {
     expect(await faultsOf({ DATA_DIR })).toEqual([]);
-    expect(await faultsOf({ DATA_DIR, METRICS_TOKEN: 'open', DEFAULT_VISIBILITY: 'public' })).toEqual([]);
-    expect(await faultsOf({ ...safe, PUBLIC_URL: 'http://localhost:3000', METRICS_TOKEN: 'open' })).toEqual([]);
+    expect(await faultsOf({ DATA_DIR, DEFAULT_VISIBILITY: 'public' })).toEqual([]);
+    expect(await faultsOf({ ...safe, PUBLIC_URL: 'http://localhost:3000', DEFAULT_VISIBILITY: 'public' })).toEqual([]);
     expect(await faultsOf(safe)).toEqual([]);
   });
 
@@ -36,19 +36,17 @@ describe('unsafe defaults', () => {
     ['public servers', { DEFAULT_VISIBILITY: 'public' }, /^New servers are public.*set DEFAULT_VISIBILITY to/],
     ['a first key', { BOOTSTRAP_API_KEY, DATABASE_URL }, /^BOOTSTRAP_API_KEY is set.*unset BOOTSTRAP_API_KEY/],
     ['keys next to the data', { ENCRYPTION_KEYS: '' }, /^The encryption keys are in DATA_DIR.*into ENCRYPTION_KEYS/],
-    ['open metrics', { METRICS_TOKEN: 'open' }, /^Metrics are readable without a token: set METRICS_TOKEN/],
-    ['the level container', { HOSTING_ISOLATION: 'container' }, /^Hosted code runs in .*set HOSTING_ISOLATION/],
   ];
   it.each(unsafe)('name %s with the setting that changes it', async (_, settings, text) => {
     expect(await faultsOf({ ...safe, ...settings })).toEqual([expect.stringMatching(text)]);
   });
 
   it('count for a service on all addresses with a database of its own', async () => {
-    const settings = { ...safe, PUBLIC_URL: '', HOST: '0.0.0.0', METRICS_TOKEN: 'open' };
+    const settings = { ...safe, PUBLIC_URL: '', HOST: '0.0.0.0', DEFAULT_VISIBILITY: 'public' };
     expect(await faultsOf(settings)).toHaveLength(1);
     expect(await faultsOf({ ...settings, DATABASE_URL })).toEqual([
       expect.stringMatching(/^PUBLIC_URL is not set/),
-      expect.stringMatching(/^Metrics are readable/),
+      expect.stringMatching(/^New servers are public/),
     ]);
   });
 

@@ -60,12 +60,6 @@ export const defaultChecks: Check<DefaultFacts>[] = [
     'move them into ENCRYPTION_KEYS',
   ),
   row(
-    'the metrics',
-    ({ env, isProduction }) => isProduction && env.metricsToken === 'open',
-    'Metrics are readable without a token',
-    'set METRICS_TOKEN to a token, or keep `/metrics` out of the proxy',
-  ),
-  row(
     'a backup',
     ({ isProduction, isEmbedded, hasBackup }) => isProduction && isEmbedded && !hasBackup,
     'The embedded database has no backup',
