@@ -1,6 +1,6 @@
 /**
  * Invitations: links by which a person chooses a password, the first or a new one for a forgotten one, or joins an organization
- * with a role. A link works once, for 72 h; that of the first start for 10 minutes. One for a password ends with a newer one, one
+ * with a role. A link works once, for 72 h; that of the first start for 15 minutes. One for a password ends with a newer one, one
  * into an organization when its maker is no owner any more. Who is signed in joins with that account, everybody else with a new
  * one. The secret stands in its query, since logs write paths only; the table has its SHA-256.
  */

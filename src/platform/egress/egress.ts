@@ -27,7 +27,7 @@ import { USER_AGENT } from '../../config/version.js';
 import { addressKind, portOf, type AddressKind, type AddressPolicy } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
 import { openTunnel } from './proxy-tunnel.js';
-import { keepAliveOnEnd } from './slow-reader.js';
+import { surviveEarlyClose } from './early-close.js';
 
 /** Resolves a name to all its addresses, in the order they should be tried; `dns.lookup` fits. */
 export type ResolveHost = (
@@ -331,7 +331,7 @@ export class Egress {
         this.connects.set(originOf(options), { guardMs, connectMs: at - from - guardMs, at });
         const [, socket] = outcome;
         if (socket && !socket.destroyed) {
-          keepAliveOnEnd(socket);
+          surviveEarlyClose(socket);
           this.openSockets++;
           socket.once('close', () => this.openSockets--);
         }

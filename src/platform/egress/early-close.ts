@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
  * Keeps the process alive when a server closes the connection before its whole response was read. undici 7.26 to 7.30 throws out of
  * these events of the socket then (`assert(!this.paused)`), where nobody catches it. Here the response fails instead.
  */
-export function keepAliveOnEnd(socket: Socket): void {
+export function surviveEarlyClose(socket: Socket): void {
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...values: unknown[]) => boolean;
   socket.emit = (event: string | symbol, ...values: unknown[]) => {
     try {
