@@ -2,6 +2,7 @@
 import {
   badge,
   button,
+  buttonLink,
   card,
   columns,
   empty,
@@ -15,7 +16,6 @@ import {
   list,
   popup,
   type Servers,
-  snippet,
   tile,
   withReason,
 } from '../../extension.js';
@@ -159,10 +159,8 @@ function textsCard(view: SettingsView): Html {
   return card('texts', 'Title and description', formOf(view, 'settings/texts', fields, save));
 }
 
-function accessCard({ server, baseUrl }: SettingsView): Html {
-  const curl = `curl ${baseUrl}/servers/${encodeURIComponent(server.name)}/grants \\
-  -H "Authorization: Bearer $SLIPWAY_KEY" -H "Content-Type: application/json" \\
-  -d '{"account": "maria", "level": "call"}'`;
+function accessCard({ server, baseUrl, address }: SettingsView): Html {
+  const grants = `${address}/../../access/server/${encodeURIComponent(server.name)}`;
   return card(
     'access',
     'Access',
@@ -171,8 +169,8 @@ function accessCard({ server, baseUrl }: SettingsView): Html {
       server.detail.deploymentUrl !== null && ['MCP endpoint', html`<code>${server.detail.deploymentUrl}</code>`],
     ])}
 <p>Send the address to those who use this server. Requests for access appear under <em>Needs you</em>. A grant opens a private or
-restricted server to one account:</p>
-${snippet('grant', 'curl', curl)}`,
+restricted server to one account.</p>
+${buttonLink(grants, 'Grants')}`,
   );
 }
 

@@ -51,6 +51,13 @@ describe('the settings of a server', () => {
     for (const secret of ['WEATHER_KEY', 'OTHER'])
       expect((await send('secret-delete', { id: secret })).status).toBe(303);
     expect((await browser.get(`${page}/settings`)).text).toContain('No secrets');
+  });
+
+  it('lead to the page that grants access', async () => {
+    const { text } = await browser.get(`${page}/settings`);
+    const [, link = ''] = /href="([^"]*\/access\/server\/[^"]*)"/.exec(text) ?? [];
+    const access = await browser.get(new URL(link, `http://localhost${page}/settings`).pathname);
+    expect([access.status, access.text.includes('Grant access')]).toEqual([200, true]);
     expect((await send('secret-delete', { id: 'OTHER' })).status).toBe(404);
   });
 
