@@ -8,16 +8,18 @@ import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decora
 import { AccountsService } from '../auth/accounts.service.js';
 import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
+import { usableStates } from '../grants/usable/usable.dto.js';
 import { UsableService } from '../grants/usable/usable.service.js';
 import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
 import { ServerSearchService } from '../servers/search/server-search.service.js';
 import { firstRun } from './first-run.js';
-import { DONE, homePage, sections } from './home.page.js';
+import { DONE, homePage } from './home.page.js';
 import { PageParts } from './page-parts.types.js';
 
-/** Rows of *Needs you*. */
+/** Rows of *Needs you*, and of servers from the catalogue. */
 const NEEDS_MAX = 20;
+const FOUND_MAX = 10;
 
 /** `/ui/`: the first page of a person. */
 @Controller('ui')
@@ -103,7 +105,7 @@ export class HomeController {
   }
 
   private async render({ person, query, path }: PageRequest, rejected?: RejectedForm): Promise<FramedPage> {
-    const { q: words, section: sectionName, cursor, done } = query;
+    const { q: words, state: stateName, cursor, done } = query;
     const q =
       typeof words === 'string'
         ? words
@@ -111,27 +113,26 @@ export class HomeController {
             .trim()
             .slice(0, 255)
         : '';
-    const search = q === '' ? {} : { q };
-    const only = sections.find((section) => section === sectionName && typeof cursor === 'string');
-    const visible = only ? [only] : sections.filter((section) => section !== 'public' || q !== '');
-    const waiting = { ...search, state: 'needs' as const, limit: NEEDS_MAX };
-    const [owned, granted, requests, invited, ...lists] = await Promise.all([
-      this.usableService.list(person, { ...waiting, section: 'mine' }),
-      this.usableService.list(person, { ...waiting, section: 'granted' }),
+    const state = usableStates.find((name) => name === stateName);
+    const isList = state !== undefined || typeof cursor === 'string';
+    const filter = { section: 'all' as const, ...(q !== '' && { q }) };
+    const fields = ['qualifiedName', 'displayName', 'description', 'score'] as const;
+    const [waiting, requests, invited, usable, found] = await Promise.all([
+      this.usableService.list(person, { ...filter, state: 'needs', limit: NEEDS_MAX }),
       this.accessRequestsService.list({ deciderId: person.accountId }, { pageSize: NEEDS_MAX }),
       this.membersService.invitations(person.accountId, { pageSize: NEEDS_MAX }),
-      ...visible.map((section) =>
-        this.usableService.list(person, { ...search, section, ...(only && typeof cursor === 'string' && { cursor }) }),
-      ),
+      this.usableService.list(person, { ...filter, state, ...(typeof cursor === 'string' && { cursor }) }),
+      q !== '' && !isList
+        ? this.serverSearchService.list({ q, pageSize: FOUND_MAX, fields: [...fields] }, person)
+        : { servers: [] },
     ]);
-    const needs = [...owned.usable, ...granted.usable].filter(({ status: state }) => state?.setupUrl !== undefined);
-    const isFirst = q === '' && !only;
+    const isFirst = q === '' && !isList;
     const parts = isFirst
       ? await this.pageParts?.find('needs', { person, target: null, address: `${rootFrom(path)}ui` })
       : undefined;
     const isOperatorsHome = person.isOperator && isFirst;
     const hasServers = async () =>
-      lists.some(({ usable }) => usable.length > 0) ||
+      usable.counts.all > 0 ||
       (await this.serverSearchService.list({ q, pageSize: 1, fields: ['qualifiedName'] }, person)).servers.length > 0;
     const isPublished = isOperatorsHome && (await hasServers());
     const people = isOperatorsHome ? await this.accountsService.list({ kind: 'user', pageSize: 1 }) : null;
@@ -139,12 +140,15 @@ export class HomeController {
     const content = {
       baseUrl: this.env.baseUrl,
       q,
-      needs: needs.slice(0, NEEDS_MAX),
-      requests: requests.requests,
+      needs: isList ? [] : waiting.usable,
+      requests: isList ? [] : requests.requests,
       parts,
-      invitations: invited.invitations,
-      waitingCount: requests.pagination.totalCount + invited.pagination.totalCount,
-      lists: visible.map((section, i) => [section, lists[i]] as [(typeof visible)[number], (typeof lists)[number]]),
+      invitations: isList ? [] : invited.invitations,
+      waitingCount: isList ? 0 : requests.pagination.totalCount + invited.pagination.totalCount,
+      usable,
+      state,
+      isLater: typeof cursor === 'string',
+      found: found.servers,
       notice: noticeOf(done, DONE),
       rejected,
     };

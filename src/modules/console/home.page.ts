@@ -12,6 +12,7 @@ import {
   icon,
   list,
   table,
+  tabs,
   who,
 } from '../../platform/pages/components.js';
 import { formOf, withReason, type FormsView } from '../../platform/pages/forms.js';
@@ -20,24 +21,23 @@ import type { Framed } from '../../platform/pages/frame.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { WaitingInvitation } from '../auth/members.service.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
+import { usableStates, type UsableState } from '../grants/usable/usable.dto.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
+import type { ServerSearchService } from '../servers/search/server-search.service.js';
 import { setupOf } from './add/add-steps.page.js';
 import { lastUseOf, requestRow } from './grant-entry.page.js';
 import { ownIcon, stateOf } from './states.js';
 
-type UsableList = Awaited<ReturnType<UsableService['list']>>;
-type Usable = UsableList['usable'][number];
+type Usable = Awaited<ReturnType<UsableService['list']>>['usable'][number];
 type AccessRequest = Awaited<ReturnType<AccessRequestsService['list']>>['requests'][number];
 
-/** Sections of what one may use, in the order of the page. */
-export const sections = ['mine', 'granted', 'public'] as const;
-export type Section = (typeof sections)[number];
+/** The filters by state, with their labels. */
+const STATES = { needs: 'Needs you', works: 'Works', broken: 'Does not work', unused: 'Not used yet' } as const;
 
-const HEADINGS: Record<Section, string> = {
-  mine: 'Yours and of your organizations',
-  granted: 'Granted to you',
-  public: 'Found in the catalogue',
-};
+const KINDS = { connection: 'Connection', server: 'Server', namespace: 'Connections of' } as const;
+
+/** Lowest score of a server that has all words of a search. */
+const ALL_WORDS = 0.35;
 
 /** Sentences for the word in the address after a form. */
 export const DONE: Record<string, string> = {
@@ -60,7 +60,13 @@ export interface HomeView extends FormsView {
   invitations: WaitingInvitation[];
   /** Number of open requests and invitations, including those that are not shown. */
   waitingCount: number;
-  lists: [Section, UsableList][];
+  usable: Awaited<ReturnType<UsableService['list']>>;
+  /** The chosen filter. */
+  state: UsableState | undefined;
+  /** Another page than the first one of the list. */
+  isLater: boolean;
+  /** Servers of the catalogue that the search finds. */
+  found: Awaited<ReturnType<ServerSearchService['list']>>['servers'];
   notice: string | null;
   /** The list of the operator's first run; null for others, and while it searches. */
   firstRun: Html | null;
@@ -68,16 +74,15 @@ export interface HomeView extends FormsView {
 
 /** The page of `/ui/`. */
 export function homePage(view: HomeView): Framed {
-  const { address, q, needs, parts = [], requests, invitations, waitingCount, lists, notice } = view;
+  const { address, q, needs, parts = [], requests, invitations, waitingCount, usable, state, notice } = view;
   const ui = `${address}/`;
-  const isEmpty = requests.length === 0 && lists.every(([, { usable }]) => usable.length === 0);
+  const isEmpty = requests.length === 0 && usable.counts.all === 0;
   const count = needs.length + waitingCount;
-  const [[section] = ['mine']] = lists;
-  const params = new URLSearchParams({ ...(section !== 'mine' && { section }), ...(q !== '' && { q }) });
+  const params = new URLSearchParams({ section: 'all', ...(q !== '' && { q }), ...(state && { state }) });
   return {
     title: 'Home',
     notice,
-    asRequest: `/accounts/me/usable${params.size > 0 ? `?${String(params)}` : ''}`,
+    asRequest: `/accounts/me/usable?${String(params)}`,
     head: { actions: buttonLink(`${ui}add`, html`${icon('add')}Add a server`, { look: 'primary' }) },
     body: withReason(
       view,
@@ -98,31 +103,65 @@ ${
     { ...(count > 0 && parts.length === 0 && { count }) },
   )
 }
-${lists.map(([name, list]) => usableSection(view, name, list, needs))}
+${usable.counts.all > 0 && usableCard(view)}${foundCard(view)}
 ${isEmpty && (q === '' ? firstSteps(ui) : nothingFound(ui, q))}`,
     ),
   };
 }
 
-function usableSection(view: HomeView, section: Section, list: UsableList, needs: Usable[]): Html | null {
+/** What the person may use, with the filters. */
+function usableCard(view: HomeView): Html {
+  const { address, q, needs, usable, state, isLater } = view;
+  const { counts, nextCursor } = usable;
   const keyOf = ({ kind, namespace, connectionId }: Usable) => `${kind} ${namespace}/${connectionId}`;
   const waiting = new Set(needs.map(keyOf));
-  const rows = list.usable.filter((row) => !waiting.has(keyOf(row)));
-  if (rows.length === 0 && list.nextCursor === null) return null;
-  const { address, q } = view;
-  const more = new URLSearchParams({ ...(q !== '' && { q }), section, cursor: list.nextCursor ?? '' });
+  const rows = usable.usable.filter((row) => !waiting.has(keyOf(row)));
   const headings = [['Name'], ['State', 'state'], ['You can'], ['Last used', 'extra'], ['Actions', 'actions']] as const;
+  const hrefOf = (changes: Record<string, string>) => {
+    const query = new URLSearchParams({ ...(q !== '' && { q }), ...changes });
+    return `${address}/${query.size > 0 ? `?${query.toString()}` : ''}`;
+  };
+  const filters = usableStates
+    .filter((name) => counts[name] > 0 || name === state)
+    .map((name) => [hrefOf({ state: name }), `${STATES[name]} ${counts[name]}`] as const);
+  const chosen = state && { state };
+  const more = nextCursor !== null && buttonLink(hrefOf({ ...chosen, cursor: nextCursor }), 'More', { look: 'small' });
   return card(
-    section,
-    HEADINGS[section],
-    html`${table(
-      HEADINGS[section],
-      headings,
-      rows.map((row) => usableRow(view, row)),
-    )}
-${list.nextCursor !== null && html`<nav class="pages" aria-label="More rows"><span></span>${buttonLink(`${address}/?${String(more)}`, 'More')}</nav>`}`,
-    { count: list.nextCursor === null ? rows.length : `${rows.length}+` },
+    'usable',
+    'Servers and connections',
+    html`${tabs('State', [[hrefOf({}), `All ${counts.all}`], ...filters], hrefOf({ ...chosen }))}
+${
+  rows.length > 0
+    ? table(
+        'Servers and connections',
+        headings,
+        rows.map((row) => usableRow(view, row)),
+      )
+    : html`<p class="soft">${state || isLater ? 'There are none.' : 'All of them need you.'}</p>`
+}
+${(isLater || more) && html`<nav class="pages" aria-label="Pages">${isLater ? buttonLink(hrefOf({ ...chosen }), 'First page', { look: 'small' }) : html`<span></span>`}${more}</nav>`}`,
   );
+}
+
+/** Servers that the search finds in the catalogue, beside those of the list; with similar words only where the list is empty. */
+function foundCard({ address, q, usable, found }: HomeView): Html | null {
+  const listed = new Set(usable.usable.map(({ qualifiedName }) => qualifiedName));
+  const others = found.filter(
+    ({ qualifiedName, score }) => !listed.has(qualifiedName) && (usable.counts.all === 0 || (score ?? 0) >= ALL_WORDS),
+  );
+  if (others.length === 0) return null;
+  const all = buttonLink(`${address}/catalogue?${new URLSearchParams({ q }).toString()}`, 'All of them', {
+    look: 'small',
+  });
+  const rows = others.map(
+    ({ displayName = '', qualifiedName = '', description = '' }) =>
+      [
+        who(displayName, html`<code>${qualifiedName}</code> · ${description}`, {
+          href: `${address}/s/${qualifiedName.replace('/', '--')}`,
+        }),
+      ] as const,
+  );
+  return card('found', 'In the catalogue', list(rows), { end: all });
 }
 
 /** The name, the address and the page of a row. */
@@ -148,7 +187,7 @@ function usableRow(view: HomeView, row: Usable): HtmlValue[] {
   const { address, name, ...place } = placeOf(view, row);
   const state = stateOf(row, { isManager: row.access.level === 'manage' });
   return [
-    who(name, html`<code>${address}</code>`, place),
+    who(name, html`${KINDS[row.kind]} <code>${address}</code>`, place),
     html`${state.badge}<small>${state.detail}</small>`,
     rightsOf(row),
     lastUseOf(row.lastUse),
@@ -161,7 +200,7 @@ function rightsOf({ access, owner }: Usable): Html {
   const may = level === 'manage' ? 'Manage' : `Call ${tools === undefined ? 'all tools' : formatCount(tools, 'tool')}`;
   const why = () => {
     if (rule === 'owner') return 'as its owner';
-    if (rule === 'member') return `as ${role} of ${owner?.name}`;
+    if (rule === 'member') return `as ${role} of ${owner.name}`;
     if (!grant) return 'as everybody here';
     const by = grant.grantedBy !== undefined && html` by ${grant.grantedBy}`;
     const through = grant.subject === undefined && ' to everybody';
@@ -179,9 +218,8 @@ function wayOn(view: HomeView, row: Usable): Html {
   const setup = setupOf(view, `${view.address}/../`, { status }, `ui${href.slice(view.address.length)}`);
   if (setup !== null) return link(setup, status?.state === 'auth_required' ? 'Log in' : 'Enter it');
   const isBroken = status && !['connected', 'disconnected'].includes(status.state);
-  if (isBroken && access.level !== 'manage')
-    return html`<span class="soft">Ask the owner${owner && html`, ${owner.name}`}</span>`;
-  return link(href, 'Connect');
+  if (isBroken && access.level !== 'manage') return html`<span class="soft">Ask the owner, ${owner.name}</span>`;
+  return link(href, isBroken ? 'See why' : 'Connect');
 }
 
 function invitationRow(view: HomeView, invitation: WaitingInvitation): [Html, ...HtmlValue[]] {

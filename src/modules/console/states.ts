@@ -38,7 +38,7 @@ export interface ShownState {
 /** @param isManager the person may end what waits */
 export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isManager: boolean }): ShownState {
   if (suspended) return { badge: badge('Suspended', 'held'), detail: 'by the operator of this service' };
-  if (!status) return { badge: badge(kind === 'namespace' ? 'Namespace' : 'Server'), detail: '' };
+  if (!status) return { badge: kind === 'namespace' ? badge('Namespace') : badge('Published', 'ok'), detail: '' };
   if (status.reason === 'never_called') return { badge: badge('Not used yet', 'off'), detail: 'nobody has called it' };
   const since = html`since ${timeOf(status.since)}`;
   if (status.state === 'connected') return { badge: badge('Works', 'ok'), detail: since };

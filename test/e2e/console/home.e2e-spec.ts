@@ -172,7 +172,10 @@ describe('/ui/', () => {
         [space],
       );
       const first = await home(account);
-      const [, more = ''] = /<a class="button " href="([^"]+)">More<\/a>/.exec(first) ?? [];
+      const [, more = ''] = /<a class="button small" href="([^"]+)">More<\/a>/.exec(first) ?? [];
+      expect(first).toContain('>All 60</a>');
+      expect(first).toContain('>Works 60</a>');
+      expect(first).not.toMatch(/>Needs you \d|>Does not work/);
       const { search } = new URL(more.replaceAll('&amp;', '&'), `${app.url}/ui/`);
       const second = await home(account, search);
       for (const [name, shown] of [
@@ -185,7 +188,27 @@ describe('/ui/', () => {
       expect([rowOf(found, `${space}/srv-060`) !== '', rowOf(found, `${space}/srv-001`)]).toEqual([true, '']);
       const none = await home(account, `?q=${encodeURIComponent(`${HOSTILE}\u0000`)}`);
       expect(none).toContain('Nothing that you may use has “&lt;script&gt;');
+      expect(textOf(rowOf(await home(account, '?state=works'), `${space}/srv-001`))).toContain('Published');
+      expect(await home(account, '?state=broken')).toContain('There are none.');
       expect(none).toContain('value="&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;');
+    },
+  );
+
+  verifies(
+    'home:catalogue',
+    'finds servers of the catalogue by a tool, and by similar words where it has no others',
+    async () => {
+      const displayName = uniqueName('Zephyrine');
+      const name = await createServer(app, outsider, { visibility: 'public', displayName });
+      const tools = [{ name: 'hailstones', inputSchema: { type: 'object' } }];
+      await releaseServer(app, name, { upstreamUrl: upstream.url, tools });
+      const account = await app.account();
+      for (const q of ['hailstones', displayName, `${displayName.slice(0, -1)}x`]) {
+        const page = await home(account, `?q=${q}`);
+        expect([q, page.includes('id="found"'), rowOf(page, name) !== '']).toEqual([q, true, true]);
+      }
+      await createConnection(app, account, { mcpUrl: upstream.url, name: `${displayName.slice(0, -1)}x` });
+      expect(await home(account, `?q=${displayName.slice(0, -1)}x`)).not.toContain('id="found"');
     },
   );
 

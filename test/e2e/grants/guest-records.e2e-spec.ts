@@ -93,7 +93,7 @@ describe.each(connectionStates)('a connection in the state %s', (state) => {
     const isWaiting = state === 'auth_required' || state === 'input_required';
     expect(body.status.message !== undefined).toBe(isWaiting);
     const texts = [text];
-    for (const query of ['', '?section=granted', `?q=canary`, `?section=granted&q=canary`, '?state=needs'])
+    for (const query of ['', '?section=all', `?q=canary`, `?section=granted&q=canary`, '?state=needs'])
       texts.push((await client.get(`/accounts/me/usable${query}`)).text);
     texts.push((await client.get(`/connect/${namespace}`)).text, (await client.get('/servers?q=canary')).text);
     for (const shown of texts) {

@@ -113,7 +113,7 @@ describe('GET /accounts/me/usable', () => {
         access: { rule: 'owner', level: 'manage' },
       });
       for (const account of [guest, outsider]) {
-        for (const query of ['', '?section=granted', `?section=public&q=${mark}`, `?q=${mark}`, '?state=needs']) {
+        for (const query of ['', '?section=granted', '?section=all', `?q=${mark}`, '?state=needs']) {
           expect([query, await list(account, query)]).toEqual([query, []]);
         }
       }
@@ -179,31 +179,77 @@ describe('GET /accounts/me/usable', () => {
     },
   );
 
+  verifies('usable:filters', 'finds by name, owner, state and words of a server', async () => {
+    const counts = { all: 4, needs: 2, works: 3, broken: 0, unused: 0 };
+    expect((await app.as(owner).get('/accounts/me/usable?limit=1')).body.counts).toEqual(counts);
+    // To a member, who may only call them, connections that wait for their owner do not work.
+    const ofMember = await app.as(member).get('/accounts/me/usable?state=broken');
+    expect(ofMember.body.counts).toEqual({ ...counts, needs: 0, broken: 2 });
+    const waiting = [`namespace ${namespace}`, `connection ${namespace}/b-login`];
+    expect((ofMember.body.usable as Json[]).map(nameOf)).toEqual(waiting);
+    expect(await named(owner, '?state=needs')).toEqual(waiting);
+    expect((await list(owner, '?state=needs'))[0].connections).toBe(1);
+    expect(await named(owner, '?state=works')).toEqual(all().filter((name) => !name.includes('b-login')));
+    expect(await named(owner, '?q=A-OPEN')).toEqual([`connection ${namespace}/a-open`]);
+    expect(await named(owner, '?q=a%25open')).toEqual([]);
+    expect(await named(owner, `?owner=${organization.id}`)).toEqual(all());
+    expect(await named(owner, `?owner=${owner.id}`)).toEqual([]);
+    const own = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: 'unused' });
+    await app.database.query(
+      `UPDATE connections SET status_state = 'disconnected', status_reason = 'never_called' WHERE connection_id = 'unused' AND namespace_id =
+         (SELECT id FROM namespaces WHERE name = $1)`,
+      [namespace],
+    );
+    expect(await named(owner, '?state=unused')).toEqual([`connection ${namespace}/unused`]);
+    await app.as(app.operator).put(`${own.path}/suspension`, { reason: 'Test.' });
+    expect(await named(owner, '?state=broken')).toEqual([`connection ${namespace}/unused`]);
+    await app.as(owner).delete(own.path);
+    // By a tool of the server, also for a connection to it.
+    const link = { namespace, connectionId: 'linked' };
+    const linked = await createConnection(app, owner, { server }, link);
+    const withTool = [`server ${server}`, `connection ${namespace}/linked`];
+    expect(await named(owner, '?q=echo')).toEqual(withTool);
+    await app.as(owner).delete(linked.path);
+    for (const query of ['?section=public', '?cursor=none', '?state=error', '?limit=0']) {
+      expect([query, (await app.as(owner).get(`/accounts/me/usable${query}`)).status]).toEqual([query, 400]);
+    }
+  });
+
   verifies(
-    'usable:filters',
-    'finds by name, owner and what waits for a person, and public servers by name',
+    'usable:order',
+    'lists numbers in names by their value, in one list of what is own and granted',
     async () => {
-      expect(await named(owner, '?state=needs')).toEqual([`namespace ${namespace}`, `connection ${namespace}/b-login`]);
-      expect((await list(owner, '?state=needs'))[0].connections).toBe(1);
-      expect(await named(owner, '?q=A-OPEN')).toEqual([`connection ${namespace}/a-open`]);
-      expect(await named(owner, '?q=a%25open')).toEqual([]);
-      expect(await named(owner, `?owner=${organization.id}`)).toEqual(all());
-      expect(await named(owner, `?owner=${owner.id}`)).toEqual([]);
-      const open = await createServer(app, owner, {
-        server: uniqueName('sun'),
-        displayName: `Sun ${mark}`,
-        visibility: 'public',
-      });
-      await publishExternal(app, owner, open, { upstreamUrl: upstream.url });
-      const [found, ...more] = await list(outsider, `?section=public&q=${mark.toUpperCase()}`);
-      expect(more).toEqual([]);
-      expect(found).toMatchObject({ qualifiedName: open, access: { rule: 'public', level: 'call' } });
-      expect(found).not.toHaveProperty('owner');
-      expect(await named(owner, `?section=public&q=${mark}`)).toEqual([]);
-      for (const query of ['?section=public', '?cursor=none', '?section=all', '?state=error', '?limit=0']) {
-        expect([query, (await app.as(owner).get(`/accounts/me/usable${query}`)).status]).toEqual([query, 400]);
+      const account = await app.account();
+      const space = await createNamespace(app, account);
+      const ids = ['a', 'n-1', 'n-2', 'n-9', 'n-10', 'n-010', 'n-10-b', 'n-100', 'n-20251130123456', 'n-x'];
+      await app.database.query(
+        `INSERT INTO servers (namespace_id, name, slug, display_name, current_type, visibility)
+       SELECT n.id, t.id, n.name || '--' || t.id, t.id, 'external', 'private' FROM namespaces n, unnest($2::text[]) t(id) WHERE n.name = $1`,
+        [space, ids.map((id) => `srv-${id}`)],
+      );
+      const seen: string[] = [];
+      for (let cursor: string | null = ''; cursor !== null;) {
+        const { body } = await app
+          .as(account)
+          .get(`/accounts/me/usable?section=all&limit=3${cursor && `&cursor=${cursor}`}`);
+        seen.push(...(body.usable as Json[]).map(({ qualifiedName }) => String(qualifiedName).slice(space.length + 5)));
+        cursor = body.nextCursor as string | null;
       }
-      expect((await app.as(owner).delete(pathOf(open))).status).toBe(200);
+      expect(seen).toEqual([
+        'a',
+        'n-1',
+        'n-2',
+        'n-9',
+        'n-010',
+        'n-10',
+        'n-10-b',
+        'n-100',
+        'n-20251130123456',
+        'n-x',
+      ]);
+      await grant(at('a-open'), { account: account.id, level: 'call' });
+      expect(await named(account, '?section=all&q=a-open')).toEqual([`connection ${namespace}/a-open`]);
+      await app.database.query(`DELETE FROM grants WHERE subject_id = $1`, [account.id]);
     },
   );
 

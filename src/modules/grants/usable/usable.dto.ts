@@ -4,37 +4,45 @@ import { IsPrintable, IsWhole } from '../../../platform/http/input-values.js';
 import { grantLevels, roles, type GrantLevel, type Role } from '../../auth/access.types.js';
 import { GrantAccountDto, LastUseDto } from '../grant.dto.js';
 
-const sections = ['mine', 'granted', 'public'] as const;
+const sections = ['mine', 'granted', 'all'] as const;
 export type UsableSection = (typeof sections)[number];
+
+/** States of rows, in the order in which they are counted. */
+export const usableStates = ['needs', 'works', 'broken', 'unused'] as const;
+export type UsableState = (typeof usableStates)[number];
 
 const usableKinds = ['connection', 'server', 'namespace'] as const;
 export type UsableKind = (typeof usableKinds)[number];
 
 /** Rules of an access check that open a row. */
-const openingRules = ['owner', 'member', 'grant', 'public'] as const;
+const openingRules = ['owner', 'member', 'grant'] as const;
 
 export class UsableQueryDto {
-  /** `mine`: of your own and of your organizations. `granted`: of others. `public`: public servers of others, with `q` only. */
+  /** `mine`: of your own and of your organizations. `granted`: of others. `all`: both. */
   @ApiProperty({ enum: sections })
   @IsOptional()
   @IsIn(sections)
   section?: UsableSection = 'mine';
 
-  /** Occurs in the address, the title or the name of the owner; of public servers in the address and the title. */
+  /** Occurs in the address, the title or the name of the owner, or its words in the description or the tools of the server. */
   @IsOptional()
   @IsPrintable(255, 1)
   q?: string;
 
-  /** The id or the name of the account that owns it; of public servers the id. */
+  /** The id or the name of the account that owns it. */
   @IsOptional()
   @IsPrintable(255, 1)
   owner?: string;
 
-  /** `needs`: only connections that wait for a person: `auth_required` and `input_required`. */
-  @ApiProperty({ enum: ['needs'] })
+  /**
+   * `needs`: connections that wait for you: `auth_required` and `input_required`. `works`: published servers, and connections
+   * whose last call succeeded. `broken`: the others that were called, and what is suspended. `unused`: connections that nobody
+   * has called.
+   */
+  @ApiProperty({ enum: usableStates })
   @IsOptional()
-  @IsIn(['needs'])
-  state?: 'needs';
+  @IsIn(usableStates)
+  state?: UsableState;
 
   /** Rows per page. */
   @IsWhole(1, 100)
@@ -119,8 +127,8 @@ export class UsableDto {
   title?: string;
   /** To accounts that may not manage a connection, only an image in the URL itself: others name where its server runs. */
   iconUrl: string | null;
-  /** The account that owns it. Absent for public servers. */
-  owner?: GrantAccountDto;
+  /** The account that owns it. */
+  owner: GrantAccountDto;
   access: UsableAccessDto;
   /** Of a namespace: the number of its connections that match. */
   @ApiProperty({ type: 'integer' })
@@ -133,8 +141,23 @@ export class UsableDto {
   lastUse?: LastUseDto;
 }
 
+/** Numbers of rows by state, whatever `state` of the request. A namespace counts once in each state of its connections. */
+export class UsableCountsDto {
+  @ApiProperty({ type: 'integer' })
+  all: number;
+  @ApiProperty({ type: 'integer' })
+  needs: number;
+  @ApiProperty({ type: 'integer' })
+  works: number;
+  @ApiProperty({ type: 'integer' })
+  broken: number;
+  @ApiProperty({ type: 'integer' })
+  unused: number;
+}
+
 export class UsableListDto {
   usable: UsableDto[];
+  counts: UsableCountsDto;
   /** The `cursor` of the next page; null on the last one. */
   nextCursor: string | null;
 }

@@ -6,23 +6,31 @@ import type { GrantLevel, Role } from '../../auth/access.types.js';
 import { accountsOf, grantsTo } from '../../auth/memberships.access.js';
 import type { IconOrigin } from '../../servers/server-urls.service.js';
 import type { LastUseRow } from '../grant.types.js';
-import type { UsableKind, UsableSection } from './usable.dto.js';
+import { usableStates, type UsableCountsDto } from './usable.dto.js';
+import type { UsableKind, UsableSection, UsableState } from './usable.dto.js';
 
 /** Filters of a section; every one must match. */
 export interface UsableFilter {
   section: UsableSection;
   accountId: string;
-  /** Only in these namespaces, but for public servers; null: in all. */
+  /** Only in these namespaces; null: in all. */
   namespaces: string[] | null;
   q?: string;
-  /** Id or name of the account that owns it; of public servers the id alone. */
+  /** Id or name of the account that owns it. */
   owner?: string;
-  /** Only connections that wait for a person. */
-  needsPerson: boolean;
+}
+
+/** A part of a section. */
+export interface UsablePage {
+  state?: UsableState;
   /** Key of the row before the first one. */
   after?: string;
   limit: number;
 }
+
+/** SQL by which `connection-10` follows `connection-9`: numbers are compared by their last 20 digits. @param key SQL of a text */
+const naturalOrder = (key: string) =>
+  `regexp_replace(regexp_replace(${key}, '[0-9]+', repeat('0', 20) || '\\&', 'g'), '0*([0-9]{20})(?![0-9])', '\\1', 'g') COLLATE "C"`;
 
 /** A grant that opens a row. Times are ISO 8601. */
 export interface UsableGrant {
@@ -73,67 +81,21 @@ export interface UsableRow extends IconOrigin, LastUseRow {
 export class UsableRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Rows of a section by their keys. One statement: the page is chosen by names, and its other columns are read after. */
-  list(filter: UsableFilter): Promise<UsableRow[]> {
-    const { section, namespaces, q, owner, needsPerson, after, limit } = filter;
-    const values: unknown[] = [];
-    const add = (value: unknown) => `$${values.push(value)}`;
-    const account = `${add(filter.accountId)}::uuid`;
-    const isMine = `n.account_id IN ${accountsOf(account)}`;
-    const granted = (table: string, column: string) =>
-      `t.id IN (SELECT g.${column} FROM held g WHERE g.${column} IS NOT NULL
-                UNION ALL SELECT x.id FROM held g JOIN ${table} x ON x.namespace_id = g.namespace_id)`;
-    const pattern = q === undefined || section === 'public' ? null : add(`%${q.replace(/[\\%_]/g, '\\$&')}%`);
-    const conditions = (table: 'connections' | 'servers', id: string, name: string) => {
-      const isGranted = granted(table, table === 'servers' ? 'server_id' : 'connection_id');
-      const all = {
-        mine: [isMine],
-        granted: [isGranted, `NOT ${isMine}`],
-        public: [`t.visibility = 'public' AND NOT t.unlisted`, `NOT ${isMine}`, `NOT ${isGranted}`],
-      }[section];
-      if (section === 'public') {
-        // By the trigrams of its names, which have letters and digits only.
-        const words = q?.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]+/gu, '%');
-        all.push(`t.search_words LIKE ${add(`%${words}%`)}`);
-        if (owner !== undefined) all.push(`a.id::text = ${add(owner)}`);
-      } else {
-        if (namespaces) all.push(`n.name = ANY(${add(namespaces)}::text[])`);
-        if (owner !== undefined) all.push(`${add(owner)} IN (a.id::text, a.name)`);
-        if (pattern) {
-          const matches = [`n.name || '/' || ${id}`, name, 'a.name'].map((text) => `${text} ILIKE ${pattern}`);
-          all.push(`(${matches.join(' OR ')})`);
-        }
-      }
-      if (table === 'servers') all.push('t.current_type IS NOT NULL');
-      else if (needsPerson) all.push(`t.status_state IN ('auth_required', 'input_required')`);
-      return all.join(' AND ');
-    };
-    const from = (table: string) =>
-      `FROM ${table} t JOIN namespaces n ON n.id = t.namespace_id JOIN accounts a ON a.id = n.account_id`;
-    const parts: string[] = [];
-    if (section !== 'public') {
-      const where = conditions('connections', 't.connection_id', 't.name');
-      const single = `(t.metadata = '{}' OR t.id IN (SELECT connection_id FROM held WHERE connection_id IS NOT NULL))`;
-      parts.push(
-        `SELECT 'connection' AS kind, t.id, n.id AS namespace_id, n.name || '/' || t.connection_id || ' connection' AS key,
-                NULL::int AS connections ${from('connections')} WHERE ${where} AND ${single}`,
-        `SELECT 'namespace', n.id, n.id, n.name || ' namespace', count(*)::int
-           ${from('connections')} WHERE ${where} AND NOT ${single} GROUP BY n.id`,
-      );
-    }
-    if (!needsPerson) {
-      parts.push(
-        `SELECT 'server' AS kind, t.id, n.id AS namespace_id,
-                CASE t.name WHEN '' THEN n.name ELSE n.name || '/' || t.name END || ' server' AS key, NULL::int AS connections
-           ${from('servers')} WHERE ${conditions('servers', 't.name', 't.display_name')}`,
-      );
-    }
-    if (parts.length === 0) return Promise.resolve([]);
+  /** Rows of a section in natural order. One statement: the page is chosen by names, and its other columns are read after. */
+  list(filter: UsableFilter, { state, after, limit }: UsablePage): Promise<UsableRow[]> {
+    const { found, account, values, add } = this.find(filter);
+    const conditions = [
+      ...(state === undefined ? [] : [`state = ${add(state)}`]),
+      ...(after === undefined
+        ? []
+        : [`(${naturalOrder('key')}, key COLLATE "C") > (${naturalOrder(`${add(after)}::text`)}, ${add(after)})`]),
+    ];
     return this.database.query<UsableRow[]>(
-      `WITH held AS MATERIALIZED ${grantsTo(account)},
+      `WITH ${found},
        page AS MATERIALIZED (
-         SELECT * FROM (${parts.join(' UNION ALL ')}) found
-          ${after === undefined ? '' : `WHERE key COLLATE "C" > ${add(after)}`} ORDER BY key COLLATE "C" LIMIT ${add(limit)})
+         SELECT key, kind, id, namespace_id, sum(connections)::int AS connections FROM found
+          ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''} GROUP BY key, kind, id, namespace_id
+          ORDER BY ${naturalOrder('key')}, key COLLATE "C" LIMIT ${add(limit)})
        SELECT p.key, p.kind, p.connections, n.name AS namespace, coalesce(c.connection_id, s.name, '') AS name,
               coalesce(c.name, s.display_name) AS title, a.id AS "ownerId", a.name AS "ownerName",
               a.id = ${account} AS "isOwn", m.role, opened.grants, coalesce(s.visibility = 'public', false) AS "isPublic",
@@ -154,8 +116,75 @@ export class UsableRepository {
                     ORDER BY g."ownLevel" DESC, g.tools IS NULL DESC, g.expires_at DESC, g.id) AS grants
              FROM held g LEFT JOIN accounts b ON b.id = g.subject_id LEFT JOIN accounts d ON d.id = g.created_by
             WHERE g.connection_id = p.id OR g.server_id = p.id OR g.namespace_id = n.id) opened
-        ORDER BY p.key COLLATE "C"`,
+        ORDER BY ${naturalOrder('p.key')}, p.key COLLATE "C"`,
       values,
     );
+  }
+
+  /** The number of rows of a section in each state. */
+  async count(filter: UsableFilter): Promise<UsableCountsDto> {
+    const { found, values } = this.find(filter);
+    const [counts] = await this.database.query<[UsableCountsDto]>(
+      `WITH ${found}
+       SELECT count(DISTINCT key)::int AS all, ${usableStates.map((state) => `count(*) FILTER (WHERE state = '${state}')::int AS ${state}`).join(', ')} FROM found`,
+      values,
+    );
+    return counts;
+  }
+
+  /**
+   * The common table expressions `held` (grants of the account) and `found`: a row for each connection and server, and for each
+   * namespace and state one for its connections with metadata.
+   */
+  private find({ section, accountId, namespaces, q, owner }: UsableFilter) {
+    const values: unknown[] = [];
+    const add = (value: unknown) => `$${values.push(value)}`;
+    const account = `${add(accountId)}::uuid`;
+    const isMine = `n.account_id IN ${accountsOf(account)}`;
+    const grantsOf = (table: string, column: string, condition: string) =>
+      `t.id IN (SELECT g.${column} FROM held g WHERE g.${column} IS NOT NULL${condition}
+                UNION ALL SELECT x.id FROM held g JOIN ${table} x ON x.namespace_id = g.namespace_id${condition && ` WHERE true${condition}`})`;
+    const shared: string[] = [];
+    if (namespaces) shared.push(`n.name = ANY(${add(namespaces)}::text[])`);
+    if (owner !== undefined) shared.push(`${add(owner)} IN (a.id::text, a.name)`);
+    const pattern = q === undefined ? null : add(`%${q.replace(/[\\%_]/g, '\\$&')}%`);
+    const words = q === undefined ? null : `plainto_tsquery('english', ${add(q)})`;
+    const conditions = (table: 'connections' | 'servers') => {
+      const isServer = table === 'servers';
+      const isGranted = grantsOf(table, isServer ? 'server_id' : 'connection_id', '');
+      const opened = { mine: isMine, granted: `${isGranted} AND NOT ${isMine}`, all: `(${isMine} OR ${isGranted})` };
+      const all = [opened[section], ...shared];
+      if (pattern) {
+        const texts = isServer
+          ? [`n.name || '/' || t.name`, 't.display_name']
+          : [`n.name || '/' || t.connection_id`, 't.name'];
+        const matches = [...texts, 'a.name'].map((text) => `${text} ILIKE ${pattern}`);
+        matches.push(
+          isServer ? `t.search @@ ${words}` : `t.server_id IN (SELECT id FROM servers WHERE search @@ ${words})`,
+        );
+        all.push(`(${matches.join(' OR ')})`);
+      }
+      if (isServer) all.push('t.current_type IS NOT NULL');
+      return all.join(' AND ');
+    };
+    const from = (table: string) =>
+      `FROM ${table} t JOIN namespaces n ON n.id = t.namespace_id JOIN accounts a ON a.id = n.account_id`;
+    const isManager = `(n.account_id = ${account} OR n.account_id IN (SELECT organization_id FROM memberships WHERE account_id = ${account}
+        AND role IN ('owner', 'editor')) OR ${grantsOf('connections', 'connection_id', ` AND g."ownLevel" = 'manage'`)})`;
+    const state = `CASE WHEN coalesce(t.suspended, n.suspended) IS NOT NULL THEN 'broken'
+        WHEN t.status_state IN ('auth_required', 'input_required') AND ${isManager} THEN 'needs'
+        WHEN t.status_reason = 'never_called' THEN 'unused' WHEN t.status_state = 'connected' THEN 'works' ELSE 'broken' END`;
+    const where = conditions('connections');
+    const single = `(t.metadata = '{}' OR t.id IN (SELECT connection_id FROM held WHERE connection_id IS NOT NULL))`;
+    const found = `held AS MATERIALIZED ${grantsTo(account)},
+       found AS (
+         SELECT 'connection' AS kind, t.id, n.id AS namespace_id, n.name || '/' || t.connection_id || ' connection' AS key,
+                NULL::int AS connections, ${state} AS state ${from('connections')} WHERE ${where} AND ${single}
+         UNION ALL SELECT 'namespace', n.id, n.id, n.name || ' namespace', count(*)::int, ${state} AS state
+           ${from('connections')} WHERE ${where} AND NOT ${single} GROUP BY n.id, n.name, 6
+         UNION ALL SELECT 'server', t.id, n.id, CASE t.name WHEN '' THEN n.name ELSE n.name || '/' || t.name END || ' server',
+                NULL, CASE WHEN coalesce(t.suspended, n.suspended) IS NULL THEN 'works' ELSE 'broken' END
+           ${from('servers')} WHERE ${conditions('servers')})`;
+    return { found, account, values, add };
   }
 }

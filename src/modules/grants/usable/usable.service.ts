@@ -1,12 +1,12 @@
 /**
- * What an account may use: connections and servers of its own, of its organizations, granted to it, and public servers that are
- * searched. The data of `GET /accounts/me/usable` and of the Home page.
+ * What an account may use: connections and servers of its own, of its organizations, and granted to it. The data of
+ * `GET /accounts/me/usable` and of the Home page.
  *
  * Each row says what the account may do and why, the state of the connection, and the last use by the account. No row has more
  * than a guest may read: no address of an MCP server, no text of it, no metadata, no header. A key for namespaces lists what is
- * in these, beside public servers. Memberships and grants are read as they are stored, so a withdrawn one lists nothing at once.
+ * in these. Memberships and grants are read as they are stored, so a withdrawn one lists nothing at once.
  *
- * Order and cursors go by the address. Fails: 400 for a cursor that is none, and for public servers without a search.
+ * Order and cursors go by the address, numbers in it by their value. Fails: 400 for a cursor that is none.
  */
 import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
@@ -36,23 +36,18 @@ export class UsableService {
   /** One page of a section, by address. @throws InvalidInputError */
   async list(caller: Caller, query: UsableQueryDto): Promise<UsableListDto> {
     const { section = 'mine', q, owner, state, cursor, limit = 50 } = query;
-    if (section === 'public' && q === undefined)
-      throw new InvalidInputError('section=public needs q: send a part of a name');
+    const after = cursor === undefined ? undefined : keyOf(cursor);
     await this.lastUses.settle();
-    const rows = await this.usableRepository.list({
-      section,
-      accountId: caller.accountId,
-      namespaces: namespacesOf(caller),
-      q,
-      owner,
-      needsPerson: state === 'needs',
-      ...(cursor !== undefined && { after: keyOf(cursor) }),
-      limit: limit + 1,
-    });
+    const filter = { section, accountId: caller.accountId, namespaces: namespacesOf(caller), q, owner };
+    const [rows, counts] = await Promise.all([
+      this.usableRepository.list(filter, { state, after, limit: limit + 1 }),
+      this.usableRepository.count(filter),
+    ]);
     const page = rows.slice(0, limit);
     const last = page[page.length - 1];
     return {
       usable: page.map((row) => this.toDto(row, caller)),
+      counts,
       nextCursor: rows.length > limit && last ? Buffer.from(last.key).toString('base64url') : null,
     };
   }
@@ -77,7 +72,7 @@ export class UsableService {
       ...(kind === 'connection' && { connectionId: name }),
       ...(title !== null && { title }),
       iconUrl: kind === 'server' ? this.serverUrlsService.icon({ namespace, name }, row) : (icons?.[0]?.src ?? null),
-      ...(access.rule !== 'public' && { owner: { id: row.ownerId, name: row.ownerName } }),
+      owner: { id: row.ownerId, name: row.ownerName },
       access,
       ...(row.connections !== null && { connections: row.connections }),
       ...(state !== null &&
@@ -94,7 +89,7 @@ function accessOf({ isOwn, role, grants, isPublic }: UsableRow): UsableAccessDto
   const strongest = grants?.[0];
   if (role === 'owner' || role === 'editor') return { rule: 'member', level: 'manage', role };
   if (role === 'member') return { rule: 'member', level: strongest?.level ?? 'call', role };
-  if (!strongest || !grants) return { rule: 'public', level: 'call' };
+  if (!strongest || !grants) throw new Error('The row is opened by no rule');
   const tools = isPublic ? null : toolsOfAll(grants);
   const { id, level, subject, grantedBy, createdAt, expiresAt } = strongest;
   return {
