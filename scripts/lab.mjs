@@ -15,6 +15,7 @@ const instruments = {
   conformance: ['scripts/conformance.mjs', 'the official MCP conformance suite'],
   fuzz: ['scripts/fuzz.mjs', 'generated inputs for every documented operation, MCP, uplinks and HTTP'],
   outage: ['scripts/outage.mjs', 'a deployment whose Postgres stops under calls of six kinds'],
+  pages: ['bench/pages.mjs', 'how long each page of the console takes with thousands of rows'],
   pictures: ['scripts/pictures.mjs', 'the pictures of the documentation'],
   rolling: ['scripts/rolling.mjs', 'processes behind nginx that are restarted in turn under calls of every kind'],
   search: ['scripts/search.mjs', 'random inputs and faults with new seeds, until one fails or the minutes are over'],

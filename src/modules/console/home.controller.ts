@@ -117,7 +117,7 @@ export class HomeController {
     const isList = state !== undefined || typeof cursor === 'string';
     const filter = { section: 'all' as const, ...(q !== '' && { q }) };
     const fields = ['qualifiedName', 'displayName', 'description', 'score'] as const;
-    const [waiting, requests, invited, usable, found] = await Promise.all([
+    const [waiting, requests, invited, usable, catalogue] = await Promise.all([
       this.usableService.list(person, { ...filter, state: 'needs', limit: NEEDS_MAX }),
       this.accessRequestsService.list({ deciderId: person.accountId }, { pageSize: NEEDS_MAX }),
       this.membersService.invitations(person.accountId, { pageSize: NEEDS_MAX }),
@@ -148,7 +148,7 @@ export class HomeController {
       usable,
       state,
       isLater: typeof cursor === 'string',
-      found: found.servers,
+      catalogue: catalogue.servers,
       notice: noticeOf(done, DONE),
       rejected,
     };

@@ -66,7 +66,7 @@ export interface HomeView extends FormsView {
   /** Another page than the first one of the list. */
   isLater: boolean;
   /** Servers of the catalogue that the search finds. */
-  found: Awaited<ReturnType<ServerSearchService['list']>>['servers'];
+  catalogue: Awaited<ReturnType<ServerSearchService['list']>>['servers'];
   notice: string | null;
   /** The list of the operator's first run; null for others, and while it searches. */
   firstRun: Html | null;
@@ -109,7 +109,7 @@ ${isEmpty && (q === '' ? firstSteps(ui) : nothingFound(ui, q))}`,
   };
 }
 
-/** What the person may use, with the filters. */
+/** The servers and connections of the person, with the filters. */
 function usableCard(view: HomeView): Html {
   const { address, q, needs, usable, state, isLater } = view;
   const { counts, nextCursor } = usable;
@@ -137,23 +137,23 @@ ${
         headings,
         rows.map((row) => usableRow(view, row)),
       )
-    : html`<p class="soft">${state || isLater ? 'There are none.' : 'All of them need you.'}</p>`
+    : html`<p class="soft">${state || isLater ? 'Nothing is in this state.' : 'All of them need you.'}</p>`
 }
 ${(isLater || more) && html`<nav class="pages" aria-label="Pages">${isLater ? buttonLink(hrefOf({ ...chosen }), 'First page', { look: 'small' }) : html`<span></span>`}${more}</nav>`}`,
   );
 }
 
 /** Servers that the search finds in the catalogue, beside those of the list; with similar words only where the list is empty. */
-function foundCard({ address, q, usable, found }: HomeView): Html | null {
+function foundCard({ address, q, usable, catalogue }: HomeView): Html | null {
   const listed = new Set(usable.usable.map(({ qualifiedName }) => qualifiedName));
-  const others = found.filter(
+  const servers = catalogue.filter(
     ({ qualifiedName, score }) => !listed.has(qualifiedName) && (usable.counts.all === 0 || (score ?? 0) >= ALL_WORDS),
   );
-  if (others.length === 0) return null;
+  if (servers.length === 0) return null;
   const all = buttonLink(`${address}/catalogue?${new URLSearchParams({ q }).toString()}`, 'All of them', {
     look: 'small',
   });
-  const rows = others.map(
+  const rows = servers.map(
     ({ displayName = '', qualifiedName = '', description = '' }) =>
       [
         who(displayName, html`<code>${qualifiedName}</code> · ${description}`, {

@@ -189,7 +189,7 @@ describe('/ui/', () => {
       const none = await home(account, `?q=${encodeURIComponent(`${HOSTILE}\u0000`)}`);
       expect(none).toContain('Nothing that you may use has “&lt;script&gt;');
       expect(textOf(rowOf(await home(account, '?state=works'), `${space}/srv-001`))).toContain('Published');
-      expect(await home(account, '?state=broken')).toContain('There are none.');
+      expect(await home(account, '?state=broken')).toContain('Nothing is in this state.');
       expect(none).toContain('value="&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;');
     },
   );

@@ -235,18 +235,7 @@ describe('GET /accounts/me/usable', () => {
         seen.push(...(body.usable as Json[]).map(({ qualifiedName }) => String(qualifiedName).slice(space.length + 5)));
         cursor = body.nextCursor as string | null;
       }
-      expect(seen).toEqual([
-        'a',
-        'n-1',
-        'n-2',
-        'n-9',
-        'n-010',
-        'n-10',
-        'n-10-b',
-        'n-100',
-        'n-20251130123456',
-        'n-x',
-      ]);
+      expect(seen).toEqual(['a', 'n-1', 'n-2', 'n-9', 'n-10', 'n-010', 'n-100', 'n-20251130123456', 'n-10-b', 'n-x']);
       await grant(at('a-open'), { account: account.id, level: 'call' });
       expect(await named(account, '?section=all&q=a-open')).toEqual([`connection ${namespace}/a-open`]);
       await app.database.query(`DELETE FROM grants WHERE subject_id = $1`, [account.id]);

@@ -36,7 +36,7 @@ export class UsableQueryDto {
 
   /**
    * `needs`: connections that wait for you: `auth_required` and `input_required`. `works`: published servers, and connections
-   * whose last call succeeded. `broken`: the others that were called, and what is suspended. `unused`: connections that nobody
+   * whose last call succeeded. `broken`: suspended ones, and the others that were called. `unused`: connections that nobody
    * has called.
    */
   @ApiProperty({ enum: usableStates })
@@ -141,7 +141,7 @@ export class UsableDto {
   lastUse?: LastUseDto;
 }
 
-/** Numbers of rows by state, whatever `state` of the request. A namespace counts once in each state of its connections. */
+/** Numbers of rows by state, whatever `state` of the request. A namespace is in each state of its connections. */
 export class UsableCountsDto {
   @ApiProperty({ type: 'integer' })
   all: number;

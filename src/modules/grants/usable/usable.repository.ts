@@ -20,17 +20,21 @@ export interface UsableFilter {
   owner?: string;
 }
 
+/** The order of rows: namespace, id or name, and kind. */
+export type UsableKey = readonly [namespace: string, name: string, kind: string];
+
 /** A part of a section. */
 export interface UsablePage {
   state?: UsableState;
   /** Key of the row before the first one. */
-  after?: string;
+  after?: UsableKey;
   limit: number;
 }
 
-/** SQL by which `connection-10` follows `connection-9`: numbers are compared by their last 20 digits. @param key SQL of a text */
-const naturalOrder = (key: string) =>
-  `regexp_replace(regexp_replace(${key}, '[0-9]+', repeat('0', 20) || '\\&', 'g'), '0*([0-9]{20})(?![0-9])', '\\1', 'g') COLLATE "C"`;
+/** Order of names, in which `db-10` follows `db-9`: numbers at the end by their value. */
+const natural = (text: string) => `rtrim(${text}, '0123456789') COLLATE "C", length(${text}), ${text} COLLATE "C"`;
+const orderOf = ([namespace, name, kind]: UsableKey) => `${natural(namespace)}, ${natural(name)}, ${kind} COLLATE "C"`;
+const ROW_ORDER = orderOf(['space', 'name', 'kind']);
 
 /** A grant that opens a row. Times are ISO 8601. */
 export interface UsableGrant {
@@ -47,8 +51,6 @@ export interface UsableGrant {
 
 /** A connection, a server, or the connections with metadata of a namespace. */
 export interface UsableRow extends IconOrigin, LastUseRow {
-  /** Order and cursor. */
-  key: string;
   kind: UsableKind;
   namespace: string;
   /** The part behind the slash of its address; '' without one. */
@@ -83,20 +85,19 @@ export class UsableRepository {
 
   /** Rows of a section in natural order. One statement: the page is chosen by names, and its other columns are read after. */
   list(filter: UsableFilter, { state, after, limit }: UsablePage): Promise<UsableRow[]> {
-    const { found, account, values, add } = this.find(filter);
-    const conditions = [
-      ...(state === undefined ? [] : [`state = ${add(state)}`]),
-      ...(after === undefined
-        ? []
-        : [`(${naturalOrder('key')}, key COLLATE "C") > (${naturalOrder(`${add(after)}::text`)}, ${add(after)})`]),
-    ];
+    const { tables, account, values, add } = this.find(filter);
+    const conditions = state === undefined ? [] : [`state = ${add(state)}`];
+    if (after) {
+      const [namespace, name, kind] = after.map((part) => `${add(part)}::text`) as [string, string, string];
+      conditions.push(`(${ROW_ORDER}) > (${orderOf([namespace, name, kind])})`);
+    }
     return this.database.query<UsableRow[]>(
-      `WITH ${found},
+      `WITH ${tables},
        page AS MATERIALIZED (
-         SELECT key, kind, id, namespace_id, sum(connections)::int AS connections FROM found
-          ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''} GROUP BY key, kind, id, namespace_id
-          ORDER BY ${naturalOrder('key')}, key COLLATE "C" LIMIT ${add(limit)})
-       SELECT p.key, p.kind, p.connections, n.name AS namespace, coalesce(c.connection_id, s.name, '') AS name,
+         SELECT space, name, kind, id, namespace_id, sum(connections)::int AS connections FROM found
+          ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''} GROUP BY space, name, kind, id, namespace_id
+          ORDER BY ${ROW_ORDER} LIMIT ${add(limit)})
+       SELECT p.kind, p.connections, n.name AS namespace, p.name,
               coalesce(c.name, s.display_name) AS title, a.id AS "ownerId", a.name AS "ownerName",
               a.id = ${account} AS "isOwn", m.role, opened.grants, coalesce(s.visibility = 'public', false) AS "isPublic",
               coalesce(c.suspended, s.suspended, n.suspended) IS NOT NULL AS "isSuspended",
@@ -116,17 +117,17 @@ export class UsableRepository {
                     ORDER BY g."ownLevel" DESC, g.tools IS NULL DESC, g.expires_at DESC, g.id) AS grants
              FROM held g LEFT JOIN accounts b ON b.id = g.subject_id LEFT JOIN accounts d ON d.id = g.created_by
             WHERE g.connection_id = p.id OR g.server_id = p.id OR g.namespace_id = n.id) opened
-        ORDER BY ${naturalOrder('p.key')}, p.key COLLATE "C"`,
+        ORDER BY ${orderOf(['p.space', 'p.name', 'p.kind'])}`,
       values,
     );
   }
 
   /** The number of rows of a section in each state. */
   async count(filter: UsableFilter): Promise<UsableCountsDto> {
-    const { found, values } = this.find(filter);
+    const { tables, values } = this.find(filter);
     const [counts] = await this.database.query<[UsableCountsDto]>(
-      `WITH ${found}
-       SELECT count(DISTINCT key)::int AS all, ${usableStates.map((state) => `count(*) FILTER (WHERE state = '${state}')::int AS ${state}`).join(', ')} FROM found`,
+      `WITH ${tables}
+       SELECT (count(*) FILTER (WHERE kind <> 'namespace') + count(DISTINCT id) FILTER (WHERE kind = 'namespace'))::int AS all, ${usableStates.map((state) => `count(*) FILTER (WHERE state = '${state}')::int AS ${state}`).join(', ')} FROM found`,
       values,
     );
     return counts;
@@ -155,10 +156,10 @@ export class UsableRepository {
       const opened = { mine: isMine, granted: `${isGranted} AND NOT ${isMine}`, all: `(${isMine} OR ${isGranted})` };
       const all = [opened[section], ...shared];
       if (pattern) {
-        const texts = isServer
+        const columns = isServer
           ? [`n.name || '/' || t.name`, 't.display_name']
           : [`n.name || '/' || t.connection_id`, 't.name'];
-        const matches = [...texts, 'a.name'].map((text) => `${text} ILIKE ${pattern}`);
+        const matches = [...columns, 'a.name'].map((text) => `${text} ILIKE ${pattern}`);
         matches.push(
           isServer ? `t.search @@ ${words}` : `t.server_id IN (SELECT id FROM servers WHERE search @@ ${words})`,
         );
@@ -176,15 +177,15 @@ export class UsableRepository {
         WHEN t.status_reason = 'never_called' THEN 'unused' WHEN t.status_state = 'connected' THEN 'works' ELSE 'broken' END`;
     const where = conditions('connections');
     const single = `(t.metadata = '{}' OR t.id IN (SELECT connection_id FROM held WHERE connection_id IS NOT NULL))`;
-    const found = `held AS MATERIALIZED ${grantsTo(account)},
+    const tables = `held AS MATERIALIZED ${grantsTo(account)},
        found AS (
-         SELECT 'connection' AS kind, t.id, n.id AS namespace_id, n.name || '/' || t.connection_id || ' connection' AS key,
+         SELECT 'connection' AS kind, t.id, n.id AS namespace_id, n.name AS space, t.connection_id AS name,
                 NULL::int AS connections, ${state} AS state ${from('connections')} WHERE ${where} AND ${single}
-         UNION ALL SELECT 'namespace', n.id, n.id, n.name || ' namespace', count(*)::int, ${state} AS state
-           ${from('connections')} WHERE ${where} AND NOT ${single} GROUP BY n.id, n.name, 6
-         UNION ALL SELECT 'server', t.id, n.id, CASE t.name WHEN '' THEN n.name ELSE n.name || '/' || t.name END || ' server',
-                NULL, CASE WHEN coalesce(t.suspended, n.suspended) IS NULL THEN 'works' ELSE 'broken' END
+         UNION ALL SELECT 'namespace', n.id, n.id, n.name, '', count(*)::int, ${state} AS state
+           ${from('connections')} WHERE ${where} AND NOT ${single} GROUP BY n.id, n.name, 7
+         UNION ALL SELECT 'server', t.id, n.id, n.name, t.name, NULL,
+                 CASE WHEN coalesce(t.suspended, n.suspended) IS NULL THEN 'works' ELSE 'broken' END
            ${from('servers')} WHERE ${conditions('servers')})`;
-    return { found, account, values, add };
+    return { tables, account, values, add };
   }
 }

@@ -6,7 +6,7 @@
  * than a guest may read: no address of an MCP server, no text of it, no metadata, no header. A key for namespaces lists what is
  * in these. Memberships and grants are read as they are stored, so a withdrawn one lists nothing at once.
  *
- * Order and cursors go by the address, numbers in it by their value. Fails: 400 for a cursor that is none.
+ * Order and cursors go by the address, numbers at the end of a name by their value. Fails: 400 for a cursor that is none.
  */
 import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
@@ -21,7 +21,7 @@ import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { lastUseOf } from '../grant.dto.js';
 import { LastUses } from './last-uses.js';
 import type { UsableAccessDto, UsableDto, UsableListDto, UsableQueryDto } from './usable.dto.js';
-import { UsableRepository, type UsableRow } from './usable.repository.js';
+import { UsableRepository, type UsableKey, type UsableRow } from './usable.repository.js';
 
 /** Lists what accounts may use. */
 @Injectable()
@@ -48,7 +48,7 @@ export class UsableService {
     return {
       usable: page.map((row) => this.toDto(row, caller)),
       counts,
-      nextCursor: rows.length > limit && last ? Buffer.from(last.key).toString('base64url') : null,
+      nextCursor: rows.length > limit && last ? cursorOf(last) : null,
     };
   }
 
@@ -106,9 +106,15 @@ function accessOf({ isOwn, role, grants, isPublic }: UsableRow): UsableAccessDto
   };
 }
 
+function cursorOf({ namespace, name, kind }: UsableRow): string {
+  return Buffer.from(`${namespace}${name && `/${name}`} ${kind}`).toString('base64url');
+}
+
 /** The key of a row, of a cursor. @throws InvalidInputError */
-function keyOf(cursor: string): string {
+function keyOf(cursor: string): UsableKey {
   const key = Buffer.from(cursor, 'base64url').toString();
-  if (/^[!-~]{1,400} (?:connection|server|namespace)$/.test(key)) return key;
+  const [, namespace, name = '', kind] =
+    /^([!-.0-~]{1,200})(?:\/([!-~]{1,200}))? (connection|server|namespace)$/.exec(key) ?? [];
+  if (namespace !== undefined && kind !== undefined) return [namespace, name, kind];
   throw new InvalidInputError('cursor must be the nextCursor of an earlier answer');
 }
