@@ -60,7 +60,7 @@ export class PasswordsService {
   /**
    * Checks the password of an account, by the account's name.
    *
-   * @returns `wrong` also for an unknown or disabled account, and one without a password; `too-many` after 10 attempts for the
+   * @returns `wrong` also for an unknown account and one without a password; `too-many` after 10 attempts for the
    * name, or `AUTH_FAILURES_MAX` of the address, within 15 minutes
    * @throws PageError while too many are checked
    */

@@ -44,7 +44,7 @@ const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at
 
 const CURRENT = new PreparedStatement<SignedInRow>(
   `WITH found AS (
-     SELECT s.hash, s.id, s.account_id, s.key_id, a.name, a.is_operator, a.logins_epoch, s.last_used_at < now() - interval '1 hour' AS is_stale,
+     SELECT s.hash, s.id, s.account_id, s.key_id, a.name, a.is_operator, a.time_zone, a.logins_epoch, s.last_used_at < now() - interval '1 hour' AS is_stale,
             ${OVERRIDES}, ${ROLES}, ${ORGANIZATION_NAMES}
        FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
       WHERE s.hash = $1 AND a.disabled_at IS NULL AND ${IS_ALIVE}
@@ -53,7 +53,8 @@ const CURRENT = new PreparedStatement<SignedInRow>(
        FROM found WHERE s.hash = found.hash AND found.is_stale
    )
    SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "keyId", key_id AS "rootKeyId",
-          logins_epoch AS "loginsEpoch", true AS "isSession", overrides, roles, organizations FROM found`,
+          logins_epoch AS "loginsEpoch", true AS "isSession", overrides, roles, organizations,
+          time_zone AS "timeZone" FROM found`,
 );
 
 /** SQL on the tables `people`, `sessions` and `invitations`. */
@@ -141,7 +142,7 @@ export class PeopleRepository {
   async findByName(name: string): Promise<{ accountId: string; passwordHash: string | null } | null> {
     const [row] = await this.database.query<{ accountId: string; passwordHash: string | null }[]>(
       `SELECT a.id AS "accountId", p.password_hash AS "passwordHash"
-         FROM accounts a LEFT JOIN people p ON p.account_id = a.id WHERE a.name = $1 AND a.disabled_at IS NULL`,
+         FROM accounts a LEFT JOIN people p ON p.account_id = a.id WHERE a.name = $1`,
       [name],
     );
     return row ?? null;

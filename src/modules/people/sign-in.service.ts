@@ -10,9 +10,13 @@ import { PasswordsService } from './passwords.service.js';
 import { loginPage, type LoginView } from './people-pages.js';
 import { SessionsService } from './sessions.service.js';
 
-/** Also for an unknown account, one without a password, a disabled one and an organization with members. */
+/** Also for an unknown account and one without a password. */
 const WRONG =
   'The account or the password is wrong. Check both, and try again. Members of an organization sign in with their own accounts.';
+
+/** For the right password alone. */
+const OVER =
+  'This account is disabled, or an organization whose members sign in with their own accounts. Ask the operator of this service.';
 
 const OF_ORGANIZATION = 'This API key belongs to an organization with members, who sign in with their own accounts.';
 
@@ -49,8 +53,9 @@ export class SignInService {
       const name = form.get('name')?.trim() ?? '';
       const account = await this.passwordsService.check(client, name, form.get('password') ?? '');
       if (account === 'too-many') throw new TooManyError(TOO_MANY, 15 * 60);
-      const cookie = account === 'wrong' ? null : await this.sessionsService.begin(client, { ...account, keyId: null });
-      if (!cookie) throw new ForbiddenError(WRONG).atField('password');
+      if (account === 'wrong') throw new ForbiddenError(WRONG).atField('password');
+      const cookie = await this.sessionsService.begin(client, { ...account, keyId: null });
+      if (!cookie) throw new ForbiddenError(OVER);
       return cookie;
     }
     const from = { socket: { remoteAddress: client.address }, headers: {} };

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import { parseUrl } from '../../config/parse-url.js';
 import { TooLargeError } from '../errors/domain-error.js';
 import { BodyBudget } from '../http/body/body-budget.js';
 import { readMultipart } from '../http/body/multipart.js';
@@ -52,7 +53,8 @@ export class PageFormsService {
     if (parts) return new URLSearchParams();
     this.bodyBudget.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
-    if (!leavesToken) requireFormToken(this.env, request.headers.cookie, form, refusal);
+    const lost = refusal === foreignForm ? () => lostForm(request, form) : refusal;
+    if (!leavesToken) requireFormToken(this.env, request.headers.cookie, form, lost);
     return form;
   }
 
@@ -64,7 +66,7 @@ export class PageFormsService {
   async readParts(request: Request, { fields, files }: FormParts): Promise<SentForm> {
     const checkToken = (sent: Record<string, string>) => {
       const form = new URLSearchParams(sent);
-      requireFormToken(this.env, request.headers.cookie, form, foreignForm);
+      requireFormToken(this.env, request.headers.cookie, form, () => lostForm(request, form));
       return form;
     };
     const sent = await readMultipart(request, {
@@ -94,6 +96,18 @@ function foreignForm(): PlainPageError {
     'You signed in or out since it was opened, in another tab perhaps; or it was not opened in this browser, or the browser has ' +
       'lost its cookies. Nothing was changed. Open the page again, and allow cookies for it.',
   );
+}
+
+/** Names of fields with secrets, or with no text of a person. */
+const NOT_KEPT = /pass|key|token|secret|value|header|code|old|repeated|^id$/i;
+
+/** The error of a form without its token: its page leads back, and has the text that was typed, without secrets. */
+function lostForm({ headers: { referer } }: Request, form: URLSearchParams): PlainPageError {
+  const error = foreignForm();
+  const page = parseUrl(referer ?? '');
+  error.tryAgainUrl = page ? page.pathname.replace(/^\/+/, '/') + page.search : undefined;
+  error.typed = [...form].filter(([name, text]) => text.trim() !== '' && !NOT_KEPT.test(name));
+  return error;
 }
 
 /** True for a form that a browser sends with files. */

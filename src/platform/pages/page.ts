@@ -4,7 +4,7 @@ import type { Response, Request } from 'express';
 import { Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { DomainError, type ErrorKind } from '../errors/domain-error.js';
-import { mark, notice } from './components.js';
+import { facts, mark, notice } from './components.js';
 import { Html, html } from './html.js';
 import { frameFiles } from './page-files.js';
 
@@ -12,6 +12,8 @@ import { frameFiles } from './page-files.js';
 export abstract class PageError extends DomainError {
   /** Address at which the person may try the same again. */
   tryAgainUrl?: string;
+  /** What the person typed into a form that was not accepted, by field. */
+  typed?: (readonly [field: string, text: string])[];
 
   constructor(
     /** The heading of the page. */
@@ -103,10 +105,11 @@ export function messagePage(
   env: PageEnv,
   title: string,
   text: string,
-  { note, tryAgainUrl }: Pick<PageError, 'note' | 'tryAgainUrl'> = {},
+  { note, tryAgainUrl, typed = [] }: Pick<PageError, 'note' | 'tryAgainUrl' | 'typed'> = {},
 ): Page {
   const again = tryAgainUrl !== undefined && html`\n<p><a href="${tryAgainUrl}">Try again</a></p>`;
-  return page(env, title, html`${notice(text, 'wait')}${again}${noteLine(note)}`);
+  const kept = typed.length > 0 && html`\n<h2>What you typed</h2>\n${facts(typed)}`;
+  return page(env, title, html`${notice(text, 'wait')}${again}${kept}${noteLine(note)}`);
 }
 
 /** The small line with a technical detail at the end of a page; nothing without one. */

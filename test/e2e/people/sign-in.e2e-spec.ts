@@ -106,32 +106,43 @@ describe('signing in', () => {
     }
   });
 
-  verifies('people:enumeration', 'answers the same for an unknown, a disabled and a passwordless account', async () => {
-    const [known, disabled, keyed] = [await person(), await person(), await app.account()];
-    await app.database.query('UPDATE accounts SET disabled_at = now() WHERE id = $1', [disabled.id]);
-    const answers = [];
-    for (const [name, password] of [
-      [known.name, 'wrong password'],
-      [disabled.name, PASSWORD],
-      [keyed.name, PASSWORD],
-      [uniqueName('nobody'), PASSWORD],
-      [`a\0b`, PASSWORD],
-      ['a'.repeat(300), PASSWORD],
-      [known.name, 'x'.repeat(5_000)],
-    ] as const) {
-      const browser = openBrowser(app);
-      const { status, headers, text } = await browser.submit('/login', { name, password });
-      const plain = text.replace(/( name="name"[^>]* value=")[^"]*/, '$1').replace(/(form-token" value=")[^"]*/g, '$1');
-      for (const varying of ['date', 'x-request-id', 'ratelimit', 'content-length']) delete headers[varying];
-      answers.push({ status, headers, plain });
-      expect(text).not.toContain(password);
-    }
-    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
-    expect(answers[0]).toMatchObject({
-      status: 403,
-      plain: expect.stringContaining('account or the password is wrong'),
-    });
-  });
+  verifies(
+    'people:enumeration',
+    'answers the same for an unknown, a disabled and a passwordless account, unless the password is right',
+    async () => {
+      const [known, disabled, keyed] = [await person(), await person(), await app.account()];
+      await app.database.query('UPDATE accounts SET disabled_at = now() WHERE id = $1', [disabled.id]);
+      const answers = [];
+      for (const [name, password] of [
+        [known.name, 'wrong password'],
+        [disabled.name, 'wrong password'],
+        [keyed.name, PASSWORD],
+        [uniqueName('nobody'), PASSWORD],
+        [`a\0b`, PASSWORD],
+        ['a'.repeat(300), PASSWORD],
+        [known.name, 'x'.repeat(5_000)],
+      ] as const) {
+        const browser = openBrowser(app);
+        const { status, headers, text } = await browser.submit('/login', { name, password });
+        const plain = text
+          .replace(/( name="name"[^>]* value=")[^"]*/, '$1')
+          .replace(/(form-token" value=")[^"]*/g, '$1');
+        for (const varying of ['date', 'x-request-id', 'ratelimit', 'content-length']) delete headers[varying];
+        answers.push({ status, headers, plain });
+        expect(text).not.toContain(password);
+      }
+      const ended = await openBrowser(app).submit('/login', { name: disabled.name, password: PASSWORD });
+      expect([ended.status, ended.text]).toEqual([
+        403,
+        expect.stringContaining('This account is disabled, or an organization'),
+      ]);
+      expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+      expect(answers[0]).toMatchObject({
+        status: 403,
+        plain: expect.stringContaining('account or the password is wrong'),
+      });
+    },
+  );
 
   verifies('people:guesses', 'refuses the 11th attempt for a name, whether an account has it or not', async () => {
     const known = await person();
@@ -375,6 +386,18 @@ describe('forms', () => {
     browser.cookies.set('slipway-form', attacker.cookies.get('slipway-form') ?? '');
     expect((await browser.post('/logout', { 'form-token': forged })).status).toBe(403);
     expect(await current(browser)).not.toBeNull();
+    const referer = `${app.url}/ui/add?url=x`;
+    const lost = await browser.post(
+      '/me/keys/create',
+      { 'form-token': forged, name: 'My <b>words</b>', 'api-key': 'k-1' },
+      { referer },
+    );
+    expect([lost.status, lost.text]).toEqual([
+      403,
+      expect.stringContaining('<dt>name</dt><dd>My &lt;b&gt;words&lt;/b&gt;</dd>'),
+    ]);
+    expect(lost.text).toContain('<a href="/ui/add?url=x">');
+    expect(lost.text).not.toContain('k-1');
     const valid = formTokenIn(await browser.get('/me'));
     const cookie = [...browser.cookies].map((pair) => pair.join('=')).join('; ');
     for (const [origin, status] of [
