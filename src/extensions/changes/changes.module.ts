@@ -4,6 +4,7 @@ import { ChangesController } from './changes.controller.js';
 import { ChangesPageController } from './changes-page.controller.js';
 import { ChangesRepository } from './changes.repository.js';
 import { ChangesService } from './changes.service.js';
+import { EndedAccessSlot } from './ended-access.slot.js';
 
 /** Reads the record of changes. */
 @Module({})
@@ -11,7 +12,7 @@ export class ChangesModule {
   static readonly forRoles = roleModule(() => ({
     module: ChangesModule,
     always: { providers: [ChangesRepository, ChangesService] },
-    api: { controllers: [ChangesController, ChangesPageController] },
+    api: { controllers: [ChangesController, ChangesPageController], providers: [EndedAccessSlot] },
     worker: {
       providers: [
         scheduledDeletion('deletion of old changes', HOUR_MS, ChangesService, (changes, now) => changes.deleteOld(now)),

@@ -17,6 +17,15 @@ export interface ChangeRow {
   after: Record<string, unknown> | null;
 }
 
+/** The end of a grant, or of the membership in an organization. */
+export interface EndedAccess {
+  endedAt: Date;
+  /** The name of the target of the grant; null for a membership. */
+  target: string | null;
+  /** The name of the account that owns it, or of the organization. */
+  owner: string;
+}
+
 /** Which changes are read; null members do not restrict them. */
 export interface ChangeFilter {
   since: Date | null;
@@ -52,6 +61,21 @@ export class ChangesRepository {
          FROM (${part('account_id')} UNION ${part('actor_id')}) c LEFT JOIN accounts a ON a.id = c.actor_id
         ORDER BY c.created_at DESC, c.id DESC LIMIT $7`,
       [accountId, since, actor, credential, target, beforeId, limit],
+    );
+  }
+
+  /** Access of an account and memberships that others ended in the last 14 days, and that it has not again; the newest first, at most 20. */
+  findEnded(accountId: string): Promise<EndedAccess[]> {
+    return this.database.query(
+      `SELECT c.created_at AS "endedAt", CASE c.action WHEN 'grant.deleted' THEN c.target END AS target, a.name AS owner
+         FROM changes c JOIN accounts a ON a.id = c.account_id
+        WHERE c.action IN ('grant.deleted', 'member.deleted') AND coalesce(c.before->>'accountId', c.target_id::text) = $1
+          AND c.created_at > now() - interval '14 days' AND c.actor_id IS DISTINCT FROM $1::uuid AND c.account_id <> $1::uuid
+          AND NOT EXISTS (SELECT FROM changes later WHERE later.account_id = c.account_id AND later.created_at >= c.created_at AND later.id > c.id
+            AND NOT later.is_fact AND later.target = c.target AND later.action = replace(c.action, 'deleted', 'created')
+            AND coalesce(later.after->>'accountId', later.target_id::text) = $1)
+        ORDER BY c.created_at DESC, c.id DESC LIMIT 20`,
+      [accountId],
     );
   }
 

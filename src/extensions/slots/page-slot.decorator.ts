@@ -17,7 +17,7 @@ export const PageSlotMarker = DiscoveryService.createDecorator<PageSlotOptions>(
 
 /**
  * Declares a part of the first page, of its card *Needs you* (`needs`), of the page of a server or of the page of a connection. The
- * method of a provider takes a `SlotRequest`. `home` and `connection` are not shown yet.
+ * method of a provider takes a `SlotRequest`. `connection` is not shown yet.
  *
  * @example
  * class StarsSlots {

@@ -2,7 +2,7 @@ import type { Html } from '../../platform/pages/html.js';
 import type { SessionCaller } from '../auth/access.types.js';
 
 /** A page with parts of modules. `needs` is the card *Needs you* of the first page. */
-export type SlotPlace = 'needs' | 'server';
+export type SlotPlace = 'home' | 'needs' | 'server';
 
 /** The request of a page with parts. */
 export interface SlotRequest {

@@ -1,0 +1,15 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** Finds the changes that ended the access of an account. */
+export class EndedAccess1795783000000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      `CREATE INDEX changes_ended ON changes (coalesce(before->>'accountId', target_id::text), created_at)
+        WHERE action IN ('grant.deleted', 'member.deleted')`,
+    );
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP INDEX changes_ended');
+  }
+}
