@@ -97,6 +97,8 @@ export interface SessionCaller extends Person {
   accountName: string;
   /** Names of organizations of the person, at most 5. */
   organizations: readonly string[];
+  /** The zone of the times in its pages, of the IANA database; null for UTC. */
+  timeZone: string | null;
   isSession: true;
 }
 

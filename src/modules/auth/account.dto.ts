@@ -9,8 +9,10 @@ import {
   IsObject,
   IsOptional,
   IsString,
+  IsTimeZone,
   Max,
   Min,
+  ValidateIf,
 } from 'class-validator';
 import { PageQueryDto, PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsFlag, IsPrintable, Omittable } from '../../platform/http/input-values.js';
@@ -28,6 +30,11 @@ export class AccountDto {
   isOperator: boolean;
   /** True while its API keys are refused and nobody can sign in. */
   disabled: boolean;
+  /**
+   * The zone of the times in its pages, of the IANA database; null for UTC.
+   * @example 'Europe/Berlin'
+   */
+  timeZone: string | null;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
 }
@@ -90,6 +97,16 @@ export class UpdateAccountDto {
   @Omittable()
   @IsBoolean()
   isOperator?: boolean;
+}
+
+export class TimeZoneDto {
+  /**
+   * A zone of the IANA database; null for UTC.
+   * @example 'Europe/Berlin'
+   */
+  @ValidateIf(({ timeZone }: TimeZoneDto) => timeZone !== null)
+  @IsTimeZone({ message: '$property must be a zone such as Europe/Berlin' })
+  timeZone: string | null;
 }
 
 /** An API key as it may be shown again. */
@@ -276,6 +293,7 @@ export function toAccountDto(account: Account): AccountDto {
     kind: account.kind,
     isOperator: account.isOperator,
     disabled: account.disabledAt != null,
+    timeZone: account.timeZone ?? null,
     createdAt: account.createdAt.toISOString(),
   };
 }

@@ -126,6 +126,10 @@ export class Account {
   @Column('integer', { name: 'logins_epoch', default: 0 })
   loginsEpoch: number;
 
+  /** The zone of the times in its pages, of the IANA database; null for UTC. */
+  @Column('text', { name: 'time_zone', nullable: true })
+  timeZone: string | null;
+
   /** The organization by whose invitation it was created; null for others. No foreign key: it is a record. */
   @Index('accounts_made_for', { where: 'made_for IS NOT NULL' })
   @Column({ type: 'uuid', name: 'made_for', nullable: true, select: false, insert: false, update: false })

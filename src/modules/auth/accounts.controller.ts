@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
 import { ApiBody, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
@@ -19,6 +19,7 @@ import {
   RevokedApiKeysDto,
   RotateApiKeyDto,
   SetAccountLimitsDto,
+  TimeZoneDto,
   UpdateAccountDto,
 } from './account.dto.js';
 import { MembershipListDto } from './member.dto.js';
@@ -56,6 +57,14 @@ export class AccountsController {
   @ApiErrors()
   access(@CurrentCaller() caller: Caller): Promise<AccessDto> {
     return this.apiKeysService.accessOf(caller);
+  }
+
+  /** Set the time zone of the pages of your account. */
+  @Put('me/time-zone')
+  @Access('accounts:write')
+  @ApiErrors(400)
+  setTimeZone(@CurrentCaller() caller: Caller, @Body() body: TimeZoneDto): Promise<AccountDto> {
+    return this.accountsService.setTimeZone(caller, body);
   }
 
   /** Create an account (operator). */

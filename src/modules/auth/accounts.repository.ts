@@ -23,6 +23,7 @@ export class AccountsRepository {
   async list({ q = '', kind }: Filter, limit: number, offset: number): Promise<ListedAccountDto[]> {
     const rows = await this.database.query<(ListedAccountDto & { createdAt: Date; lastSeenAt: Date | null })[]>(
       `SELECT a.id, a.name, a.kind, a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS disabled, a.created_at AS "createdAt",
+              a.time_zone AS "timeZone",
               ${SIGN_IN} AS "signIn", ${LAST_SEEN} AS "lastSeenAt"
          FROM accounts a LEFT JOIN people p ON p.account_id = a.id WHERE ${MATCHES}
         ORDER BY a.created_at DESC, a.id DESC LIMIT $3 OFFSET $4`,

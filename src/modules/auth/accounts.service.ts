@@ -4,6 +4,7 @@ import { Repository } from 'typeorm';
 import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
+import { checkedBody } from '../../platform/http/input.pipe.js';
 import { readPage } from '../../platform/http/pagination.dto.js';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import {
@@ -11,6 +12,7 @@ import {
   type AccountListDto,
   type AccountsQueryDto,
   type CreateAccountDto,
+  TimeZoneDto,
   type UpdateAccountDto,
   toAccountDto,
 } from './account.dto.js';
@@ -54,6 +56,13 @@ export class AccountsService {
     const account = await this.accountRepository.findOneBy({ id });
     if (!account) throw new NotFoundError('Account not found');
     return toAccountDto(account);
+  }
+
+  /** Sets the zone of the times in the pages of the caller's account. @throws InvalidInputError, NotFoundError */
+  async setTimeZone(caller: Actor & { accountId: string }, body: TimeZoneDto): Promise<AccountDto> {
+    const { timeZone } = await checkedBody(TimeZoneDto, body);
+    await this.accountRepository.update(caller.accountId, { timeZone });
+    return this.get(caller.accountId);
   }
 
   /**

@@ -60,6 +60,7 @@ const pages = {
         },
       ],
       older: 2,
+      isEnded: false,
     },
     html``,
   ),

@@ -59,7 +59,7 @@ ${facts([
 ${view.mayRemember && html`<label class="choice"><input type="checkbox" name="remember" value="yes"> <span>Do not ask again for this app and this address</span></label>`}
 ${actions(button('Allow', { look: 'primary', name: 'answer', value: 'allow' }), button('Do not allow', { name: 'answer', value: 'deny' }))}
 <p class="soft">Continue only if you have just asked ${client.name} to connect. You can revoke this access at any time under
-<a href="/me/access">Apps that may act for you</a>. Not you?</p>
+<a href="../me/access">Apps that may act for you</a>. Not you?</p>
 ${button('Sign in as somebody else', { look: 'ghost', name: 'answer', value: 'other' })}
 </form>`,
   );
@@ -115,7 +115,10 @@ export function askedPage(env: PageEnv, view: { clientName: string; action: stri
 }
 
 /** The page of everything that a person let in, newest first. `older` is the number of the next page; null for none. */
-export function accessPage({ grants, older }: { grants: ShownGrant[]; older: number | null }, formToken: Html): Framed {
+export function accessPage(
+  { grants, older, isEnded }: { grants: ShownGrant[]; older: number | null; isEnded: boolean },
+  formToken: Html,
+): Framed {
   const rows = grants.map(
     ({ id, clientName, clientHost, redirectKey, address, title, resource, createdAt, lastUsedAt }) =>
       [
@@ -136,6 +139,7 @@ export function accessPage({ grants, older }: { grants: ShownGrant[]; older: num
   );
   return {
     title: 'Apps that may act for you',
+    notice: isEnded && 'The access has ended: the app must ask you again.',
     asRequest: '/accounts/me/logins',
     crumbs: [['Account', 'me'], ['Apps']],
     head: { lead: 'Apps you revoke must ask again. Manage API keys on your account page.' },

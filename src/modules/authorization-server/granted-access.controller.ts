@@ -26,7 +26,7 @@ export class GrantedAccessController {
       offset,
       limit: PAGE_GRANTS + 1,
     });
-    const view = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null };
+    const view = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null, isEnded: query.done === 'ended' };
     return new FramedPage((token) => accessPage(view, token));
   }
 
@@ -36,6 +36,6 @@ export class GrantedAccessController {
     const id = form.get('grant');
     if (isUUID(id) && (await this.authorizationServerRepository.deleteOwnGrant(person, String(id), person.accountId)))
       this.tokensService.announceRevocation([String(id)]);
-    return new Redirect('me/access');
+    return new Redirect('me/access?done=ended');
   }
 }

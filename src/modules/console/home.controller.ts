@@ -8,7 +8,7 @@ import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decora
 import { AccountsService } from '../auth/accounts.service.js';
 import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
-import { usableStates } from '../grants/usable/usable.dto.js';
+import { usableStates } from '../grants/usable/usable.types.js';
 import { UsableService } from '../grants/usable/usable.service.js';
 import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
@@ -127,9 +127,10 @@ export class HomeController {
         : { servers: [] },
     ]);
     const isFirst = q === '' && !isList;
-    const parts = isFirst
-      ? await this.pageParts?.find('needs', { person, target: null, address: `${rootFrom(path)}ui` })
-      : undefined;
+    const slot = { person, target: null, address: `${rootFrom(path)}ui` };
+    const [parts, others] = isFirst
+      ? await Promise.all([this.pageParts?.find('needs', slot), this.pageParts?.find('home', slot)])
+      : [];
     const isOperatorsHome = person.isOperator && isFirst;
     const hasServers = async () =>
       usable.counts.all > 0 ||
@@ -143,6 +144,7 @@ export class HomeController {
       needs: isList ? [] : waiting.usable,
       requests: isList ? [] : requests.requests,
       parts,
+      others,
       invitations: isList ? [] : invited.invitations,
       waitingCount: isList ? 0 : requests.pagination.totalCount + invited.pagination.totalCount,
       usable,

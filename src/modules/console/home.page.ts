@@ -21,7 +21,7 @@ import type { Framed } from '../../platform/pages/frame.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { WaitingInvitation } from '../auth/members.service.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
-import { usableStates, type UsableState } from '../grants/usable/usable.dto.js';
+import { usableStates, type UsableState } from '../grants/usable/usable.types.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
 import type { ServerSearchService } from '../servers/search/server-search.service.js';
 import { setupOf } from './add/add-steps.page.js';
@@ -55,8 +55,9 @@ export interface HomeView extends FormsView {
   q: string;
   needs: Usable[];
   requests: AccessRequest[];
-  /** Rows of modules. */
+  /** Rows of modules in *Needs you*, and their other parts. */
   parts?: Html[];
+  others?: Html[];
   invitations: WaitingInvitation[];
   /** Number of open requests and invitations, including those that are not shown. */
   waitingCount: number;
@@ -103,7 +104,7 @@ ${
     { ...(count > 0 && parts.length === 0 && { count }) },
   )
 }
-${usable.counts.all > 0 && usableCard(view)}${foundCard(view)}
+${view.others}${usable.counts.all > 0 && usableCard(view)}${foundCard(view)}
 ${isEmpty && (q === '' ? firstSteps(ui) : nothingFound(ui, q))}`,
     ),
   };

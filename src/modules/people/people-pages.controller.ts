@@ -20,6 +20,7 @@ import {
 } from '../auth/access.decorator.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
+import { AccountsService } from '../auth/accounts.service.js';
 import { MembersService } from '../auth/members.service.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { InvitationsService } from './invitations.service.js';
@@ -36,6 +37,7 @@ const DONE: Record<string, string> = {
   revoked: 'The key is revoked. What used it is refused.',
   browser: 'The browser is signed out.',
   left: 'You have left the organization.',
+  zone: 'Times are shown in this zone now.',
 };
 
 /** Pages on which people sign in, change their password and use an invitation. */
@@ -51,6 +53,7 @@ export class PeoplePagesController {
     private readonly invitationsService: InvitationsService,
     private readonly ownKeysService: OwnKeysService,
     private readonly membersService: MembersService,
+    private readonly accountsService: AccountsService,
   ) {}
 
   /** Shows the form; redirects people who are signed in. */
@@ -126,6 +129,15 @@ export class PeoplePagesController {
   rotateKey(@CurrentPage() page: PageRequest) {
     return this.respond(page, 'rotate', async ({ person, form }) => {
       return new Redirect('me', [], await this.ownKeysService.rotate(person, form));
+    });
+  }
+
+  @Post('me/zone')
+  @Form('accounts:write')
+  setTimeZone(@CurrentPage() page: PageRequest) {
+    return this.respond(page, 'zone', async ({ person, form }) => {
+      await this.accountsService.setTimeZone(person, { timeZone: form.get('timeZone')?.trim() || null });
+      return new Redirect('me?saved=zone');
     });
   }
 

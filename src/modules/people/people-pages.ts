@@ -25,6 +25,9 @@ import type { ShownSession } from './people.repository.js';
 import { newKeyForm, shownKey } from './new-key.page.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
+/** Guides for the first minutes: to use, to publish, to operate. */
+const FIRST_GUIDES = ['docs/connect.md', 'docs/publish.md', 'docs/operate.md'];
+
 /** The page of `/` for who is not signed in. @param guides the pages of the documentation */
 export function startPage(env: PageEnv, guides: { path: string; title: string }[]): Page {
   return page(
@@ -34,9 +37,14 @@ export function startPage(env: PageEnv, guides: { path: string; title: string }[
 installation of Slipway.</p>
 <a class="button primary" href="login">Sign in</a>
 <a class="button" href="docs">API reference</a>
-<h2>Documentation</h2>
-<ul class="guide">${guides.map(({ path, title }) => html`<li><a href="${path}">${title}</a></li>`)}</ul>`,
+<h2>Guides</h2>
+${guideList(guides.filter(({ path }) => FIRST_GUIDES.includes(path)))}
+${details('All guides', guideList(guides))}`,
   );
+}
+
+function guideList(guides: { path: string; title: string }[]): Html {
+  return html`<ul class="guide">${guides.map(({ path, title }) => html`<li><a href="${path}">${title}</a></li>`)}</ul>`;
 }
 
 const ACCOUNT: Field = {
@@ -147,6 +155,7 @@ export interface MeView {
   token: Html;
   accountName: string;
   isOperator: boolean;
+  timeZone: string | null;
   /** Way to `/`. */
   root: string;
   sessions: ShownSession[];
@@ -194,7 +203,7 @@ export function mePage(view: MeView): Framed {
             ),
           )
         }`,
-        html`${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}`,
+        html`${card('zone', 'Time zone', zoneForm(view))}${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}`,
       )}`,
     ),
   };
@@ -263,6 +272,18 @@ function browsersSection({ token, root, sessions, keyId, rejected }: MeView): Ht
     count: rows.length,
     end: formOf(forms, 'logout', [everywhere], all, { action: `${root}logout` }),
   });
+}
+
+function zoneForm({ token, root, timeZone, rejected }: MeView): Html {
+  const zone: Field = {
+    name: 'timeZone',
+    label: 'Zone of the times in pages',
+    hint: 'Such as Europe/Berlin. Empty for UTC.',
+    value: timeZone ?? '',
+    attributes: html`list="zones" autocomplete="off" spellcheck="false"`,
+  };
+  const list = html`<datalist id="zones"></datalist>`;
+  return formOf({ token, address: `${root}me`, rejected }, 'zone', [zone, list], button('Save'));
 }
 
 function inviteHint(isOperator: boolean): Html {

@@ -30,6 +30,7 @@ import { type Html, html, type HtmlValue } from './html.js';
 import { frameFiles } from './page-files.js';
 import { headersWith, rootFrom, type Page } from './page.js';
 import type { ShownOnce } from './shown-once.js';
+import { timesIn } from './times.js';
 
 /** The pages in the navigation, by path from the root; some for operators only. */
 const LINKS: readonly (readonly [path: string, label: string, icon: IconName, readers?: 'operators'])[] = [
@@ -46,6 +47,8 @@ export interface SignedIn {
   isOperator: boolean;
   /** Names of organizations of the account, which the navigation links. */
   organizations: readonly string[];
+  /** The zone of the times in its pages; null for UTC. */
+  timeZone: string | null;
 }
 
 /** Finds who is signed in at the browser of a request. */
@@ -212,5 +215,8 @@ ${asRequest !== undefined && details('View as API request', snippet('as-request'
 </body>
 </html>
 `;
-  return { headers: hasMedia ? MEDIA_HEADERS : isLive ? LIVE_HEADERS : HEADERS, html: String(page) };
+  return {
+    headers: hasMedia ? MEDIA_HEADERS : isLive ? LIVE_HEADERS : HEADERS,
+    html: timesIn(signedIn?.timeZone ?? 'UTC', String(page)),
+  };
 }

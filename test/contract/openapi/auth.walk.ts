@@ -33,6 +33,9 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(rotate, 400, { accountId, keyId: agent.id }, { overlapSeconds: -1 });
   await walk.ask(rotate, 404, { accountId, keyId: accountId }, {});
 
+  await walk.ask('PUT /accounts/me/time-zone', 200, {}, { timeZone: 'Europe/Berlin' });
+  await walk.ask('PUT /accounts/me/time-zone', 400, {}, { timeZone: 'Mars/Base' });
+
   const members = 'GET /accounts/{organizationId}/members';
   const set = 'PUT /accounts/{organizationId}/members/{accountId}';
   const remove = 'DELETE /accounts/{organizationId}/members/{accountId}';

@@ -12,6 +12,7 @@ export const undocumented = [
   'GET /me',
   'POST /me',
   'POST /me/keys/create',
+  'POST /me/zone',
   'POST /me/keys/rotate',
   'POST /me/keys/revoke',
   'POST /me/browsers',

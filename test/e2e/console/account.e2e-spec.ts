@@ -83,6 +83,27 @@ describe('/me', () => {
     expect([await personAt(app, second), await personAt(app, browser)]).toEqual([null, expect.anything()]);
   });
 
+  verifies('account:zone', 'shows times in the zone of the account, with its name', async () => {
+    const account = await app.account();
+    const browser = await signedInBrowser(app, account);
+    const timesOf = async () => [
+      ...(await browser.get('/me')).text.matchAll(/<time datetime="[^"]+">([^<]+)<\/time>/g),
+    ];
+    expect((await timesOf())[0][1]).toMatch(/ UTC$/);
+    const wrong = await browser.submit('/me/zone', { timeZone: 'Mars/Base' }, '/me');
+    expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('must be a zone such as Europe/Berlin')]);
+    const saved = await browser.submit('/me/zone', { timeZone: 'Asia/Kolkata' }, '/me');
+    expect([saved.status, saved.headers.location]).toEqual([303, '../me?saved=zone']);
+    const [[tag, shown]] = await timesOf();
+    const [, iso = ''] = /"([^"]+)"/.exec(tag) ?? [];
+    const minutes = new Date(Date.parse(iso) + 5.5 * 3_600_000).toISOString().slice(11, 16);
+    expect(shown).toContain(`${minutes} GMT+5:30`);
+    expect((await app.as(account).get('/accounts/me')).body.timeZone).toBe('Asia/Kolkata');
+    const { body } = await app.as(account).put('/accounts/me/time-zone', { timeZone: null });
+    expect(body.timeZone).toBeNull();
+    expect((await app.as(account).put('/accounts/me/time-zone', { timeZone: 'x' })).status).toBe(400);
+  });
+
   verifies('account:root-key', 'creates no key that outlives the key that the session began with', async () => {
     const account = await app.account();
     const expiresAt = new Date(Date.now() + 86_400_000).toISOString();

@@ -131,6 +131,28 @@ describe('/ui/', () => {
     },
   );
 
+  verifies('home:ended', 'says for 14 days which access others ended, unless it was given again', async () => {
+    const person = await app.account();
+    const at = `${namespace}/a-works`;
+    const grant = { account: person.id, level: 'call' };
+    const { body } = await app.as(owner).post(`/connect/${at}/grants`, grant);
+    await app.as(owner).delete(`/connect/${at}/grants/${body.id as string}`);
+    const member = `/accounts/${organization.id}/members/${person.id}`;
+    const { body: invited } = await app.as(owner).put(member, { role: 'guest' });
+    await app.as(person).post(`/accounts/${person.id}/invitations/${invited.id as string}`);
+    await app.as(owner).delete(member);
+    const page = textOf(await home(person));
+    expect(page).toMatch(new RegExp(`Your access to ${at} of ${organization.name} ended, \\d\\d:\\d\\d UTC`));
+    expect(page).toContain(`Your membership in ${organization.name} ended`);
+    expect(await home(outsider)).not.toContain('Ended in the last');
+    await app.as(owner).post(`/connect/${at}/grants`, grant);
+    expect(textOf(await home(person))).not.toContain(`Your access to ${at}`);
+    await app.database.query(`UPDATE changes SET created_at = created_at - interval '15 days' WHERE target_id = $1`, [
+      person.id,
+    ]);
+    expect(await home(person)).not.toContain('Ended in the last');
+  });
+
   verifies('home:invitations', 'shows who invites the person, with Accept and Decline', async () => {
     const team = `o/${organization.id}`;
     for (const [field, next, roles] of [

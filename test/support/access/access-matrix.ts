@@ -155,6 +155,8 @@ const rows: [kind: Kind, routes: string[]][] = [
       'POST /accounts/{accountId}/invitations',
     ],
   ],
+  // The caller's own account.
+  [always('----yfffyyyyyy'), ['PUT /accounts/me/time-zone']],
   // Public records, and what every caller has.
   [
     kinds.everyKeyReads,
@@ -312,6 +314,7 @@ export const pages: Record<string, string> = Object.assign(
     'POST /me/keys/rotate': 'lxxxx',
     'POST /me/keys/revoke': 'lxxxx',
     'POST /me/browsers': 'lyyyy',
+    'POST /me/zone': 'lyyyy',
   },
   ...modulesWithAccess.map((module) => module.pages),
 );

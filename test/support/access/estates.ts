@@ -257,6 +257,7 @@ export class Estates {
       'POST /accounts': { name: uniqueName('account'), kind: 'user' },
       'POST /accounts/:accountId/api-keys': { name: 'another' },
       'PATCH /accounts/:accountId/limits': { limits: {} },
+      'PUT /accounts/me/time-zone': { timeZone: 'Europe/Berlin' },
       'POST /accounts/:organizationId/members/invitations': { role: 'member' },
       'PUT /accounts/:organizationId/members/:accountId': { role: 'member' },
       'POST /accounts/:accountId/api-keys/:keyId/rotate': {},

@@ -17,10 +17,10 @@ const DESCRIPTION_CHARS_MAX = 2_000;
 export function annotationsOf({ annotations }: ListedTool): string[] {
   const hints = isObject(annotations) ? annotations : {};
   if (hints.readOnlyHint === true) return ['reads only'];
-  const effect = { true: 'destroys or overwrites', false: 'writes' }[String(hints.destructiveHint)];
+  const effect = { true: 'may delete or overwrite data', false: 'writes data' }[String(hints.destructiveHint)];
   return [
-    effect ?? 'may write or destroy: it does not say',
-    ...(hints.idempotentHint === true ? ['twice is like once'] : []),
+    effect ?? 'may write or delete data',
+    ...(hints.idempotentHint === true ? ['idempotent'] : []),
   ];
 }
 

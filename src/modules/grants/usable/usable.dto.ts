@@ -2,14 +2,11 @@ import { ApiProperty } from '@nestjs/swagger';
 import { IsIn, IsOptional, IsString } from 'class-validator';
 import { IsPrintable, IsWhole } from '../../../platform/http/input-values.js';
 import { grantLevels, roles, type GrantLevel, type Role } from '../../auth/access.types.js';
+import { usableStates, type UsableState } from './usable.types.js';
 import { GrantAccountDto, LastUseDto } from '../grant.dto.js';
 
 const sections = ['mine', 'granted', 'all'] as const;
 export type UsableSection = (typeof sections)[number];
-
-/** States of rows, in the order in which they are counted. */
-export const usableStates = ['needs', 'works', 'broken', 'unused'] as const;
-export type UsableState = (typeof usableStates)[number];
 
 const usableKinds = ['connection', 'server', 'namespace'] as const;
 export type UsableKind = (typeof usableKinds)[number];

@@ -6,8 +6,8 @@ import type { GrantLevel, Role } from '../../auth/access.types.js';
 import { accountsOf, grantsTo } from '../../auth/memberships.access.js';
 import type { IconOrigin } from '../../servers/server-urls.service.js';
 import type { LastUseRow } from '../grant.types.js';
-import { usableStates, type UsableCountsDto } from './usable.dto.js';
-import type { UsableKind, UsableSection, UsableState } from './usable.dto.js';
+import type { UsableCountsDto, UsableKind, UsableSection } from './usable.dto.js';
+import { usableStates, type UsableState } from './usable.types.js';
 
 /** Filters of a section; every one must match. */
 export interface UsableFilter {

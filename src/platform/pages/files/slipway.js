@@ -1,4 +1,4 @@
-/* global document, navigator, addEventListener, location, DOMParser */
+/* global document, navigator, addEventListener, location, history, Option, DOMParser */
 // Copies, closes menus and filters while typing. Every page works without it.
 for (const button of document.querySelectorAll('[data-copy]')) {
   button.hidden = !navigator.clipboard;
@@ -21,6 +21,13 @@ for (const input of document.querySelectorAll('[data-filter]')) {
     const text = input.value.toLowerCase();
     for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(text);
   });
+}
+// What was done is said once: a reload or a bookmark does not say it again.
+const { pathname, search, hash } = location;
+const shown = search.replace(/([?&])(?:done|saved)(?:=[^&]*)?(?:&|$)/, '$1').replace(/[?&]$/, '');
+if (shown !== search) history.replaceState(null, '', pathname + shown + hash);
+for (const list of document.querySelectorAll('#zones')) {
+  list.append(...Intl.supportedValuesOf('timeZone').map((zone) => new Option(zone)));
 }
 // Reads a page that changes again, every 2 s.
 async function follow() {
