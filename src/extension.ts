@@ -28,6 +28,7 @@ export { InjectSettings } from './extensions/settings/inject-settings.decorator.
 export { PageSlot, type PageSlotOptions, type SlotComponent } from './extensions/slots/page-slot.decorator.js';
 export { PageSlotMarker } from './extensions/slots/page-slot.decorator.js';
 export { ConsoleModule } from './modules/console/console.module.js';
+export { grantTable, type ListedGrant, requestRow } from './modules/console/grant-entry.page.js';
 export { OwnNamespacesService } from './modules/console/own-namespaces.service.js';
 export { PageParts, type SlotPlace, type SlotRequest } from './modules/console/page-parts.types.js';
 export type { CallEvent, ChangeEvent, EventName } from './extensions/events/event.types.js';
@@ -54,8 +55,10 @@ export { LogsModule } from './modules/logs/logs.module.js';
 export { Accounts } from './modules/extension-api/accounts.facade.js';
 export { Connections } from './modules/extension-api/connections.facade.js';
 export { asSystem, type FacadeCaller } from './modules/extension-api/facade.types.js';
+export { Grants } from './modules/extension-api/grants.facade.js';
 export { Http, type HttpOptions } from './modules/extension-api/http.facade.js';
 export { Logs } from './modules/extension-api/logs.facade.js';
+export { Namespaces } from './modules/extension-api/namespaces.facade.js';
 export { Releases } from './modules/extension-api/releases.facade.js';
 export type { NewFiles, NewRelease, ReleaseLogPart } from './modules/extension-api/releases.facade.js';
 export { Secrets } from './modules/extension-api/secrets.facade.js';
@@ -64,6 +67,7 @@ export { Tools, type ToolTarget } from './modules/extension-api/tools.facade.js'
 export { invocationId, timeProblem } from './modules/logs/ingest/ingest-limits.js';
 export type { IngestedInvocation, InvocationOutcome, LogException, LogLine } from './modules/logs/invocation.types.js';
 export { NamespaceNotFoundError } from './modules/namespaces/namespaces.errors.js';
+export { newKeyForm, newKeyOf, shownKey } from './modules/people/new-key.page.js';
 export { ServerCardField } from './modules/servers/server-card.decorator.js';
 export type { ServerCardContributor, ServerCardFieldOptions } from './modules/servers/server-card.decorator.js';
 export { ApiServerName, ownServerOrNone, TargetServer } from './modules/servers/server.decorator.js';
@@ -100,7 +104,7 @@ export {
   columns,
   details,
 } from './platform/pages/components.js';
-export { empty, facts, type Head, list, notice, pager, popup, search } from './platform/pages/components.js';
+export { empty, facts, type Head, icon, list, notice, pager, popup, search } from './platform/pages/components.js';
 export { snippet, type State, steps, table, tabs, tile, timeline, who } from './platform/pages/components.js';
 export { type Field, fieldAs, formOf, type FormsView, type RejectedForm } from './platform/pages/forms.js';
 export { respondToForm, withReason } from './platform/pages/forms.js';

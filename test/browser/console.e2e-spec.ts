@@ -144,6 +144,7 @@ longVerifies(
         `/ui/add/${namespace}/${connectionId}/tools`,
         `/ui/add/${tooled.namespace}/${tooled.connectionId}/tools`,
         `/ui/access/connection/${tooled.namespace}%2F${tooled.connectionId}`,
+        `/ui/access/server/${encodeURIComponent(server)}`,
         `/ui/access/namespace/${tooled.namespace}?from=add`,
         `/ui/c/${tooled.namespace}/${tooled.connectionId}/tools/echo`,
         `/ui/s/${slug}?client=cursor`,

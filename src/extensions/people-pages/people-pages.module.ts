@@ -1,12 +1,13 @@
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../extension.js';
+import { OrganizationController } from './organization.controller.js';
 import { PeoplePageController } from './people-page.controller.js';
 
-/** The page on which operators invite people and create organizations. */
+/** The pages of people and of organizations. */
 @Module({})
 export class PeoplePagesModule {
   static readonly forRoles = roleModule(() => ({
     module: PeoplePagesModule,
-    api: { controllers: [PeoplePageController] },
+    api: { controllers: [OrganizationController, PeoplePageController] },
   }));
 }

@@ -31,7 +31,6 @@ import { CatalogueController } from './catalogue.controller.js';
 import { ConnectService } from './clients/connect.service.js';
 import { ConsoleFilesController } from './console-files.controller.js';
 import { HomeController } from './home.controller.js';
-import { OrganizationController } from './organization.controller.js';
 import { OwnNamespacesService } from './own-namespaces.service.js';
 import { ServerViewsService } from './server-views.service.js';
 import { TargetAccessController } from './target-access.controller.js';
@@ -59,7 +58,6 @@ export class ConsoleModule {
         AddStepsController,
         AddressesController,
         ConnectionPageController,
-        OrganizationController,
         TargetAccessController,
       ],
       providers: [ConnectService, OwnNamespacesService, ServerViewsService],

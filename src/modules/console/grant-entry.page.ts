@@ -1,5 +1,5 @@
 /** The table of grants, and the rows of requests for access. */
-import { actions, button, popup, table, who } from '../../platform/pages/components.js';
+import { actions, button, buttonLink, table, who } from '../../platform/pages/components.js';
 import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html, type HtmlValue } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
@@ -20,6 +20,15 @@ interface LastUse {
   at: string;
   client: string | null;
   kind: string;
+}
+
+/** An open request for access to a server. */
+interface OpenRequest {
+  id: string;
+  qualifiedName: string;
+  account: { name: string };
+  text: string;
+  createdAt: string;
 }
 
 /** A grant on a target. */
@@ -54,22 +63,15 @@ export function lastUseOf(use: LastUse | undefined): HtmlValue {
   return use ? html`${timeOf(use.at)}<small>with ${by}</small>` : 'Not yet';
 }
 
-/** An open request for access, with the forms that grant and refuse it. */
-export function requestRow(
-  view: FormsView,
-  request: { id: string; qualifiedName: string; account: { name: string }; text: string; createdAt: string },
-): [Html, Html] {
-  const { id, qualifiedName, account, text, createdAt } = request;
-  const form = `requests/${encodeURIComponent(qualifiedName)}/${id}`;
-  const reason = { name: 'refuse', label: 'Reason', attributes: html`maxlength="500" required` };
-  const grant = button('Grant', { look: 'small', about: `Grant: ${account.name} may call ${qualifiedName}` });
-  const refuse = button('Refuse', { look: 'danger', about: `Refuse ${account.name}: ${qualifiedName}` });
-  const message = html`asks for access to <code>${qualifiedName}</code>, ${timeOf(createdAt)}: “${text}”`;
-  return [
-    who(account.name, message, { look: 'round' }),
-    actions(
-      formOf(view, `${form}/grant`, [], grant),
-      popup('Refuse…', formOf(view, `${form}/refuse`, [reason], refuse), view.rejected?.name === `${form}/refuse`),
-    ),
-  ];
+/** An open request for access, with a link to the form that answers it. */
+export function requestRow(ui: string, request: OpenRequest): [Html, Html] {
+  const { id, qualifiedName, account } = request;
+  const href = `${ui}/access/server/${encodeURIComponent(qualifiedName)}?request=${id}#request`;
+  const answer = buttonLink(href, 'Answer', { look: 'small', about: `Answer ${account.name}: ${qualifiedName}` });
+  return [who(account.name, requestText(request), { look: 'round' }), actions(answer)];
+}
+
+/** Names the server of a request, its time and its reason. */
+export function requestText({ qualifiedName, text, createdAt }: OpenRequest): Html {
+  return html`asks for access to <code>${qualifiedName}</code>, ${timeOf(createdAt)}: “${text}”`;
 }

@@ -10,8 +10,6 @@ import { MembersService } from '../auth/members.service.js';
 import { AccessRequestsService } from '../grants/access-requests.service.js';
 import { usableStates } from '../grants/usable/usable.types.js';
 import { UsableService } from '../grants/usable/usable.service.js';
-import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
-import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
 import { ServerSearchService } from '../servers/search/server-search.service.js';
 import { firstRun } from './first-run.js';
 import { DONE, homePage } from './home.page.js';
@@ -38,43 +36,6 @@ export class HomeController {
   @Page('accounts:read')
   show(@CurrentPage() page: PageRequest): Promise<FramedPage> {
     return this.render(page);
-  }
-
-  /** Grants calls to whoever asked. */
-  @Post('requests/:qualifiedName/:requestId/grant')
-  @Form('servers:write', ownServerOrNone)
-  grant(
-    @CurrentPage() page: PageRequest,
-    @TargetServer() server: ServerRef,
-    @Param('requestId', UuidOr404('Access request not found')) requestId: string,
-  ) {
-    return this.respond(
-      page,
-      `requests/${encodeURIComponent(formatQualifiedName(server))}/${requestId}/grant`,
-      async () => {
-        await this.accessRequestsService.decide(server, requestId, page.person, { grant: { level: 'call' } });
-        return 'granted';
-      },
-    );
-  }
-
-  /** Refuses what was asked for, with the sentence of the form. */
-  @Post('requests/:qualifiedName/:requestId/refuse')
-  @Form('servers:write', ownServerOrNone)
-  refuse(
-    @CurrentPage() page: PageRequest,
-    @TargetServer() server: ServerRef,
-    @Param('requestId', UuidOr404('Access request not found')) requestId: string,
-  ) {
-    return this.respond(
-      page,
-      `requests/${encodeURIComponent(formatQualifiedName(server))}/${requestId}/refuse`,
-      async () => {
-        const refuse = page.form.get('refuse') ?? undefined;
-        await this.accessRequestsService.decide(server, requestId, page.person, { refuse });
-        return 'refused';
-      },
-    );
   }
 
   @Post('invitations/:invitationId/accept')

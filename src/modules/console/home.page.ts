@@ -41,8 +41,6 @@ const ALL_WORDS = 0.35;
 
 /** Sentences for the word in the address after a form. */
 export const DONE: Record<string, string> = {
-  granted: 'Access is granted. The account may call the server now.',
-  refused: 'The request is refused. The account reads your sentence.',
   deleted: 'The connection is deleted.',
   declined: 'The invitation is declined.',
 };
@@ -97,7 +95,7 @@ ${
       count > 0 &&
       list([
         ...invitations.map((invitation) => invitationRow(view, invitation)),
-        ...requests.map((request) => requestRow(view, request)),
+        ...requests.map((request) => requestRow(address, request)),
         ...needs.map((row) => needRow(view, row)),
       ])
     }`,

@@ -12,6 +12,7 @@ import { AccessService } from '../auth/access.service.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { MembersService } from '../auth/members.service.js';
 import { ConnectionToolsService } from '../connections/tools/connection-tools.service.js';
+import { AccessRequestsService } from '../grants/access-requests.service.js';
 import { GrantsService } from '../grants/grants.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { targetKinds, type Target } from '../targets/target.types.js';
@@ -20,6 +21,8 @@ import { accessPath, DONE, targetAccessPage } from './target-access.page.js';
 
 /** Grants of one page of the list. */
 const PAGE_SIZE = 50;
+/** Open requests with a form. */
+const REQUESTS_MAX = 20;
 
 type TargetRequest = PageRequest<{ kind: string; target: string }>;
 
@@ -29,6 +32,7 @@ export class TargetAccessController {
     private readonly accessService: AccessService,
     private readonly targetsService: TargetsService,
     private readonly grantsService: GrantsService,
+    private readonly accessRequestsService: AccessRequestsService,
     private readonly membersService: MembersService,
     private readonly serversService: ServersService,
     private readonly connectionToolsService: ConnectionToolsService,
@@ -40,28 +44,41 @@ export class TargetAccessController {
     return this.render(page);
   }
 
-  /** Grants access to each account of the form. After an error, the form keeps the accounts that have none yet. */
+  /**
+   * Grants access to each account of the form, or to the account of a request. After an error, the form keeps the accounts that have
+   * none yet.
+   */
   @Post('grant')
   @Form('accounts:write')
   grant(@CurrentPage() page: TargetRequest) {
     return this.respond(page, 'grant', async (target) => {
       const { form, person } = page;
-      const accounts = (form.get('account') ?? '').split(',').map((name) => name.trim());
-      const names = [...new Set(accounts)].filter((name) => name !== '');
-      if (names.length === 0) throw new InvalidInputError('Enter at least one name').atField('account');
-      const [tools, until] = [form.getAll('tool'), form.get('until') ?? ''];
-      for (const [at, account] of names.entries()) {
-        form.set('account', names.slice(at).join(', '));
-        const terms = await this.grantsService.checkBody({
+      const [tools, until, request] = [form.getAll('tool'), form.get('until') ?? '', form.get('id')];
+      const termsFor = (account: string) =>
+        this.grantsService.checkBody({
           account,
           level: form.get('level'),
           ...(tools.length > 0 && { tools: { allow: tools } }),
           ...(until !== '' && { expiresAt: `${until}T00:00:00Z` }),
         });
-        await this.grantsService.set(target, person, terms, targetMissing);
+      if (request !== null) return this.decide(target, page, { grant: await termsFor(request) });
+      const accounts = (form.get('account') ?? '').split(',').map((name) => name.trim());
+      const names = [...new Set(accounts)].filter((name) => name !== '');
+      if (names.length === 0) throw new InvalidInputError('Enter at least one name').atField('account');
+      for (const [at, account] of names.entries()) {
+        form.set('account', names.slice(at).join(', '));
+        await this.grantsService.set(target, person, await termsFor(account), targetMissing);
       }
       return 'granted';
     });
+  }
+
+  @Post('refuse')
+  @Form('accounts:write')
+  refuse(@CurrentPage() page: TargetRequest) {
+    return this.respond(page, 'refuse', (target) =>
+      this.decide(target, page, { refuse: page.form.get('refuse') ?? '' }),
+    );
   }
 
   @Post('end')
@@ -73,6 +90,19 @@ export class TargetAccessController {
       await this.grantsService.remove(target, page.person, id, {});
       return 'ended';
     });
+  }
+
+  /** Answers the request that the form names. */
+  private async decide(
+    { kind, namespace, name }: Target,
+    { form, person }: TargetRequest,
+    decision: Parameters<AccessRequestsService['decide']>[3],
+  ): Promise<keyof typeof DONE> {
+    const id = form.get('id') ?? '';
+    if (kind !== 'server' || !isUUID(id)) throw new NotFoundError('Access request not found');
+    const server = await this.serversService.find({ namespace, name }, person);
+    await this.accessRequestsService.decide(server, id, person, decision);
+    return decision.grant ? 'granted' : 'refused';
   }
 
   private respond(page: TargetRequest, name: string, work: (target: Target) => Promise<keyof typeof DONE>) {
@@ -104,6 +134,7 @@ export class TargetAccessController {
       isOrganization: organization !== null,
       granted: await this.grantsService.list(target, { page: currentPage, pageSize: PAGE_SIZE }),
       ofNamespace: wider ? (await this.grantsService.list(wider, { page: 1, pageSize: 100 })).grants : [],
+      requests: await this.requestsOf(target, query.request ?? form.get('id')),
       tools: await this.toolsOf(target, person),
       isAdding: query.from === 'add' || form.get('from') === 'add',
       notice: noticeOf(query.done, DONE),
@@ -112,6 +143,13 @@ export class TargetAccessController {
     return new FramedPage((token, root) => {
       return targetAccessPage({ ...view, token, root, address: root + accessPath(target) });
     });
+  }
+
+  /** The open requests for a server, the one that the address names first. */
+  private async requestsOf({ kind, id: serverId }: Target, chosen: unknown) {
+    if (kind !== 'server') return [];
+    const { requests } = await this.accessRequestsService.list({ serverId, isOpen: true }, { pageSize: 100 });
+    return requests.toSorted((a, b) => Number(b.id === chosen) - Number(a.id === chosen)).slice(0, REQUESTS_MAX);
   }
 
   /** The names of the tools that are known of a server or a connection. */

@@ -1,17 +1,33 @@
 /** The access page of a server, a connection or a namespace, with the one form that grants access. */
-import { button, buttonLink, card, columns, pager, steps, tile } from '../../platform/pages/components.js';
+import {
+  button,
+  buttonLink,
+  card,
+  columns,
+  details,
+  pager,
+  steps,
+  tile,
+  who,
+} from '../../platform/pages/components.js';
 import { formOf, withReason, type Field, type FormsView } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
+import type { AccessRequestsService } from '../grants/access-requests.service.js';
 import type { GrantsService } from '../grants/grants.service.js';
 import { qualifiedNameOf, type Target, type TargetName } from '../targets/target.types.js';
 import { ADD_STEPS } from './add/add.page.js';
-import { grantTable } from './grant-entry.page.js';
+import { grantTable, requestText } from './grant-entry.page.js';
 
+type AccessRequest = Awaited<ReturnType<AccessRequestsService['list']>>['requests'][number];
 type GrantList = Awaited<ReturnType<GrantsService['list']>>;
 
 /** Sentences for the word in the address after a form. */
-export const DONE = { granted: 'Access is granted.', ended: 'The access is revoked.' } as const;
+export const DONE = {
+  granted: 'Access is granted.',
+  refused: 'The request is refused. The account reads your reason.',
+  ended: 'The access is revoked.',
+} as const;
 
 /** Content of the page. */
 interface TargetAccessView extends FormsView {
@@ -23,6 +39,8 @@ interface TargetAccessView extends FormsView {
   granted: GrantList;
   /** Grants of the namespace of a connection. */
   ofNamespace: GrantList['grants'];
+  /** Open requests for a server. */
+  requests: AccessRequest[];
   /** The names of tools that a grant can be limited to. */
   tools: string[];
   /** The server was just added. */
@@ -71,14 +89,34 @@ export function targetAccessPage(view: TargetAccessView): Framed {
 ${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${isAdding ? '&from=add' : ''}`)}`,
           { count: granted.pagination.totalCount },
         ),
-        card('grant', 'Grant access', grantForm(view)),
+        html`${requestsCard(view)}${card('grant', 'Grant access', grantForm(view))}`,
       ),
     ),
   };
 }
 
-/** The form that grants access to accounts: at a level, for some tools or all, until a day or without an end. */
-function grantForm(view: TargetAccessView): Html {
+/** The open requests, each with the form that grants access to its account, and the one that refuses it. */
+function requestsCard(view: TargetAccessView): Html | false {
+  const { requests } = view;
+  const reason = { name: 'refuse', label: 'Reason', attributes: html`maxlength="500" required` };
+  const parts = requests.map((request) => {
+    const { id, account } = request;
+    const refuse = button('Refuse', { look: 'danger', about: `Refuse ${account.name}` });
+    return html`${who(account.name, requestText(request), { look: 'round' })}${grantForm(view, request)}${details(
+      'Refuse…',
+      formOf(view, 'refuse', [reason], refuse, { id }),
+      view.rejected?.name === 'refuse' && view.rejected.id === id,
+    )}`;
+  });
+  return requests.length > 0 && card('request', 'Requests for access', html`${parts}`, { count: requests.length });
+}
+
+/**
+ * The form that grants access to accounts: at a level, for some tools or all, until a day or without an end.
+ *
+ * @param request whose account gets the access, instead of accounts that are typed
+ */
+function grantForm(view: TargetAccessView, request?: AccessRequest): Html {
   const levels = ['call', 'manage'].map((level) => [level, `${level} the ${view.target.kind}`] as const);
   const tools: Field = {
     name: 'tool',
@@ -89,10 +127,15 @@ function grantForm(view: TargetAccessView): Html {
     options: view.tools.map((name) => [name, name]),
   };
   const attributes = html`maxlength="20000" required autocomplete="off" spellcheck="false"`;
-  const isOpen = view.rejected?.values.has('tool');
+  const isOpen = view.rejected?.values.has('tool') && view.rejected.id === (request?.id ?? '');
   const fields = [
     view.isAdding && html`<input type="hidden" name="from" value="add">`,
-    { name: 'account', label: 'Accounts', hint: 'Names of people or organizations, with commas', attributes },
+    !request && {
+      name: 'account',
+      label: 'Accounts',
+      hint: 'Names of people or organizations, with commas',
+      attributes,
+    },
     { name: 'level', label: 'May', options: levels },
     ...(view.tools.length > 0
       ? [
@@ -109,5 +152,6 @@ function grantForm(view: TargetAccessView): Html {
       type: 'date' as const,
     },
   ];
-  return formOf(view, 'grant', fields, button('Grant access', { look: 'primary' }));
+  const about = request && `Grant access to ${request.account.name}`;
+  return formOf(view, 'grant', fields, button('Grant access', { look: 'primary', about }), { id: request?.id });
 }

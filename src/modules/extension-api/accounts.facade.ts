@@ -1,9 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { isUUID } from 'class-validator';
-import { NotFoundError } from '../../platform/errors/domain-error.js';
 import type { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { AccessService } from '../auth/access.service.js';
-import { type AccessRule, type Action, type Caller, callerFor, type Role } from '../auth/access.types.js';
+import { type Action, type Caller, callerFor, type Role } from '../auth/access.types.js';
 import type {
   AccountDto,
   AccountListDto,
@@ -12,14 +10,23 @@ import type {
   UpdateAccountDto,
 } from '../auth/account.dto.js';
 import { AccountsService } from '../auth/accounts.service.js';
+import type { ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from '../auth/account.dto.js';
+import { ApiKeysService } from '../auth/api-keys.service.js';
 import { KeyScopeError } from '../auth/auth.errors.js';
-import type { MemberDto, MemberInvitationDto, MemberListDto } from '../auth/member.dto.js';
+import type {
+  MemberDto,
+  MemberInvitationDto,
+  MemberInvitationListDto,
+  MemberListDto,
+  RemovedMemberDto,
+} from '../auth/member.dto.js';
 import { MembersService } from '../auth/members.service.js';
 import type { InvitationDto } from '../people/invitation.dto.js';
 import { InvitationsService } from '../people/invitations.service.js';
 import type { TargetName } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { asSystem, type FacadeCaller } from './facade.types.js';
+import { FacadeTargets } from './facade-targets.js';
 
 /**
  * Accounts, members of organizations, and rights.
@@ -87,6 +94,48 @@ export abstract class Accounts {
     role: Role,
   ): Promise<MemberDto | MemberInvitationDto>;
 
+  /** Finds an organization by its name or id, with the role of the caller; null if the caller is neither a member nor an operator. */
+  abstract findOrganization(caller: Caller, nameOrId: string): Promise<{ id: string; name: string; role: Role } | null>;
+
+  /**
+   * Removes a member, or the caller itself, and the logins that the membership opened.
+   *
+   * @param revokeKeys also revokes the API keys of the organization that the member created
+   * @throws ConflictError for the last owner; NotFoundError; RoleError for others than its owners and operators
+   */
+  abstract removeMember(
+    caller: Caller,
+    organizationId: string,
+    accountId: string,
+    revokeKeys?: boolean,
+  ): Promise<RemovedMemberDto>;
+
+  /**
+   * Creates a link by which one person joins an organization. Only the response has it.
+   *
+   * @throws ConflictError without an owner, and beyond the limit; NotFoundError; RoleError for others than its owners and operators
+   */
+  abstract inviteMember(caller: Caller, organizationId: string, role: Role): Promise<InvitationDto>;
+
+  /** Returns a page of its unused invitations, the newest first. @throws NotFoundError; RoleError as {@link inviteMember} */
+  abstract memberInvitations(
+    caller: Caller,
+    organizationId: string,
+    query?: PageQueryDto,
+  ): Promise<MemberInvitationListDto>;
+
+  /** Revokes an unused invitation. @throws NotFoundError; RoleError as {@link inviteMember} */
+  abstract revokeMemberInvitation(caller: Caller, organizationId: string, invitationId: string): Promise<void>;
+
+  /** Returns the API keys of an account, the newest first. @throws NotFoundError for others than its owners and operators */
+  abstract keys(caller: Caller, accountId: string): Promise<ApiKeyListDto>;
+
+  /** Creates an API key of an account. Only the response has it. @throws ForbiddenError for more rights than the caller's; NotFoundError */
+  abstract createKey(caller: Caller, accountId: string, key: CreateApiKeyDto): Promise<CreatedApiKeyDto>;
+
+  /** Revokes an API key of an account. @throws NotFoundError */
+  abstract revokeKey(caller: Caller, accountId: string, keyId: string): Promise<void>;
+
   /**
    * Returns true if the caller can do this with a server, connection or namespace, by ownership, role, visibility or grant, and its
    * key can. For a module that attaches data to targets. False for a missing target, and for calls of a suspended one.
@@ -94,24 +143,32 @@ export abstract class Accounts {
   abstract may(caller: Caller, action: Action, target: TargetName): Promise<boolean>;
 }
 
+const readByOwners = { scope: 'accounts:read', account: 'id' } as const;
+const writtenByOwners = { scope: 'accounts:write', account: 'id', may: 'own' } as const;
+
 /** {@link Accounts} by the services of REST. */
 @Injectable()
 export class ServiceAccounts implements Accounts {
   constructor(
     private readonly accessService: AccessService,
+    private readonly facadeTargets: FacadeTargets,
     private readonly accountsService: AccountsService,
+    private readonly apiKeysService: ApiKeysService,
     private readonly invitationsService: InvitationsService,
     private readonly membersService: MembersService,
     private readonly targetsService: TargetsService,
   ) {}
 
   async find(caller: FacadeCaller, accountId: string): Promise<AccountDto> {
-    return this.accountsService.get(await this.authorize(caller, accountId, { scope: 'accounts:read', account: 'id' }));
+    return this.accountsService.get(await this.facadeTargets.account(caller, accountId, readByOwners));
   }
 
   async members(caller: FacadeCaller, organizationId: string, query: PageQueryDto = {}): Promise<MemberListDto> {
-    const rule = { scope: 'accounts:read', account: 'id', may: 'own', member: true } as const;
-    const id = await this.authorize(caller, organizationId, rule);
+    const id = await this.facadeTargets.account(caller, organizationId, {
+      ...writtenByOwners,
+      scope: 'accounts:read',
+      member: true,
+    });
     return this.membersService.list(caller === asSystem ? callerFor(id) : caller, id, query);
   }
 
@@ -127,19 +184,51 @@ export class ServiceAccounts implements Accounts {
 
   async update(caller: Caller, accountId: string, change: UpdateAccountDto): Promise<AccountDto> {
     const rule = { scope: 'accounts:write', account: 'id', operator: true } as const;
-    return this.accountsService.update(caller, await this.authorize(caller, accountId, rule), change);
+    return this.accountsService.update(caller, await this.facadeTargets.account(caller, accountId, rule), change);
   }
 
   async invite(caller: Caller, accountId: string): Promise<InvitationDto> {
     const rule = { scope: 'accounts:write', account: 'id', operator: true } as const;
-    return this.invitationsService.create(await this.authorize(caller, accountId, rule), caller);
+    return this.invitationsService.create(await this.facadeTargets.account(caller, accountId, rule), caller);
   }
 
   async setMember(caller: Caller, organizationId: string, accountId: string, role: Role) {
-    const rule = { scope: 'accounts:write', account: 'id', may: 'own' } as const;
-    const id = await this.authorize(caller, organizationId, rule);
+    const id = await this.facadeTargets.account(caller, organizationId, writtenByOwners);
     return this.membersService.set(caller, id, accountId, role);
   }
+
+  readonly findOrganization: Accounts['findOrganization'] = async (caller, nameOrId) => {
+    await this.accessService.authorize(caller, { scope: 'accounts:read' }, {});
+    return this.membersService.find(caller, nameOrId);
+  };
+
+  readonly removeMember: Accounts['removeMember'] = async (caller, id, accountId, revokeKeys = false) => {
+    const organizationId = await this.facadeTargets.account(caller, id, { ...writtenByOwners, member: true });
+    return this.membersService.remove(caller, { organizationId, accountId, revokeKeys });
+  };
+
+  readonly inviteMember: Accounts['inviteMember'] = async (caller, id, role) =>
+    this.invitationsService.inviteMember(await this.facadeTargets.account(caller, id, writtenByOwners), role, caller);
+
+  readonly memberInvitations: Accounts['memberInvitations'] = async (caller, id, query = {}) =>
+    this.membersService.invitations(await this.facadeTargets.account(caller, id, readByOwners), query);
+
+  readonly revokeMemberInvitation: Accounts['revokeMemberInvitation'] = async (caller, id, invitationId) =>
+    this.membersService.deleteInvitation(
+      caller,
+      await this.facadeTargets.account(caller, id, writtenByOwners),
+      invitationId,
+    );
+
+  readonly keys: Accounts['keys'] = async (caller, id) =>
+    this.apiKeysService.list(await this.facadeTargets.account(caller, id, readByOwners));
+
+  readonly createKey: Accounts['createKey'] = async (caller, id, key) =>
+    this.apiKeysService.create(caller, await this.facadeTargets.account(caller, id, writtenByOwners), key);
+
+  readonly revokeKey: Accounts['revokeKey'] = async (caller, id, keyId) => {
+    await this.apiKeysService.revoke(caller, await this.facadeTargets.account(caller, id, writtenByOwners), keyId, {});
+  };
 
   readonly may: Accounts['may'] = async (caller, action, name) => {
     const target = await this.targetsService.find(name);
@@ -152,12 +241,4 @@ export class ServiceAccounts implements Accounts {
       throw error;
     }
   };
-
-  /** Returns the id of the account. @throws NotFoundError, RoleError, KeyScopeError */
-  private async authorize(caller: FacadeCaller, id: string, rule: AccessRule): Promise<string> {
-    const grant = caller === asSystem ? null : await this.accessService.authorize(caller, rule, { account: id });
-    const accountId = grant?.accountId ?? id;
-    if (!isUUID(accountId)) throw new NotFoundError('Account not found');
-    return accountId;
-  }
 }

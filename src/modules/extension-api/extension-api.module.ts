@@ -2,7 +2,9 @@ import { Global, Module, type Abstract, type Type } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ConnectionsModule } from '../connections/connections.module.js';
+import { GrantsModule } from '../grants/grants.module.js';
 import { LogsModule } from '../logs/logs.module.js';
+import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { SourceModule } from '../connections/source/source.module.js';
 import { PeopleModule } from '../people/people.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
@@ -11,8 +13,10 @@ import { ServersModule } from '../servers/servers.module.js';
 import { Accounts, ServiceAccounts } from './accounts.facade.js';
 import { Connections, ServiceConnections } from './connections.facade.js';
 import { FacadeTargets } from './facade-targets.js';
+import { Grants, ServiceGrants } from './grants.facade.js';
 import { EgressHttp, Http } from './http.facade.js';
 import { Logs, ServiceLogs } from './logs.facade.js';
+import { Namespaces, ServiceNamespaces } from './namespaces.facade.js';
 import { Releases, ServiceReleases } from './releases.facade.js';
 import { Secrets, VaultSecrets } from './secrets.facade.js';
 import { Servers, ServiceServers } from './servers.facade.js';
@@ -32,7 +36,9 @@ export class ExtensionApiModule {
         ...[
           AuthModule,
           ConnectionsModule,
+          GrantsModule,
           LogsModule,
+          NamespacesModule,
           PeopleModule,
           ReleasesModule,
           RunModule,
@@ -44,12 +50,14 @@ export class ExtensionApiModule {
         FacadeTargets,
         facade(Accounts, ServiceAccounts),
         facade(Connections, ServiceConnections),
+        facade(Grants, ServiceGrants),
         facade(Logs, ServiceLogs),
+        facade(Namespaces, ServiceNamespaces),
         facade(Releases, ServiceReleases),
         facade(Servers, ServiceServers),
         facade(Tools, ServiceTools),
       ],
-      exports: [Accounts, Connections, Logs, Releases, Servers, Tools],
+      exports: [Accounts, Connections, Grants, Logs, Namespaces, Releases, Servers, Tools],
     },
   }));
 }

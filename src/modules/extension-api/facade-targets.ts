@@ -1,4 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { isUUID } from 'class-validator';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { AccessService } from '../auth/access.service.js';
 import { type AccessRule, type Caller, callerFor, type OwnedNamespace } from '../auth/access.types.js';
 import { ResourceNotFoundError } from '../connections/core/connections.errors.js';
@@ -29,6 +31,14 @@ export class FacadeTargets {
     private readonly serversService: ServersService,
     private readonly targetsService: TargetsService,
   ) {}
+
+  /** Returns the id of an account, as a route with this rule does. @throws NotFoundError, RoleError, KeyScopeError */
+  async account(caller: FacadeCaller, id: string, rule: AccessRule): Promise<string> {
+    const grant = caller === asSystem ? null : await this.accessService.authorize(caller, rule, { account: id });
+    const accountId = grant?.accountId ?? id;
+    if (!isUUID(accountId)) throw new NotFoundError('Account not found');
+    return accountId;
+  }
 
   /** Finds a server as a route with this rule does. @throws ServerNotFoundError, KeyScopeError, GrantLevelError */
   async server(requester: FacadeCaller, name: string, rule: AccessRule): Promise<FoundServer> {

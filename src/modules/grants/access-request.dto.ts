@@ -1,13 +1,12 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, PickType } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import { IsIn, IsObject, IsOptional, ValidateNested } from 'class-validator';
 import { IsPrintable, Omittable } from '../../platform/http/input-values.js';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { PageQueryDto, PaginationDto } from '../../platform/http/pagination.dto.js';
-import { grantLevels, type GrantLevel } from '../auth/access.types.js';
 import { formatQualifiedName, type QualifiedName } from '../servers/server.types.js';
 import type { AccessRequest } from './access-request.entity.js';
-import { GrantAccountDto } from './grant.dto.js';
+import { GrantAccountDto, SetGrantDto } from './grant.dto.js';
 
 const requestSides = ['asker', 'decider'] as const;
 
@@ -29,12 +28,7 @@ export class AskForAccessDto {
 }
 
 @ClosedBody()
-export class GrantOfRequestDto {
-  /** `call`: the asker finds and calls it. `manage`: everything but its deletion, its transfer and its grants. */
-  @ApiProperty({ enum: grantLevels })
-  @IsIn(grantLevels)
-  level: GrantLevel;
-}
+export class GrantOfRequestDto extends PickType(SetGrantDto, ['level', 'tools', 'expiresAt']) {}
 
 /** One of the two members. */
 @ClosedBody()

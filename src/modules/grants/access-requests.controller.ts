@@ -67,6 +67,9 @@ export class AccessRequestsController {
     type: DecideAccessRequestDto,
     examples: {
       grant: { value: { grant: { level: 'call' } } },
+      'some tools': {
+        value: { grant: { level: 'call', tools: { allow: ['search'] }, expiresAt: '2027-11-20T00:00:00.000Z' } },
+      },
       refuse: { value: { refuse: 'Use acme/weather-public.' } },
     },
   })

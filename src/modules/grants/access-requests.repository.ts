@@ -9,11 +9,11 @@ const ROWS = `SELECT r.id, r.account_id AS "accountId", a.name AS "accountName",
   JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
 
 /** Requests for one server; made by one account; open ones that an account decides as an owner or editor. */
-export type RequestsOf = { serverId: string } | { accountId: string } | { deciderId: string };
+export type RequestsOf = { serverId: string; isOpen?: boolean } | { accountId: string } | { deciderId: string };
 
 /** The condition on `access_requests r`, and its value `$1`. */
 function conditionOf(of: RequestsOf): [condition: string, id: string] {
-  if ('serverId' in of) return ['r.server_id = $1', of.serverId];
+  if ('serverId' in of) return [`r.server_id = $1${of.isOpen ? ' AND r.decided_at IS NULL' : ''}`, of.serverId];
   if ('accountId' in of) return ['r.account_id = $1', of.accountId];
   const owned = `SELECT s.id FROM namespaces n JOIN servers s ON s.namespace_id = n.id WHERE n.account_id`;
   return [

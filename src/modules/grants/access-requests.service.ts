@@ -96,8 +96,8 @@ export class AccessRequestsService {
     await this.database.transaction(async (tx) => {
       let grantId: string | null = null;
       if (grant) {
-        const body = { account: account.id, level: grant.level };
-        grantId = (await this.grantsService.set(target, caller, body, () => new ServerNotFoundError(), tx)).grant.id;
+        const terms = { ...grant, account: account.id };
+        grantId = (await this.grantsService.set(target, caller, terms, () => new ServerNotFoundError(), tx)).grant.id;
       }
       if (!(await this.accessRequestsRepository.decide(id, { decidedBy, answer: refuse ?? null, grantId }, tx))) {
         throw new ConflictError('The request was decided before');

@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { button, notice, snippet } from '../../platform/pages/components.js';
 import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html } from '../../platform/pages/html.js';
@@ -5,7 +6,7 @@ import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { keyLevels } from '../auth/access.types.js';
 
 /**
- * The form that creates an API key, of which `OwnKeysService.make` reads the values.
+ * The form that creates an API key, of which {@link newKeyOf} reads the values.
  *
  * @param name of the form
  * @param namespaces names of those that the key can be limited to
@@ -28,6 +29,23 @@ export function newKeyForm(view: FormsView, name: string, namespaces: string[], 
     ],
     button('Create the key', { look: 'primary' }),
   );
+}
+
+/**
+ * Reads the fields `name`, `days` and each `scope`, which is `all` for all rights.
+ *
+ * @throws InvalidInputError
+ */
+export function newKeyOf(form: URLSearchParams): { name: string; expiresAt: string; scopes?: string[] } {
+  const text = (name: string) => form.get(name) ?? '';
+  const [name, days, scopes] = [text('name').trim(), Number(text('days')), form.getAll('scope')];
+  if (!/^[^\p{Cc}\p{Cs}]{1,255}$/u.test(name)) throw new InvalidInputError('name must have 1 to 255 characters');
+  if (!(days >= 1 && days <= 3_650)) throw new InvalidInputError('days must be a number from 1 to 3650');
+  if (scopes.length === 0 || scopes.length > 100) {
+    throw new InvalidInputError('Select 1 to 100 permissions for the key').atField('scope');
+  }
+  const expiresAt = new Date(Date.now() + days * 86_400_000).toISOString();
+  return { name, expiresAt, ...(!scopes.includes('all') && { scopes }) };
 }
 
 /** A new API key, shown once; nothing without one. */

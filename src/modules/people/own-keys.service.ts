@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { isUUID } from 'class-validator';
-import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { AccessService } from '../auth/access.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
+import { newKeyOf } from './new-key.page.js';
 
-/** API keys as the forms of pages make and end them: of a person, and of its organizations. */
+/** API keys of a person, as the forms of pages create and revoke them. */
 @Injectable()
 export class OwnKeysService {
   constructor(
@@ -41,18 +42,9 @@ export class OwnKeysService {
     await this.apiKeysService.revoke(person, person.accountId, keyIn(form), {});
   }
 
-  /** Makes a key of an account by the fields `name`, `days` and each `scope`, which is `all` for all rights. @throws as ApiKeysService */
-  async make(person: SessionCaller, accountId: string, form: URLSearchParams): Promise<{ name: string; key: string }> {
-    const text = (name: string) => form.get(name) ?? '';
-    const [name, days, scopes] = [text('name').trim(), Number(text('days')), form.getAll('scope')];
-    if (!/^[^\p{Cc}\p{Cs}]{1,255}$/u.test(name)) throw new InvalidInputError('name must have 1 to 255 characters');
-    if (!(days >= 1 && days <= 3_650)) throw new InvalidInputError('days must be a number from 1 to 3650');
-    if (scopes.length === 0 || scopes.length > 100) {
-      throw new InvalidInputError('Select 1 to 100 permissions for the key').atField('scope');
-    }
-    const expiresAt = new Date(Date.now() + days * 86_400_000).toISOString();
-    const rights = scopes.includes('all') ? {} : { scopes };
-    const { key } = await this.apiKeysService.create(person, accountId, { name, expiresAt, ...rights });
+  /** Creates a key of the person. @throws InvalidInputError for a wrong field; as ApiKeysService */
+  async make(person: SessionCaller, form: URLSearchParams): Promise<{ name: string; key: string }> {
+    const { name, key } = await this.apiKeysService.create(person, person.accountId, newKeyOf(form));
     return { name, key };
   }
 }

@@ -119,7 +119,7 @@ export class PeoplePagesController {
   @Form('accounts:write')
   createKey(@CurrentPage() page: PageRequest) {
     return this.respond(page, 'create', async ({ person, form }) => {
-      return new Redirect('me', [], await this.ownKeysService.make(person, person.accountId, form));
+      return new Redirect('me', [], await this.ownKeysService.make(person, form));
     });
   }
 

@@ -32,7 +32,7 @@ export class PeopleModule implements NestModule {
         InvitationsService,
         OwnKeysService,
       ],
-      exports: [InvitationsService, OwnKeysService, SessionsService, PasswordsService, SignInService],
+      exports: [InvitationsService, SessionsService, PasswordsService, SignInService],
     },
     worker: {
       providers: [

@@ -11,8 +11,6 @@ export const access: ModuleAccess['access'] = {
 /* signedOut, stranger, guest, owner, operator */
 export const pages: ModuleAccess['pages'] = {
   'GET /ui': 'lyyyy',
-  'POST /ui/requests/{qualifiedName}/{requestId}/grant': 'lxfyx',
-  'POST /ui/requests/{qualifiedName}/{requestId}/refuse': 'lxfyx',
   'POST /ui/invitations/{invitationId}/accept': 'lxxxx',
   'POST /ui/invitations/{invitationId}/decline': 'lxxxx',
   'GET /ui/catalogue': 'lyyyy',
@@ -24,6 +22,7 @@ export const pages: ModuleAccess['pages'] = {
   'POST /ui/add/{namespace}/{connectionId}/tools/save': 'lxfyx',
   'GET /ui/access/{kind}/{target}': 'lxxyx',
   'POST /ui/access/{kind}/{target}/grant': 'lxxyx',
+  'POST /ui/access/{kind}/{target}/refuse': 'lxxxx',
   'POST /ui/access/{kind}/{target}/end': 'lxxxx',
   'GET /ui/c/{namespace}/{connectionId}': 'lxyyx',
   'POST /ui/c/{namespace}/{connectionId}/check': 'lxfyx',
@@ -39,28 +38,11 @@ export const pages: ModuleAccess['pages'] = {
   'GET /ui/s/{slug}': 'lyyyy',
   'POST /ui/s/{slug}/ask': 'lyyyy',
   'POST /ui/s/{slug}/set-up': 'lyyyy',
-  'GET /ui/o/{organization}': 'lxyyy',
-  'POST /ui/o/{organization}/claim': 'lxyyy',
-  'POST /ui/o/{organization}/leave': 'lxyyy',
-  'POST /ui/o/{organization}/invite': 'lxfyy',
-  'POST /ui/o/{organization}/key': 'lxfyy',
-  'POST /ui/o/{organization}/role': 'lxfyy',
-  'POST /ui/o/{organization}/remove': 'lxfyy',
-  'POST /ui/o/{organization}/uninvite': 'lxfyy',
-  'POST /ui/o/{organization}/revoke': 'lxfyy',
-  'POST /ui/o/{organization}/end': 'lxfyy',
-  'POST /ui/o/{organization}/requests/{qualifiedName}/{requestId}/grant': 'lxfyx',
-  'POST /ui/o/{organization}/requests/{qualifiedName}/{requestId}/refuse': 'lxfyx',
 };
 
-/** An organization of the owner, with a guest, and what grants need. */
+/** A connection of the owner, and what grants need. */
 export const fill: ModuleAccess['fill'] = async (app, accounts) => {
-  const { owner, guest, namespace, connectionId } = accounts;
-  const organization = await app.account({ kind: 'organization' });
-  const members = `/accounts/${organization.id}/members`;
-  await app.as(app.operator).put(`${members}/${owner.id}`, { role: 'owner' });
-  await app.as(app.operator).put(`${members}/${guest.id}`, { role: 'guest' });
+  const { namespace, connectionId } = accounts;
   const target = encodeURIComponent(`${namespace}/${connectionId}`);
-  const ofPages = { organization: organization.id, setting: 'name', tool: 'echo', kind: 'connection', target };
-  return { ...(await fillGrants?.(app, accounts)), ...ofPages };
+  return { ...(await fillGrants?.(app, accounts)), setting: 'name', tool: 'echo', kind: 'connection', target };
 };

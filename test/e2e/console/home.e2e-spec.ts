@@ -260,8 +260,8 @@ describe('/ui/', () => {
   });
 });
 
-describe('a request for access on /ui/', () => {
-  const path = (id: string, of = server) => `/ui/requests/${encodeURIComponent(of)}/${id}`;
+describe('a request for access', () => {
+  const pageOf = (of = server) => `/ui/access/server/${encodeURIComponent(of)}`;
 
   async function ask(by: TestAccount, text = 'For our reports.'): Promise<string> {
     const { body } = await app.as(by).post(pathOf(server, '/access-requests'), { text });
@@ -269,29 +269,52 @@ describe('a request for access on /ui/', () => {
   }
 
   const submit = (browser: BrowserSession, id: string, fields: Record<string, string>) =>
-    browser.submit(path(id), fields, '/ui/');
+    browser.submit(pageOf(), { ...fields, id });
 
-  verifies('home:grant', 'is granted by an owner, and by an editor to members', async () => {
+  verifies('home:grant', 'leads from /ui/ to the form that grants some tools until a day', async () => {
     const asker = await app.account();
     const id = await ask(asker, HOSTILE);
+    const last = await ask(await app.account());
     for (const who of [owner, editor]) {
       const page = await home(who);
-      expect(page).toContain(`action="../ui/requests/${encodeURIComponent(server)}/${id}/grant"`);
+      expect(page).toContain(`href="../ui/access/server/${encodeURIComponent(server)}?request=${id}#request"`);
       expect(page).toContain(`<b>${asker.name}</b><small>asks for access`);
       expect(page).not.toContain('<script>');
     }
     for (const who of [member, outsider, asker]) expect(await home(who)).not.toContain('asks for access');
-    const byEditor = await submit(await signedInBrowser(app, editor), id, { form: 'grant' });
+    const grant = { form: 'grant', level: 'call', tool: 'echo', until: '2099-12-31' };
+    const byEditor = await submit(await signedInBrowser(app, editor), id, grant);
     expect([byEditor.status, byEditor.text]).toEqual([403, expect.stringContaining('role="alert"')]);
     const browser = await signedInBrowser(app, owner);
-    const { status, headers } = await submit(browser, id, { form: 'grant' });
-    expect([status, headers.location]).toEqual([303, '../../../../ui/?done=granted']);
-    expect((await browser.get('/ui/?done=granted')).text).toContain('role="status"><div>Access is granted.');
+    const { text } = await browser.get(`${pageOf()}?request=${id}`);
+    expect(text).not.toContain('<script>');
+    // The request that the link names stands first, though another one is newer.
+    const ids = [...text.matchAll(/name="id" value="([^"]+)"/g)].map(([, shown]) => shown);
+    expect([...new Set(ids)].slice(0, 2)).toEqual([id, last]);
+    const past = await submit(browser, id, { ...grant, until: '2020-01-01' });
+    expect([past.status, past.text]).toEqual([
+      400,
+      expect.stringMatching(/value="2020-01-01"[^]*Until must be in the future/),
+    ]);
+    const { status, headers } = await submit(browser, id, grant);
+    const target = `ui/access/server/${encodeURIComponent(server)}`;
+    expect([status, headers.location]).toEqual([303, `../../../../${target}?done=granted`]);
+    expect((await browser.get(`/${target}?done=granted`)).text).toContain('role="status"><div>Access is granted.');
+    const { body } = await app.as(owner).get(pathOf(server, '/grants'));
+    expect(body.grants).toContainEqual(
+      expect.objectContaining({
+        account: { id: asker.id, name: asker.name },
+        tools: { allow: ['echo'] },
+        expiresAt: '2099-12-31T00:00:00.000Z',
+      }),
+    );
     expect(textOf(rowOf(await home(asker), server))).toContain(`granted by ${owner.name}`);
-    const again = await submit(browser, id, { form: 'grant' });
+    const again = await submit(browser, id, grant);
     expect([again.status, again.text]).toEqual([409, expect.stringContaining('The request was decided before')]);
     const ofMember = await ask(member);
-    expect((await submit(await signedInBrowser(app, editor), ofMember, { form: 'grant' })).status).toBe(303);
+    expect((await submit(await signedInBrowser(app, editor), ofMember, { form: 'grant', level: 'call' })).status).toBe(
+      303,
+    );
   });
 
   verifies('home:refuse', 'is refused with a sentence, which the asker reads; what was typed is kept', async () => {
@@ -303,32 +326,33 @@ describe('a request for access on /ui/', () => {
       const { status, text } = await submit(browser, id, { form: 'refuse', refuse });
       expect([refuse, status, text.includes('aria-invalid="true"')]).toEqual([refuse, 400, true]);
       if (refuse === long) expect(text).toContain(`value="&lt;script&gt;alert(1)`);
-      expect(text).toContain('action="../../../../ui/requests/');
     }
-    expect((await submit(browser, id, { form: 'refuse', refuse: 'Use the other one.' })).headers.location).toBe(
-      '../../../../ui/?done=refused',
+    expect((await submit(browser, id, { form: 'refuse', refuse: 'Use the other one.' })).headers.location).toContain(
+      '?done=refused',
     );
     const { body } = await app.as(asker).get('/accounts/me/access-requests');
     expect(body.requests).toMatchObject([{ state: 'refused', answer: 'Use the other one.' }]);
+    expect((await browser.get(pageOf())).text).not.toContain(asker.name);
   });
 
   verifies('home:foreign', 'is decided by nobody else, and of no other server', async () => {
     const id = await ask(await app.account());
-    for (const [who, refusal] of [
-      [member, 403],
-      [outsider, 404],
-    ] as const) {
+    const forms = { grant: { level: 'call' }, refuse: { refuse: 'No.' } };
+    for (const who of [member, outsider]) {
       const browser = await signedInBrowser(app, who);
-      for (const form of ['grant', 'refuse']) {
-        expect((await submit(browser, id, { form, refuse: 'No.' })).status).toBe(refusal);
+      for (const [form, fields] of Object.entries(forms)) {
+        expect((await browser.submit(pageOf(), { form, id, ...fields }, '/ui/add')).status).toBe(404);
       }
     }
     const own = await createServer(app, outsider);
     const browser = await signedInBrowser(app, outsider);
-    const token = formTokenIn(await browser.get('/ui/'));
-    expect((await browser.post(`${path(id, own)}/refuse`, { 'form-token': token, refuse: 'No.' })).status).toBe(404);
+    for (const page of [pageOf(own), `/ui/access/namespace/${own.split('/')[0]}`]) {
+      for (const [form, fields] of Object.entries(forms)) {
+        expect([page, form, (await browser.submit(page, { form, id, ...fields })).status]).toEqual([page, form, 404]);
+      }
+    }
     const { body } = await app.as(owner).get('/accounts/me/access-requests?as=decider');
-    expect(body.requests).toMatchObject([{ id, state: 'open' }]);
+    expect(body.requests).toContainEqual(expect.objectContaining({ id, state: 'open' }));
     for (const who of [member, outsider]) {
       expect((await app.as(who).get('/accounts/me/access-requests?as=decider')).body.requests).toEqual([]);
     }

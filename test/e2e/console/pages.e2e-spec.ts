@@ -228,7 +228,7 @@ describe('a page', () => {
     for (const [path, location] of [
       ['/ui/c/acme/mail/settings/name', '../../../../../ui/c/acme/mail'],
       ['/ui/add/find', '../../ui/add'],
-      ['/ui/requests/acme%2Fweather/x/grant', '../../../../ui'],
+      ['/ui/invitations/x/accept', '../../../ui'],
       ['/me/keys/create', '../../me'],
     ]) {
       const { status, headers } = await browser.get(path);

@@ -203,6 +203,63 @@ describe('Accounts', () => {
     });
   });
 
+  it('manages members, invitations and keys of an organization for its owners, as REST does', async () => {
+    const organization = await createOrganization(app, { owner });
+    const path = `/accounts/${organization.id}`;
+    const { accounts } = facades;
+    const lead = await callerOf(app, owner);
+    expect(await accounts.findOrganization(lead, organization.name)).toMatchObject({
+      id: organization.id,
+      role: 'owner',
+    });
+    expect(await accounts.findOrganization(callers.stranger, organization.id)).toBeNull();
+    expect((await accounts.inviteMember(lead, organization.id, 'guest')).url).toContain('/invite?token=');
+    const open = await accounts.memberInvitations(lead, organization.id);
+    expect(open).toEqual((await app.as(owner).get(`${path}/invitations`)).body);
+    const { key } = await accounts.createKey(lead, organization.id, { name: 'ci' });
+    expect((await app.as({ key }).get('/accounts/me')).body.id).toBe(organization.id);
+    const keys = await accounts.keys(lead, organization.id);
+    expect(keys).toEqual((await app.as(owner).get(`${path}/api-keys`)).body);
+    const id = keys.apiKeys.find(({ name }) => name === 'ci')?.id ?? '';
+    const [invitation] = open.invitations;
+
+    const guest = await app.account();
+    await app.as(app.operator).put(`${path}/members/${guest.id}`, { role: 'guest' });
+    const asGuest = await callerOf(app, guest);
+    const attempts = (caller: Caller) => [
+      accounts.inviteMember(caller, organization.id, 'owner'),
+      accounts.memberInvitations(caller, organization.id),
+      accounts.revokeMemberInvitation(caller, organization.id, invitation?.id ?? ''),
+      accounts.createKey(caller, organization.id, { name: 'theirs' }),
+      accounts.keys(caller, organization.id),
+      accounts.revokeKey(caller, organization.id, id),
+      accounts.removeMember(caller, organization.id, owner.id),
+      facades.grants.listGiven(caller, organization.id),
+      facades.grants.revokeGiven(caller, organization.id, id),
+      facades.grants.listRequests(caller, organization.id),
+      facades.namespaces.claim(caller, uniqueName('ns'), { organizationId: organization.id }),
+    ];
+    for (const [caller, kind] of [
+      [callers.stranger, 'not_found'],
+      [asGuest, 'forbidden'],
+    ] as const) {
+      const kinds = await Promise.all(attempts(caller).map(async (call) => (await errorOf(call)).kind));
+      // A name of an account is not hidden from who claims a namespace for it.
+      expect(kinds.slice(0, -1)).toEqual(Array(10).fill(kind));
+      expect(kinds.at(-1)).toBe('forbidden');
+    }
+    const reader = { ...lead, scopes: [{ level: 'read' as const, namespace: null }] };
+    expect((await errorOf(accounts.inviteMember(reader, organization.id, 'guest'))).kind).toBe('forbidden');
+    expect((await errorOf(facades.namespaces.claim(reader, uniqueName('ns')))).kind).toBe('forbidden');
+
+    await accounts.revokeMemberInvitation(lead, organization.id, invitation?.id ?? '');
+    await accounts.revokeKey(lead, organization.id, id);
+    expect((await app.as({ key }).get('/accounts/me')).status).toBe(401);
+    expect(await accounts.removeMember(asGuest, organization.id, guest.id)).toMatchObject({ success: true });
+    expect((await app.as(owner).get(`${path}/members`)).body.members).toHaveLength(1);
+    expect((await accounts.memberInvitations(lead, organization.id)).invitations).toEqual([]);
+  });
+
   it('returns whether a caller can act on a target', async () => {
     const [, name] = server.split('/');
     const target = { kind: 'server', namespace, name } as const;
@@ -279,6 +336,29 @@ describe('Servers', () => {
     const grant = { account: stranger.name, level: 'call', tools: { allow: ['add'] } };
     await app.as(owner).post(pathOf(server, '/grants'), grant).expect(201);
     expect((await facades.servers.contract(callers.stranger, server))?.tools).toEqual([tools[1]]);
+  });
+});
+
+describe('Namespaces and Grants', () => {
+  it('claim, list and revoke what an organization owns, as REST does', async () => {
+    const organization = await createOrganization(app, { owner });
+    const lead = await callerOf(app, owner);
+    const name = uniqueName('ns');
+    const { namespaces, grants } = facades;
+    expect(await namespaces.claim(lead, name, { organizationId: organization.id })).toMatchObject({ name });
+    const listed = await namespaces.list(lead, { ownerId: organization.id });
+    expect(listed.namespaces).toMatchObject([{ name }]);
+    expect((await errorOf(namespaces.claim(callers.stranger, name))).kind).toBe('conflict');
+
+    const shared = await createServer(app, owner, { namespace: name, visibility: 'restricted' });
+    await app.as(stranger).post(pathOf(shared, '/access-requests'), { text: 'Please.' }).expect(201);
+    expect((await grants.listRequests(lead, organization.id)).requests).toMatchObject([{ qualifiedName: shared }]);
+    const grant = { account: stranger.name, level: 'call' };
+    await app.as(owner).post(pathOf(shared, '/grants'), grant).expect(201);
+    const given = await grants.listGiven(lead, organization.id);
+    expect(given).toEqual((await app.as(owner).get(`/accounts/${organization.id}/grants/given`)).body);
+    await grants.revokeGiven(lead, organization.id, given.grants[0]?.id ?? '');
+    expect((await grants.listGiven(lead, organization.id)).grants).toEqual([]);
   });
 });
 

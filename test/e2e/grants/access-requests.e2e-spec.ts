@@ -89,6 +89,21 @@ describe('a request for access', () => {
     },
   );
 
+  verifies('access-request:granted', 'is granted for some tools and until a time', async () => {
+    const name = await serverOf('restricted');
+    const { body: asked } = await ask(stranger, name);
+    const terms = { level: 'call', tools: { allow: ['forecast'] }, expiresAt: '2099-01-01T00:00:00.000Z' };
+    const wrong = { manage: { ...terms, level: 'manage' }, past: { ...terms, expiresAt: '2020-01-01T00:00:00.000Z' } };
+    for (const grant of Object.values(wrong)) {
+      expect((await decide(owner, name, asked.id as string, { grant })).status).toBe(400);
+    }
+    expect((await decide(owner, name, asked.id as string, { grant: terms })).body.state).toBe('granted');
+    const { body } = await app.as(owner).get(pathOf(name, '/grants'));
+    expect(body.grants).toContainEqual(
+      expect.objectContaining({ account: { id: stranger.id, name: stranger.name }, ...terms }),
+    );
+  });
+
   verifies('access-request:decided-by', 'is granted by the owner alone, and read by nobody else', async () => {
     const name = await serverOf('restricted');
     const { body: asked } = await ask(stranger, name);

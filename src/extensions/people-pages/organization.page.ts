@@ -7,31 +7,38 @@ import {
   card,
   columns,
   details,
+  formOf,
+  grantTable,
+  html,
   icon,
   list,
+  newKeyForm,
   notice,
   pager,
   popup,
+  requestRow,
+  roles,
+  shownKey,
   snippet,
   table,
   tile,
+  timeOf,
   who,
-} from '../../platform/pages/components.js';
-import { formOf, withReason, type Field, type FormsView } from '../../platform/pages/forms.js';
-import type { Framed } from '../../platform/pages/frame.js';
-import { html, type Html } from '../../platform/pages/html.js';
-import type { ShownOnce } from '../../platform/pages/shown-once.js';
-import { timeOf } from '../../platform/pages/times.js';
-import { roles, type Role } from '../auth/access.types.js';
-import { newKeyForm, shownKey } from '../people/new-key.page.js';
-import { grantTable, requestRow, type ListedGrant } from './grant-entry.page.js';
+  withReason,
+  type Field,
+  type Framed,
+  type FormsView,
+  type Grants,
+  type Html,
+  type ListedGrant,
+  type MemberRole,
+  type ShownOnce,
+} from '../../extension.js';
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {
   joined: 'You have joined the organization.',
   claimed: 'The namespace belongs to the organization.',
-  granted: 'Access is granted.',
-  refused: 'The request is refused.',
   role: 'The role is changed.',
   revoked: 'The key is revoked.',
   ended: 'The access is revoked.',
@@ -40,9 +47,11 @@ export const DONE = {
 
 /** Content of the page. */
 export interface OrganizationView extends FormsView {
+  /** The way to the root of the service. */
+  root: string;
   id: string;
   name: string;
-  role: Role;
+  role: MemberRole;
   notice?: Framed['notice'];
   /** The person may leave. */
   isMember: boolean;
@@ -51,16 +60,13 @@ export interface OrganizationView extends FormsView {
   /** A new key, or a new invitation. */
   once: ShownOnce | null;
   members: {
-    members: { accountId: string; accountName: string; role: Role }[];
+    members: { accountId: string; accountName: string; role: MemberRole }[];
     pagination: { currentPage: number; totalPages: number };
   } | null;
   /** Unused invitations, the newest; a link has no account. Null for others than owners. */
-  invited: { id: string; accountName: string | null; role: Role | null; expiresAt: string }[] | null;
+  invited: { id: string; accountName: string | null; role: MemberRole | null; expiresAt: string }[] | null;
   namespaces: { name?: string }[] | null;
-  requests: {
-    requests: { id: string; qualifiedName: string; account: { name: string }; text: string; createdAt: string }[];
-    pagination: { totalCount: number };
-  } | null;
+  requests: Awaited<ReturnType<Grants['listRequests']>> | null;
   keys: { id: string; name: string; prefix: string; expiresAt: string | null; lastUsedAt: string | null }[] | null;
   grants: { grants: GivenGrant[]; pagination: { totalCount: number } } | null;
 }
@@ -73,7 +79,7 @@ interface GivenGrant extends ListedGrant {
   connectionId?: string;
 }
 
-const ROLE_MEANS: Record<Role, string> = {
+const ROLE_MEANS: Record<MemberRole, string> = {
   owner: 'may do everything',
   editor: 'manages servers and connections',
   member: 'finds and calls servers and connections',
@@ -94,7 +100,7 @@ export function organizationPage(view: OrganizationView): Framed {
       badge: badge(
         view.asOperator ? 'Operator' : `You are ${role === 'owner' || role === 'editor' ? 'an' : 'a'} ${role}`,
       ),
-      lead: html`Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}${view.invited && html` <a href="${view.address}/../../m/changes/${id}">Changes</a> in the organization`}`,
+      lead: html`Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}${view.invited && html` <a href="${view.root}ui/m/changes/${id}">Changes</a> in the organization`}`,
     },
     body: withReason(
       view,
@@ -123,7 +129,7 @@ function nameFields(name: string): [Html, Field] {
   ];
 }
 
-function roleField(value: Role): Field {
+function roleField(value: MemberRole): Field {
   const options = roles.map((role) => [role, `${role}: ${ROLE_MEANS[role]}`] as const);
   return { name: 'role', label: 'Role', value, options };
 }
@@ -174,7 +180,7 @@ ${rows.length > 0 && html`<h3>Invited</h3>${list(rows)}`}`,
 
 function changesOf(
   view: OrganizationView,
-  { accountId: id, accountName, role }: { accountId: string; accountName: string; role: Role },
+  { accountId: id, accountName, role }: { accountId: string; accountName: string; role: MemberRole },
 ): Html {
   const revokeKeys: Field = {
     name: 'revokeKeys',
@@ -219,7 +225,7 @@ ${details('Claim a namespace', formOf(view, 'claim', [field, move], button('Clai
 function requestsPart(view: OrganizationView): Html | null {
   const { requests } = view;
   if (!requests || requests.requests.length === 0) return null;
-  const rows = requests.requests.map((request) => requestRow(view, request));
+  const rows = requests.requests.map((request) => requestRow(`${view.root}ui`, request));
   return card('requests', 'Requests for access', html`${list(rows)}${moreOf(requests)}`, { count: rows.length });
 }
 

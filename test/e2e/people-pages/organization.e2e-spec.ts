@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect } from '@jest/globals';
 import { testApp, uniqueName, type TestAccount } from '../../support/app.js';
+import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createServer } from '../../support/factories.js';
 import { openBrowser, signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
@@ -40,9 +41,6 @@ beforeAll(async () => {
   page = `/ui/o/${organization.name}`;
   forms = `/ui/o/${organization.id}`;
 });
-
-const requestForm = (id: string, decision: 'grant' | 'refuse') =>
-  `requests/${encodeURIComponent(server)}/${id}/${decision}`;
 
 /** The headings of the parts of a page. */
 const parts = ({ text }: { text: string }) => [...text.matchAll(/<h2 id="(\w+)"/g)].map(([, id]) => id);
@@ -94,8 +92,6 @@ describe('the page of an organization', () => {
       { form: 'revoke', id: key.id, expected: 'a', typed: 'a' },
       { form: 'end', id: grant.body.id as string },
       { form: 'key', name: 'theirs', days: '90', scope: 'all' },
-      { form: requestForm(body.requests[0].id as string, 'grant') },
-      { form: requestForm(body.requests[0].id as string, 'refuse'), refuse: 'No.' },
       { form: 'claim', namespace: uniqueName('ns') },
     ];
     const other = await app.account({ kind: 'organization' });
@@ -105,9 +101,7 @@ describe('the page of an organization', () => {
       for (const name of ['member', 'guest', 'outsider'] as const) {
         statuses.push((await browsers[name].submit(forms, form, '/me')).status);
       }
-      // The outsider was granted calls of the server.
-      const isOfServer = form.form?.startsWith('requests/');
-      expect([form.form, statuses]).toEqual([form.form, isOfServer ? [403, 404, 403] : [403, 403, 404]]);
+      expect([form.form, statuses]).toEqual([form.form, [403, 403, 404]]);
       // There the outsider is an owner, who invites, claims, and adds accounts.
       if (['invite', 'claim', 'role', 'key'].includes(form.form ?? '')) continue;
       const second = await browsers.outsider.submit(`/ui/o/${other.id}`, form);
@@ -176,63 +170,56 @@ describe('the page of an organization', () => {
     expect((await owner.submit(forms, { form: 'remove', id: 'x', expected: 'a', typed: 'a' })).status).toBe(400);
   });
 
-  verifies('console:organization', 'decides requests, revokes grants, claims namespaces and revokes keys', async () => {
-    const { owner, editor } = browsers;
-    const done = async (browser: BrowserSession, form: Record<string, string>) =>
-      (await browser.submit(forms, form)).headers.location?.split('?')[1];
-    const ask = async (account: TestAccount) => {
-      const { body } = await as(account).post(`/servers/${encodeURIComponent(server)}/access-requests`, {
-        text: 'Hm.',
-      });
-      return body.id as string;
-    };
-    const [one, two] = [await app.account(), await app.account()];
-    const empty = await editor.submit(forms, { form: requestForm(await ask(one), 'refuse'), refuse: ' ' });
-    expect([empty.status, empty.text]).toEqual([400, expect.stringContaining('Write a reason')]);
-    expect(await done(editor, { form: requestForm(await ask(one), 'refuse'), refuse: 'Not now.' })).toBe(
-      'done=refused',
-    );
-    // An editor grants to members alone.
-    expect((await editor.submit(forms, { form: requestForm(await ask(two), 'grant') })).status).toBe(403);
-    const request = requestForm(await ask(two), 'grant');
-    expect(await done(owner, { form: request })).toBe('done=granted');
-    const again = await owner.submit(forms, { form: request });
-    expect([again.status, again.text]).toEqual([
-      409,
-      expect.stringContaining('Nothing was changed: The request was decided before'),
-    ]);
-    const sentence = (await owner.get(page)).text.replace(/<[^>]*>|\s+/g, ' ').replace(/ +/g, ' ');
-    expect(sentence).toMatch(
-      new RegExp(
-        `${two.name} granted by ${accounts.owner.name}, [^,]*UTC may call the server ${server} all tools No end`,
-      ),
-    );
-    const given = await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`);
-    for (const { id } of given.body.grants as { id: string }[]) {
-      expect(await done(owner, { form: 'end', id })).toBe('done=ended');
-    }
-    expect((await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`)).body.grants).toEqual([]);
-    const claimed = uniqueName('ns');
-    expect(await done(editor, { form: 'claim', namespace: claimed })).toBe('done=claimed');
-    expect((await owner.get(page)).text).toContain(`<code>${claimed}</code>`);
-    const own = uniqueName('ns');
-    await as(accounts.owner).put(`/namespaces/${own}`);
-    const asked = await owner.submit(forms, { form: 'claim', namespace: own });
-    expect([asked.status, asked.text]).toEqual([409, expect.stringContaining('is yours')]);
-    expect((await owner.get(page)).text).not.toContain(`<code>${own}</code>`);
-    expect(await done(owner, { form: 'claim', namespace: own, move: 'yes' })).toBe('done=claimed');
-    expect((await owner.get(page)).text).toContain(`<code>${own}</code>`);
-    const taken = await app.account();
-    await as(taken).put(`/namespaces/${own}-2`);
-    expect((await owner.submit(forms, { form: 'claim', namespace: `${own}-2`, move: 'yes' })).status).toBe(409);
-    const refused = await owner.submit(forms, { form: 'claim', namespace: 'No!' });
-    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('value="No!"')]);
-    const { body } = await as(accounts.owner).post(`/accounts/${organization.id}/api-keys`, { name: 'ci' });
-    expect(await done(owner, { form: 'revoke', id: body.id as string, expected: 'ci', typed: 'ci' })).toBe(
-      'done=revoked',
-    );
-    expect((await app.as({ ...organization, key: body.key as string }).get('/accounts/me')).status).toBe(401);
-  });
+  verifies(
+    'console:organization',
+    'shows grants and requests, revokes grants, claims namespaces and revokes keys',
+    async () => {
+      const { owner, editor } = browsers;
+      const done = async (browser: BrowserSession, form: Record<string, string>) =>
+        (await browser.submit(forms, form)).headers.location?.split('?')[1];
+      const two = await app.account();
+      const { body: asked } = await as(two).post(pathOf(server, '/access-requests'), { text: 'Hm.' });
+      const answer = `/ui/access/server/${encodeURIComponent(server)}`;
+      for (const browser of [owner, editor]) {
+        expect((await browser.get(page)).text).toContain(
+          `href="../../ui/access/server/${encodeURIComponent(server)}?request=${asked.id}#request"`,
+        );
+      }
+      expect((await owner.submit(answer, { form: 'grant', id: asked.id as string, level: 'call' })).status).toBe(303);
+      expect((await owner.get(page)).text).not.toContain(asked.id);
+      const sentence = (await owner.get(page)).text.replace(/<[^>]*>|\s+/g, ' ').replace(/ +/g, ' ');
+      expect(sentence).toMatch(
+        new RegExp(
+          `${two.name} granted by ${accounts.owner.name}, [^,]*UTC may call the server ${server} all tools No end`,
+        ),
+      );
+      const given = await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`);
+      for (const { id } of given.body.grants as { id: string }[]) {
+        expect(await done(owner, { form: 'end', id })).toBe('done=ended');
+      }
+      expect((await as(accounts.owner).get(`/accounts/${organization.id}/grants/given`)).body.grants).toEqual([]);
+      const claimed = uniqueName('ns');
+      expect(await done(editor, { form: 'claim', namespace: claimed })).toBe('done=claimed');
+      expect((await owner.get(page)).text).toContain(`<code>${claimed}</code>`);
+      const own = uniqueName('ns');
+      await as(accounts.owner).put(`/namespaces/${own}`);
+      const claim = await owner.submit(forms, { form: 'claim', namespace: own });
+      expect([claim.status, claim.text]).toEqual([409, expect.stringContaining('is yours')]);
+      expect((await owner.get(page)).text).not.toContain(`<code>${own}</code>`);
+      expect(await done(owner, { form: 'claim', namespace: own, move: 'yes' })).toBe('done=claimed');
+      expect((await owner.get(page)).text).toContain(`<code>${own}</code>`);
+      const taken = await app.account();
+      await as(taken).put(`/namespaces/${own}-2`);
+      expect((await owner.submit(forms, { form: 'claim', namespace: `${own}-2`, move: 'yes' })).status).toBe(409);
+      const refused = await owner.submit(forms, { form: 'claim', namespace: 'No!' });
+      expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('value="No!"')]);
+      const { body } = await as(accounts.owner).post(`/accounts/${organization.id}/api-keys`, { name: 'ci' });
+      expect(await done(owner, { form: 'revoke', id: body.id as string, expected: 'ci', typed: 'ci' })).toBe(
+        'done=revoked',
+      );
+      expect((await app.as({ ...organization, key: body.key as string }).get('/accounts/me')).status).toBe(401);
+    },
+  );
 
   verifies('console:organization-keys', 'creates a key of the organization for its owners, shown once', async () => {
     const { owner } = browsers;

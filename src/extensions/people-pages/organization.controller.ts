@@ -6,31 +6,33 @@
  * Each form has an address below the page, with the id of the organization; a rejected one is shown again with the reason. The
  * link of an invitation, a new key and the names of the keys of a removed member are shown once.
  */
-import { Controller, Get, Param, Post } from '@nestjs/common';
+import { Controller, Get, Post } from '@nestjs/common';
 import { isUUID } from 'class-validator';
-import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
-import { UuidOr404 } from '../../platform/http/input.pipe.js';
-import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
-import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
-import type { ShownOnce } from '../../platform/pages/shown-once.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
-import { roles, type Role } from '../auth/access.types.js';
-import { ApiKeysService } from '../auth/api-keys.service.js';
-import { MembersService } from '../auth/members.service.js';
-import { AccessRequestsService } from '../grants/access-requests.service.js';
-import { GrantsService } from '../grants/grants.service.js';
-import { NamespacesService } from '../namespaces/namespaces.service.js';
-import { InvitationsService } from '../people/invitations.service.js';
-import { OwnKeysService } from '../people/own-keys.service.js';
-import { ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
-import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
+import {
+  Accounts,
+  CurrentPage,
+  Form,
+  FramedPage,
+  Grants,
+  InvalidInputError,
+  Namespaces,
+  newKeyOf,
+  NotFoundError,
+  noticeOf,
+  Page,
+  Redirect,
+  respondToForm,
+  roles,
+  type MemberRole,
+  type PageRequest,
+  type RejectedForm,
+  type ShownOnce,
+} from '../../extension.js';
 import { DONE, organizationPage } from './organization.page.js';
 
 /** The rules of the REST routes for every member, and for owners only. */
 const ofMembers = { account: 'organization', may: 'own', member: true } as const;
 const ofOwners = { account: 'organization', may: 'own' } as const;
-
-const RequestId = () => Param('requestId', UuidOr404('Access request not found'));
 
 type OrganizationRequest = PageRequest<{ organization: string }>;
 
@@ -41,13 +43,9 @@ type Outcome = keyof typeof DONE | Redirect | ShownOnce;
 @Controller('ui/o/:organization')
 export class OrganizationController {
   constructor(
-    private readonly membersService: MembersService,
-    private readonly invitationsService: InvitationsService,
-    private readonly namespacesService: NamespacesService,
-    private readonly apiKeysService: ApiKeysService,
-    private readonly ownKeysService: OwnKeysService,
-    private readonly grantsService: GrantsService,
-    private readonly accessRequestsService: AccessRequestsService,
+    private readonly accounts: Accounts,
+    private readonly grants: Grants,
+    private readonly namespaces: Namespaces,
   ) {}
 
   @Get()
@@ -61,28 +59,8 @@ export class OrganizationController {
   claim(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'claim', async ({ form, person }, organizationId) => {
       const name = form.get('namespace')?.trim() ?? '';
-      await this.namespacesService.claim(name, person, organizationId, form.has('move'));
+      await this.namespaces.claim(person, name, { organizationId, move: form.has('move') });
       return 'claimed';
-    });
-  }
-
-  @Post('requests/:qualifiedName/:requestId/grant')
-  @Form('servers:write', ownServerOrNone)
-  grant(@CurrentPage() page: OrganizationRequest, @TargetServer() server: ServerRef, @RequestId() requestId: string) {
-    return this.respond(page, requestForm(server, requestId, 'grant'), async ({ person }) => {
-      await this.accessRequestsService.decide(server, requestId, person, { grant: { level: 'call' } });
-      return 'granted';
-    });
-  }
-
-  @Post('requests/:qualifiedName/:requestId/refuse')
-  @Form('servers:write', ownServerOrNone)
-  refuse(@CurrentPage() page: OrganizationRequest, @TargetServer() server: ServerRef, @RequestId() requestId: string) {
-    return this.respond(page, requestForm(server, requestId, 'refuse'), async ({ form, person }) => {
-      const refuse = form.get('refuse')?.trim() ?? '';
-      if (refuse === '') throw new InvalidInputError('Write a reason for the requester');
-      await this.accessRequestsService.decide(server, requestId, person, { refuse });
-      return 'refused';
     });
   }
 
@@ -91,7 +69,7 @@ export class OrganizationController {
   leaveOrganization(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'leave', async ({ form, person }, organizationId) => {
       requireName(form);
-      await this.membersService.remove(person, { organizationId, accountId: person.accountId, revokeKeys: false });
+      await this.accounts.removeMember(person, organizationId, person.accountId);
       return new Redirect('me?saved=left');
     });
   }
@@ -101,23 +79,24 @@ export class OrganizationController {
   invite(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'invite', async ({ form, person }, organizationId) => {
       const role = roleIn(form);
-      return { role, ...(await this.invitationsService.inviteMember(organizationId, role, person)) };
+      return { role, ...(await this.accounts.inviteMember(person, organizationId, role)) };
     });
   }
 
   @Post('key')
   @Form('accounts:write', ofOwners)
   makeKey(@CurrentPage() page: OrganizationRequest) {
-    return this.respond(page, 'key', ({ form, person }, organizationId) =>
-      this.ownKeysService.make(person, organizationId, form),
-    );
+    return this.respond(page, 'key', async ({ form, person }, organizationId) => {
+      const { name, key } = await this.accounts.createKey(person, organizationId, newKeyOf(form));
+      return { name, key };
+    });
   }
 
   @Post('role')
   @Form('accounts:write', ofOwners)
   setRole(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'role', async ({ form, person }, organizationId) => {
-      await this.membersService.set(person, organizationId, rowIn(form), roleIn(form));
+      await this.accounts.setMember(person, organizationId, rowIn(form), roleIn(form));
       return 'role';
     });
   }
@@ -126,7 +105,7 @@ export class OrganizationController {
   @Form('accounts:write', ofOwners)
   uninvite(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'uninvite', async ({ form, person }, organizationId) => {
-      await this.membersService.deleteInvitation(person, organizationId, rowIn(form));
+      await this.accounts.revokeMemberInvitation(person, organizationId, rowIn(form));
       return 'uninvite';
     });
   }
@@ -137,8 +116,7 @@ export class OrganizationController {
     return this.respond(page, 'remove', async ({ form, person }, organizationId) => {
       const accountId = rowIn(form);
       requireName(form);
-      const revokeKeys = form.has('revokeKeys');
-      const removed = await this.membersService.remove(person, { organizationId, accountId, revokeKeys });
+      const removed = await this.accounts.removeMember(person, organizationId, accountId, form.has('revokeKeys'));
       return { removed: `${form.get('expected')} is removed. ${keysLeft(removed)}` };
     });
   }
@@ -149,7 +127,7 @@ export class OrganizationController {
     return this.respond(page, 'revoke', async ({ form, person }, organizationId) => {
       const keyId = rowIn(form);
       requireName(form);
-      await this.apiKeysService.revoke(person, organizationId, keyId, {});
+      await this.accounts.revokeKey(person, organizationId, keyId);
       return 'revoked';
     });
   }
@@ -158,7 +136,7 @@ export class OrganizationController {
   @Form('accounts:write', ofOwners)
   revokeGrant(@CurrentPage() page: OrganizationRequest) {
     return this.respond(page, 'end', async ({ form, person }, organizationId) => {
-      await this.grantsService.removeGiven(organizationId, person, rowIn(form));
+      await this.grants.revokeGiven(person, organizationId, rowIn(form));
       return 'ended';
     });
   }
@@ -180,7 +158,7 @@ export class OrganizationController {
   }
 
   private async organizationOf({ params, person }: OrganizationRequest) {
-    const organization = await this.membersService.find(person, params.organization);
+    const organization = await this.accounts.findOrganization(person, params.organization);
     if (!organization) throw new NotFoundError('Organization not found');
     return organization;
   }
@@ -202,19 +180,18 @@ export class OrganizationController {
       rejected,
       isMember,
       asOperator,
-      members:
-        role === 'guest' ? null : await this.membersService.list(person, id, { ...all, page: Math.max(1, page) }),
-      invited: isOwner ? (await this.membersService.invitations(id, all)).invitations : null,
-      namespaces: isEditor ? (await this.namespacesService.list(person, { ...all, ownerId: id })).namespaces : null,
-      requests: isEditor ? await this.accessRequestsService.list({ deciderId: id }, all) : null,
-      keys: isOwner ? (await this.apiKeysService.list(id)).apiKeys : null,
-      grants: isOwner && !asOperator ? await this.grantsService.listGiven(id, all) : null,
+      members: role === 'guest' ? null : await this.accounts.members(person, id, { ...all, page: Math.max(1, page) }),
+      invited: isOwner ? (await this.accounts.memberInvitations(person, id, all)).invitations : null,
+      namespaces: isEditor ? (await this.namespaces.list(person, { ...all, ownerId: id })).namespaces : null,
+      requests: isEditor ? await this.grants.listRequests(person, id, all) : null,
+      keys: isOwner ? (await this.accounts.keys(person, id)).apiKeys : null,
+      grants: isOwner && !asOperator ? await this.grants.listGiven(person, id, all) : null,
     };
-    return new FramedPage((token, root) => organizationPage({ ...view, token, address: `${root}ui/o/${id}` }));
+    return new FramedPage((token, root) => organizationPage({ ...view, token, root, address: `${root}ui/o/${id}` }));
   }
 }
 
-function roleIn(form: URLSearchParams): Role {
+function roleIn(form: URLSearchParams): MemberRole {
   const role = roles.find((candidate) => candidate === form.get('role'));
   if (!role) throw new InvalidInputError('Choose a role');
   return role;
@@ -225,10 +202,6 @@ function rowIn(form: URLSearchParams): string {
   const id = form.get('id') ?? '';
   if (!isUUID(id)) throw new InvalidInputError('This form is not known: open the page again');
   return id;
-}
-
-function requestForm(server: ServerRef, requestId: string, decision: 'grant' | 'refuse'): string {
-  return `requests/${encodeURIComponent(formatQualifiedName(server))}/${requestId}/${decision}`;
 }
 
 function requireName(form: URLSearchParams): void {
