@@ -3,12 +3,13 @@ const GB = 1024 ** 3;
 /**
  * Limits of an account with their defaults, far above what a team uses: one key may serve all users of an app, and an app
  * may have a namespace for each customer. `logBytesPerDay` follows from the log's size, `livePrograms` from
- * `RUNTIME_LIVE_MAX`.
+ * `RUNTIME_LIVE_MAX`. Only operators create organizations beyond `organizations`.
  */
 export const accountLimitDefaults = {
   requestsPerMinute: 300_000,
   keyRequestsPerMinute: 240_000,
   callsAtOnce: 2_000,
+  organizations: 0,
   namespaces: 10_000,
   apiKeys: 10_000,
   servers: 20_000,

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../extension.js';
+import { NewOrganizationController } from './new-organization.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { PeoplePageController } from './people-page.controller.js';
 
@@ -8,6 +9,6 @@ import { PeoplePageController } from './people-page.controller.js';
 export class PeoplePagesModule {
   static readonly forRoles = roleModule(() => ({
     module: PeoplePagesModule,
-    api: { controllers: [OrganizationController, PeoplePageController] },
+    api: { controllers: [NewOrganizationController, OrganizationController, PeoplePageController] },
   }));
 }

@@ -27,6 +27,7 @@ import { ApiKeysService } from './api-keys.service.js';
 import {
   GrantLevelError,
   KeyScopeError,
+  NotOperatorError,
   RoleError,
   SignedOutError,
   SuspendedError,
@@ -175,7 +176,8 @@ export class AccessService implements OnModuleInit {
   authorize(caller: Caller, rule: AccessRule, target: RuleParameters): Grant | Promise<Grant> {
     const action = actionOfRule(rule);
     if (rule.operator) {
-      if (!caller.isOperator) throw new ForbiddenError('Forbidden: only the operator manages accounts');
+      const isFounder = rule.founders && (caller.limits ?? this.env.accountLimits).organizations > 0;
+      if (!caller.isOperator && !isFounder) throw new NotOperatorError();
       this.requireForAll(caller, action);
     }
     if (rule.account !== undefined) {

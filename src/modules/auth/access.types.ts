@@ -153,6 +153,8 @@ interface KeyTerms {
 /** Only the operator. */
 interface OperatorTerms {
   operator: true;
+  /** Also accounts with a limit `organizations` above 0. */
+  founders?: true;
 }
 
 /** The account of a route parameter (`me` is the caller's): itself, the owners of an organization, and the operator. */

@@ -23,6 +23,7 @@ const LOG_BYTES_TODAY = `SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM ac
  */
 @AccountQuotas({
   counts: {
+    organizations: `SELECT count(*) FROM memberships m WHERE m.account_id = a.id AND m.role = 'owner'`,
     apiKeys: 'SELECT count(*) FROM api_keys k WHERE k.account_id = a.id',
     logBytesPerDay: `SELECT coalesce(sum(d.bytes), 0) FROM account_log_days d
       WHERE d.account_id = a.id AND d.day = (now() AT TIME ZONE 'UTC')::date`,

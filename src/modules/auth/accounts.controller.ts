@@ -67,10 +67,14 @@ export class AccountsController {
     return this.accountsService.setTimeZone(caller, body);
   }
 
-  /** Create an account (operator). */
+  /**
+   * Create an account (operator).
+   *
+   * An account with a limit `organizations` above 0 creates organizations too, and becomes their owner.
+   */
   @Post()
-  @Access('accounts:write', { operator: true })
-  @ApiErrors(400, 403, 409)
+  @Access('accounts:write', { operator: true, founders: true })
+  @ApiErrors(400, 403, 409, 429)
   create(@CurrentCaller() caller: Caller, @Body() body: CreateAccountDto): Promise<AccountDto> {
     return this.accountsService.create(caller, body);
   }

@@ -17,10 +17,15 @@ import {
   toAccountDto,
 } from './account.dto.js';
 import { AccessService } from './access.service.js';
+import type { Caller } from './access.types.js';
 import { Account } from './account.entity.js';
+import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
+import { NotOperatorError } from './auth.errors.js';
+import { REFUSALS } from './members.errors.js';
+import { MembersRepository } from './members.repository.js';
 
 /** Creates, lists, disables, enables and deletes accounts, for the operator. */
 @Injectable()
@@ -28,18 +33,35 @@ export class AccountsService {
   constructor(
     @InjectRepository(Account) private readonly accountRepository: Repository<Account>,
     private readonly accountsRepository: AccountsRepository,
+    private readonly accountLimitsService: AccountLimitsService,
+    private readonly membersRepository: MembersRepository,
     private readonly apiKeysRepository: ApiKeysRepository,
     private readonly apiKeysService: ApiKeysService,
     private readonly accessService: AccessService,
   ) {}
 
-  /** @throws ConflictError when the name is taken */
-  async create(actor: Actor, { name, kind }: CreateAccountDto): Promise<AccountDto> {
+  /**
+   * Creates an account. Others than operators create organizations within their limit, and own them.
+   *
+   * @throws ConflictError when the name is taken; NotOperatorError, QuotaExceededError
+   */
+  async create(caller: Caller, { name, kind }: CreateAccountDto): Promise<AccountDto> {
+    const { accountId, isOperator } = caller;
     const account = this.accountRepository.create({ name, kind });
     const toConflict = () => new ConflictError(`An account named "${name}" already exists`);
-    await transactionOf(this.accountRepository, actor, (tx) => tx.insert(Account, account)).catch(
-      onViolation({ unique: toConflict }),
-    );
+    const insert = () =>
+      transactionOf(this.accountRepository, caller, async (tx) => {
+        await tx.insert(Account, account);
+        if (isOperator) return;
+        const owner = { organizationId: account.id, accountId, role: 'owner', createdBy: accountId } as const;
+        const stored = await this.membersRepository.set(caller, owner, false, tx);
+        if (typeof stored === 'string') throw REFUSALS[stored]();
+      }).catch(onViolation({ unique: toConflict }));
+    if (!isOperator && kind !== 'organization') throw new NotOperatorError();
+    await (isOperator
+      ? insert()
+      : this.accountLimitsService.createWithinQuota({ accountId }, { organizations: 1 }, insert));
+    if (!isOperator) await this.apiKeysService.accountChanged(accountId);
     return toAccountDto(account);
   }
 

@@ -95,6 +95,13 @@ export class RoleError extends ForbiddenError {
   }
 }
 
+/** Only operators manage accounts. */
+export class NotOperatorError extends ForbiddenError {
+  constructor() {
+    super('Forbidden: only the operator manages accounts');
+  }
+}
+
 /** The account has as much as it may. The request must not be repeated by itself. */
 export class QuotaExceededError extends DomainError {
   readonly kind = 'rate_limited';

@@ -26,7 +26,11 @@ export class GrantedAccessController {
       offset,
       limit: PAGE_GRANTS + 1,
     });
-    const view = { grants: grants.slice(0, PAGE_GRANTS), older: grants.length > PAGE_GRANTS ? page + 1 : null, isEnded: query.done === 'ended' };
+    const view = {
+      grants: grants.slice(0, PAGE_GRANTS),
+      older: grants.length > PAGE_GRANTS ? page + 1 : null,
+      isEnded: query.done === 'ended',
+    };
     return new FramedPage((token) => accessPage(view, token));
   }
 

@@ -63,7 +63,11 @@ export abstract class Accounts {
   /** Returns a page of all accounts, the newest first, with the last use of each. @throws ForbiddenError for others than operators */
   abstract list(caller: FacadeCaller, query?: AccountsQueryDto): Promise<AccountListDto>;
 
-  /** Creates an account. @throws ConflictError if the name is taken; ForbiddenError for others than operators */
+  /**
+   * Creates an account. With a limit `organizations` above 0, others than operators create organizations, and own them.
+   *
+   * @throws ConflictError if the name is taken; ForbiddenError for others than operators; QuotaExceededError
+   */
   abstract create(caller: Caller, account: CreateAccountDto): Promise<AccountDto>;
 
   /**
@@ -178,7 +182,7 @@ export class ServiceAccounts implements Accounts {
   }
 
   async create(caller: Caller, account: CreateAccountDto): Promise<AccountDto> {
-    await this.accessService.authorize(caller, { scope: 'accounts:write', operator: true }, {});
+    await this.accessService.authorize(caller, { scope: 'accounts:write', operator: true, founders: true }, {});
     return this.accountsService.create(caller, account);
   }
 

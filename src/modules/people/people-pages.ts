@@ -12,6 +12,7 @@ import {
   tile,
   who,
 } from '../../platform/pages/components.js';
+import type { AccountLimits } from '../../config/account-limits.js';
 import { formOf, withReason, type Field, type FormsView, type RejectedForm } from '../../platform/pages/forms.js';
 import type { Framed } from '../../platform/pages/frame.js';
 import { html, type Html } from '../../platform/pages/html.js';
@@ -156,6 +157,7 @@ export interface MeView {
   accountName: string;
   isOperator: boolean;
   timeZone: string | null;
+  limits?: AccountLimits;
   /** Way to `/`. */
   root: string;
   sessions: ShownSession[];
@@ -176,7 +178,7 @@ export interface MeView {
 
 /** A person's own page. */
 export function mePage(view: MeView): Framed {
-  const { token, root, accountName, isOperator, rootKeyId, namespaces, memberships, notice, rejected } = view;
+  const { token, root, accountName, isOperator, rootKeyId, namespaces, memberships, limits, notice, rejected } = view;
   const keyForms = { token, address: `${root}me/keys`, rejected };
   return {
     title: 'Your account',
@@ -186,7 +188,7 @@ export function mePage(view: MeView): Framed {
       tile: tile(accountName, { look: 'large round' }),
       badge: isOperator && badge('Operator'),
       lead: html`You are signed in as <strong>${accountName}</strong>${isOperator && ', the operator of this service'}.
-<a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes in your account</a>`,
+<a href="${root}me/access">Apps that may act for you</a>, <a href="${root}ui/m/changes/me">changes in your account</a>${limits && limits.organizations > 0 && html`, <a href="${root}ui/new-organization">new organization</a>`}`,
     },
     body: withReason(
       view,

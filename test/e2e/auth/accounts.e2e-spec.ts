@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect } from '@jest/globals';
 import { testAccount, testApp, uniqueName } from '../../support/app.js';
+import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -71,6 +72,42 @@ describe('POST /accounts', () => {
     const longest = await app.as(app.operator).post('/accounts', { name: 'é'.repeat(255), kind: 'user' });
     expect(longest.status).toBe(201);
   });
+});
+
+describe('POST /accounts with a limit of organizations', () => {
+  verifies(
+    'account:create',
+    'creates organizations that the account owns, within the limit and nothing else',
+    async () => {
+      const founder = await app.account();
+      const create = (name: string, kind = 'organization', account = founder) =>
+        app.as(account).post('/accounts', { name, kind });
+      const closed = { error: 'Forbidden: only the operator manages accounts' };
+      expect((await create(uniqueName('team'))).body).toEqual(closed);
+      const limits = { limits: { organizations: 2 } };
+      await app.as(app.operator).patch(`/accounts/${founder.id}/limits`, limits).expect(200);
+      const names = [uniqueName('team'), uniqueName('team')];
+      await until(async () => (await create(names[0] ?? '')).status === 201, 'the limit opens it');
+      expect((await create(uniqueName('user'), 'user')).body).toEqual(closed);
+      const read = await app.as(founder).post('/accounts/me/api-keys', { name: 'read', scopes: ['read'] });
+      expect(
+        (await create(uniqueName('team'), 'organization', { ...founder, key: read.body.key as string })).status,
+      ).toBe(403);
+      expect((await create(names[0] ?? '')).status).toBe(409);
+      const { body: made } = await create(names[1] ?? '');
+      const { body: list } = await app.as(founder).get(`/accounts/${made.id}/members`);
+      expect(list.members).toMatchObject([{ accountId: founder.id, role: 'owner' }]);
+      const name = uniqueName('team');
+      const beyond = await create(name);
+      expect([beyond.status, beyond.body.error]).toEqual([
+        429,
+        expect.stringContaining('limit of organizations: 2 of 2'),
+      ]);
+      expect(await app.database.query('SELECT 1 FROM accounts WHERE name = $1', [name])).toEqual([]);
+      const { body: other } = await app.as(app.operator).post('/accounts', { name, kind: 'organization' });
+      expect((await app.as(app.operator).get(`/accounts/${other.id}/members`)).body.members).toEqual([]);
+    },
+  );
 });
 
 describe('GET /accounts', () => {

@@ -11,6 +11,8 @@ export const pages: ModuleAccess['pages'] = {
   'POST /ui/people/state': 'lfffx',
   'POST /ui/people/operator': 'lfffx',
   'POST /ui/people/organization': 'lfffy',
+  'GET /ui/new-organization': 'lfffy',
+  'POST /ui/new-organization/create': 'lfffy',
   'GET /ui/o/{organization}': 'lxyyy',
   'POST /ui/o/{organization}/claim': 'lxyyy',
   'POST /ui/o/{organization}/leave': 'lxyyy',

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect } from '@jest/globals';
 import { testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { openBrowser, signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
+import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -99,6 +100,29 @@ describe('the page of people', () => {
     expect((await submit('invite', { name, organization: id, role: 'guest' })).status).toBe(303);
     const { body } = await app.as(app.operator).get(`/accounts/${id}/members`);
     expect(body.members).toContainEqual(expect.objectContaining({ accountName: name, role: 'guest' }));
+  });
+
+  verifies('people-page', 'lets an account with a limit of organizations create one that it owns', async () => {
+    const founder = await app.account();
+    const browser = await signedInBrowser(app, founder);
+    const page = '/ui/new-organization';
+    expect((await browser.get(page)).status).toBe(403);
+    expect((await browser.get('/me')).text).not.toContain('new-organization');
+    const limits = { limits: { organizations: 1 } };
+    await app.as(app.operator).patch(`/accounts/${founder.id}/limits`, limits).expect(200);
+    await until(
+      async () => (await browser.get('/me')).text.includes('new-organization'),
+      'the account page leads to it',
+    );
+    const name = uniqueName('team');
+    const made = await browser.submit(page, { form: 'create', name });
+    expect([made.status, made.headers.location]).toEqual([303, `../../ui/o/${name}`]);
+    await until(async () => (await browser.get(`/ui/o/${name}`)).text.includes('<strong>owner</strong>'), 'its page');
+    const beyond = await browser.submit(page, { form: 'create', name: `${name}-2` });
+    expect([beyond.status, beyond.text]).toEqual([429, expect.stringContaining(`value="${name}-2"`)]);
+    const byOperator = uniqueName('team');
+    expect((await operator.submit(page, { form: 'create', name: byOperator })).status).toBe(303);
+    expect((await operator.get(`/ui/o/${byOperator}`)).text).toContain('Your role is <strong>owner</strong>');
   });
 
   verifies('people-page', 'lists by name, newest first, in pages', async () => {

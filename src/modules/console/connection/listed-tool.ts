@@ -18,10 +18,7 @@ export function annotationsOf({ annotations }: ListedTool): string[] {
   const hints = isObject(annotations) ? annotations : {};
   if (hints.readOnlyHint === true) return ['reads only'];
   const effect = { true: 'may delete or overwrite data', false: 'writes data' }[String(hints.destructiveHint)];
-  return [
-    effect ?? 'may write or delete data',
-    ...(hints.idempotentHint === true ? ['idempotent'] : []),
-  ];
+  return [effect ?? 'may write or delete data', ...(hints.idempotentHint === true ? ['idempotent'] : [])];
 }
 
 /** Returns true if the person must confirm that the tool is to run. */
