@@ -44,6 +44,8 @@ const subjects = [
     /^test\/browser\//,
     [
       'src/modules/console',
+      'src/extensions/author-pages',
+      'src/extensions/people-pages',
       'src/extensions/tool-forms',
       'src/platform/pages',
       'src/modules/connections/setup',

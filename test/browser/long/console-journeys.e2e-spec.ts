@@ -102,7 +102,7 @@ verifies(
 
 verifies(
   'console:journey-access',
-  'somebody asks for access with 3 clicks and a sentence, its owner grants it with 1, and a connection to it works',
+  'somebody asks for access with 3 clicks and a sentence, its owner grants it with 2, and a connection to it works',
   async () => {
     const [owner, asker] = [await app.account(), await app.account()];
     const word = uniqueName('word');
@@ -122,8 +122,10 @@ verifies(
     await granting.page.goto(`${app.url}/ui/`);
     const needs = granting.page.getByRole('region', { name: 'Needs you' });
     expect(await needs.innerText()).toMatch(new RegExp(`${asker.name}[^]*${name}[^]*“For the report of the month.”`));
-    await granting.click(needs.getByRole('button', { name: 'Grant' }));
+    await granting.click(needs.getByRole('link', { name: /^Answer/ }));
+    await granting.click(granting.page.getByRole('button', { name: `Grant access to ${asker.name}` }));
     await granting.page.getByRole('status').waitFor();
+    await granting.page.goto(`${app.url}/ui/`);
     expect(await needs.count()).toBe(0);
 
     await asking.page.reload();
@@ -137,7 +139,7 @@ verifies(
     expect(textOf(body)).toContain('hi');
     expect([asking.effort, granting.effort]).toEqual([
       { clicks: 3, fields: 1 },
-      { clicks: 1, fields: 0 },
+      { clicks: 2, fields: 0 },
     ]);
     await Promise.all([asking.page.context().close(), granting.page.context().close()]);
   },
