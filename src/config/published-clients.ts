@@ -22,3 +22,16 @@ export const RESERVED_HEADERS = {
 export const PAIR_COMMAND =
   '`SMITHERY_BASE_URL={url} SMITHERY_CONNECT_BASE_URL={url} SMITHERY_UPLINK_BASE_URL={url} SMITHERY_URL={url} ' +
   'smithery mcp add --id <connectionId> -- <command>`, with a key of this service in SMITHERY_API_KEY';
+
+/** The whole of {@link PAIR_COMMAND} for one connection. @param command starts the local server; null if it is not known */
+export function pairCommandOf(
+  url: string,
+  { namespace, connectionId }: { namespace: string; connectionId: string },
+  command: string | null,
+): string {
+  return `SMITHERY_BASE_URL=${url} SMITHERY_CONNECT_BASE_URL=${url} \\
+SMITHERY_UPLINK_BASE_URL=${url} SMITHERY_URL=${url} \\
+SMITHERY_API_KEY=$SLIPWAY_KEY \\
+npx -y @smithery/cli@4.11.1 mcp add --id ${connectionId} --namespace ${namespace} -- \\
+${command ?? 'COMMAND'}`;
+}

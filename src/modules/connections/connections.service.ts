@@ -59,6 +59,7 @@ export class ConnectionsService {
    * Creates a connection.
    *
    * @param connectionId default: a generated one
+   * @param command of the local server of an uplink, which {@link commandOf} returns until it is paired
    * @throws InvalidInputError, InvalidSourceError, ResourceNotFoundError, KeyScopeError; ConflictError for an id that is taken
    */
   async create(
@@ -66,9 +67,11 @@ export class ConnectionsService {
     body: SetConnectionDto,
     caller: Caller,
     connectionId?: string,
+    command?: string,
   ): Promise<ConnectionDto> {
     if (connectionId !== undefined) requireConnectionId(connectionId);
     const prepared = await this.connectionCreation.prepare(namespace, body, caller);
+    if (command !== undefined) prepared.target.query = [['command', command]];
     for (;;) {
       const id = await this.connectionCreation.insert(
         caller,
@@ -87,6 +90,14 @@ export class ConnectionsService {
   /** Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens. @throws ResourceNotFoundError */
   remove(caller: Caller, namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     return this.connectionDeletion.remove(caller, namespace, connectionId);
+  }
+
+  /** The command that was stored for the local server of an uplink; null without one, and after it was paired. */
+  async commandOf({ id: namespaceId }: OwnedNamespace, connectionId: string): Promise<string | null> {
+    const where = { namespaceId, connectionId, targetKind: 'uplink' as const };
+    const row = await this.connectionRepository.findOne({ where, select: { id: true, sealedQuery: true } });
+    const [value] = row ? this.connectionValues.openQuery(row.id, row.sealedQuery) : [];
+    return value?.[1] ?? null;
   }
 
   /** The body of a new connection or of a change, from the values of a form. @throws InvalidInputError */

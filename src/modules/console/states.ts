@@ -5,7 +5,6 @@ import { timeOf } from '../../platform/pages/times.js';
 
 /** Kinds of reasons of states that no person ends. */
 const REASONS: Record<string, string> = {
-  uplink_waiting: 'its local server is not started',
   uplink_failed: 'its local server fails',
   scopes_refused: 'it refuses the scopes it asked for',
   authorization_unavailable: 'its login cannot be renewed now',
@@ -21,6 +20,23 @@ const REASONS: Record<string, string> = {
   server_deleted: 'its server is deleted',
   source_waiting: 'hosting is off',
 };
+
+/** Next steps on a page, of reasons whose `nextStep` is about REST; null where the page already shows it. */
+const STEPS: Record<string, string | null> = {
+  uplink_waiting: null,
+  uplink_failed: null,
+  authorization_unavailable: 'Wait: Slipway retries automatically. If the error persists, log in again.',
+  not_mcp: 'Check the path of its address, and add the server again with the right one.',
+  loop: 'Add the server again by its own address: this one leads to Slipway.',
+  forbidden: 'Replace its headers under Settings by ones that give access.',
+  unreadable: 'Check the path of its address. If it is right, ask whoever runs the server.',
+  internal: 'Wait: Slipway rechecks automatically. If the error persists, replace its headers under Settings.',
+};
+
+/** The next step of whoever manages a connection; null for none. */
+export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string }): string | null {
+  return Object.hasOwn(STEPS, reason) ? STEPS[reason] : (nextStep ?? null);
+}
 
 /** A state as REST answers it; a server and a namespace have none. */
 interface Shown {
@@ -41,6 +57,7 @@ export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isM
   if (!status) return { badge: kind === 'namespace' ? badge('Namespace') : badge('Published', 'ok'), detail: '' };
   if (status.reason === 'never_called') return { badge: badge('Not used yet', 'off'), detail: 'nobody has called it' };
   const since = html`since ${timeOf(status.since)}`;
+  if (status.reason === 'uplink_waiting') return { badge: badge('Not started', 'off'), detail: since };
   if (status.state === 'connected') return { badge: badge('Works', 'ok'), detail: since };
   if (status.state === 'auth_required' || status.state === 'input_required') {
     const need = status.state === 'auth_required' ? 'log in again' : 'enter a value';

@@ -74,7 +74,7 @@ export interface Framed {
   asRequest?: string;
   /** The page has audio in `data:` addresses. */
   hasMedia?: boolean;
-  /** What the page shows changes: the page is read again each 2 s. Only for a page without forms. */
+  /** What the page shows changes: the page is read again each 2 s. Only for a page into which nothing is typed. */
   isLive?: boolean;
 }
 

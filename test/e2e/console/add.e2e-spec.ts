@@ -126,15 +126,19 @@ describe('adding a server', () => {
       expect([status, text.includes('catalogue?q='), text.includes(what)]).toEqual([404, true, true]);
     }
     const file = {
-      mcpServers: { remote: { url, headers: { 'X-A': 'b' } }, local: { command: 'npx', args: ['-y', '<thing>'] } },
+      mcpServers: {
+        remote: { url, headers: { 'X-A': 'b' } },
+        local: { command: 'npx', args: ['-y', '<thing>'], env: { A: 'b' } },
+      },
     };
     const { text } = await find(browser, JSON.stringify(file));
-    for (const words of ['>remote<', `<code>${url}</code>`, '>local<', '>npx -y &lt;thing&gt;</pre>'])
+    for (const words of ['>remote<', `<code>${url}</code>`, '>local<', '>env A=b npx -y &#39;&lt;thing&gt;&#39;</pre>'])
       expect(text).toContain(words);
     const headers = JSON.stringify({ 'X-A': 'b' });
     const own = { form: 'create', what: '{', namespace: account.name };
     expect((await add(browser, { ...own, mcpUrl: url, headers, name: 'remote', id: 'remote' })).status).toBe(303);
-    expect((await add(browser, { ...own, transport: 'uplink', name: 'local', id: 'local' })).status).toBe(303);
+    const local = await add(browser, { ...own, transport: 'uplink', command: 'npx x', name: 'local', id: 'local' });
+    expect([local.status, local.headers.location]).toEqual([303, `../../ui/c/${account.name}/local?done=added`]);
     const broken = await find(browser, '{"mcpServers": ');
     expect([broken.status, broken.text.includes('{&quot;mcpServers&quot;: ')]).toEqual([400, true]);
   });

@@ -6,6 +6,7 @@ import { signedInBrowser, type Answer, type BrowserSession } from '../../support
 import { startEverything } from '../../support/upstream/everything.js';
 import { until } from '../../support/until.js';
 import { shownFault } from '../../support/people/form-faults.js';
+import { pair, untilState } from '../../support/mcp/uplink-client.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -175,6 +176,35 @@ describe('its settings', () => {
     expect((await browsers.owner.submit(at, { form: 'settings/mcpUrl', mcpUrl: url })).status).toBe(303);
     expect((await asOwner().get(wrong.path)).body).toMatchObject({ mcpUrl: url, status: { state: 'connected' } });
     expect((await browsers.owner.get(at)).text).not.toContain('name="mcpUrl"');
+  });
+});
+
+describe('an uplink', () => {
+  verifies('console:connection-uplink', 'has the command that pairs it, until it is paired', async () => {
+    const { namespace } = made;
+    const { owner, guest } = accounts;
+    const command = 'npx -y \'@acme/files\' "$HOME"';
+    const fields = { transport: 'uplink', name: 'Local', id: 'local', namespace };
+    await browsers.owner.submit('/ui/add', { form: 'create', what: '{', command, ...fields });
+    const [at, path] = [`/ui/c/${namespace}/local`, `/connect/${namespace}/local`];
+    await asOwner().post(`${path}/grants`, { account: guest.id, level: 'call' });
+    const read = async () => (await browsers.owner.get(at)).text.replaceAll('&#39;', "'").replaceAll('&quot;', '"');
+    const waiting = await read();
+    expect(waiting).toContain(`mcp add --id local --namespace ${namespace} -- \\\n${command}</pre>`);
+    expect(waiting).toContain(`SMITHERY_BASE_URL=${app.url} `);
+    expect(waiting).toMatch(/data-live[^]*Waits for your machine/);
+    expect(waiting).not.toMatch(/id="(connect|tools|settings)"|nextStep|setupUrl|connectionId/);
+    const settings = await browsers.owner.get(`${at}?settings`);
+    expect([parts(settings).includes('settings'), settings.text.includes('data-live')]).toEqual([true, false]);
+    expect((await browsers.guest.get(at)).text).not.toMatch(/mcp add|@acme|id="connect"/);
+    expect(JSON.stringify((await asOwner().get(path)).body)).not.toContain('@acme');
+    const client = await pair(app, owner, path);
+    const paired = await read();
+    expect(paired).toMatch(/id="connect"[^]*tools\/echo"/);
+    expect(paired).not.toMatch(/data-live|mcp add --id/);
+    client.socket.terminate();
+    await untilState(app, owner, path, 'disconnected');
+    expect(await read()).toMatch(/-- \\\nCOMMAND<\/pre>/);
   });
 });
 

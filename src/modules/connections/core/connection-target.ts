@@ -39,7 +39,7 @@ export interface NewTarget extends Pick<
 > {
   /** The only tools of the server that the owner of the namespace can call; null for all. */
   grantedTools: readonly string[] | null;
-  /** Values for a registry server, from the query of its address. */
+  /** Values for a registry server, from the query of its address; the `command` of an uplink. */
   query: QueryValues;
 }
 

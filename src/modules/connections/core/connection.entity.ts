@@ -186,7 +186,7 @@ export class Connection {
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })
   sealedHeaders: string | null;
 
-  /** Query values for a registry server, `[name, value][]`, sealed likewise. */
+  /** Query values for a registry server, `[name, value][]`, sealed likewise; the `command` of an uplink until it is paired. */
   @Column('text', { name: 'sealed_query', nullable: true, select: false })
   sealedQuery: string | null;
 

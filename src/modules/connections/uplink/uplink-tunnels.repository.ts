@@ -104,12 +104,12 @@ export class UplinkTunnelsRepository {
     return (await this.database.query<unknown[]>('SELECT FROM connections WHERE id = $1', [connectionId])).length > 0;
   }
 
-  /** Sets the connection of a tunnel to `connected`. @returns null when the tunnel was replaced meanwhile */
+  /** Sets the connection of a tunnel to `connected`, and forgets its command. @returns null when the tunnel was replaced meanwhile */
   async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
     const [[row]] = await this.database.query<[ChangedConnection[]]>(
       `UPDATE connections c
           SET (${STATUS_COLUMNS}) = ('connected', 'ok', NULL, NULL, now()),
-              last_ok_at = now(), server_info = $3, revision = c.revision + 1
+              last_ok_at = now(), server_info = $3, sealed_query = NULL, revision = c.revision + 1
          FROM uplink_tunnels t
         WHERE c.id = $1 AND t.connection_id = c.id AND t.tunnel = $2
         RETURNING ${changed}`,

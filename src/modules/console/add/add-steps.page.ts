@@ -6,7 +6,7 @@ import { html } from '../../../platform/pages/html.js';
 import type { ConnectionsService } from '../../connections/connections.service.js';
 import { ADD_STEPS } from './add.page.js';
 import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
-import { stateOf } from '../states.js';
+import { stateOf, stepOf } from '../states.js';
 import type { ListedTool } from '../connection/listed-tool.js';
 
 export type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
@@ -39,7 +39,7 @@ export function toolsStep(
     ...form
   }: OfferedTools & { tools: ListedTool[] | null; fault: string | null; setup: string | null; access: string },
 ): Framed {
-  const { state, message, nextStep } = status;
+  const { state, message } = status;
   const shown = stateOf({ status, suspended }, { isManager: true });
   return {
     title: `${name}: which tools`,
@@ -57,7 +57,7 @@ ${
         'Not known yet',
         html`<p>${shown.badge} ${shown.detail}</p>
 ${message !== undefined && html`<p>${message}</p>`}
-${setup === null && nextStep !== undefined && html`<p>${nextStep}</p>`}
+${setup === null && html`<p>${stepOf(status)}</p>`}
 ${setup !== null && html`<p>${buttonLink(setup, state === 'input_required' ? 'Enter the values' : 'Log in', { look: 'primary' })}</p>`}
 <p>Its server has not listed its tools. <a href="${address}/tools">Ask it again</a></p>
 ${isAdding && html`<p><a href="${access}">Go on: it offers all of them</a></p>`}`,

@@ -28,6 +28,9 @@ const COMMAND = /^(?:npx|bunx|uvx|docker|node|python3?|deno)\s+(?:run\s+)?(?:-\S
 /** An address without `https://`: the first part of a name in the catalogue has no dot. */
 const HOST = /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/;
 
+/** Length of a command that is stored. */
+const COMMAND_CHARS_MAX = 8_000;
+
 /** Servers of an mcp.json that are listed. */
 const LISTED_MAX = 50;
 
@@ -62,7 +65,9 @@ export class AddController {
     const { form, person } = page;
     const work = async () => {
       const { namespace, connection } = await this.add(form, person);
-      const steps = `ui/add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
+      const place = `${namespace}/${encodeURIComponent(connection.connectionId)}`;
+      if (connection.transport === 'uplink') return new Redirect(`ui/c/${place}?done=added`);
+      const steps = `ui/add/${place}/tools`;
       return new Redirect(setupOf(this.env, '', connection, steps) ?? steps);
     };
     // The found server stays on the page. The form has no row: its field `id` is that of the connection.
@@ -76,7 +81,7 @@ export class AddController {
     if (text.startsWith('{')) return { listed: listedIn(text) };
     const [, name] = COMMAND.exec(text) ?? [];
     if (name !== undefined) {
-      return { listed: [{ name, target: { transport: 'uplink' }, command: text }] };
+      return { listed: [{ name, target: { transport: 'uplink', command: text } }] };
     }
     if (HOST.test(text)) {
       text = `https://${text}`;
@@ -108,7 +113,13 @@ export class AddController {
     const owned = await this.targetsService.findNamespace(name);
     if (!owned) throw new InvalidInputError('The namespace was deleted meanwhile.');
     const connection = await this.connectionsService
-      .create({ id: owned.id, name }, body, person, text('id'))
+      .create(
+        { id: owned.id, name },
+        body,
+        person,
+        text('id'),
+        text('command').slice(0, COMMAND_CHARS_MAX) || undefined,
+      )
       .catch(refusedAt('id'));
     return { namespace: name, connection };
   }
@@ -164,19 +175,31 @@ function parseObject(text: string): Record<string, unknown> {
   throw new InvalidInputError('The mcp.json is incomplete. Paste it from the first brace to the last.');
 }
 
+/** A word as shells read it. */
+function quoteWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** The servers of an mcp.json, in any of the forms that clients have. */
 export function listedIn(text: string): ListedServer[] {
   const file = parseObject(text);
   const servers = file.mcpServers ?? file.servers ?? file.context_servers ?? file;
   const listed = Object.entries(isObject(servers) ? servers : {}).flatMap(([name, entry]): ListedServer[] => {
     if (!isObject(entry)) return [];
-    const { url, serverUrl, httpUrl, headers, command, args } = entry;
+    const { url, serverUrl, httpUrl, headers, command, args, env } = entry;
     const mcpUrl = [url, serverUrl, httpUrl].find((value): value is string => typeof value === 'string');
     const sent: AddTarget = isObject(headers) ? { headers: JSON.stringify(headers) } : {};
     if (mcpUrl !== undefined) return [{ name, target: { mcpUrl, ...sent } }];
     if (typeof command !== 'string') return [];
-    const words = [command, ...(Array.isArray(args) ? args.map(String) : [])];
-    return [{ name, target: { transport: 'uplink' }, command: words.join(' ') }];
+    const variables = Object.entries(isObject(env) ? env : {}).map(
+      ([variable, value]) => `${variable}=${String(value)}`,
+    );
+    const words = [
+      ...(variables.length > 0 ? ['env', ...variables] : []),
+      command,
+      ...(Array.isArray(args) ? (args as unknown[]) : []),
+    ];
+    return [{ name, target: { transport: 'uplink', command: words.map(String).map(quoteWord).join(' ') } }];
   });
   if (listed.length === 0) throw new InvalidInputError('This mcp.json names no server.');
   return listed.slice(0, LISTED_MAX);

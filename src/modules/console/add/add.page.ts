@@ -17,15 +17,13 @@ import type { ProbeService } from '../../connections/probe/probe.service.js';
 
 export type Probed = Awaited<ReturnType<ProbeService['probe']>>;
 
-/** Where a connection leads, as the fields of its form. */
-export type AddTarget = Partial<Record<'mcpUrl' | 'server' | 'transport' | 'headers', string>>;
+/** Where a connection leads, as the fields of its form. `command` starts a server on the machine of its user. */
+export type AddTarget = Partial<Record<'mcpUrl' | 'server' | 'transport' | 'headers' | 'command', string>>;
 
 /** A server of a pasted mcp.json. */
 export interface ListedServer {
   name: string;
   target: AddTarget;
-  /** The command line of a server that runs on the machine of its user. */
-  command?: string;
 }
 
 /** Fields of the connection, as they were typed or are proposed. */
@@ -143,13 +141,14 @@ function loginOf({ kind, header, host }: NonNullable<Probed['login']>): string {
   return host === undefined ? 'It wants a login.' : `It wants a login at ${host}: you log in after you have added it.`;
 }
 
-function listedSection(view: AddView, { name, target, command }: ListedServer, at: number): Html {
+function listedSection(view: AddView, { name, target }: ListedServer, at: number): Html {
   const heading = `server-${at}`;
+  const { command } = target;
   return card(
     heading,
     name,
     html`${target.mcpUrl !== undefined && html`<p><code>${target.mcpUrl}</code></p>`}
-${command !== undefined && html`<p>It runs on your machine. Add it, then pair it by the command on its page, which ends with:</p>${snippet(`command-${at}`, 'Command', command)}`}
+${command !== undefined && html`<p>It runs on your machine. Add it: the next page has the command that starts it there.</p>${snippet(`command-${at}`, 'Command', command)}`}
 ${addForm(view, target, { ...view.fields, id: idOf(name), name }, [], at)}`,
   );
 }

@@ -20,6 +20,8 @@ export interface ConnectionView extends FormsView {
   /** Of the caller; undefined for whoever owns it. */
   grant: GrantRef | undefined;
   connect: Html;
+  /** The start of an uplink that is not paired; null for others. `command` is null for guests; `isLive` while the page waits. */
+  uplink: { command: string | null; isLive: boolean } | null;
   tools: Html;
   /** Relative; null where nothing waits for the person. */
   setupUrl: string | null;

@@ -9,6 +9,7 @@
 import { Controller, Get, Header, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { Env } from '../../../config/env.js';
+import { pairCommandOf } from '../../../config/published-clients.js';
 import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { respondToForm, type RejectedForm } from '../../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
@@ -149,7 +150,8 @@ export class ConnectionPageController {
     });
   }
 
-  private async viewOf({ namespace, params, query, person }: ConnectionRequest) {
+  private async viewOf({ namespace, params, query, person, form }: ConnectionRequest) {
+    const isSent = form.size > 0;
     const { connectionId } = params;
     const isAllowed = (scope: 'connections:read' | 'connections:write', terms: AccessTerms) =>
       this.accessService.allows(person, { scope, ...terms }, { owner: namespace.name, connectionId });
@@ -166,6 +168,12 @@ export class ConnectionPageController {
         if (error instanceof DomainError) return null;
         throw error;
       });
+    const changes = await isAllowed('connections:write', ownConnections);
+    const isUnpaired = connection.transport === 'uplink' && connection.status.state !== 'connected';
+    const place = { namespace: namespace.name, connectionId };
+    const command = changes
+      ? pairCommandOf(this.env.baseUrl, place, await this.connectionsService.commandOf(namespace, connectionId))
+      : null;
     const isByUrl = connection.mcpUrl !== null && !connection.mcpUrl.startsWith(`${this.env.baseUrl}/run/`);
     return {
       namespace: namespace.name,
@@ -173,6 +181,7 @@ export class ConnectionPageController {
       grant: person.grant,
       tools: listing.tools,
       withheld,
+      uplink: isUnpaired ? { command, isLive: !['settings', 'check'].some((part) => part in query) && !isSent } : null,
       mayRead,
       diagnosis:
         mayRead && query.check !== undefined
@@ -184,7 +193,7 @@ export class ConnectionPageController {
         mayAdminister && !connection.mock
           ? (await this.recordingsService.callsOf(namespace, connectionId, { limit: CALLS_MAX })).calls
           : [],
-      changes: (await isAllowed('connections:write', ownConnections))
+      changes: changes
         ? { canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined, canDelete: mayAdminister }
         : null,
       mayAdminister,

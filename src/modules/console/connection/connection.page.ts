@@ -7,6 +7,7 @@ import {
   columns,
   facts,
   notice,
+  snippet,
   table,
   tabs,
   tile,
@@ -19,7 +20,7 @@ import { html, type Html } from '../../../platform/pages/html.js';
 import { timeOf } from '../../../platform/pages/times.js';
 import { recordingPart, settingsPart } from './connection-settings.page.js';
 import type { Calls, ConnectionView } from './connection-view.js';
-import { stateOf } from '../states.js';
+import { stateOf, stepOf } from '../states.js';
 import { accessPath } from '../target-access.page.js';
 
 /** Sentences for the word in the address after a form. */
@@ -40,13 +41,14 @@ export function connectionPage(view: ConnectionView): Framed {
   const state = stateOf({ status, suspended }, { isManager: !isGuest });
   const login = status.state === 'input_required' ? 'Enter the values' : 'Log in';
   const access = view.root + accessPath({ kind: 'connection', namespace, name: connectionId });
-  const parts: [string, string][] = [
-    ['#connect', 'Connect'],
-    ...(view.calls ? ([['#calls', 'Calls']] as [string, string][]) : []),
-    ['#tools', 'Tools'],
-    ...(view.mayAdminister ? ([[access, 'Access']] as [string, string][]) : []),
-    ...(view.changes ? ([['#settings', 'Settings']] as [string, string][]) : []),
-  ];
+  const { uplink } = view;
+  const parts = [
+    uplink ? ['#pair', 'Start'] : ['#connect', 'Connect'],
+    view.calls && ['#calls', 'Calls'],
+    !uplink && ['#tools', 'Tools'],
+    view.mayAdminister && [access, 'Access'],
+    view.changes && [uplink ? `${view.address}?settings#settings` : '#settings', 'Settings'],
+  ].filter((part): part is [string, string] => Boolean(part));
   return {
     title: name,
     crumbs: [['Home', 'ui/'], [namespace], [connectionId]],
@@ -54,24 +56,39 @@ export function connectionPage(view: ConnectionView): Framed {
       tile: tile(name, { look: 'large' }),
       badge: state.badge,
       lead: html`<code>${namespace}/${connectionId}</code> ${state.detail}`,
-      actions: html`${view.mayRead && formOf(view, 'check', [], button('Check every step'))}${setupUrl === null ? buttonLink('#tools', 'Try a tool', { look: 'primary' }) : buttonLink(setupUrl, login, { look: 'primary' })}`,
+      actions: html`${view.mayRead && formOf(view, 'check', [], button('Check every step'))}${setupUrl === null ? !uplink && buttonLink('#tools', 'Try a tool', { look: 'primary' }) : buttonLink(setupUrl, login, { look: 'primary' })}`,
     },
     tabs: tabs(name, parts, null),
     asRequest: `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}`,
+    isLive: uplink?.isLive,
     body: withReason(
       view,
       columns(
-        html`${view.connect}${callsPart(view)}${view.tools}${settingsPart(view)}`,
-        html`${statePart(view)}${recordingPart(view)}`,
+        html`${uplink ? pairPart(uplink) : view.connect}${callsPart(view)}${!uplink && view.tools}${!uplink?.isLive && settingsPart(view)}`,
+        html`${statePart(view)}${!uplink && recordingPart(view)}`,
       ),
     ),
   };
 }
 
+function pairPart({ command, isLive }: NonNullable<ConnectionView['uplink']>): Html {
+  return card(
+    'pair',
+    'Start it on your machine',
+    command === null
+      ? html`<p>Its manager starts it on a machine.</p>`
+      : html`<p>Set SLIPWAY_KEY to one of your API keys, then run this in a terminal, and leave it running:</p>
+${snippet('pair-command', 'Command', command)}
+<p class="soft">${command.endsWith('COMMAND') && 'COMMAND is what starts your server, such as npx -y and a package. '}Ctrl-C stops the server and deletes the connection.
+${isLive && 'This page changes when the server is paired.'}</p>`,
+    { end: badge('Waits for your machine', 'wait') },
+  );
+}
+
 function statePart(view: ConnectionView): Html {
   const { connection, grant, setupUrl } = view;
   const { status, suspended } = connection;
-  const { state, message, nextStep } = status;
+  const { state, message } = status;
   const isGuest = grant?.level === 'call';
   const isWaiting = state === 'auth_required' || state === 'input_required';
   const shown = stateOf({ status, suspended }, { isManager: !isGuest });
@@ -85,8 +102,8 @@ function statePart(view: ConnectionView): Html {
     'State',
     html`${facts([
       ['State', html`${shown.badge} ${shown.detail}`],
-      (isWaiting || !isGuest) && message !== undefined && ['Reason', message],
-      !isGuest && setupUrl === null && nextStep !== undefined && ['Next step', nextStep],
+      (isWaiting || !isGuest) && message !== undefined && status.reason !== 'uplink_waiting' && ['Reason', message],
+      !isGuest && setupUrl === null && stepOf(status) !== null && ['Next step', stepOf(status)],
       ['Your access', html`You may ${may}.`],
     ])}
 ${stepsOf(view)}`,

@@ -1,13 +1,16 @@
 /* global document, navigator, addEventListener, location, history, Option, DOMParser */
 // Copies, closes menus and filters while typing. Every page works without it.
-for (const button of document.querySelectorAll('[data-copy]')) {
-  button.hidden = !navigator.clipboard;
-  button.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-    button.textContent = 'Copied';
-    setTimeout(() => (button.textContent = 'Copy'), 2000);
-  });
-}
+let shown = document.getElementById('main')?.innerHTML;
+const showCopy = (part) => {
+  for (const button of part.querySelectorAll('[data-copy]')) button.hidden = !navigator.clipboard;
+};
+showCopy(document);
+addEventListener('click', async ({ target: button }) => {
+  if (!button.dataset.copy) return;
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+  button.textContent = 'Copied';
+  setTimeout(() => (button.textContent = 'Copy'), 2000);
+});
 const closeMenus = (except) => {
   for (const menu of document.querySelectorAll('.menu[open], .pop[open]')) if (menu !== except) menu.open = false;
 };
@@ -35,7 +38,11 @@ async function follow() {
   if (!answer?.ok || answer.redirected) return location.reload();
   const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const main = next.getElementById('main');
-  if (main.innerHTML !== document.getElementById('main').innerHTML) document.getElementById('main').replaceWith(main);
+  if (main.innerHTML !== shown) {
+    shown = main.innerHTML;
+    showCopy(main);
+    document.getElementById('main').replaceWith(main);
+  }
   document.title = next.title;
   if ('live' in main.dataset) setTimeout(follow, 2000);
 }
