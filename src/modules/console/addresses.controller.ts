@@ -90,8 +90,10 @@ export class AddressesController {
     const work = async () => {
       const server = await this.serverOf(page);
       await this.serversService.requireCall(person, server);
-      const { namespace, connectionId } = await this.connect(person, formatQualifiedName(server));
-      return new Redirect(`ui/c/${namespace}/${encodeURIComponent(connectionId)}?done=set-up`);
+      const { displayName } = await this.serversService.detail(server, person);
+      const name = formatQualifiedName(server);
+      const place = await this.connect(person, { server: name, name: displayName }, form.get('namespace')?.trim());
+      return new Redirect(place);
     };
     return respondToForm('set-up', form, work, (rejected) => this.renderServer(page, rejected));
   }
@@ -127,23 +129,35 @@ export class AddressesController {
     return (root: string) => buttonLink(root + accessPath(target), 'Access');
   }
 
-  /** A connection of the person to a server, named like it, in the oldest namespace of the account, which may be a new one. */
-  private async connect(person: SessionCaller, server: string): Promise<{ namespace: string; connectionId: string }> {
-    const namespace = await this.ownNamespacesService.first(person);
+  /**
+   * Creates a connection of the person to a server, in the oldest namespace of the account, which may be a new one.
+   *
+   * @returns the path of its next step; of its page if it exists
+   */
+  private async connect(
+    person: SessionCaller,
+    body: { server: string; name: string },
+    first?: string,
+  ): Promise<string> {
+    const namespace = await this.ownNamespacesService.first(person, first);
     const owner = await this.targetsService.findNamespace(namespace);
     if (!owner) throw new ServerNotFoundError();
-    const { namespace: first, name } = parseQualifiedName(server);
+    const { namespace: maker, name } = parseQualifiedName(body.server);
     const target = { id: owner.id, name: namespace };
-    try {
-      await this.connectionsService.set(target, name || first, { server }, person);
-      return { namespace, connectionId: name || first };
-    } catch (error) {
-      // Another connection has the name.
+    const id = name || maker;
+    const create = (connectionId?: string) => this.connectionsService.create(target, body, person, connectionId);
+    const connection = await create(id).catch(async (error: unknown) => {
       if (!(error instanceof ConflictError)) throw error;
-      return {
-        namespace,
-        connectionId: (await this.connectionsService.create(target, { server }, person)).connectionId,
-      };
-    }
+      // The same server keeps its name; another connection keeps the id.
+      return this.connectionsService.set(target, id, { server: body.server }, person).then(
+        () => null,
+        (conflict: unknown) => {
+          if (!(conflict instanceof ConflictError)) throw conflict;
+          return create();
+        },
+      );
+    });
+    if (!connection) return `ui/c/${namespace}/${encodeURIComponent(id)}?done=set-up`;
+    return `ui/add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
   }
 }

@@ -6,6 +6,7 @@ import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { GrantRef } from '../auth/access.types.js';
 import type { AccessRequestsService } from '../grants/access-requests.service.js';
+import { newNamespaceFields } from './add/add.page.js';
 import type { ServersService } from '../servers/servers.service.js';
 
 export type Server = Awaited<ReturnType<ServersService['detail']>>;
@@ -41,6 +42,8 @@ export interface ServerView {
   mayCall: boolean;
   /** The newest request of the account for access. */
   request: AccessRequest | undefined;
+  /** The proposed name of the first namespace; null for a person who has one. */
+  newNamespace: string | null;
 }
 
 /** The page of a server. */
@@ -127,10 +130,11 @@ ${
 }
 
 /** The next steps of the person, as forms below the page of the server. */
-export function actionsOf({ server, mayCall, request }: ServerView, forms: FormsView): Html | false {
+export function actionsOf({ server, mayCall, request, newNamespace }: ServerView, forms: FormsView): Html | false {
   if (server.suspended) return false;
   if (mayCall) {
-    return server.remote && formOf(forms, 'set-up', [], button('Set up for me', { look: 'small' }));
+    const fields = newNamespace === null ? [] : newNamespaceFields(forms, newNamespace);
+    return server.remote && formOf(forms, 'set-up', fields, button('Set up for me', { look: 'small' }));
   }
   const requestNote =
     request &&

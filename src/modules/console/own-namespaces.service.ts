@@ -23,14 +23,20 @@ export class OwnNamespacesService {
     return name.slice(0, 39).replace(/^-|-$/g, '');
   }
 
-  /** The oldest namespace, or a new one, named like the account where that is free: pressing twice makes one. */
-  async first(person: SessionCaller): Promise<string> {
+  /**
+   * Returns the oldest namespace, or creates one.
+   *
+   * @param name of the new one; '' for that of the account where it is free
+   * @throws ConflictError, InvalidInputError for the name
+   */
+  async first(person: SessionCaller, name = ''): Promise<string> {
     const owned = (await this.namesOf(person)).at(-1);
     if (owned !== undefined) return owned;
     try {
-      return (await this.namespacesService.claim(this.proposalFor(person), person)).name;
+      return (await this.namespacesService.claim(name || this.proposalFor(person), person)).name;
     } catch (error) {
       if (!(error instanceof ConflictError || error instanceof InvalidInputError)) throw error;
+      if (name !== '') throw error.atField('namespace');
       return (await this.namespacesService.create(person)).name;
     }
   }

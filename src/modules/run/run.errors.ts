@@ -1,4 +1,5 @@
 import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
+import { visible } from '../../platform/text/quoted.js';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 
 /** The server has no release, or one that cannot be called over HTTP; the message names the reason and what to do. */
@@ -29,11 +30,14 @@ export class InputRequiredError extends McpRefusal {
     this.data = inputs;
   }
 
-  /** The names of the missing values, in a sentence. */
+  /** The missing values, with the titles that the schema gives them. */
   override get aboutTarget(): string {
-    const { headers, query } = this.inputs.missing;
-    const names = [...headers.map((name) => `header "${name}"`), ...query.map((name) => `query "${name}"`)];
-    return `Input required: ${names.join(', ')}.`;
+    const { http, missing } = this.inputs;
+    const nameOf = (kind: 'header' | 'query', name: string, label = name) =>
+      label === name ? `${kind} "${name}"` : `${visible(label, 100)} (${kind} "${name}")`;
+    const headers = missing.headers.map((name) => nameOf('header', name, http.headers?.[name]?.label));
+    const query = missing.query.map((name) => nameOf('query', name, http.query?.[name]?.label));
+    return `Input required: ${[...headers, ...query].join(', ')}.`;
   }
 }
 

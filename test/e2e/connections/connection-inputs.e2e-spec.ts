@@ -149,7 +149,7 @@ describe('a connection to a server that requires values', () => {
       expect([answer.status, answer.headers['x-should-retry']]).toEqual([409, 'false']);
       expect(answer.body).toEqual({
         error: 'input_required',
-        message: `Input required: header "X-Given-Key", query "region". PUT the connection with them, or open ${setupUrl} in a browser.`,
+        message: `Input required: API key (header "X-Given-Key"), query "region". PUT the connection with them, or open ${setupUrl} in a browser.`,
       });
       const called = await mcp(app, owner, path, toolCall(7, 'echo', { message: 'hi' }));
       expect(called.body).toMatchObject({

@@ -59,27 +59,40 @@ describe('the catalogue', () => {
 
   verifies('console:set-up', 'creates a connection in a namespace of the person, created if needed', async () => {
     const name = await serverOf('public', 'Set up');
+    await app.as(owner).patch(pathOf(name), { displayName: 'Weather of all' });
     const newcomer = await app.account();
     const page = await signedInBrowser(app, newcomer);
-    const submit = () => page.submit(`/ui/s/${slugOf(name)}`, { form: 'set-up' }, '/ui/catalogue');
+    const submit = (own = `own-${newcomer.name}`) =>
+      page.submit(`/ui/s/${slugOf(name)}`, { form: 'set-up', namespace: own }, '/ui/catalogue');
+    expect((await page.get(`/ui/s/${slugOf(name)}`)).text).toMatch(
+      new RegExp(`Your namespace will be <strong>${newcomer.name}[^]*name="namespace"[^>]* value="${newcomer.name}"`),
+    );
+    const taken = await createNamespace(app, owner);
+    const refused = await submit(taken);
+    expect([refused.status, refused.text]).toEqual([
+      409,
+      expect.stringMatching(/<details open><summary>Your namespace[^]*-namespace-fault"/),
+    ]);
     const [one, two] = [await submit(), await submit()];
-    expect(one.status).toBe(303);
-    // Twice is once.
-    expect(two.headers.location).toBe(one.headers.location);
-    const made = new URL(String(one.headers.location), `${app.url}/ui/s/${slugOf(name)}/set-up`);
+    const steps = `../../../ui/add/own-${newcomer.name}/${name.split('/')[1]}/tools`;
+    expect([one.status, one.headers.location]).toEqual([303, steps]);
+    expect((await page.get(`/ui/s/${slugOf(name)}`)).text).not.toContain('Your namespace will be');
+    const made = new URL(String(two.headers.location), `${app.url}/ui/s/${slugOf(name)}/set-up`);
     const { text } = await page.get(made.pathname + made.search);
     expect(text).toMatch(/role="status"><div>The connection is set up[^]*>Works</);
     const [, , , namespace = '', connectionId = ''] = made.pathname.split('/');
     expect(connectionId).toBe(name.split('/')[1]);
     const { body } = await app.as(newcomer).get(`/connect/${namespace}/${connectionId}/.tools`);
     expect(body.tools).toMatchObject([{ name: 'forecast' }]);
+    const { body: shown } = await app.as(newcomer).get(`/connect/${namespace}/${connectionId}`);
+    expect(shown.name).toBe('Weather of all');
     expect((await browser.get(made.pathname)).status).toBe(404);
     // Another connection of the name stays.
     const named = await app.account();
     const own = await createNamespace(app, named);
     await app.as(named).put(`/connect/${own}/${connectionId}`, { mcpUrl: upstreamUrl });
     const other = await (await signedInBrowser(app, named)).submit(`/ui/s/${slugOf(name)}`, { form: 'set-up' });
-    expect(other.headers.location).toMatch(new RegExp(`^[./]*/ui/c/${own}/(?!${connectionId}\\?)`));
+    expect(other.headers.location).toMatch(new RegExp(`^[./]*/ui/add/${own}/(?!${connectionId}/)`));
   });
 
   verifies('console:ask', 'requests access to a restricted server, and shows the decision', async () => {

@@ -160,16 +160,12 @@ function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Fiel
   const hidden = Object.entries({ what, ...target, ...(at !== undefined && { at: `${at}` }) }).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   );
-  const field = (name: 'id' | 'name' | 'namespace', label: string): Field => {
+  const field = (name: 'id' | 'name', label: string): Field => {
     return { name, label, value: fields[name], attributes: html`required maxlength="255"` };
   };
   const hint = `Or a namespace of one of your organizations: ${namespaces.join(', ')}`;
   const namespace = isFirst
-    ? [
-        html`<details${view.rejected?.field === 'namespace' && html` open`}><summary>Your namespace will be <strong>${fields.namespace}</strong>. Change</summary>`,
-        { ...field('namespace', 'Your namespace'), ...(namespaces.length > 0 && { hint }) },
-        html`</details>`,
-      ]
+    ? newNamespaceFields(view, fields.namespace, namespaces.length > 0 ? hint : undefined)
     : [
         {
           name: 'namespace',
@@ -187,6 +183,16 @@ function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Fiel
     ...more,
   ];
   return formOf(view, form, shown, end, { action: `${view.address}/create` });
+}
+
+/** The name of the first namespace of a person, in a part that opens on demand. */
+export function newNamespaceFields({ rejected }: FormsView, value: string, hint?: string): (Field | Html)[] {
+  const attributes = html`required maxlength="255"`;
+  return [
+    html`<details${rejected?.field === 'namespace' && html` open`}><summary>Your namespace will be <strong>${value}</strong>. Change</summary>`,
+    { name: 'namespace', label: 'Your namespace', value, attributes, hint },
+    html`</details>`,
+  ];
 }
 
 /** An id of a connection that is made of a name. */
