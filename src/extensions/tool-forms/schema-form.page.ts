@@ -19,7 +19,7 @@ ${details('Enter JSON instead', inputOf(asJson, { ...typed, faults: isOpen ? typ
 }
 
 function inputOf(field: Field, { form, faults }: Typed): Html {
-  const { name, label, hint, control, isList, isRequired, members } = field;
+  const { name, label, hint, control, input, isList, isRequired, members } = field;
   const fault = faults.get(name);
   const values = form.getAll(name);
   const attributes = isRequired ? html`aria-required="true"` : undefined;
@@ -43,8 +43,14 @@ ${values.length > 0 && inputOf(asJson, { form, faults: new Map() })}</fieldset>`
       : fieldAs({ ...shared, hint, attributes, options: [['', 'not set'], ...options], content: values[0] });
   }
   const isJson = control === 'json';
-  const hints = [isJson && 'JSON', isList && !isJson && 'One in a line', hint].filter(Boolean).join('. ');
-  const rows = isJson ? 6 : isList ? 4 : control === 'text' ? 2 : undefined;
-  const plain = rows === undefined ? html`${attributes} inputmode="decimal" autocomplete="off"` : attributes;
-  return fieldAs({ ...shared, hint: hints, attributes: plain, rows, content: values[0] });
+  const isTyped = input.type !== undefined && !isJson && !isList;
+  const isTime = isTyped && input.type === 'datetime-local';
+  const hints = [isJson && 'JSON', isList && !isJson && 'One in a line', isTime && 'In UTC', hint]
+    .filter(Boolean)
+    .join('. ');
+  const rows = isTyped ? undefined : isJson ? 6 : isList ? 4 : 2;
+  const { type, ...limits } = input;
+  const own = Object.entries(limits).map(([attribute, value]) => html` ${attribute}="${value}"`);
+  const plain = isTyped ? html`${attributes}${own} autocomplete="off"` : attributes;
+  return fieldAs({ ...shared, hint: hints, attributes: plain, rows, content: values[0], ...(isTyped && { type }) });
 }

@@ -7,6 +7,7 @@
  *
  * The name of an input is a prefix and the JSON pointer of its value: `#/options/unit`. The input named by the prefix alone takes
  * the whole value as JSON, and wins over the others. An empty optional field leaves its member out. A list has one item in a line.
+ * A `date-time` is entered in UTC; one with another offset is entered as JSON.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { isObject, isPlainText, jsonText, resolveRef, type JsonObject } from '../../extension.js';
@@ -19,6 +20,8 @@ export interface Field {
   hint: string;
   isRequired: boolean;
   control: 'text' | 'number' | 'integer' | 'choice' | 'object' | 'json';
+  /** Attributes of its input, such as `type` and `step`. */
+  input: Record<string, string>;
   /** Several values: lines of text or numbers, or several choices. */
   isList: boolean;
   /** Of a choice. */
@@ -57,6 +60,17 @@ const DRAWN = new Set(
     'deprecated readOnly writeOnly contentEncoding contentMediaType $schema $id $comment $defs definitions'
   ).split(' '),
 );
+
+/** Types of inputs for formats of text. */
+const INPUT_TYPES = new Map([
+  ['date', 'date'],
+  ['date-time', 'datetime-local'],
+  ['email', 'email'],
+  ['uri', 'url'],
+]);
+
+/** A value of an input for date and time, which may lack the seconds. */
+const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?<seconds>:\d\d)?$/;
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
@@ -113,6 +127,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
       hint,
       isRequired,
       control: 'json',
+      input: {},
       isList: false,
       options: [],
       members: new Map(),
@@ -160,8 +175,13 @@ function drawnForm(schema: unknown, prefix: string): Field {
       return filled.length < listed.length ? { ...shape, blank: null } : shape;
     }
     if (type === 'boolean') return choice([true, false].map((value) => ({ value, label: value ? 'yes' : 'no' })));
-    if (type === 'string') return { control: 'text', ...(rest.default === '' && { blank: '' }) };
-    if (type === 'number' || type === 'integer') return { control: type };
+    if (type === 'string') {
+      const inputType = INPUT_TYPES.get(String(rest.format));
+      const input =
+        inputType === undefined ? {} : { type: inputType, ...(inputType === 'datetime-local' && { step: '1' }) };
+      return { control: 'text', input, ...(rest.default === '' && { blank: '' }) };
+    }
+    if (type === 'number' || type === 'integer') return { control: type, input: numberInput(type, rest) };
     if (type === 'array') {
       // A list of lists is a field for JSON, as one of objects is.
       if (depth === Infinity) return FREE;
@@ -257,6 +277,8 @@ function readField(field: Field, form: SentTexts, faults: Faults): unknown {
   return items.filter((item) => item !== '').map(scalar);
 
   function scalar(text: string): unknown {
+    const time = field.input.type === 'datetime-local' && LOCAL_TIME.exec(text);
+    if (time) return `${text}${time.groups?.seconds === undefined ? ':00' : ''}Z`;
     if (control === 'text') return text;
     if (control === 'choice') {
       return options.has(text) ? options.get(text) : refuse('Choose one of the values.');
@@ -305,11 +327,25 @@ function toInputs(field: Field, value: unknown): [string, string][] {
       ? [...members].flatMap(([member, inner]) => (Object.hasOwn(value, member) ? toInputs(inner, value[member]) : []))
       : [];
   }
-  const textOf = (item: unknown) => (control === 'text' ? String(item) : jsonText(item));
+  const textOf = (item: unknown) => {
+    if (control !== 'text') return jsonText(item);
+    return field.input.type === 'datetime-local' ? String(item).replace(/Z$/, '') : String(item);
+  };
   if (!isList) return [[name, textOf(value)]];
   if (!Array.isArray(value)) return [];
   const items = value.map(textOf);
   return control === 'choice' ? items.map((item) => [name, item]) : [[name, items.join('\n')]];
+}
+
+/** The step of a number, counted from its smallest value, as browsers do, and its limits. */
+function numberInput(type: 'number' | 'integer', { minimum, maximum, multipleOf }: JsonObject): Record<string, string> {
+  const step = type === 'integer' ? '1' : 'any';
+  const limits = Object.entries({ min: minimum, max: maximum }).filter(([, limit]) => typeof limit === 'number');
+  return {
+    type: 'number',
+    step: typeof multipleOf === 'number' && limits.length === 0 ? String(multipleOf) : step,
+    ...Object.fromEntries(limits.map(([name, limit]) => [name, String(limit)])),
+  };
 }
 
 function labelOf(value: unknown, title?: unknown): string {

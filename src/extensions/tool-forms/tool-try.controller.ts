@@ -74,7 +74,13 @@ export class ToolTryController {
       if (faults.size > 0) return { typed, waiting: continued ?? undefined, status: 400 };
       const call = { name: tool.name, arguments: args, ...answers };
       const trial = await this.tools.try(person, connectionOf(params), call, response);
-      return { typed, trial, waiting: waitingAfter(trial, args) };
+      const waiting = waitingAfter(trial, args);
+      for (const [i, { params }] of Object.values(waiting?.inputRequests ?? {}).entries()) {
+        for (const [name, value] of defaultsOf(formOf(params?.requestedSchema, prefixOf(i)))) {
+          if (!form.has(name)) form.append(name, value);
+        }
+      }
+      return { typed, trial, waiting };
     });
   }
 

@@ -148,6 +148,7 @@ describe('a tool that is tried', () => {
   verifies('console:try:input', 'asks for what the tool wants to know, and goes on with it', async () => {
     const asked = await tryTool('trigger-elicitation-request', { run: 'yes' });
     expect(asked.text).toContain('The tool asks you');
+    expect(asked.text).toMatch(/String with default[^]{0,200}>\nIt was a dark and stormy night.<\/textarea>/);
     const waiting = waitingIn(asked);
     const fields = { run: 'yes', waiting, '0#/name': 'Ann', '0#/check': 'true' };
     const refused = await tryTool('trigger-elicitation-request', { ...fields, '0#/integer': 'many', action: 'accept' });
@@ -182,12 +183,26 @@ describe('a server with 2,000 tools and odd results', () => {
     },
     [hostile]: { content: [{ type: 'text', text: '<script>alert(1)</script>' }] },
   };
+  const typed = {
+    type: 'object',
+    properties: {
+      day: { type: 'string', format: 'date', default: '2026-12-24' },
+      at: { type: 'string', format: 'date-time', default: '2026-12-24T18:30:00Z' },
+      mail: { type: 'string', format: 'email' },
+      link: { type: 'string', format: 'uri' },
+      count: { type: 'integer', minimum: 1, default: 3 },
+      share: { type: 'number', multipleOf: 0.25 },
+    },
+  };
+  /** The arguments of the calls. */
+  const sent: unknown[] = [];
   let upstream: ScriptedUpstream;
   let other: typeof made;
   let at: string;
 
   beforeAll(async () => {
     const tools = [
+      { name: 'typed', inputSchema: typed, annotations: { readOnlyHint: true } },
       ...Object.keys(parts).map((name) => ({
         name,
         inputSchema: { type: 'object' },
@@ -195,9 +210,11 @@ describe('a server with 2,000 tools and odd results', () => {
       })),
       ...Array.from({ length: 2_000 }, (_none, i) => ({ name: `tool-${i}`, inputSchema: { type: 'object' } })),
     ];
-    upstream = await startScripted(({ method, params }) =>
-      JSON.stringify(method === 'tools/list' ? { tools } : parts[String(params?.name)]),
-    );
+    upstream = await startScripted(({ method, params }) => {
+      if (method === 'tools/list') return JSON.stringify({ tools });
+      sent.push(params?.arguments);
+      return JSON.stringify(parts[String(params?.name)] ?? { content: [] });
+    });
     other = await createConnection(app, owner, { mcpUrl: upstream.url });
     at = `/ui/c/${other.namespace}/${other.connectionId}`;
     await app.as(owner).post(`${other.path}/grants`, { account: guest.id, level: 'call' });
@@ -216,6 +233,24 @@ describe('a server with 2,000 tools and odd results', () => {
     expect((await browsers.owner.submit(`${at}/tools/long`, values)).status).toBe(400);
   });
 
+  verifies('console:try:formats', 'has controls by format, with the defaults of the schema', async () => {
+    const address = `${at}/tools/typed`;
+    const { text } = await browsers.owner.get(address);
+    const inputs = Object.fromEntries(
+      [...text.matchAll(/<input [^>]*name="#\/(\w+)"([^>]*)>/g)].map(([, name, rest]) => [name, rest]),
+    );
+    expect(inputs).toEqual({
+      day: ' type="date"  autocomplete="off" value="2026-12-24"',
+      at: ' type="datetime-local"  step="1" autocomplete="off" value="2026-12-24T18:30:00"',
+      mail: ' type="email"  autocomplete="off" value=""',
+      link: ' type="url"  autocomplete="off" value=""',
+      count: ' type="number"  step="1" min="1" autocomplete="off" value="3"',
+      share: ' type="number"  step="0.25" autocomplete="off" value=""',
+    });
+    await browsers.owner.submit(address, { '#/day': '2026-12-25', '#/at': '2026-12-24T18:30', '#/count': '4' });
+    expect(sent.at(-1)).toEqual({ day: '2026-12-25', at: '2026-12-24T18:30:00Z', count: 4 });
+  });
+
   it('gives recorded calls to no cache', async () => {
     const { headers } = await browsers.owner.get(`${at}/fixture`);
     expect(headers['cache-control']).toBe('no-store');
@@ -225,14 +260,14 @@ describe('a server with 2,000 tools and odd results', () => {
     const choice = `/ui/add/${other.namespace}/${other.connectionId}/tools`;
     const { text } = await browsers.owner.get(choice);
     expect(text.match(/type="checkbox"/g)?.length).toBe(50);
-    expect(text.match(/type="hidden" name="tool"/g)?.length).toBe(1_953);
+    expect(text.match(/type="hidden" name="tool"/g)?.length).toBe(1_954);
     const next = await browsers.owner.submit(choice, { ticks: 'reads', page: '1' });
-    expect(next.text).toContain('(2 of 2003 ticked)');
+    expect(next.text).toContain('(3 of 2004 ticked)');
   });
 
   verifies('console:tools:paged', 'has pages of tools', async () => {
     const { text } = await browsers.owner.get(`${at}?q=tool-&page=40`);
-    expect(text).toContain('Tools</h2><span class="badge">2003<');
+    expect(text).toContain('Tools</h2><span class="badge">2004<');
     expect(text).toContain('Page 40 of 40');
     expect(text.match(/href="[^"]*\/tools\/[^"]*"><code>/g)?.length).toBe(50);
     expect(text).toContain('tool-1999');
@@ -243,10 +278,11 @@ describe('a server with 2,000 tools and odd results', () => {
     expect((await browsers.owner.get(at)).text).toContain(
       `/tools/${encodeURIComponent(hostile).replaceAll("'", '&#39;')}"`,
     );
+    const before = upstream.count('tools/call');
     const refused = await browsers.owner.submit(address, { waiting: '{"arguments":{},"inputRequests":{}}' });
-    expect([refused.status, upstream.count('tools/call')]).toEqual([400, 0]);
+    expect([refused.status, upstream.count('tools/call') - before]).toEqual([400, 0]);
     const answer = await browsers.owner.submit(address, { run: 'yes' });
-    expect([answer.status, upstream.count('tools/call')]).toEqual([200, 1]);
+    expect([answer.status, upstream.count('tools/call') - before]).toEqual([200, 1]);
     expect(answer.text).toContain('>&lt;script&gt;alert(1)');
     expect(answer.text.match(/<script/g)?.length).toBe(1);
   });
@@ -279,7 +315,7 @@ describe('a server with 2,000 tools and odd results', () => {
         expect(text).toMatch(/>Failed<[^]*In the log: exception/);
         expect([name, text.includes(port)]).toEqual([name, isOwner]);
       }
-      expect((await browsers.owner.get(at)).text).toContain('Tools</h2><span class="badge">2003<');
+      expect((await browsers.owner.get(at)).text).toContain('Tools</h2><span class="badge">2004<');
     },
   );
 });

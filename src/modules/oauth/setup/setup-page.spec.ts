@@ -45,6 +45,22 @@ const pages = [
   }),
 ];
 
+it('has controls by the formats of values', () => {
+  const fields = (['date', 'email', 'url', 'integer'] as const).map((control) => ({
+    ...field,
+    allowed: null,
+    control,
+  }));
+  const { html } = shown({ kind: 'form', ...presented, epoch: 1, reason: '', fault: null, fields, client: null });
+  const types = [...html.matchAll(/ type="(date|email|url|number)"[^>]*/g)].map(([text]) => text);
+  expect(types.map((text) => [/"(\w+)"/.exec(text)?.[1], text.includes('step="1"')])).toEqual([
+    ['date', false],
+    ['email', false],
+    ['url', false],
+    ['number', true],
+  ]);
+});
+
 describe('every page', () => {
   it('has the token in each form, and nowhere else', () => {
     for (const { html } of pages) {

@@ -138,8 +138,9 @@ function inputOf(field: SetupField, index: number): Html {
   const { name, label, description, isRequired, isSecret, isStored, entered, fault } = field;
   const { allowed, control, limits, fallback = '' } = field;
   const isLine = allowed === null && (control !== 'lines' || isSecret);
-  const isText = isSecret || control === 'line';
-  const step = isLine && !isText && html` step="${control === 'integer' ? 1 : 'any'}"`;
+  const isNumber = control === 'number' || control === 'integer';
+  const type = isSecret ? 'password' : control === 'line' ? 'text' : isNumber ? 'number' : control;
+  const step = isLine && isNumber && !isSecret && html` step="${control === 'integer' ? 1 : 'any'}"`;
   const bounds = allowed === null && Object.entries(limits).map(([limit, value]) => html` ${limit}="${value}"`);
   const hints = [
     description,
@@ -153,7 +154,7 @@ function inputOf(field: SetupField, index: number): Html {
     hint: hints.join(' '),
     error: fault,
     content: isSecret ? '' : entered || (isStored ? '' : fallback),
-    type: isLine ? (isSecret ? 'password' : isText ? 'text' : 'number') : undefined,
+    type: isLine ? type : undefined,
     rows: isLine ? undefined : 5,
     options: allowed ? ['', ...allowed].map((value) => [value, value] as const) : undefined,
     attributes: html`autocomplete="off"${isLine && html` spellcheck="false"`}${isRequired && !isStored && html` required`}${bounds}${step}`,

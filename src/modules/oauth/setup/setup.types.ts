@@ -167,7 +167,7 @@ export interface SetupField {
   /** The only values it may have; null for any. */
   allowed: string[] | null;
   /** The control where any value is allowed; `lines` for long text. */
-  control: 'line' | 'lines' | 'number' | 'integer';
+  control: 'line' | 'lines' | 'number' | 'integer' | 'date' | 'email' | 'url';
   /** HTML attributes for the limits of the value. */
   limits: Partial<Record<'min' | 'max' | 'minlength' | 'maxlength', number>>;
   /** The default, which the form shows where no value is stored; undefined without one and for a secret. */
