@@ -83,16 +83,20 @@ describe('POST /accounts/me/probe', () => {
     },
   );
 
-  verifies('probe:one-session', 'opens one session, reads the first page of tools, and closes it', async () => {
-    const upstream = await start({ sessions: true });
-    await probed({ mcpUrl: upstream.url });
-    await upstream.waitFor(({ sessions }) => sessions.size === 0);
-    expect([upstream.count('initialize'), upstream.count('tools/list')]).toEqual([1, 1]);
-    expect(upstream.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1);
-    // Another probe asks for the era again.
-    await probed({ mcpUrl: upstream.url });
-    expect(upstream.count('server/discover')).toBe(2);
-  });
+  verifies(
+    'probe:sessions',
+    'reads the first page of tools once, as a client that can be asked, and closes its sessions',
+    async () => {
+      const upstream = await start({ sessions: true });
+      await probed({ mcpUrl: upstream.url });
+      await upstream.waitFor(({ sessions }) => sessions.size === 0);
+      expect([upstream.count('initialize'), upstream.count('tools/list')]).toEqual([2, 1]);
+      expect(upstream.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(2);
+      // Another probe asks for the era again.
+      await probed({ mcpUrl: upstream.url });
+      expect(upstream.count('server/discover')).toBe(2);
+    },
+  );
 
   verifies('probe:did-you-mean', 'names the address with /mcp, where that one is an MCP endpoint', async () => {
     const open = await start();

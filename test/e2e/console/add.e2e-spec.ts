@@ -5,6 +5,7 @@ import { createConnection, createNamespace, createServer } from '../../support/f
 import { startAuthorizationServer } from '../../support/people/authorization-server.js';
 import { signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
 import { closing, start } from '../../support/upstream/upstream-clients.js';
+import { startEverything } from '../../support/upstream/everything.js';
 import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
@@ -61,6 +62,24 @@ describe('adding a server', () => {
     const form = { form: 'create', what: url, mcpUrl: url, name: 'Third', id, namespace: account.name };
     expect((await add(browser, form)).status).toBe(303);
     expect((await find(browser, url)).text).toMatch(new RegExp(`name="id"[^>]* value="${id}-2"`));
+  });
+
+  verifies('console:add', 'counts the same tools before and after it was added', async () => {
+    const [browser, account] = await newcomer();
+    const { url } = await startEverything();
+    const [, count] = /<summary[^>]*>(\d+) tools<\/summary>/.exec((await find(browser, url)).text) ?? [];
+    const form = { form: 'create', what: url, mcpUrl: url, name: 'All', id: 'all', namespace: account.name };
+    expect((await add(browser, form)).status).toBe(303);
+    const steps = `/ui/add/${account.name}/all/tools`;
+    expect((await browser.get(steps)).text).toContain(`Tools (${count} of ${count} ticked)`);
+    // Known once the server was also asked as a client that cannot be asked.
+    await app.as(account).get(`/connect/${account.name}/all/.tools`);
+    const rows = (await browser.get(steps)).text.split('<li>');
+    const marked = rows.filter((row) => row.includes('Only in apps that can ask you'));
+    expect(marked.map((row) => /<code>(.*?)</.exec(row)?.[1]).sort()).toEqual([
+      'trigger-elicitation-request',
+      'trigger-url-elicitation',
+    ]);
   });
 
   verifies('console:add', 'takes an address without its scheme, and a command of a local server', async () => {

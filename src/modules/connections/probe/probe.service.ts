@@ -1,8 +1,8 @@
 /**
  * Finds out what a connection to a server would find: `POST /accounts/me/probe`. Nothing is stored but the count.
  *
- * Of a registry server the record is read, and nothing is started. A URL is asked in one session, with the first page of its
- * tools, which then ends. The era of the endpoint is not remembered. Where the server demands a login, the metadata of its
+ * Of a registry server the record is read, and nothing is started. A URL is asked for the first page of its tools, with the
+ * capabilities of a page, and its sessions then end. The era of the endpoint is not remembered. Where the server demands a login, the metadata of its
  * authorization server are read, and no client is registered. Where the address is no MCP endpoint, a second session tries it
  * with `/mcp`. All of it takes 8 s at most.
  *
@@ -20,6 +20,7 @@ import { NoAuthorizationServerError, OAuthSetupError } from '../../../mcp/oauth/
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { isDeclared, listPages, mcpLists } from '../../../mcp/protocol/list-pages.js';
+import { sharedProfile } from '../../../mcp/protocol/session.js';
 import { UpstreamAuthRequiredError, UpstreamError, withoutWords } from '../../../mcp/protocol/mcp-errors.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { DomainError, InvalidInputError, TooManyError } from '../../../platform/errors/domain-error.js';
@@ -31,6 +32,7 @@ import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ServersService } from '../../servers/servers.service.js';
 import { statusAfter, statusReasons, type StatusReason } from '../core/connection-status.js';
 import { toStoredServerInfo } from '../core/server-info.js';
+import { PAGE_CAPABILITIES } from '../tools/connection-tools.service.js';
 import { registryAddressOf } from '../core/target-resolver.js';
 import { ProbeBodyDto, type ProbeDto, type ProbeLoginDto, type ProbeToolDto } from './probe.dto.js';
 import { ProbesRepository, type ProbeCounts } from './probes.repository.js';
@@ -255,13 +257,15 @@ function redirectOf(error: unknown, from: URL): URL | null {
 /** Opens a session, reads the first page of the tools and ends it. @throws UpstreamFailure */
 async function askServer(channel: Channel, msLeft: () => number): Promise<ProbeDto> {
   try {
-    const { capabilities, serverInfo, protocolVersion } = await channel.open(msLeft());
+    const { capabilities, serverInfo, protocolVersion, era } = await channel.open(msLeft());
     const { name, title, version, icons } = toStoredServerInfo(serverInfo);
     const result = { ...outcome('url', 'ok', 'The server answers.'), login: { kind: 'none' as const }, tools: [] };
     const iconUrl = icons?.find(({ src }) => /^(?:https?:|data:image\/)/i.test(src))?.src ?? null;
     const identity = { ...result, name, title: title ?? null, version, iconUrl, protocolVersion };
     if (!isDeclared(capabilities.tools)) return identity;
-    for await (const { items, nextCursor } of listPages(channel, mcpLists.tools, msLeft())) {
+    const profile = sharedProfile(era, PAGE_CAPABILITIES);
+    const asPage: Pick<Channel, 'request'> = { request: (call) => channel.request({ ...call, profile }) };
+    for await (const { items, nextCursor } of listPages(asPage, mcpLists.tools, msLeft())) {
       const tools = items.slice(0, TOOLS_MAX).map((text) => toTool(JSON.parse(text)));
       const hasMoreTools = nextCursor !== undefined || items.length > TOOLS_MAX;
       return { ...identity, tools: tools.filter(({ name: tool }) => tool !== ''), hasMoreTools };

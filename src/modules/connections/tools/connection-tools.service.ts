@@ -35,8 +35,8 @@ const NAMESPACE_PARALLEL = 8;
 /** Timeout of each of these requests. */
 const NAMESPACE_WAIT_MS = 5_000;
 
-/** A tool as its server lists it. */
-type ListedTool = JsonObject & { name: string };
+/** A tool as its server lists it. @property needsElicitation the server does not list it to clients that it cannot ask */
+type ListedTool = JsonObject & { name: string; needsElicitation?: boolean };
 
 /** Capabilities of a page as a client: some servers list a tool only to clients that they can ask for input. */
 export const PAGE_CAPABILITIES = { elicitation: { form: {}, url: {} } };
@@ -121,7 +121,12 @@ export class ConnectionToolsService {
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
     }
-    const tools = last && withinGrant(last, granted).map(({ text }) => JSON.parse(text) as ListedTool);
+    const plain = handle?.catalog.last && new Set(handle.catalog.names);
+    const tools =
+      last &&
+      withinGrant(last, granted).map(({ name, text }) =>
+        Object.assign(JSON.parse(text) as ListedTool, { needsElicitation: plain?.has(name) === false }),
+      );
     return { tools, withheld: [...(handle?.owner.withheld ?? [])] };
   }
 

@@ -75,5 +75,5 @@ function rowOf(tool: Row, page: string): [Html, Html] {
 
 /** The effects of a tool. */
 export function toolBadge(tool: ListedTool): Html {
-  return badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok');
+  return html`${tool.needsElicitation === true && badge('Only in apps that can ask you')} ${badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok')}`;
 }

@@ -8,6 +8,8 @@ export interface ListedTool {
   description?: unknown;
   inputSchema?: unknown;
   annotations?: unknown;
+  /** True if its server lists it only to apps that can ask questions. */
+  needsElicitation?: boolean;
 }
 
 /** Characters of a description that a page shows. */
