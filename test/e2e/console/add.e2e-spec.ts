@@ -158,6 +158,18 @@ describe('adding a server', () => {
     expect((await add(browser, { ...own, mcpUrl: url, headers, name: 'remote', id: 'remote' })).status).toBe(303);
     const local = await add(browser, { ...own, transport: 'uplink', command: 'npx x', name: 'local', id: 'local' });
     expect([local.status, local.headers.location]).toEqual([303, `../../ui/c/${account.name}/local?done=added`]);
+    // Of several servers, the list comes again, with what is done.
+    const first = { ...own, what: JSON.stringify(file), transport: 'uplink', at: '1', name: 'l', id: 'listed' };
+    const again = await add(browser, first);
+    expect(again.status).toBe(200);
+    expect(again.text).toMatch(/>local<[^]*>Added<[^]*listed">Start it on your machine/);
+    expect(again.text).toMatch(new RegExp(`>remote<[^]*name="added" value="1 ${account.name}/listed"[^]*name="id"`));
+    const second = { ...own, what: JSON.stringify(file), mcpUrl: url, at: '0', name: 'r', id: 'second' };
+    const both = await add(browser, { ...second, added: `1 ${account.name}/listed` });
+    expect([both.text.match(/>Added</g)?.length, both.text.includes(`${account.name}/second/tools`)]).toEqual([
+      2,
+      true,
+    ]);
     const broken = await find(browser, '{"mcpServers": ');
     expect([broken.status, broken.text.includes('{&quot;mcpServers&quot;: ')]).toEqual([400, true]);
   });

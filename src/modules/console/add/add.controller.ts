@@ -2,7 +2,8 @@
  * `/ui/add`: adds a server. The field takes the address of an MCP server, a name of the registry, or an mcp.json. `find` probes
  * it and shows what is there; of an mcp.json it lists the servers and probes none. `create` makes the connection in a namespace
  * where the person may, of which the first is made on the way, and leads to the setup page where the server wants a login or
- * values, and then to the steps of `add-steps.controller.ts`. A refused form keeps what was typed, but for keys; a fault of its id
+ * values, and then to the steps of `add-steps.controller.ts`. Of several listed servers it shows the list again, whose forms name the
+ * added ones: the list is too long for an address. A refused form keeps what was typed, but for keys; a fault of its id
  * or namespace stands beside the field.
  */
 import { Controller, Get, Post } from '@nestjs/common';
@@ -66,6 +67,11 @@ export class AddController {
     const work = async () => {
       const { namespace, connection } = await this.add(form, person);
       const place = `${namespace}/${encodeURIComponent(connection.connectionId)}`;
+      const found = form.has('at') ? await this.findServers(form, person) : null;
+      if (found && 'listed' in found && found.listed.length > 1) {
+        form.append('added', `${form.get('at')} ${place}`);
+        return this.render(page, found);
+      }
       if (connection.transport === 'uplink') return new Redirect(`ui/c/${place}?done=added`);
       const steps = `ui/add/${place}/tools`;
       return new Redirect(setupOf(this.env, '', connection, steps) ?? steps);
@@ -142,7 +148,8 @@ export class AddController {
       namespace,
       header: probed?.login?.header ?? '',
     };
-    const base = { what: form.get('what') ?? '', rejected, found, fields };
+    const added = new Map(form.getAll('added').map((text) => text.split(' ', 2) as [string, string]));
+    const base = { added, what: form.get('what') ?? '', rejected, found, fields };
     const view = { ...base, namespaces: usable, isFirst: ownNames.length === 0 };
     return new FramedPage((token, root) => addPage({ ...view, token, root, address: `${root}ui/add` }));
   }

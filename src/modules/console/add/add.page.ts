@@ -2,6 +2,7 @@
 import {
   badge,
   button,
+  buttonLink,
   card,
   columns,
   details,
@@ -43,6 +44,8 @@ export interface AddView extends FormsView {
   /** Result of the field; null before it was sent. */
   found: { probed: Probed; target: AddTarget } | { listed: ListedServer[] } | null;
   fields: AddFields;
+  /** Listed servers that were added: `{namespace}/{connectionId}` by their numbers. */
+  added: Map<string, string>;
   /** Namespaces where the person may add. */
   namespaces: string[];
   /** The person has no namespace yet: the first one is made on the way. */
@@ -144,6 +147,14 @@ function loginOf({ kind, header, host }: NonNullable<Probed['login']>): string {
 function listedSection(view: AddView, { name, target }: ListedServer, at: number): Html {
   const heading = `server-${at}`;
   const { command } = target;
+  const place = view.added.get(`${at}`);
+  if (place !== undefined) {
+    const [path, label] =
+      command === undefined
+        ? [`ui/add/${place}/tools`, 'Choose its tools']
+        : [`ui/c/${place}`, 'Start it on your machine'];
+    return card(heading, name, html`<p>${buttonLink(view.root + path, label)}</p>`, { end: badge('Added', 'ok') });
+  }
   return card(
     heading,
     name,
@@ -157,9 +168,9 @@ ${addForm(view, target, { ...view.fields, id: idOf(name), name }, [], at)}`,
 function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Field[], at?: number): Html {
   const { what, namespaces, isFirst } = view;
   const form = `create${at ?? ''}`;
-  const hidden = Object.entries({ what, ...target, ...(at !== undefined && { at: `${at}` }) }).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  );
+  const added = [...view.added].map(([number, place]) => ['added', `${number} ${place}`] as const);
+  const sent = [...Object.entries({ what, ...target, ...(at !== undefined && { at: `${at}` }) }), ...added];
+  const hidden = sent.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
   const field = (name: 'id' | 'name', label: string): Field => {
     return { name, label, value: fields[name], attributes: html`required maxlength="255"` };
   };
