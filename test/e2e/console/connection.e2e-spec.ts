@@ -352,6 +352,9 @@ describe('its calls, recording and deletion', () => {
   verifies('console:connection-delete', 'is deleted by whoever owns it and types its id', async () => {
     const wrong = await browsers.owner.submit(page, { form: 'delete', typed: 'another' });
     expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('value="another"')]);
+    expect(wrong.text.match(/The typed id does not match/g)).toHaveLength(1);
+    expect(wrong.text).toMatch(/<details open><summary[^>]*><span class="danger">Delete this connection/);
+    expect(wrong.text).toMatch(/<details><summary[^>]*>Name, metadata, headers, time</);
     const { headers } = await browsers.owner.submit(page, { form: 'delete', typed: made.connectionId });
     expect(headers.location).toBe('../../../../ui/?done=deleted');
     expect((await browsers.owner.get('/ui/?done=deleted')).text).toContain('The connection is deleted.');

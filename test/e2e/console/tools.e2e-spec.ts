@@ -260,6 +260,8 @@ describe('a server with 2,000 tools and odd results', () => {
     const choice = `/ui/add/${other.namespace}/${other.connectionId}/tools`;
     const { text } = await browsers.owner.get(choice);
     expect(text.match(/type="checkbox"/g)?.length).toBe(50);
+    // The long list has the button also at its top, and shows two lines of each description.
+    expect(text).toMatch(/formaction="[^]*<fieldset>[^]*<small class="clamped">[^]*formaction="/);
     expect(text.match(/type="hidden" name="tool"/g)?.length).toBe(1_954);
     const next = await browsers.owner.submit(choice, { ticks: 'reads', page: '1' });
     expect(next.text).toContain('(3 of 2004 ticked)');

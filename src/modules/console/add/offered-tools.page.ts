@@ -11,6 +11,9 @@ import { toolBadge } from '../connection/connection-tools.page.js';
 /** Tools of one page of the form. */
 const PAGE_SIZE = 50;
 
+/** Rows of a form that needs no second button at its top. */
+const SHORT = 8;
+
 /** The names that are ticked after a button was pressed. */
 export function ticksAfter(form: URLSearchParams, tools: ListedTool[]): Set<string> {
   const names = (list: ListedTool[]) => new Set(list.map(({ name }) => name));
@@ -63,14 +66,14 @@ export function offeredToolsForm(
   const save = html`<button type="submit" class="primary" formaction="${address}/save">${isAdding ? 'Go on: who may call it' : 'Save the choice'}</button>`;
   return html`<form method="post" class="card" action="${address}">${token}${hidden}${!isAdding && html`<input type="hidden" name="from" value="settings">`}
 <div class="line"><label class="hidden" for="find">Find a tool</label><input id="find" type="search" name="q" placeholder="Find a tool" value="${q}" maxlength="255">${press('find', 'Find')}</div>
-${actions(press('all', 'Tick all'), press('reads', 'Tick what reads only'), press('none', 'Tick none'))}
+${actions(press('all', 'Tick all'), press('reads', 'Tick what reads only'), press('none', 'Tick none'), pageTools.length > SHORT && save)}
 <fieldset><legend>Tools (${ticked.size} of ${tools.length} ticked)</legend>
 ${matching.length === 0 && html`<p>No tool has these words.</p>`}
 <ul class="list">${pageTools.map(
     (
       tool,
     ) => html`<li><div><label class="choice"><input type="checkbox" name="tool" value="${tool.name}"${ticked.has(tool.name) && html` checked`}> <span><code>${tool.name}</code>
-<small>${typeof tool.description === 'string' && shortened(tool.description)}</small></span></label></div>${toolBadge(tool)}</li>`,
+<small class="clamped">${typeof tool.description === 'string' && shortened(tool.description)}</small></span></label></div>${toolBadge(tool)}</li>`,
   )}</ul></fieldset>
 ${pages > 1 && html`<div class="pages"><span>Page ${page} of ${pages}</span>${actions(pageButton(page - 1, 'Previous'), pageButton(page + 1, 'Next'))}</div>`}
 ${actions(save)}</form>`;

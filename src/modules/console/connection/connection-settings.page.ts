@@ -67,18 +67,21 @@ export function settingsPart(view: ConnectionView): Html | null {
     'Settings',
     html`${changes.canMove && form({ name: 'mcpUrl', label: 'Address', hint: 'The connection has never worked: another address is taken. Headers, login and recording of the old one end', value: mcpUrl ?? '' }, 'Take this address')}
 ${details(
-  'Name, metadata, headers, time, deletion',
+  'Name, metadata, headers, time',
   html`${form({ name: 'name', label: 'Name', hint: '1 to 255 characters', value: name }, 'Save the name')}
 ${form({ name: 'metadata', label: 'Metadata', hint: 'A JSON object of your own', value: jsonText(metadata, 2), rows: 4 }, 'Save the metadata')}
 ${mcpUrl !== null && form({ name: 'headers', label: 'Headers', hint: 'One on a line: name, colon, value. They replace all that are stored, which are never shown. Empty: none', rows: 4 }, 'Replace the headers')}
-${form({ name: 'callTimeoutMs', label: 'Silence after which a call fails', hint: 'In milliseconds, 100 to 3600000. Empty: as the service has it', value: `${callTimeoutMs ?? ''}` }, 'Save the time')}
+${form({ name: 'callTimeoutMs', label: 'Silence after which a call fails', hint: 'In milliseconds, 100 to 3600000. Empty: as the service has it', value: `${callTimeoutMs ?? ''}` }, 'Save the time')}`,
+  rejected?.name.startsWith('settings/'),
+)}
 ${
   changes.canDelete &&
-  html`<h3>Delete</h3>
-${formOf(view, 'delete', [typed], button('Delete this connection', { look: 'danger' }))}`
+  details(
+    html`<span class="danger">Delete this connection</span>`,
+    formOf(view, 'delete', [typed], button('Delete this connection', { look: 'danger primary' })),
+    rejected?.name === 'delete',
+  )
 }`,
-  /^(settings\/|delete$)/.test(rejected?.name ?? ''),
-)}`,
     { end: buttonLink(tools, 'Choose the tools that are offered', { look: 'small' }) },
   );
 }

@@ -68,7 +68,7 @@ function rowOf(tool: Row, page: string): [Html, Html] {
   const label = html`<code>${name}</code>`;
   return [
     html`${isPath ? html`<a href="${address}">${label}</a>` : label}${typeof title === 'string' && title !== name && ` · ${title}`}
-<p>${typeof description === 'string' && shortened(description)}</p>`,
+<p class="clamped">${typeof description === 'string' && shortened(description)}</p>`,
     toolBadge(tool),
   ];
 }
