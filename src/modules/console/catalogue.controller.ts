@@ -3,6 +3,7 @@ import { FramedPage } from '../../platform/pages/frame.js';
 import { CurrentPage, Page, type PageRequest } from '../auth/access.decorator.js';
 import { ServerSearchService } from '../servers/search/server-search.service.js';
 import { cataloguePage } from './catalogue.page.js';
+import { OwnNamespacesService } from './own-namespaces.service.js';
 import { ServerViewsService } from './server-views.service.js';
 
 /** The same as `ServerQueryDto` takes. */
@@ -14,6 +15,7 @@ export class CatalogueController {
   constructor(
     private readonly serverSearchService: ServerSearchService,
     private readonly serverViewsService: ServerViewsService,
+    private readonly ownNamespacesService: OwnNamespacesService,
   ) {}
 
   @Get()
@@ -25,6 +27,7 @@ export class CatalogueController {
     const { servers, pagination } = await this.serverSearchService.list({ q, page, fields: ['qualifiedName'] }, person);
     const names = servers.flatMap(({ qualifiedName }) => qualifiedName ?? []);
     const views = await this.serverViewsService.viewsOf(person, names);
-    return new FramedPage((token) => cataloguePage({ q, views, pagination, token }));
+    const isAuthor = person.isOperator || (await this.ownNamespacesService.namesOf(person)).length > 0;
+    return new FramedPage((token) => cataloguePage({ q, views, pagination, token, isAuthor }));
   }
 }

@@ -9,28 +9,31 @@ export function cataloguePage({
   views,
   pagination,
   token,
+  isAuthor,
 }: {
   q: string;
   views: ServerView[];
   pagination: { currentPage: number; totalPages: number; totalCount: number };
   token: Html;
+  /** The person owns a namespace or operates the service. */
+  isAuthor: boolean;
 }): Framed {
   const { currentPage, totalCount } = pagination;
   const query = (page: number) => new URLSearchParams({ ...(q !== '' && { q }), page: String(page) }).toString();
   const emptyNote =
     q === ''
-      ? 'There are no servers yet that you may find. Ask a colleague for the address of one, or the operator to publish one.'
+      ? `Nobody has published a server that you can find. ${isAuthor ? 'Publish the first one.' : 'Connect to one by its address, or ask the operator to publish one.'}`
       : 'Nothing fits these words. Try fewer or other words, or look at all servers.';
   return {
     title: 'Catalogue',
     asRequest: `/servers?${query(currentPage)}`,
     head: {
-      lead: 'Servers that you can use or request. “Set up for me” creates your own connection to one.',
+      lead: 'A server is published here for many people; a connection is your own use of one, with your login and your choice of tools.',
       actions: buttonLink('add', 'Add a server'),
     },
     body: html`<section class="card">${search('Find by name, words or tool', q)}
 <p class="soft">${totalCount > 0 && html`${totalCount} ${totalCount === 1 ? 'server' : 'servers'}.`} ${q !== '' && html`<a href="catalogue">All servers</a>`}</p></section>
-${totalCount === 0 && html`<section class="card">${empty('No servers', emptyNote, q === '' ? buttonLink('add', 'Add a server') : null)}</section>`}
+${totalCount === 0 && html`<section class="card">${empty('No servers', emptyNote, q !== '' ? null : isAuthor ? buttonLink('publish', 'Publish', { look: 'primary' }) : buttonLink('add', 'Add a server', { look: 'primary' }))}</section>`}
 <div class="cards">${views.map((view) => {
       const { server, slug, mayCall } = view;
       const { displayName, tools, qualifiedName } = server;

@@ -30,6 +30,20 @@ async function serverOf(visibility: string, description: string): Promise<string
 }
 
 describe('the catalogue', () => {
+  verifies('console:catalogue-empty', 'leads authors to Publish, and others to Add a server', async () => {
+    const author = await app.account();
+    await createNamespace(app, author);
+    for (const [by, way] of [
+      [browser, 'add">Add a server'],
+      [await signedInBrowser(app, author), 'publish">Publish'],
+      [await signedInBrowser(app, app.operator), 'publish">Publish'],
+    ] as const) {
+      const { text } = await by.get('/ui/catalogue');
+      expect(text).toMatch(new RegExp(`No servers<[^]*<a class="button primary" href="${way}</a></div>`));
+      expect(text).toContain('a connection is your own use of one');
+    }
+  });
+
   verifies('console:catalogue', 'finds what the person may find, with what it does, needs and warns of', async () => {
     const word = uniqueName('word');
     const [open, restricted, hidden] = await Promise.all(
