@@ -51,13 +51,16 @@ export class AddressesController {
 
   @Get('n/:namespace')
   @Page('connections:read', listedTools)
-  async showNamespace(@CurrentPage() { namespace: { name }, person, query }: PageRequest): Promise<FramedPage> {
+  async showNamespace(@CurrentPage() page: PageRequest): Promise<FramedPage> {
+    const { person } = page;
+    const { name } = page.namespace;
     const access = await this.accessOf(person, namespaceNamed(name));
     return new FramedPage((_, root) => {
       const address = `${root}ui/n/${name}`;
-      const connect = this.connectService.part(namespaceNamed(name), query.client, address);
+      const connect = this.connectService.part(namespaceNamed(name), page, address);
       const content = namespacePage(name, person.grant, connect);
-      return { ...content, head: { ...content.head, actions: access?.(root) } };
+      const cookies = this.connectService.remember(page);
+      return { ...content, head: { ...content.head, actions: access?.(root) }, cookies };
     });
   }
 
@@ -115,10 +118,11 @@ export class AddressesController {
     const access = await this.accessOf(person, { kind: 'server', ...parseQualifiedName(target.name) });
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;
-      const connect = this.connectService.part({ kind: 'server', slug: view.slug }, query.client, address);
+      const connect = this.connectService.part({ kind: 'server', slug: view.slug }, page, address);
       const content = serverPage(view, { token, address, connect, parts, rejected });
       const notice = noticeOf(query.done, DONE);
-      return { ...content, head: { ...content.head, actions: access?.(root) }, notice };
+      const cookies = this.connectService.remember(page);
+      return { ...content, head: { ...content.head, actions: access?.(root) }, notice, cookies };
     });
   }
 
@@ -145,19 +149,17 @@ export class AddressesController {
     const { namespace: maker, name } = parseQualifiedName(body.server);
     const target = { id: owner.id, name: namespace };
     const id = name || maker;
-    const create = (connectionId?: string) => this.connectionsService.create(target, body, person, connectionId);
-    const connection = await create(id).catch(async (error: unknown) => {
+    const pathOf = (connectionId: string) => `${namespace}/${encodeURIComponent(connectionId)}`;
+    const exists = await this.targetsService.find({ kind: 'connection', namespace, name: id });
+    try {
+      // Who renamed it keeps the name.
+      const sent = exists ? { server: body.server } : body;
+      const { created } = await this.connectionsService.set(target, id, sent, person);
+      return created ? `ui/add/${pathOf(id)}/tools` : `ui/c/${pathOf(id)}?done=set-up`;
+    } catch (error) {
+      // Another connection has the id.
       if (!(error instanceof ConflictError)) throw error;
-      // The same server keeps its name; another connection keeps the id.
-      return this.connectionsService.set(target, id, { server: body.server }, person).then(
-        () => null,
-        (conflict: unknown) => {
-          if (!(conflict instanceof ConflictError)) throw conflict;
-          return create();
-        },
-      );
-    });
-    if (!connection) return `ui/c/${namespace}/${encodeURIComponent(id)}?done=set-up`;
-    return `ui/add/${namespace}/${encodeURIComponent(connection.connectionId)}/tools`;
+      return `ui/add/${pathOf((await this.connectionsService.create(target, body, person)).connectionId)}/tools`;
+    }
   }
 }

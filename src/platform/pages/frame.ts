@@ -11,7 +11,7 @@
 import type { Request, Response } from 'express';
 import type { Env } from '../../config/env.js';
 import { askedUrl } from '../http/adapter.js';
-import type { OwnCookie } from './browser-cookie.js';
+import { sendOwnCookie, type OwnCookie } from './browser-cookie.js';
 import {
   breadcrumb,
   details,
@@ -72,6 +72,7 @@ export interface Framed {
   notice?: HtmlValue;
   /** Path of the GET request that shows the same over REST, encoded, such as `/accounts/me`; absent without one. */
   asRequest?: string;
+  cookies?: OwnCookie[];
   /** The page has audio in `data:` addresses. */
   hasMedia?: boolean;
   /** What the page shows changes: the page is read again each 2 s. Only for a page into which nothing is typed. */
@@ -162,7 +163,19 @@ export function renderFramed(
   const accountName = signedIn?.accountName ?? null;
   const root = rootFrom(askedUrl(request));
   const token = accountName === null ? html`` : formToken(env, request, response);
-  const { title, body, notice, asRequest, hasMedia, isLive, crumbs, head: beside, tabs } = content(token, root);
+  const {
+    title,
+    body,
+    notice,
+    asRequest,
+    hasMedia,
+    isLive,
+    crumbs,
+    head: beside,
+    tabs,
+    cookies = [],
+  } = content(token, root);
+  for (const cookie of cookies) sendOwnCookie(env, response, cookie);
   const isAt = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
   const address = (name: keyof typeof frameFiles) => `${root}ui/${name}?v=${frameFiles[name].version}`;
   const modules = (moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module', 'extra'] as const);

@@ -62,12 +62,27 @@ describe('the page of an address', () => {
     }
   });
 
+  verifies('console:connect', 'remembers the client that was chosen last', async () => {
+    const { namespace, connectionId } = await createConnection(app, owner, made);
+    const browser = await signedInBrowser(app, owner);
+    const current = async (page: string) =>
+      /client=([\w-]+)#connect" aria-current="page"/.exec((await browser.get(page)).text)?.[1];
+    const page = `/ui/c/${namespace}/${connectionId}`;
+    expect(await current(page)).toBe('claude-code');
+    await browser.get(`${page}?client=nothing;a=b`);
+    expect(await current(`/ui/n/${namespace}`)).toBe('claude-code');
+    await browser.get(`${page}?client=codex`);
+    expect([await current(page), await current(`/ui/n/${namespace}`)]).toEqual(['codex', 'codex']);
+    expect(await current(`${page}?client=cursor`)).toBe('cursor');
+  });
+
   verifies(
     'console:guest',
     'shows a guest no address, host, port, text, header or metadata of what is behind',
     async () => {
       const { namespace, connectionId, path } = await createConnection(app, owner, made);
       const page = `/ui/c/${namespace}/${connectionId}`;
+      for (const { cookies } of [browsers.owner, browsers.guest]) cookies.delete('slipway-client');
       const hidden = await browsers.guest.get(page);
       for (const { id } of [guest, stranger])
         await app.as(owner).post(`${path}/grants`, { account: id, level: 'call' });

@@ -1,16 +1,24 @@
 /**
  * Connect: the part of a page that leads an MCP client to an address of this service. The person chooses the client in a GET form
- * (`?client=cursor`), and gets what to paste, or a link. It works without scripts.
+ * (`?client=cursor`), and gets what to paste, or a link. A cookie remembers the choice. It works without scripts.
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { Env } from '../../../config/env.js';
 import { buttonLink, card, notice, snippet as snippetOf, tabs } from '../../../platform/pages/components.js';
+import { readOwnCookie, type OwnCookie } from '../../../platform/pages/browser-cookie.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { partOf } from '../../../platform/parts.js';
+import type { PageRequest } from '../../auth/access.decorator.js';
 import { TokenSource } from '../../auth/access.types.js';
 import { pathOfEndpoint, type McpEndpoint } from '../../auth/mcp-endpoint.access.js';
 import { clientNameOf, clients, type Client } from './clients.js';
+
+/** The cookie with the client that was chosen last, for a year. */
+const COOKIE = 'client';
+const COOKIE_SECONDS = 365 * 24 * 60 * 60;
+
+type ChoosingPage = Pick<PageRequest, 'query' | 'cookies'>;
 
 /** Makes the part. */
 @Injectable()
@@ -29,10 +37,11 @@ export class ConnectService implements OnModuleInit {
   /**
    * The section with the address and the chosen client.
    *
-   * @param chosen the id of a client, as the query has it; anything else chooses the first that can reach this service
+   * @param page its query has the id of a client; otherwise the last choice applies, or the first that can reach this service
    * @param address the address of the page
    */
-  part(endpoint: McpEndpoint, chosen: unknown, address: string): Html {
+  part(endpoint: McpEndpoint, { query, cookies }: ChoosingPage, address: string): Html {
+    const chosen = query.client ?? readOwnCookie(this.env, cookies, COOKIE);
     const url = this.env.baseUrl + pathOfEndpoint(endpoint);
     const name =
       endpoint.kind === 'connection'
@@ -50,6 +59,12 @@ export class ConnectService implements OnModuleInit {
 ${tabs('Your app', links, hrefOf(client))}
 ${this.steps(client, url, name)}`,
     );
+  }
+
+  /** The cookie of the page on which a client was chosen. */
+  remember({ query }: ChoosingPage): OwnCookie[] {
+    const client = clients.find(({ id }) => id === query.client);
+    return client ? [{ name: COOKIE, value: client.id, seconds: COOKIE_SECONDS }] : [];
   }
 
   private isRefused({ isHosted }: Client): boolean {

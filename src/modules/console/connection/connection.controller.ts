@@ -143,15 +143,14 @@ export class ConnectionPageController {
       const content = connectionPage({
         ...{ ...view, rejected, token, root, address },
         setupUrl: setupOf(this.env, root, view.connection, addressOf(page)),
-        connect: this.connectService.part(endpoint, query.client, address),
+        connect: this.connectService.part(endpoint, page, address),
         tools: toolsPart(address, { tools, withheld }, query),
       });
-      return { ...content, notice: noticeOf(query.done, DONE) };
+      return { ...content, notice: noticeOf(query.done, DONE), cookies: this.connectService.remember(page) };
     });
   }
 
   private async viewOf({ namespace, params, query, person, form }: ConnectionRequest) {
-    const isSent = form.size > 0;
     const { connectionId } = params;
     const isAllowed = (scope: 'connections:read' | 'connections:write', terms: AccessTerms) =>
       this.accessService.allows(person, { scope, ...terms }, { owner: namespace.name, connectionId });
@@ -181,7 +180,7 @@ export class ConnectionPageController {
       grant: person.grant,
       tools: listing.tools,
       withheld,
-      uplink: isUnpaired ? { command, isLive: !['settings', 'check'].some((part) => part in query) && !isSent } : null,
+      uplink: isUnpaired ? { command, isLive: !('settings' in query || 'check' in query || form.size > 0) } : null,
       mayRead,
       diagnosis:
         mayRead && query.check !== undefined
