@@ -21,21 +21,9 @@ const REASONS: Record<string, string> = {
   source_waiting: 'hosting is off',
 };
 
-/** Next steps on a page, of reasons whose `nextStep` is about REST; null where the page already shows it. */
-const STEPS: Record<string, string | null> = {
-  uplink_waiting: null,
-  uplink_failed: null,
-  authorization_unavailable: 'Wait: Slipway retries automatically. If the error persists, log in again.',
-  not_mcp: 'Check the path of its address, and add the server again with the right one.',
-  loop: 'Add the server again by its own address: this one leads to Slipway.',
-  forbidden: 'Replace its headers under Settings by ones that give access.',
-  unreadable: 'Check the path of its address. If it is right, ask whoever runs the server.',
-  internal: 'Wait: Slipway rechecks automatically. If the error persists, replace its headers under Settings.',
-};
-
-/** The next step of whoever manages a connection; null for none. */
+/** The next step of the manager of a connection; null for none, and for an uplink, whose page has its command. */
 export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string }): string | null {
-  return Object.hasOwn(STEPS, reason) ? STEPS[reason] : (nextStep ?? null);
+  return reason.startsWith('uplink_') ? null : (nextStep ?? null);
 }
 
 /** A state as REST answers it; a server and a namespace have none. */

@@ -80,11 +80,7 @@ function toField({ from, path, schema, isRequired, fallback }: ConfigField) {
 const LINE_CHARS_MAX = 200;
 
 /** Controls of formats of text. */
-const FORMATS = new Map<unknown, 'date' | 'email' | 'url'>([
-  ['date', 'date'],
-  ['email', 'email'],
-  ['uri', 'url'],
-]);
+const FORMATS = new Map(Object.entries({ date: 'date', email: 'email', uri: 'url' } as const));
 
 /** Names of values that forms should not display. */
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
@@ -130,7 +126,7 @@ function controlOf({ type, schema, fallback = '' }: ConfigField): Pick<RunFormFi
   }
   const limits = { ...limit('minlength', 'minLength'), ...limit('maxlength', 'maxLength') };
   const isLong = type === 'json' || Number(schema.maxLength) > LINE_CHARS_MAX || fallback.length > LINE_CHARS_MAX;
-  return { control: isLong ? 'lines' : (FORMATS.get(schema.format) ?? 'line'), limits };
+  return { control: isLong ? 'lines' : (FORMATS.get(String(schema.format)) ?? 'line'), limits };
 }
 
 /** `header "x-token" and query "region"`; empty without any. */

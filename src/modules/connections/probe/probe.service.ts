@@ -2,7 +2,7 @@
  * Finds out what a connection to a server would find: `POST /accounts/me/probe`. Nothing is stored but the count.
  *
  * Of a registry server the record is read, and nothing is started. A URL is asked for the first page of its tools, with the
- * capabilities of a page, and its sessions then end. The era of the endpoint is not remembered. Where the server demands a login, the metadata of its
+ * capabilities of a page, and its sessions are closed. The era of the endpoint is not remembered. Where the server demands a login, the metadata of its
  * authorization server are read, and no client is registered. Where the address is no MCP endpoint, a second session tries it
  * with `/mcp`. All of it takes 8 s at most.
  *

@@ -118,14 +118,9 @@ export class AddController {
     const { name } = await this.namespacesService.claim(text('namespace'), person).catch(refusedAt('namespace'));
     const owned = await this.targetsService.findNamespace(name);
     if (!owned) throw new InvalidInputError('The namespace was deleted meanwhile.');
+    const command = text('command').slice(0, COMMAND_CHARS_MAX);
     const connection = await this.connectionsService
-      .create(
-        { id: owned.id, name },
-        body,
-        person,
-        text('id'),
-        text('command').slice(0, COMMAND_CHARS_MAX) || undefined,
-      )
+      .create({ id: owned.id, name }, body, person, text('id'), command || undefined)
       .catch(refusedAt('id'));
     return { namespace: name, connection };
   }
@@ -198,14 +193,9 @@ export function listedIn(text: string): ListedServer[] {
     const sent: AddTarget = isObject(headers) ? { headers: JSON.stringify(headers) } : {};
     if (mcpUrl !== undefined) return [{ name, target: { mcpUrl, ...sent } }];
     if (typeof command !== 'string') return [];
-    const variables = Object.entries(isObject(env) ? env : {}).map(
-      ([variable, value]) => `${variable}=${String(value)}`,
-    );
-    const words = [
-      ...(variables.length > 0 ? ['env', ...variables] : []),
-      command,
-      ...(Array.isArray(args) ? (args as unknown[]) : []),
-    ];
+    const variables = Object.entries(isObject(env) ? env : {}).map((pair) => pair.join('='));
+    const start = variables.length > 0 ? ['env', ...variables, command] : [command];
+    const words = start.concat(Array.isArray(args) ? args : []);
     return [{ name, target: { transport: 'uplink', command: words.map(String).map(quoteWord).join(' ') } }];
   });
   if (listed.length === 0) throw new InvalidInputError('This mcp.json names no server.');

@@ -1,16 +1,5 @@
 /** The page of `/ui/add`: one field, then what was found there, with a form that makes the connection. */
-import {
-  badge,
-  button,
-  buttonLink,
-  card,
-  columns,
-  details,
-  facts,
-  list,
-  snippet,
-  steps,
-} from '../../../platform/pages/components.js';
+import { badge, button, buttonLink, card, details, facts, snippet, steps } from '../../../platform/pages/components.js';
 import { formOf, withReason, type Field, type FormsView } from '../../../platform/pages/forms.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
@@ -67,27 +56,21 @@ export function addPage(view: AddView): Framed {
   return {
     title: 'Add a server',
     crumbs: [['Home', 'ui/'], ['Add a server']],
-    head: { lead: 'Each step is saved when you submit it, so you can close the page at any time.' },
+    head: {
+      lead: 'Each step is saved when you submit it, so you can close the page at any time.',
+      actions: buttonLink(`${root}ui/catalogue`, 'Pick from the catalogue'),
+    },
     tabs: steps(ADD_STEPS, 0),
     body: withReason(
       view,
-      columns(
-        html`${card(
-          'what',
-          'Server',
-          html`${formOf(view, 'find', [what], button('Find', { look: result ? '' : 'primary' }))}
+      html`${card(
+        'what',
+        'Server',
+        html`${formOf(view, 'find', [what], button('Find', { look: result ? '' : 'primary' }))}
 ${rejected && /^[^{:]+$/.test(text) && html`<p><a href="${root}ui/catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}`,
-        )}
+      )}
 ${result && 'probed' in result && foundSection(view, result)}
 ${result && 'listed' in result && result.listed.map((server, at) => listedSection(view, server, at))}`,
-        card(
-          'ways',
-          'Other ways',
-          list([
-            [html`<a href="${root}ui/catalogue">Pick from the catalogue</a><p>Servers that were published here</p>`],
-          ]),
-        ),
-      ),
     ),
   };
 }
