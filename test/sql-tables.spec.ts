@@ -22,6 +22,7 @@ const withoutEntity = {
   changes: 'extensions/changes',
   event_handlers: 'extensions/events',
   event_deliveries: 'extensions/events',
+  identities: 'extensions/sign-in-oidc',
   invocations: 'modules/logs',
   invocation_hours: 'modules/logs',
   deleted_invocation_owners: 'modules/logs',

@@ -1,7 +1,10 @@
+import { randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import type { AccountsQueryDto, ListedAccountDto } from './account.dto.js';
+import { isImitation, storeSkeletons } from './names/account-names.repository.js';
+import { toSkeletons } from './names/name-skeletons.js';
 
 type Filter = Pick<AccountsQueryDto, 'q' | 'kind'>;
 
@@ -14,7 +17,10 @@ const SIGN_IN = `CASE WHEN p.password_hash IS NOT NULL THEN 'password'
 const LAST_SEEN = `greatest((SELECT max(last_used_at) FROM sessions WHERE account_id = a.id),
   (SELECT max(last_used_at) FROM api_keys WHERE account_id = a.id))`;
 
-/** Reads the list of accounts. */
+/** Numbers behind a name that are tried in order. */
+const NUMBERS_MAX = 20;
+
+/** Reads the list of accounts, and adds accounts of people. */
 @Injectable()
 export class AccountsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -42,5 +48,24 @@ export class AccountsRepository {
       [q, kind ?? null],
     );
     return count;
+  }
+
+  /**
+   * Adds an account of a person under this name, or with a number behind it if the name, or one that looks like it, is taken.
+   *
+   * @returns its id
+   */
+  async addPerson(name: string, tx: EntityManager): Promise<string> {
+    await storeSkeletons(this.database);
+    for (let number = 1; ; number += 1) {
+      const suffix = number === 1 ? '' : `-${number <= NUMBERS_MAX ? number : randomInt(2 ** 40)}`;
+      const skeletons = toSkeletons(name + suffix);
+      if (await isImitation(tx, name + suffix, skeletons)) continue;
+      const [added] = await tx.query<{ id: string }[]>(
+        `INSERT INTO accounts (name, name_skeletons, kind) VALUES ($1, $2, 'user') ON CONFLICT (name) DO NOTHING RETURNING id`,
+        [name + suffix, skeletons],
+      );
+      if (added) return added.id;
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { type EntityManager, Repository } from 'typeorm';
 import { transactionOf, type Actor } from '../../platform/database/actor.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
@@ -26,6 +26,10 @@ import { ApiKeysService } from './api-keys.service.js';
 import { NotOperatorError } from './auth.errors.js';
 import { REFUSALS } from './members.errors.js';
 import { MembersRepository } from './members.repository.js';
+
+/** A name that a person chooses: without invisible characters, and without letters of two scripts that look alike. */
+export const ACCOUNT_NAME =
+  /^(?=.{1,255}$)(?:[^\p{C}\p{sc=Cyrl}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Cyrl}]+)$/u;
 
 /** Creates, lists, disables, enables and deletes accounts, for the operator. */
 @Injectable()
@@ -63,6 +67,12 @@ export class AccountsService {
       : this.accountLimitsService.createWithinQuota({ accountId }, { organizations: 1 }, insert));
     if (!isOperator) await this.apiKeysService.accountChanged(accountId);
     return toAccountDto(account);
+  }
+
+  /** Creates the account of a person under a name from elsewhere, or one like it. @returns its id */
+  createPerson(name: string, tx: EntityManager): Promise<string> {
+    const text = name.normalize('NFKC').trim().slice(0, 200).toWellFormed();
+    return this.accountsRepository.addPerson(ACCOUNT_NAME.test(text) ? text : 'user', tx);
   }
 
   /** One page of the accounts, newest first. */

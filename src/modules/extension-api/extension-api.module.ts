@@ -15,6 +15,7 @@ import { Connections, ServiceConnections } from './connections.facade.js';
 import { FacadeTargets } from './facade-targets.js';
 import { Grants, ServiceGrants } from './grants.facade.js';
 import { EgressHttp, Http } from './http.facade.js';
+import { Identities, ServiceIdentities } from './identities.facade.js';
 import { Logs, ServiceLogs } from './logs.facade.js';
 import { Namespaces, ServiceNamespaces } from './namespaces.facade.js';
 import { Releases, ServiceReleases } from './releases.facade.js';
@@ -51,13 +52,14 @@ export class ExtensionApiModule {
         facade(Accounts, ServiceAccounts),
         facade(Connections, ServiceConnections),
         facade(Grants, ServiceGrants),
+        facade(Identities, ServiceIdentities),
         facade(Logs, ServiceLogs),
         facade(Namespaces, ServiceNamespaces),
         facade(Releases, ServiceReleases),
         facade(Servers, ServiceServers),
         facade(Tools, ServiceTools),
       ],
-      exports: [Accounts, Connections, Grants, Logs, Namespaces, Releases, Servers, Tools],
+      exports: [Accounts, Connections, Grants, Identities, Logs, Namespaces, Releases, Servers, Tools],
     },
   }));
 }

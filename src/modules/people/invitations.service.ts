@@ -12,6 +12,7 @@ import type { ClientContext } from '../../platform/pages/client-context.js';
 import { Redirect } from '../../platform/pages/frame.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import type { Caller, Joining, Role } from '../auth/access.types.js';
+import { ACCOUNT_NAME } from '../auth/accounts.service.js';
 import { REFUSALS } from '../auth/members.errors.js';
 import { MembersService } from '../auth/members.service.js';
 import type { InvitationDto } from './invitation.dto.js';
@@ -19,10 +20,6 @@ import { PasswordsService } from './passwords.service.js';
 import { invitationEnded } from './people.errors.js';
 import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
-
-/** A name that a person chooses: without invisible characters, and without letters of two scripts that look alike. */
-const ACCOUNT_NAME =
-  /^(?=.{1,255}$)(?:[^\p{C}\p{sc=Cyrl}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Cyrl}]+)$/u;
 
 /**
  * Makes an invitation for an account. Only the answer has the link.

@@ -7,7 +7,6 @@ import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { ForbiddenError, TooManyError } from '../../platform/errors/domain-error.js';
-import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import { rejectionOf, respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
 import { FramedPage, noticeOf, PlainPage, Redirect } from '../../platform/pages/frame.js';
 import {
@@ -24,7 +23,6 @@ import { AccountsService } from '../auth/accounts.service.js';
 import { MembersService } from '../auth/members.service.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { InvitationsService } from './invitations.service.js';
-import { ownNext } from './own-next.js';
 import { PasswordsService } from './passwords.service.js';
 import { OwnKeysService } from './own-keys.service.js';
 import { invitationPage, joinPage, mePage } from './people-pages.js';
@@ -60,9 +58,9 @@ export class PeoplePagesController {
   @Get('login')
   @PublicPage()
   async showLogin(@CurrentPage() { client, query }: PublicPageRequest): Promise<PlainPage | Redirect> {
-    const next = ownNext(query.next);
+    const { next } = query;
     const isSignedIn = (await this.sessionsService.current(client)) !== null;
-    return isSignedIn ? redirectTo(next) : this.signInService.page({ next });
+    return isSignedIn ? this.signInService.redirect(next) : this.signInService.page({ next });
   }
 
   /** Signs in with a password or an API key. */
@@ -73,9 +71,9 @@ export class PeoplePagesController {
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
   ): Promise<PlainPage | Redirect> {
-    const next = ownNext(form.get('next'));
+    const next = form.get('next');
     try {
-      return redirectTo(next, await this.signInService.signIn(client, form));
+      return this.signInService.redirect(next, await this.signInService.signIn(client, form));
     } catch (thrown) {
       const error = await this.requestLimits.refusal(thrown, request, response);
       const isBusy = error instanceof TooManyError;
@@ -199,19 +197,16 @@ export class PeoplePagesController {
   }
 
   private async renderMe({ person, query, once }: PageRequest, rejected?: RejectedForm): Promise<FramedPage> {
-    const [sessions, ownKeys, { memberships }] = await Promise.all([
+    const [sessions, ownKeys, { memberships }, parts] = await Promise.all([
       this.sessionsService.list(person.accountId),
       this.ownKeysService.list(person),
       this.membersService.organizationsOf(person.accountId),
+      Promise.all(this.signInService.ways.map((way) => way.accountPart(person))),
     ]);
     const notice = noticeOf(query.saved, DONE);
-    return new FramedPage((token, root) =>
-      mePage({ ...person, token, root, sessions, ...ownKeys, memberships, notice, once, rejected }),
-    );
+    return new FramedPage((token, root) => {
+      const ways = parts.map((part) => part(token, root));
+      return mePage({ ...person, token, root, sessions, ...ownKeys, memberships, notice, once, rejected, ways });
+    });
   }
-}
-
-/** Redirects to the page that was asked for, or home. @param cookies set at the browser */
-function redirectTo(next: string | null, ...cookies: OwnCookie[]): Redirect {
-  return new Redirect(next?.slice(1) ?? 'ui/', cookies);
 }

@@ -58,6 +58,10 @@ export class Session {
   @Index('sessions_expires')
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
+
+  /** Its end however often it is used; null for a password and for a key. */
+  @Column({ type: 'timestamptz', name: 'ends_at', precision: 3, nullable: true })
+  endsAt: Date | null;
 }
 
 /**

@@ -14,6 +14,8 @@ import type { Session } from './people.entity.js';
 export interface NewSession extends Pick<Session, 'hash' | 'accountId' | 'keyId' | 'address' | 'agent'> {
   /** The password that it begins with, as it was stored when it was checked; null for a key. */
   passwordHash: string | null;
+  /** Its longest life, for a person whom another service signs in; absent for a password and for a key. */
+  hours?: number;
 }
 
 /** The account that an invitation is for. `role`: with which a person joins it, an organization; null for a password. */
@@ -49,7 +51,7 @@ const CURRENT = new PreparedStatement<SignedInRow>(
        FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
       WHERE s.hash = $1 AND a.disabled_at IS NULL AND ${IS_ALIVE}
    ), used AS (
-     UPDATE sessions s SET last_used_at = now(), expires_at = now() + ${LIFE}
+     UPDATE sessions s SET last_used_at = now(), expires_at = least(now() + ${LIFE}, s.ends_at)
        FROM found WHERE s.hash = found.hash AND found.is_stale
    )
    SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "keyId", key_id AS "rootKeyId",
@@ -74,22 +76,24 @@ export class PeopleRepository {
    * @returns false for an organization with members, and when the account was disabled, or the key or password it begins with ended, in the meantime
    */
   addSession(
-    { hash, accountId, keyId, passwordHash, address, agent }: NewSession,
+    { hash, accountId, keyId, passwordHash, address, agent, hours }: NewSession,
     replaced: Buffer | null,
   ): Promise<boolean> {
     return transactionOf(this.database, { accountId, keyId }, async (tx) => {
       // Shared lock: what ends the sessions of an account locks it too, so none begins behind its back.
       await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR SHARE', [accountId]);
       const added = await tx.query<unknown[]>(
-        `INSERT INTO sessions (hash, account_id, key_id, address, agent, expires_at)
-         SELECT $1, a.id, $3, $5, $6, now() + ${LIFE} FROM accounts a
+        `INSERT INTO sessions (hash, account_id, key_id, address, agent, expires_at, ends_at)
+         SELECT $1, a.id, $3, $5, $6, least(now() + ${LIFE}, life.ends_at), life.ends_at
+           FROM accounts a, (SELECT now() + make_interval(hours => $7) AS ends_at) life
           WHERE a.id = $2 AND a.disabled_at IS NULL AND NOT EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)
-            AND CASE WHEN $3::uuid IS NULL
+            AND CASE WHEN life.ends_at IS NOT NULL THEN true
+              WHEN $3::uuid IS NULL
               THEN EXISTS (SELECT 1 FROM people p WHERE p.account_id = a.id AND p.password_hash = $4)
               ELSE EXISTS (SELECT 1 FROM api_keys k WHERE k.id = $3 AND k.account_id = a.id AND k.scopes IS NULL
                 AND (k.expires_at IS NULL OR k.expires_at > now())) END
          RETURNING id`,
-        [hash, accountId, keyId, passwordHash, address, agent],
+        [hash, accountId, keyId, passwordHash, address, agent, hours ?? null],
       );
       if (added.length === 0) return false;
       if (replaced) await tx.query('DELETE FROM sessions WHERE hash = $1', [replaced]);

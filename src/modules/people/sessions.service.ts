@@ -4,7 +4,7 @@
  * read the header `Authorization` and nothing else.
  *
  * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session,
- * whose row decides: 14 days from the last use on, and not longer than the API key that it began with.
+ * whose row decides: 14 days from the last use on, and not longer than the API key or the hours that it began with.
  */
 import { Injectable } from '@nestjs/common';
 import type { Actor } from '../../platform/database/actor.js';
@@ -61,7 +61,7 @@ export class SessionsService implements SessionSource {
    */
   async begin(
     { address, userAgent, sessionSecret }: ClientContext,
-    person: Pick<NewSession, 'accountId' | 'keyId' | 'passwordHash'>,
+    person: Pick<NewSession, 'accountId' | 'keyId' | 'passwordHash' | 'hours'>,
   ): Promise<OwnCookie | null> {
     const secret = newSecret();
     const session = { ...person, hash: hashSecret(secret), address, agent: userAgent.slice(0, AGENT_CHARS_MAX) };
@@ -79,8 +79,13 @@ export class SessionsService implements SessionSource {
   /** Signs out all browsers of the person at a browser. @returns the cookie for it */
   async endEverywhere(client: ClientContext): Promise<OwnCookie> {
     const person = await this.current(client);
-    if (person) await this.peopleRepository.endSessionsOf(person);
+    if (person) await this.endAll(person);
     return this.signOut(client);
+  }
+
+  /** Signs out all browsers of an account. */
+  endAll(actor: Actor): Promise<void> {
+    return this.peopleRepository.endSessionsOf(actor);
   }
 
   /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */

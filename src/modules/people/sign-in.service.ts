@@ -3,11 +3,13 @@ import { Env } from '../../config/env.js';
 import { ForbiddenError, TooManyError } from '../../platform/errors/domain-error.js';
 import type { OwnCookie } from '../../platform/pages/browser-cookie.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
-import { PlainPage } from '../../platform/pages/frame.js';
+import { PlainPage, Redirect } from '../../platform/pages/frame.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { UnauthenticatedError } from '../auth/auth.errors.js';
+import { ownNext } from './own-next.js';
 import { PasswordsService } from './passwords.service.js';
 import { loginPage, type LoginView } from './people-pages.js';
+import type { SignInWay } from './sign-in-way.types.js';
 import { SessionsService } from './sessions.service.js';
 
 /** Also for an unknown account and one without a password. */
@@ -25,9 +27,15 @@ const TOO_MANY = 'Too many attempts. Wait 15 minutes, or sign in with an API key
 const SCOPED =
   'This API key may do only a part of what its account may. Use a key without such limits, or your password.';
 
+/** Content of the page with the form. `next` may be any value. */
+type LoginRequest = Omit<LoginView, 'token' | 'ways' | 'next'> & { next: unknown };
+
 /** Signs people in by the form of `/login`. */
 @Injectable()
 export class SignInService {
+  /** The ways of signing in that modules have added. */
+  readonly ways: SignInWay[] = [];
+
   constructor(
     private readonly apiKeysService: ApiKeysService,
     private readonly passwordsService: PasswordsService,
@@ -36,8 +44,17 @@ export class SignInService {
   ) {}
 
   /** The page with the form. */
-  page(view: Omit<LoginView, 'token'>, status = 200): PlainPage {
-    return new PlainPage((token) => loginPage(this.env, { ...view, token: token() }), status);
+  async page({ next, ...view }: LoginRequest, status = 200): Promise<PlainPage> {
+    const ways = await Promise.all(this.ways.map(async (way) => ({ ...way, problem: await way.problem() })));
+    return new PlainPage(
+      (token) => loginPage(this.env, { ...view, next: ownNext(next), ways, token: token() }),
+      status,
+    );
+  }
+
+  /** Redirects to the page that was asked for, or to the first one. @param cookies set at the browser */
+  redirect(next: unknown, ...cookies: OwnCookie[]): Redirect {
+    return new Redirect(ownNext(next)?.slice(1) ?? 'ui/', cookies);
   }
 
   /**

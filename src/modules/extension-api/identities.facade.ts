@@ -1,0 +1,94 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { ForbiddenError } from '../../platform/errors/domain-error.js';
+import type { ClientContext } from '../../platform/pages/client-context.js';
+import { Redirect } from '../../platform/pages/frame.js';
+import type { SessionCaller } from '../auth/access.types.js';
+import { AccountsService } from '../auth/accounts.service.js';
+import { SessionsService } from '../people/sessions.service.js';
+import type { SignInWay } from '../people/sign-in-way.types.js';
+import { SignInService } from '../people/sign-in.service.js';
+
+/**
+ * People whom another service signs in. The module that uses it decides who a browser is: no password and no key is checked here.
+ *
+ * @stability preview
+ * @example
+ * // Signs in the employee whom a smart card identifies.
+ * export class CardsService implements OnModuleInit {
+ *   constructor(private readonly identities: Identities) {}
+ *
+ *   onModuleInit(): void {
+ *     this.identities.addWay({ name: 'card', label: 'Use your card', problem: () => this.reader.problem(), accountPart });
+ *   }
+ *
+ *   async signIn(client: ClientContext, card: Card, next: string | null): Promise<Redirect> {
+ *     return this.identities.signIn(client, await this.accountOf(card), { next, hours: 8 });
+ *   }
+ * }
+ */
+export abstract class Identities {
+  /** Adds a button to the sign-in page, and a part to the account page. */
+  abstract addWay(way: SignInWay): void;
+
+  /** Returns who is signed in at a browser; null for nobody. */
+  abstract signedIn(client: ClientContext): Promise<SessionCaller | null>;
+
+  /**
+   * Signs a browser in as an account, in place of the session that it had.
+   *
+   * @param session `hours`: the longest life of the session; `next`: the path to redirect to, the first page unless it is a page of
+   * Slipway that needs a session
+   * @throws ForbiddenError for a disabled account and an organization with members
+   */
+  abstract signIn(
+    client: ClientContext,
+    accountId: string,
+    session: { hours: number; next: string | null },
+  ): Promise<Redirect>;
+
+  /** Revokes all browser sessions of an account. */
+  abstract revokeBrowserSessions(accountId: string): Promise<void>;
+
+  /**
+   * Creates the account of a person within a transaction, and returns its id. The name is `user` if nobody could choose this one,
+   * and has a number at its end if it, or one that looks like it, is taken.
+   */
+  abstract createAccount(name: string, tx: EntityManager): Promise<string>;
+}
+
+/** {@link Identities} by the services of the pages. */
+@Injectable()
+export class ServiceIdentities implements Identities {
+  constructor(
+    private readonly accountsService: AccountsService,
+    private readonly sessionsService: SessionsService,
+    private readonly signInService: SignInService,
+  ) {}
+
+  addWay(way: SignInWay): void {
+    this.signInService.ways.push(way);
+  }
+
+  signedIn(client: ClientContext): Promise<SessionCaller | null> {
+    return this.sessionsService.current(client);
+  }
+
+  async signIn(
+    client: ClientContext,
+    accountId: string,
+    { hours, next }: { hours: number; next: string | null },
+  ): Promise<Redirect> {
+    const cookie = await this.sessionsService.begin(client, { accountId, keyId: null, passwordHash: null, hours });
+    if (!cookie) throw new ForbiddenError('This account is disabled, or belongs to an organization with members');
+    return this.signInService.redirect(next, cookie);
+  }
+
+  revokeBrowserSessions(accountId: string): Promise<void> {
+    return this.sessionsService.endAll({ accountId });
+  }
+
+  createAccount(name: string, tx: EntityManager): Promise<string> {
+    return this.accountsService.createPerson(name, tx);
+  }
+}
