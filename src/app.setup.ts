@@ -30,7 +30,8 @@ import { failPendingCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
 import { SessionsService } from './modules/people/sessions.service.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
-import { type ExternalModule, loadExternalModules } from './platform/external-modules/load-external-modules.js';
+import { loadModules } from './own-modules.js';
+import type { ExternalModule } from './platform/external-modules/load-external-modules.js';
 import { SlipwayAdapter, type ServerParts } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body/body-budget.js';
 import { reservePath } from './platform/http/resource-names.js';
@@ -57,7 +58,7 @@ export async function createApp(
   });
   const parts: ServerParts = { internal: options.internal };
   const adapter = new SlipwayAdapter(env, tuning, parts);
-  const external = [...(await loadExternalModules(env)), ...(options.modules ?? [])];
+  const external = [...(await loadModules(env)), ...(options.modules ?? [])];
   const links = external.flatMap(({ name, link }) => (link ? [[`ui/m/${name}`, link] as const] : []));
   moduleLinks.set(env, links);
   await loadLazyParts(env.roles);

@@ -10,7 +10,7 @@ import { SchemaVersionError } from './platform/database/migrations.js';
 import { databaseFault } from './platform/checks/connect-checks.js';
 import { requireSurroundings } from './platform/checks/surroundings.js';
 import { egressChecks } from './platform/egress/egress.module.js';
-import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
+import { loadModules } from './own-modules.js';
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend } from './platform/queue/queue-backend.js';
@@ -123,10 +123,10 @@ async function start(): Promise<void> {
   const settings = ownEnv.copyWith({ port });
   if (!worker) for (const warning of await requireSurroundings(settings)) pino.warn(warning);
   // Before the hooks that external modules are resolved by, which every later import passes through.
-  if (settings.modules) {
+  if (settings.modules || settings.source.OIDC_ISSUER) {
     await import('./app.setup.js');
     const { readModuleSettings } = await import('./extensions/settings/module-settings.js');
-    const read = readModuleSettings(settings, await loadExternalModules(settings));
+    const read = readModuleSettings(settings, await loadModules(settings));
     if (!worker) for (const warning of read.flatMap(({ warnings }) => warnings)) pino.warn(warning);
   }
   if (settings.sendsTraces && !isSupervisor) {

@@ -4,7 +4,7 @@ import { readModuleSettings } from '../extensions/settings/module-settings.js';
 import { startDatabase } from '../infrastructure.js';
 import { databaseFault } from '../platform/checks/connect-checks.js';
 import { examine, type Part } from '../platform/checks/surroundings.js';
-import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
+import { loadModules } from '../own-modules.js';
 
 /** The service works, but not as it should; the message says what to do. */
 export class Warning extends Error {}
@@ -71,7 +71,7 @@ export async function checkDatabase(settings: Env, checkRest: (env: Env) => Prom
 
 /** Checks the settings of modules. */
 export async function modulesOf(env: Env): Promise<string> {
-  const read = readModuleSettings(env, await loadExternalModules(env));
+  const read = readModuleSettings(env, await loadModules(env));
   for (const warning of read.flatMap(({ warnings }) => warnings)) printLine('warning', 'modules', warning);
   return read.map(({ summary }) => summary).join('; ') || 'without settings';
 }

@@ -27,7 +27,7 @@ endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere 
 [Elicitation](/docs/elicitation.md), [Logs](/docs/logs.md), [Mocks](/docs/mocks.md), [Uplink](/docs/uplink.md),
 [Log in by URL](/docs/log-in-by-url.md), [Console](/docs/console.md), [Clients](/docs/clients.md), [Compatibility](/docs/compatibility.md), [People and keys](/docs/people-and-keys.md), [Teams](/docs/teams.md), [Access](/docs/access.md),
 [Errors](/docs/errors.md), [Contract](/docs/contract.md). For operators: [Operate](/docs/operate.md), [Metrics](/docs/metrics.md), [Scale](/docs/scale.md), [Upgrade](/docs/upgrade.md), [Troubleshoot](/docs/troubleshoot.md),
-[Kubernetes](/docs/kubernetes.md), [Networks](/docs/networks.md), [Settings](/docs/settings.md), [Extend](/docs/extend.md), [Features of modules](/docs/module-features.md).
+[Kubernetes](/docs/kubernetes.md), [Networks](/docs/networks.md), [Settings](/docs/settings.md), [Company sign-in](/docs/oidc.md), [Extend](/docs/extend.md), [Features of modules](/docs/module-features.md).
 `.trim();
 
 /** In the order a newcomer needs them. Tags of other modules follow by name. */

@@ -26,6 +26,8 @@ export interface AuthorizationServerOptions {
   toleratesReuse?: boolean;
   /** Gives refresh tokens. Default true. */
   givesRefreshTokens?: boolean;
+  /** The claims of who signs in next. Default: the subject `somebody` alone. */
+  person?: () => { sub: string } & Record<string, unknown>;
 }
 
 /** One request to the authorize, registration, token or revocation endpoint. */
@@ -136,6 +138,7 @@ class TestAuthorizationServer implements AuthorizationServer {
   private toHold = 0;
   private isDelaying = false;
   private isDown = false;
+  private readonly people = new Map<string, Record<string, unknown>>();
   private readonly kept: ((how: 'answer' | 'cut') => void)[] = [];
   private readonly closing: (() => Promise<void>)[] = [];
   private readonly server = createServer((request, response) => void this.receive(request, response));
@@ -325,10 +328,12 @@ class TestAuthorizationServer implements AuthorizationServer {
   }
 
   private async allowed(params: Record<string, unknown>): Promise<InteractionResults> {
-    const grant = new this.provider.Grant({ accountId: 'somebody', clientId: String(params.client_id) });
-    grant.addOIDCScope('openid offline_access');
+    const person = this.options.person?.() ?? { sub: 'somebody' };
+    this.people.set(person.sub, person);
+    const grant = new this.provider.Grant({ accountId: person.sub, clientId: String(params.client_id) });
+    grant.addOIDCScope('openid profile email offline_access');
     if (params.resource !== undefined) grant.addResourceScope(String(params.resource), RESOURCE_SCOPES);
-    return { login: { accountId: 'somebody' }, consent: { grantId: await grant.save() } };
+    return { login: { accountId: person.sub }, consent: { grantId: await grant.save() } };
   }
 
   private changeMetadata(metadata: Record<string, unknown>): void {
@@ -348,7 +353,8 @@ class TestAuthorizationServer implements AuthorizationServer {
       })),
       jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'RS256', use: 'sig', kid: 'test' }] },
       cookies: { keys: ['only for tests'] },
-      findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+      findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ ...this.people.get(id), sub: id }) }),
+      claims: { email: ['email', 'email_verified'], profile: ['name', 'preferred_username'] },
       interactions: { url: (_: unknown, { uid }: { uid: string }) => `/ask/${uid}` },
       pkce: { required: () => true },
       routes: Object.fromEntries(
@@ -356,7 +362,7 @@ class TestAuthorizationServer implements AuthorizationServer {
       ),
       issueRefreshToken: () => this.options.givesRefreshTokens ?? true,
       rotateRefreshToken: !toleratesReuse,
-      ttl: { AccessToken: () => this.ttl, RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 3_600 },
+      ttl: { AccessToken: () => this.ttl, IdToken: 3_600, RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 3_600 },
       features: {
         devInteractions: { enabled: false },
         registration: { enabled: registers },

@@ -1,0 +1,199 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { ClientAuth, Configuration, CustomFetch } from 'openid-client';
+import { type Egress, egressTo, Env, InjectSettings, readWithin, withTimeout } from '../../extension.js';
+import type { Claims } from './identity.js';
+import { issuerUnavailable, SignInError, signInRejected } from './oidc-errors.js';
+import { nameOf, oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
+
+/** Random values that bind a response of the issuer to the request. */
+export interface Checks {
+  state: string;
+  nonce: string;
+  verifier: string;
+}
+
+/** A person whom the issuer has identified. */
+export interface Confirmed {
+  claims: Claims;
+  refreshToken: string | null;
+}
+
+/** Longest response of the issuer. */
+const ANSWER_BYTES_MAX = 1024 * 1024;
+
+/** For each request to the issuer. */
+const TIMEOUT_SECONDS = 10;
+
+/** Codes of `openid-client` for an issuer that does not respond, or not as one. A network error has none. */
+const NO_ANSWER = new Set([undefined, 'OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_PARSE_ERROR']);
+
+/** For which a difference of the clocks is accepted. */
+const SKEW_SECONDS = 60;
+
+/** How long a successful check of the issuer counts, and how long a page waits for the first one. */
+const CHECKED_MS = 60_000;
+const WAIT_MS = 2_000;
+
+/**
+ * The issuer: its metadata, which each sign-in reads again, as it does its keys, so that a rotation needs no restart.
+ */
+@Injectable()
+export class IssuerService implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly name: string;
+  private readonly logger = new Logger('oidc');
+  private readonly egress: Egress;
+  private readonly redirectUri: string;
+  private lastCheck: { isAvailable: boolean; at: number } | null = null;
+  private checking: Promise<unknown> | null = null;
+
+  constructor(
+    env: Env,
+    @InjectSettings(oidcSettingsSchema) private readonly oidcSettings: OidcSettings,
+  ) {
+    this.name = nameOf(oidcSettings);
+    this.egress = egressTo(new URL(oidcSettings.OIDC_ISSUER).hostname, env);
+    this.redirectUri = `${env.baseUrl}/login/oidc/callback`;
+  }
+
+  /** Does not wait: an issuer that is unavailable stops no start. */
+  onApplicationBootstrap(): void {
+    void this.check();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.egress.close();
+  }
+
+  /** Why nobody can sign in, by a check of at most a minute ago; null if people can. */
+  async problem(): Promise<string | null> {
+    const { isAvailable = false, at = 0 } = this.lastCheck ?? {};
+    if (!isAvailable || Date.now() - at > CHECKED_MS) {
+      const check = this.check();
+      if (this.lastCheck === null) await withTimeout(WAIT_MS, check, null);
+    }
+    return this.lastCheck?.isAvailable
+      ? null
+      : `${this.name} is unavailable right now. Try again in a minute, or use another way to sign in.`;
+  }
+
+  /** Returns the address at which a person signs in, and what its response must match. @throws SignInError */
+  async authorizationUrl(): Promise<{ url: string; checks: Checks }> {
+    const { buildAuthorizationUrl, calculatePKCECodeChallenge, ...random } = await import('openid-client');
+    const configuration = await this.discover();
+    const checks = {
+      state: random.randomState(),
+      nonce: random.randomNonce(),
+      verifier: random.randomPKCECodeVerifier(),
+    };
+    const url = buildAuthorizationUrl(configuration, {
+      redirect_uri: this.redirectUri,
+      scope: this.oidcSettings.OIDC_SCOPES,
+      state: checks.state,
+      nonce: checks.nonce,
+      code_challenge: await calculatePKCECodeChallenge(checks.verifier),
+      code_challenge_method: 'S256',
+    });
+    return { url: url.href, checks };
+  }
+
+  /**
+   * Exchanges the code in a response of the issuer, and checks its ID token.
+   *
+   * @param search the query of the response
+   * @throws SignInError
+   */
+  async confirm(search: string, { state, nonce, verifier }: Checks): Promise<Confirmed> {
+    const { authorizationCodeGrant, fetchUserInfo } = await import('openid-client');
+    const configuration = await this.discover();
+    try {
+      const tokens = await authorizationCodeGrant(configuration, new URL(this.redirectUri + search), {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
+      });
+      let claims = tokens.claims() as Claims;
+      if (claims.azp !== undefined && claims.azp !== this.oidcSettings.OIDC_CLIENT_ID) {
+        throw signInRejected(this.name, 'The claim "azp" names another client', 'azp');
+      }
+      if (claims.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined) {
+        claims = { ...(await fetchUserInfo(configuration, tokens.access_token, claims.sub)), ...claims };
+      }
+      return { claims, refreshToken: tokens.refresh_token ?? null };
+    } catch (error) {
+      throw this.toSignInError(error);
+    }
+  }
+
+  /** @throws SignInError */
+  private async discover(): Promise<Configuration> {
+    const settings = this.oidcSettings;
+    const client = await import('openid-client');
+    // Many issuers read a secret with special characters in the form of RFC 6749 from the body only.
+    const authenticate: ClientAuth = (server, ...request) => {
+      const isPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post');
+      const method = isPost ? client.ClientSecretPost : client.ClientSecretBasic;
+      method(settings.OIDC_CLIENT_SECRET)(server, ...request);
+    };
+    const isInsecure = settings.OIDC_ISSUER.startsWith('http:');
+    try {
+      const configuration = await client.discovery(
+        new URL(settings.OIDC_ISSUER),
+        settings.OIDC_CLIENT_ID,
+        { client_secret: settings.OIDC_CLIENT_SECRET, [client.clockTolerance]: SKEW_SECONDS },
+        authenticate,
+        {
+          timeout: TIMEOUT_SECONDS,
+          [client.customFetch]: this.fetch,
+          // Checks the signature of the ID token, although it comes over TLS.
+          execute: [client.enableNonRepudiationChecks, ...(isInsecure ? [client.allowInsecureRequests] : [])],
+        },
+      );
+      this.note(true);
+      return configuration;
+    } catch (error) {
+      this.note(false, error);
+      throw issuerUnavailable(this.name, error);
+    }
+  }
+
+  /** Reads the metadata for {@link problem}; several callers share one request. */
+  private check(): Promise<unknown> {
+    const done = () => (this.checking = null);
+    return (this.checking ??= this.discover().then(done, done));
+  }
+
+  private note(isAvailable: boolean, error?: unknown): void {
+    if (!isAvailable && this.lastCheck?.isAvailable !== false) {
+      this.logger.warn(`The issuer ${this.oidcSettings.OIDC_ISSUER} is unavailable: ${reasonOf(error)}`);
+    }
+    this.lastCheck = { isAvailable, at: Date.now() };
+  }
+
+  private toSignInError(error: unknown): SignInError {
+    if (error instanceof SignInError) return error;
+    this.logger.warn(`A sign-in failed: ${reasonOf(error)}`);
+    // `error` is the code of the issuer, `code` the one of the library.
+    const { code, error: issuerCode = code } = error as { code?: string; error?: string };
+    return NO_ANSWER.has(code) ? issuerUnavailable(this.name, error) : signInRejected(this.name, error, issuerCode);
+  }
+
+  private readonly fetch: CustomFetch = async (url, { method, headers, body, signal }) => {
+    const sent = body === undefined || body === null ? undefined : String(body as string | URLSearchParams);
+    const request = { method: method as 'GET' | 'POST', headers, body: sent, signal: signal ?? undefined };
+    const answer = await this.egress.request(this.egress.check(url), request);
+    const bytes = await readWithin(answer.body, ANSWER_BYTES_MAX);
+    if (bytes === null) throw new Error(`${url} responded with more than ${ANSWER_BYTES_MAX} bytes`);
+    const { statusCode: status, headers: received } = answer;
+    return new Response(bytes.length === 0 ? null : new Uint8Array(bytes), {
+      status,
+      headers: received as Record<string, string>,
+    });
+  };
+}
+
+/** An error with its cause, without the values that were checked. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message;
+}

@@ -1,0 +1,173 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import {
+  button,
+  card,
+  type ClientContext,
+  Env,
+  formOf,
+  html,
+  type Html,
+  Identities,
+  InjectSettings,
+  list,
+  readOwnCookie,
+  Redirect,
+  RedirectAway,
+  Secrets,
+  type SessionCaller,
+  timeOf,
+} from '../../extension.js';
+import { IdentitiesRepository, type SigningIn } from './identities.repository.js';
+import { identityOf } from './identity.js';
+import { type Checks, IssuerService } from './issuer.service.js';
+import { noPendingSignIn, notAdmitted, SignInError } from './oidc-errors.js';
+import { oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
+
+/** The name under which {@link Secrets} keeps the values of this module apart. */
+const MODULE = 'oidc';
+
+const COOKIE = 'oidc';
+
+/** Time for a sign-in at the issuer. */
+const PENDING_SECONDS = 600;
+
+/** A sign-in at the issuer that has begun in a browser, whose cookie has it sealed. */
+interface Pending extends Checks {
+  /** The page to redirect to. */
+  next: string | null;
+  /** The account to add the identity to; null: signs in. */
+  accountId: string | null;
+  /** Milliseconds since 1970. */
+  until: number;
+}
+
+/** Signs people in by the issuer, and links identities to accounts. */
+@Injectable()
+export class OidcSignInService implements OnModuleInit {
+  constructor(
+    private readonly env: Env,
+    @InjectSettings(oidcSettingsSchema) private readonly oidcSettings: OidcSettings,
+    private readonly identities: Identities,
+    private readonly identitiesRepository: IdentitiesRepository,
+    private readonly issuerService: IssuerService,
+    private readonly secrets: Secrets,
+  ) {}
+
+  onModuleInit(): void {
+    this.identities.addWay({
+      name: 'oidc',
+      label: `Sign in with ${this.issuerService.name}`,
+      problem: () => this.issuerService.problem(),
+      accountPart: (person) => this.accountPart(person),
+    });
+  }
+
+  /** Leads to the sign-in of the issuer. @param person who links an identity; null: signs in. @throws SignInError */
+  async begin(next: string | null, person: SessionCaller | null): Promise<Redirect> {
+    if (person?.rootKeyId !== undefined) throw keySession().setTryAgainUrl(this.backUrl(person.accountId));
+    const accountId = person?.accountId ?? null;
+    const { url, checks } = await this.issuerService.authorizationUrl().catch(this.leadBack(accountId));
+    const pending: Pending = { ...checks, next, accountId, until: Date.now() + PENDING_SECONDS * 1_000 };
+    const value = this.secrets.seal(MODULE, JSON.stringify(pending), COOKIE);
+    return new RedirectAway(url, [{ name: COOKIE, value, seconds: PENDING_SECONDS }]);
+  }
+
+  /**
+   * Finishes what {@link begin} began in this browser.
+   *
+   * @param search the query of the issuer's response
+   * @throws SignInError
+   */
+  async finish(client: ClientContext, cookies: string | undefined, search: string): Promise<Redirect> {
+    const pending = this.pendingIn(readOwnCookie(this.env, cookies, COOKIE));
+    const state = new URLSearchParams(search).get('state');
+    if (!pending || pending.until < Date.now() || state !== pending.state)
+      throw noPendingSignIn().setTryAgainUrl(this.backUrl(null));
+    const { accountId } = pending;
+    const redirect = await this.confirm(client, search, pending).catch(this.leadBack(accountId));
+    redirect.cookies.push({ name: COOKIE, value: '', seconds: 0 });
+    return redirect;
+  }
+
+  private async confirm(client: ClientContext, search: string, pending: Pending): Promise<Redirect> {
+    const { claims, refreshToken } = await this.issuerService.confirm(search, pending);
+    const identity = identityOf(claims);
+    const owner = `${identity.issuer} ${identity.subject}`;
+    const sealed = refreshToken && this.secrets.seal(MODULE, refreshToken, owner);
+    const signingIn = { ...identity, refreshToken: sealed };
+    if (pending.accountId !== null) return this.link(client, pending.accountId, signingIn);
+    const accountId = await this.identitiesRepository.signIn(signingIn, (tx) => {
+      this.admit(signingIn);
+      return this.identities.createAccount(identity.accountName, tx);
+    });
+    const { OIDC_SESSION_HOURS: hours } = this.oidcSettings;
+    return this.identities.signIn(client, accountId, { hours, next: pending.next });
+  }
+
+  private async link(client: ClientContext, accountId: string, identity: SigningIn): Promise<Redirect> {
+    const person = await this.identities.signedIn(client);
+    // eslint-disable-next-line no-restricted-syntax -- Whoever signed in meanwhile did not ask for the link.
+    if (person?.accountId !== accountId) throw noPendingSignIn();
+    if (person.rootKeyId !== undefined) throw keySession();
+    if (!(await this.identitiesRepository.link(identity, accountId))) {
+      throw notAdmitted(
+        'This identity has an account already',
+        `${identity.name} signs in to another account of this service. Nothing was changed.`,
+      );
+    }
+    return new Redirect('me');
+  }
+
+  /** @throws SignInError for an identity that gets no account */
+  private admit({ name, domain }: SigningIn): void {
+    const { OIDC_SIGN_UP, OIDC_DOMAINS } = this.oidcSettings;
+    const title = 'You have no account here';
+    if (OIDC_SIGN_UP === 'off') {
+      const message = `No account is linked to ${name}. Sign in another way and link it on your account page, or ask the operator.`;
+      throw notAdmitted(title, message);
+    }
+    if (OIDC_DOMAINS.length > 0 && (domain === null || !OIDC_DOMAINS.includes(domain))) {
+      const message = `${name} is not a verified address of ${OIDC_DOMAINS.join(' or ')}. Sign in with another one, or ask the operator for an account.`;
+      throw notAdmitted(title, message);
+    }
+  }
+
+  private pendingIn(sealed: string | undefined): Pending | null {
+    try {
+      return sealed ? (JSON.parse(this.secrets.open(MODULE, sealed, COOKIE)) as Pending) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  private leadBack(accountId: string | null) {
+    return (error: unknown): never => {
+      throw error instanceof SignInError ? error.setTryAgainUrl(this.backUrl(accountId)) : error;
+    };
+  }
+
+  private backUrl(accountId: string | null): string {
+    return `${this.env.baseUrl}/${accountId === null ? 'login' : 'me'}`;
+  }
+
+  private async accountPart({ accountId, rootKeyId }: SessionCaller): Promise<(token: Html, root: string) => Html> {
+    const { name } = this.issuerService;
+    const identities = await this.identitiesRepository.list(accountId);
+    const rows = identities.map(
+      (identity) => [html`${identity.name}<p>last signed in ${timeOf(identity.signedInAt.toISOString())}</p>`] as const,
+    );
+    return (token, root) => {
+      const form = formOf({ token, address: `${root}login/oidc` }, 'link', [], button(`Link your identity at ${name}`));
+      const hint = html`<p>You signed in with an API key, which links no identity.</p>`;
+      return card('oidc', name, html`${rows.length > 0 && list(rows)}${rootKeyId === undefined ? form : hint}`);
+    };
+  }
+}
+
+/** An identity outlives the key: whoever has a key for a moment would sign in indefinitely. */
+function keySession(): SignInError {
+  return notAdmitted(
+    'Sign in with your password',
+    'You signed in with an API key, which links no identity to an account.',
+  );
+}

@@ -1,0 +1,318 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { testApp, uniqueName, type TestApp } from '../../support/app.js';
+import { startAuthorizationServer } from '../../support/people/authorization-server.js';
+import { accountWithPassword } from '../../support/people/browser-session.js';
+import { newPerson, type Person, type Shown } from '../../support/people/person.js';
+import { startSmallIssuer } from '../../support/people/small-issuer.js';
+import { until } from '../../support/until.js';
+
+const HOME = 'https://slipway.example';
+const SECRET = 'a secret of the client: %+';
+const PASSWORD = 'correct horse battery';
+
+/** Who signs in next at the company. */
+let employee: { sub: string } & Record<string, unknown>;
+
+const company = await startAuthorizationServer({
+  clients: [{ clientId: 'slipway', clientSecret: SECRET, redirectUri: `${HOME}/login/oidc/callback` }],
+  person: () => employee,
+});
+const small = await startSmallIssuer(SECRET);
+afterAll(() => Promise.all([company.close(), small.close()]));
+
+const settings = {
+  PUBLIC_URL: HOME,
+  OIDC_ISSUER: company.issuer,
+  OIDC_CLIENT_ID: 'slipway',
+  OIDC_CLIENT_SECRET: SECRET,
+  OIDC_NAME: 'Example Staff',
+};
+const app = testApp(settings);
+
+/** An employee with a name of their own. */
+function newEmployee(claims: Record<string, unknown> = {}): string {
+  const name = uniqueName('anna');
+  employee = {
+    sub: uniqueName('sub'),
+    preferred_username: `${name}@example.com`,
+    email: `${name}@example.com`,
+    ...claims,
+  };
+  return name;
+}
+
+const browserAt = ({ url }: TestApp) => newPerson({ publicUrl: HOME, url });
+
+/** Signs in at the company with a new browser, or with one that has begun something else. */
+async function signIn(at = app, form: Record<string, string> = {}, browser = browserAt(at)): Promise<Shown> {
+  await browser.open(`${HOME}/login`);
+  return browser.press(`${HOME}/login/oidc`, undefined, form);
+}
+
+const isCallback = (url: string) => url.startsWith(`${HOME}/login/oidc/callback`);
+
+/** The name of the account at a browser. */
+async function accountAt(browser: Person): Promise<string | undefined> {
+  const { html } = await browser.open(`${HOME}/me`);
+  return /signed in as <strong>([^<]+)</.exec(html)?.[1];
+}
+
+async function withPassword(): Promise<{ name: string; id: string; browser: Person }> {
+  const account = await accountWithPassword(app, PASSWORD);
+  const browser = browserAt(app);
+  await browser.open(`${HOME}/login`);
+  await browser.press(`${HOME}/login`, undefined, { name: account.name, password: PASSWORD });
+  return { ...account, browser };
+}
+
+async function link(browser: Person, stop?: (url: string) => boolean): Promise<Shown> {
+  await browser.open(`${HOME}/me`);
+  return browser.press(`${HOME}/login/oidc/link`, stop);
+}
+
+describe('signing in by the issuer', () => {
+  it('creates an account at the first sign-in, and finds it at the next one', async () => {
+    const name = newEmployee();
+    const browser = browserAt(app);
+    const { html } = await browser.open(`${HOME}/login`);
+    expect(html).toContain('Sign in with Example Staff');
+    expect(html).not.toContain('is unavailable');
+    const shown = await signIn(app, { next: '/me' }, browser);
+    expect([shown.status, shown.url]).toEqual([200, `${HOME}/me`]);
+    expect(await accountAt(browser)).toBe(name);
+
+    employee.preferred_username = 'another@example.com';
+    const later = browserAt(app);
+    await signIn(app, {}, later);
+    expect(await accountAt(later)).toBe(name);
+    const [session] = await app.database.query(
+      `SELECT extract(epoch FROM s.ends_at - s.created_at)::int AS life, s.expires_at = s.ends_at AS "isEnd"
+         FROM sessions s JOIN accounts a ON a.id = s.account_id WHERE a.name = $1 ORDER BY s.created_at LIMIT 1`,
+      [name],
+    );
+    expect(session).toEqual({ life: 12 * 60 * 60, isEnd: true });
+    // Using it later does not make it longer.
+    await app.database.query(`UPDATE sessions SET last_used_at = now() - interval '2 hours' WHERE ends_at IS NOT NULL`);
+    expect(await accountAt(browser)).toBe(name);
+    const [longer] = await app.database.query('SELECT count(*)::int AS n FROM sessions WHERE expires_at > ends_at');
+    expect(longer).toEqual({ n: 0 });
+  });
+
+  it('creates one account for two concurrent first sign-ins of one identity', async () => {
+    const name = newEmployee();
+    const browsers = [browserAt(app), browserAt(app)];
+    await Promise.all(browsers.map((browser) => signIn(app, {}, browser)));
+    expect(await Promise.all(browsers.map(accountAt))).toEqual([name, name]);
+  });
+
+  it('never joins an identity to an account by its name or address, and gives the next free name', async () => {
+    const taken = await app.account();
+    newEmployee({ preferred_username: taken.name, email: `${taken.name}@example.com`, email_verified: true });
+    const browsers = [browserAt(app), browserAt(app)];
+    await signIn(app, {}, browsers[0]);
+    employee = { ...employee, sub: uniqueName('sub'), preferred_username: taken.name.toUpperCase() };
+    await signIn(app, {}, browsers[1]);
+    expect(await Promise.all(browsers.map(accountAt))).toEqual([`${taken.name}-2`, `${taken.name}-3`]);
+  });
+
+  it('gives the name "user" where letters of two scripts look alike', async () => {
+    newEmployee({ preferred_username: 'раypal' });
+    const browser = browserAt(app);
+    await signIn(app, {}, browser);
+    expect(await accountAt(browser)).toMatch(/^user(-\d+)?$/);
+  });
+
+  it.each(['https://evil.example/', '//evil.example/ui/', '/\\evil.example', '/ui/../../evil', 'me', '/docs'])(
+    'leads to the first page instead of %s',
+    async (next) => {
+      newEmployee();
+      expect((await signIn(app, { next })).url).toBe(`${HOME}/ui/`);
+    },
+  );
+
+  it('is refused for a disabled account, and when the person cancels', async () => {
+    const name = newEmployee();
+    await signIn();
+    await app.database.query('UPDATE accounts SET disabled_at = now() WHERE name = $1', [name]);
+    const refused = await signIn();
+    expect([refused.status, refused.html.includes('disabled')]).toEqual([403, true]);
+
+    const browser = browserAt(app);
+    await browser.open(`${HOME}/login`);
+    const begun = await browser.press(`${HOME}/login/oidc`, (url) => url.startsWith(company.issuer));
+    const state = new URL(begun.url).searchParams.get('state') ?? '';
+    const response = new URLSearchParams({ error: 'access_denied', state, iss: company.issuer }).toString();
+    const cancelled = await browser.open(`${HOME}/login/oidc/callback?${response}`);
+    expect(cancelled.status).toBe(403);
+    expect(cancelled.html).toContain('access_denied');
+    expect(cancelled.html).toContain(`href="${HOME}/login"`);
+  });
+});
+
+describe('linking an identity', () => {
+  it('lets the identity sign in to the account of the person who linked it', async () => {
+    newEmployee();
+    const { name, browser } = await withPassword();
+    expect((await link(browser)).html).toContain(String(employee.email));
+    const other = browserAt(app);
+    await signIn(app, {}, other);
+    expect(await accountAt(other)).toBe(name);
+  });
+
+  it('changes nothing for an identity of another account', async () => {
+    const first = newEmployee();
+    await signIn();
+    const { browser } = await withPassword();
+    const shown = await link(browser);
+    expect([shown.status, shown.html.includes('has an account already')]).toEqual([403, true]);
+    const other = browserAt(app);
+    await signIn(app, {}, other);
+    expect(await accountAt(other)).toBe(first);
+  });
+
+  it('is refused for a session that began with an API key, and when another person has signed in meanwhile', async () => {
+    newEmployee();
+    const keyed = browserAt(app);
+    await keyed.open(`${HOME}/login`);
+    await keyed.press(`${HOME}/login`, undefined, { key: (await app.account()).key });
+    expect((await link(keyed)).status).toBe(403);
+
+    const { browser } = await withPassword();
+    const { url } = await link(browser, isCallback);
+    const session = (await withPassword()).browser.cookies.get('slipway.example')?.get('__Host-slipway-session');
+    browser.cookies.get('slipway.example')?.set('__Host-slipway-session', session ?? '');
+    expect((await browser.open(url)).status).toBe(403);
+    expect(await app.database.query('SELECT 1 FROM identities WHERE subject = $1', [employee.sub])).toEqual([]);
+  });
+});
+
+describe('who gets an account', () => {
+  it('is decided by the verified domain', async () => {
+    const limited = await app.sibling({ ...settings, OIDC_DOMAINS: 'example.com, Example.org' });
+    for (const [claims, status] of [
+      [{ email_verified: true }, 200],
+      [{ email: 'anna@EXAMPLE.ORG', email_verified: true }, 200],
+      [{ email_verified: false }, 403],
+      [{}, 403],
+      [{ email: 'anna@example.com.evil.example', email_verified: true }, 403],
+      [{ email: 'anna@example.com@evil.example', email_verified: true }, 403],
+    ] as const) {
+      newEmployee(claims);
+      expect([claims, (await signIn(limited)).status]).toEqual([claims, status]);
+    }
+    await limited.close();
+  });
+
+  it('is nobody with OIDC_SIGN_UP=off but those with a linked identity', async () => {
+    const closed = await app.sibling({ ...settings, OIDC_SIGN_UP: 'off' });
+    newEmployee();
+    const { status, html } = await signIn(closed);
+    expect([status, html.includes('No account is linked')]).toEqual([403, true]);
+    await link((await withPassword()).browser);
+    expect((await signIn(closed)).status).toBe(200);
+    await closed.close();
+  });
+});
+
+describe('an issuer that is unavailable', () => {
+  it('stops neither the start nor who is signed in, and works as soon as it is back', async () => {
+    const { name, browser } = await withPassword();
+    company.down();
+    const started = await app.sibling(settings);
+    const { html } = await browserAt(started).open(`${HOME}/login`);
+    expect(html).toContain('Example Staff is unavailable right now');
+    expect((await signIn(started)).status).toBe(503);
+    expect(await accountAt(browser)).toBe(name);
+    company.up();
+    newEmployee();
+    expect((await signIn(started)).status).toBe(200);
+    const isBack = async () => !(await browserAt(started).open(`${HOME}/login`)).html.includes('unavailable');
+    await until(isBack, 'the page says that people can sign in');
+    await started.close();
+  });
+});
+
+describe('a response of the issuer', () => {
+  let hostile: TestApp;
+  beforeAll(async () => {
+    hostile = await app.sibling({ ...settings, OIDC_ISSUER: small.issuer });
+  });
+  afterAll(() => hostile.close());
+
+  /** Begins a sign-in, and returns the claims and the callback of an honest response. */
+  async function begin(browser = browserAt(hostile)) {
+    await browser.open(`${HOME}/login`);
+    const { url } = await browser.press(`${HOME}/login/oidc`, (to) => to.startsWith(small.issuer));
+    const { state, nonce, ...sent } = Object.fromEntries(new URL(url).searchParams);
+    const seconds = Math.floor(Date.now() / 1000);
+    const claims = {
+      ...{ iss: small.issuer, sub: uniqueName('sub'), aud: 'slipway', nonce, iat: seconds, exp: seconds + 60 },
+      preferred_username: uniqueName('berta'),
+    };
+    const code = uniqueName('code');
+    return { browser, code, sent, claims, callback: `${HOME}/login/oidc/callback?code=${code}&state=${state}` };
+  }
+  type Claims = Awaited<ReturnType<typeof begin>>['claims'] & { azp?: string };
+
+  it('is requested with PKCE', async () => {
+    const { sent } = await begin();
+    expect(sent).toMatchObject({
+      ...{ response_type: 'code', code_challenge_method: 'S256', scope: 'openid profile email' },
+      ...{ client_id: 'slipway', redirect_uri: `${HOME}/login/oidc/callback` },
+    });
+  });
+
+  const honest = (claims: Claims) => small.sign(claims);
+  it.each<[status: number, name: string, idToken: (claims: Claims) => string, suffix?: string]>([
+    [200, 'an honest response', honest],
+    [
+      200,
+      'a clock that is 40 s behind',
+      (claims) => small.sign({ ...claims, exp: claims.iat - 40, iat: claims.iat - 100 }),
+    ],
+    [200, 'a rotated key', (claims) => (small.rotate(), small.sign(claims))],
+    [
+      200,
+      'two audiences and our "azp"',
+      (claims) => small.sign({ ...claims, aud: ['other', 'slipway'], azp: 'slipway' }),
+    ],
+    [403, 'a token that expired 2 minutes ago', (claims) => small.sign({ ...claims, exp: claims.iat - 120 })],
+    [403, 'another nonce', (claims) => small.sign({ ...claims, nonce: 'other' })],
+    [403, 'no nonce', ({ nonce: _, ...claims }) => small.sign(claims)],
+    [403, 'another audience', (claims) => small.sign({ ...claims, aud: 'other' })],
+    [403, 'two audiences without "azp"', (claims) => small.sign({ ...claims, aud: ['other', 'slipway'] })],
+    [403, 'another "azp"', (claims) => small.sign({ ...claims, azp: 'other' })],
+    [403, 'another issuer in the token', (claims) => small.sign({ ...claims, iss: company.issuer })],
+    [403, 'no signature', (claims) => small.sign(claims, 'none')],
+    [403, 'a signature with the secret of the client', (claims) => small.sign(claims, 'secret')],
+    [403, 'a signature with a foreign key', (claims) => small.sign(claims, 'foreign key')],
+    [403, 'another issuer in the response', honest, `&iss=${encodeURIComponent(company.issuer)}`],
+    [403, 'two codes', honest, '&code=other'],
+  ])('leads to %i with %s', async (status, _, idToken, suffix = '') => {
+    const { browser, code, claims, callback } = await begin();
+    small.idTokens.set(code, idToken(claims));
+    expect((await browser.open(callback + suffix)).status).toBe(status);
+    const rows = await app.database.query('SELECT 1 FROM identities WHERE subject = $1', [claims.sub]);
+    expect(rows).toHaveLength(status === 200 ? 1 : 0);
+  });
+
+  it('signs in once, in the browser that asked for it, with its own state', async () => {
+    const { browser, code, claims, callback } = await begin();
+    small.idTokens.set(code, small.sign(claims));
+    const stranger = await begin();
+    for (const [other, url] of [
+      [browserAt(hostile), callback],
+      [stranger.browser, callback],
+      [browser, callback.replace(/state=.*/, 'state=other')],
+      [browser, callback.replace(/&state=.*/, '')],
+    ] as const) {
+      const shown = await other.open(url);
+      expect([shown.status, shown.html.includes('no longer pending')]).toEqual([403, true]);
+    }
+    expect((await browser.open(callback)).status).toBe(200);
+    small.idTokens.set(code, small.sign(claims));
+    expect((await browser.open(callback)).status).toBe(403);
+    const again = await begin();
+    expect((await again.browser.open(again.callback)).status).toBe(403);
+  });
+});

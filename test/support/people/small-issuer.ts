@@ -1,0 +1,64 @@
+import { createHmac, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { listen, shut } from '../upstream/upstream-net.js';
+
+/** An issuer on loopback that signs whatever it is told to. Its authorization endpoint does not exist: tests write its response. */
+export interface SmallIssuer {
+  issuer: string;
+  /** The ID token of the next response, by the code of the request. Each code works once. */
+  idTokens: Map<string, string>;
+  /** Signs claims with the present key, with another key or algorithm. */
+  sign(claims: object, how?: 'none' | 'secret' | 'foreign key'): string;
+  /** Replaces the key. */
+  rotate(): void;
+  close(): Promise<void>;
+}
+
+const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+export async function startSmallIssuer(clientSecret: string): Promise<SmallIssuer> {
+  let [key, kid] = [newKey(), 1];
+  const idTokens = new Map<string, string>();
+  const server = createServer((request, response) => {
+    const send = (status: number, body: object) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    const jwk = { ...key.publicKey.export({ format: 'jwk' }), kid: String(kid), alg: 'ES256', use: 'sig' };
+    if (request.url === '/jwks') return void send(200, { keys: [jwk] });
+    if (request.url !== '/token') return void send(200, metadata);
+    void text(request).then((body) => {
+      const code = new URLSearchParams(body).get('code') ?? '';
+      const idToken = idTokens.get(code);
+      if (!idTokens.delete(code)) return send(400, { error: 'invalid_grant' });
+      return send(200, { access_token: 'access', token_type: 'Bearer', expires_in: 60, id_token: idToken });
+    });
+  });
+  const issuer = `http://127.0.0.1:${await listen(server)}`;
+  const metadata = {
+    issuer,
+    authorization_endpoint: `${issuer}/auth`,
+    token_endpoint: `${issuer}/token`,
+    jwks_uri: `${issuer}/jwks`,
+    response_types_supported: ['code'],
+    id_token_signing_alg_values_supported: ['ES256', 'HS256', 'none'],
+  };
+  return {
+    issuer,
+    idTokens,
+    sign: (claims, how) => {
+      const alg = how === 'none' ? 'none' : how === 'secret' ? 'HS256' : 'ES256';
+      const signed = `${encode({ alg, kid: String(kid) })}.${encode(claims)}`;
+      const by = (used: KeyObject) => sign('sha256', Buffer.from(signed), { key: used, dsaEncoding: 'ieee-p1363' });
+      const signature =
+        how === 'none'
+          ? ''
+          : how === 'secret'
+            ? createHmac('sha256', clientSecret).update(signed).digest('base64url')
+            : by(how === 'foreign key' ? newKey().privateKey : key.privateKey).toString('base64url');
+      return `${signed}.${signature}`;
+    },
+    rotate: () => void ([key, kid] = [newKey(), kid + 1]),
+    close: () => shut(server),
+  };
+}
