@@ -362,7 +362,14 @@ class TestAuthorizationServer implements AuthorizationServer {
       ),
       issueRefreshToken: () => this.options.givesRefreshTokens ?? true,
       rotateRefreshToken: !toleratesReuse,
-      ttl: { AccessToken: () => this.ttl, IdToken: 3_600, RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 3_600 },
+      ttl: {
+        AccessToken: () => this.ttl,
+        IdToken: 3_600,
+        RefreshToken: 86_400,
+        Grant: 86_400,
+        Session: 86_400,
+        Interaction: 3_600,
+      },
       features: {
         devInteractions: { enabled: false },
         registration: { enabled: registers },
