@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Finds the changes that ended the access of an account. */
+/** An index of the changes by which access of an account ended. */
 export class EndedAccess1795783000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(

@@ -25,7 +25,7 @@ for (const input of document.querySelectorAll('[data-filter]')) {
     for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(text);
   });
 }
-// What was done is said once: a reload or a bookmark does not say it again.
+// A notice is shown once: a reload or a bookmark does not show it again.
 const { pathname, search, hash } = location;
 const shown = search.replace(/([?&])(?:done|saved)(?:=[^&]*)?(?:&|$)/, '$1').replace(/[?&]$/, '');
 if (shown !== search) history.replaceState(null, '', pathname + shown + hash);
