@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** An index of the changes by which access of an account ended. */
+/** An index of revoked grants and memberships by account. */
 export class EndedAccess1795783000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(

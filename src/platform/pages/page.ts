@@ -12,7 +12,7 @@ import { frameFiles } from './page-files.js';
 export abstract class PageError extends DomainError {
   /** Address at which the person may try the same again. */
   tryAgainUrl?: string;
-  /** What the person typed into a form that was not accepted, by field. */
+  /** The text of the person in a form that was not accepted, by field. */
   typed?: (readonly [field: string, text: string])[];
 
   constructor(
