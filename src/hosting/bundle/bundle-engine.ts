@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Pool } from 'undici';
+import { connectorOf } from '../../platform/egress/early-close.js';
 import { Env } from '../../config/env.js';
 import { Tuning } from '../../config/tuning.js';
 import { openEgress } from '../egress/egress-proxy.js';
@@ -103,7 +104,11 @@ class BundleInstance implements Instance {
     private readonly log: ProgramLog,
   ) {
     // No limit of connections, since streams stay open; the runtime limits requests.
-    this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });
+    this.dispatcher = new Pool('http://bundle', {
+      connect: connectorOf({ socketPath: socket }),
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
     this.exited = new Promise((resolve) => (this.leave = resolve));
   }
 

@@ -28,6 +28,7 @@ import { openTraceSink } from './trace-sink.js';
 import { FILES, SOCKETS } from './workerd-config.js';
 import { WorkerdProcess } from './workerd-process.js';
 import { Pool, type Dispatcher } from 'undici';
+import { connectorOf } from '../../platform/egress/early-close.js';
 
 /**
  * Timeout of loading a module. An ordinary one takes a tenth of a second, and some ten seconds when a hundred start at
@@ -225,5 +226,5 @@ async function listening(spawn: () => WorkerdProcess, isLast = false): Promise<W
 
 function pool(socketPath: string): Pool {
   // Without timeouts, which are the caller's: an event stream may be silent for hours.
-  return new Pool(ORIGIN, { socketPath, headersTimeout: 0, bodyTimeout: 0 });
+  return new Pool(ORIGIN, { connect: connectorOf({ socketPath }), headersTimeout: 0, bodyTimeout: 0 });
 }

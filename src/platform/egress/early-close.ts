@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { buildConnector } from 'undici';
 
 /**
  * Keeps the process alive when a server closes the connection before its whole response was read. undici 7.26 to 7.30 throws out of
@@ -16,4 +17,14 @@ export function surviveEarlyClose(socket: Socket): void {
       return Boolean(socket.destroy(error));
     }
   };
+}
+
+/** A connector of undici whose sockets survive it. */
+export function connectorOf(options: buildConnector.BuildOptions): buildConnector.connector {
+  const connect = buildConnector(options);
+  return (target, callback) =>
+    connect(target, (...outcome) => {
+      if (outcome[1]) surviveEarlyClose(outcome[1]);
+      callback(...outcome);
+    });
 }

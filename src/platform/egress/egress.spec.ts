@@ -6,7 +6,8 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import type { Dispatcher } from 'undici';
+import { Pool, type Dispatcher } from 'undici';
+import { connectorOf } from './early-close.js';
 import { loadEnv } from '../../config/env.js';
 import { AddressPolicy, parseEgressAllow } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
@@ -606,26 +607,33 @@ describe('closed ports of this machine', () => {
   });
 });
 
-it('survives a server that closes the connection before its response was read', async () => {
-  const size = 200_000;
-  const server = createServer((_request, response) => {
-    response.socket?.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n');
-    response.socket?.end(Buffer.alloc(size, 'a'));
-  });
-  const { port } = await listen(server, '127.0.0.1');
-  const egress = open('127.0.0.1');
-  for (let n = 0; n < 20; n += 1) {
-    const { body } = await egress.request(new URL(`http://127.0.0.1:${port}/`), GET);
-    const read = async () => {
-      let bytes = 0;
-      for await (const chunk of body) {
-        bytes += (chunk as Buffer).length;
-        // A reader slower than the network.
-        await new Promise((resolve) => setTimeout(resolve, 3));
-      }
-      return bytes;
-    };
-    const outcome = await read().catch(({ message }: Error) => message);
-    expect([size, 'The server closed the connection before its response was read']).toContain(outcome);
-  }
-});
+it.each(['egress', 'a pool'])(
+  'survives a server that closes the connection before its response was read, by %s',
+  async (by) => {
+    const size = 200_000;
+    const server = createServer((_request, response) => {
+      response.socket?.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n');
+      response.socket?.end(Buffer.alloc(size, 'a'));
+    });
+    const { port } = await listen(server, '127.0.0.1');
+    const egress = open('127.0.0.1');
+    const url = new URL(`http://127.0.0.1:${port}/`);
+    const pool = new Pool(url.origin, { connect: connectorOf({}) });
+    for (let n = 0; n < 20; n += 1) {
+      const { body } =
+        by === 'egress' ? await egress.request(url, GET) : await pool.request({ path: '/', method: 'GET' });
+      const read = async () => {
+        let bytes = 0;
+        for await (const chunk of body) {
+          bytes += (chunk as Buffer).length;
+          // A reader slower than the network.
+          await new Promise((resolve) => setTimeout(resolve, 3));
+        }
+        return bytes;
+      };
+      const outcome = await read().catch(({ message }: Error) => message);
+      expect([size, 'The server closed the connection before its response was read']).toContain(outcome);
+    }
+    await pool.destroy();
+  },
+);

@@ -16,6 +16,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Agent, type Dispatcher } from 'undici';
+import { connectorOf } from '../egress/early-close.js';
 import { deserializeError, OutcomeUnknownError } from './error-codec.js';
 import { FrameReader, textFrame } from './frames.js';
 import { AGE_MS_MAX, INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
@@ -78,7 +79,7 @@ export interface MessageStream {
 @Injectable()
 export class InternalClient implements OnApplicationShutdown {
   private readonly logger = new Logger('internal');
-  private readonly agent = new Agent({ connect: { timeout: CONNECT_MS }, bodyTimeout: 0 });
+  private readonly agent = new Agent({ connect: connectorOf({ timeout: CONNECT_MS }), bodyTimeout: 0 });
 
   constructor(private readonly internalSignatures: InternalSignatures) {}
 

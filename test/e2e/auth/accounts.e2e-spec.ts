@@ -16,7 +16,8 @@ describe('POST /accounts', () => {
       const name = uniqueName('account');
       const response = await app.as(app.operator).post('/accounts', { name, kind });
       expect(response.status).toBe(201);
-      expect(response.body).toEqual({ id: uuid, name, kind, isOperator: false, disabled: false, createdAt: moment });
+      const account = { id: uuid, name, kind, isOperator: false, disabled: false, timeZone: null, createdAt: moment };
+      expect(response.body).toEqual(account);
       const made = await app.as(app.operator).post(`/accounts/${response.body.id}/api-keys`, { name: 'first' });
       const me = await app.as({ id: '', name, key: made.body.key }).get('/accounts/me');
       expect(me.body).toEqual(response.body);
@@ -138,6 +139,7 @@ describe('GET /accounts', () => {
       kind: 'user',
       isOperator: false,
       disabled: false,
+      timeZone: null,
       createdAt: moment,
       signIn: 'none',
       lastSeenAt: null,

@@ -259,7 +259,7 @@ describe('the steps after a server was added', () => {
     const { browser, steps, access, toolsNow } = await added();
     const page = await browser.get(`${steps}/tools`);
     const all = ticks(page);
-    expect([page.status, all.length > 3, page.text.includes('may write or destroy')]).toEqual([200, true, true]);
+    expect([page.status, all.length > 3, page.text.includes('may write or delete data')]).toEqual([200, true, true]);
     const send = (fields: Record<string, string | string[]>) =>
       browser.submit(`${steps}/tools`, fields as Record<string, string>);
     expect(ticks(await send({ ticks: 'none' }))).toEqual([]);
