@@ -100,7 +100,7 @@ export function organizationPage(view: OrganizationView): Framed {
       badge: badge(
         view.asOperator ? 'Operator' : `You are ${role === 'owner' || role === 'editor' ? 'an' : 'a'} ${role}`,
       ),
-      lead: html`Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: who has it ${ROLE_MEANS[role]}.`}${view.invited && html` <a href="${view.root}ui/m/changes/${id}">Changes</a> in the organization`}`,
+      lead: html`Organization. ${view.asOperator ? 'You are not a member: as an operator you manage its members and keys.' : html`Your role is <strong>${role}</strong>: ${/^[eo]/.test(role) ? 'an' : 'a'} ${role} ${ROLE_MEANS[role]}.`}${view.invited && html` <a href="${view.root}ui/m/changes/${id}">Changes</a> in the organization`}`,
     },
     body: withReason(
       view,

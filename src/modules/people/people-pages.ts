@@ -211,7 +211,7 @@ export function mePage(view: MeView): Framed {
             ),
           )
         }`,
-        html`${card('zone', 'Time zone', zoneForm(view))}${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}${view.ways}`,
+        html`${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}${view.ways}${card('zone', 'Time zone', zoneForm(view))}`,
       )}`,
     ),
   };

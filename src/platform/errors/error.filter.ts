@@ -2,6 +2,7 @@ import { Catch, HttpException, Inject, Logger, type ArgumentsHost, type Exceptio
 import { ModulesContainer } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import { RESERVED_NAMESPACES } from '../http/resource-names.js';
 import { askedUrl } from '../http/adapter.js';
 import { methodsOf, routeTable, type Route } from '../http/route-table.js';
 import { nearestName } from '../text/nearest.js';
@@ -108,10 +109,15 @@ export class ErrorFilter implements ExceptionFilter {
     response.status(status).type('json').set(headers).json(body);
   }
 
-  /** Sends the page for an address that has none, in the frame of whoever is signed in. */
+  /** Sends the page for an address that has none, or leads who is signed in from the name of a server or namespace to its page. */
   private async sendPage(request: Request, response: Response, status: number): Promise<void> {
     const find = signedInAt.get(this.env);
     const signedIn = await find?.(request).catch(() => null);
+    const [, namespace = '', server] = /^\/([\w-]+)(?:\/([\w-]+))?\/?$/.exec(askedUrl(request).split('?')[0]) ?? [];
+    if (signedIn && namespace !== '' && !RESERVED_NAMESPACES.has(namespace)) {
+      const page = server === undefined ? `ui/n/${namespace}` : `ui/s/${namespace}--${server}`;
+      return redirectTo(response, rootFrom(askedUrl(request)) + page);
+    }
     sendPage(response, renderFramed(this.env, request, response, signedIn ?? null, new NothingHere(status)), status);
   }
 }

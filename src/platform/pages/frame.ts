@@ -183,8 +183,10 @@ export function renderFramed(
   const organizations = (signedIn?.organizations ?? []).map(
     (name) => [`ui/o/${encodeURIComponent(name)}`, name, 'people', 'extra'] as const,
   );
-  const links = [...shownLinks, ...organizations, ...modules].map(([path, label, name, look]) => {
-    const current = isAt(path) ? 'page' : crumbs?.[0]?.[1] === path && 'true';
+  const pages = [...shownLinks, ...organizations, ...modules];
+  const isListed = pages.some(([path]) => isAt(path));
+  const links = pages.map(([path, label, name, look]) => {
+    const current = isAt(path) ? 'page' : !isListed && crumbs?.[0]?.[1] === path && 'true';
     return html`<li${look === 'extra' && html` class="extra"`}><a href="${root}${path}"${current && html` aria-current="${current}"`}>${icon(name)}${label}</a></li>`;
   });
   const { q } = request.query;
