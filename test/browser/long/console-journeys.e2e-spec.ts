@@ -102,7 +102,7 @@ verifies(
 
 verifies(
   'console:journey-access',
-  'somebody asks for access with 3 clicks and a sentence, its owner grants it with 2, and a connection to it works',
+  'somebody asks for access with 5 clicks and a sentence, its owner grants it with 2, and a connection to it works',
   async () => {
     const [owner, asker] = [await app.account(), await app.account()];
     const word = uniqueName('word');
@@ -131,6 +131,8 @@ verifies(
     await asking.page.reload();
     await asking.page.getByRole('heading', { name: 'Connect' }).waitFor();
     await asking.click(asking.page.getByRole('button', { name: 'Set up for me' }));
+    await asking.click(asking.page.getByRole('button', { name: 'Go on: who may call it' }).first());
+    await asking.click(asking.page.getByRole('link', { name: 'Done: connect an app' }));
     await asking.page.getByText('Works', { exact: true }).first().waitFor();
     const address = new URL(await asking.page.locator('#address').innerText());
     const { body } = await app
@@ -138,7 +140,7 @@ verifies(
       .post(`${address.pathname.replace(/\/mcp$/, '')}/.tools/echo`, { message: 'hi' });
     expect(textOf(body)).toContain('hi');
     expect([asking.effort, granting.effort]).toEqual([
-      { clicks: 3, fields: 1 },
+      { clicks: 5, fields: 1 },
       { clicks: 2, fields: 0 },
     ]);
     await Promise.all([asking.page.context().close(), granting.page.context().close()]);

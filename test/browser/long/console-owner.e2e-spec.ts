@@ -92,7 +92,7 @@ describe.each([
       await page.locator('input[name=tool]:checked').first().waitFor({ state: 'detached' });
       const chosen = ['echo', 'fail'];
       for (const name of chosen) await click(page.locator(`input[name=tool][value=${name}]`), 'Space');
-      await click(button('Go on: who may call it'));
+      await click(button('Go on: who may call it').first());
       await fill('Accounts', colleagues.map(({ name }) => name).join(', '));
       await click(button('Grant access'));
       await page.getByText('Access is granted.').waitFor();

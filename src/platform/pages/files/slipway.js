@@ -27,8 +27,8 @@ for (const input of document.querySelectorAll('[data-filter]')) {
 }
 // A notice is shown once: a reload or a bookmark does not show it again.
 const { pathname, search, hash } = location;
-const shown = search.replace(/([?&])(?:done|saved)(?:=[^&]*)?(?:&|$)/, '$1').replace(/[?&]$/, '');
-if (shown !== search) history.replaceState(null, '', pathname + shown + hash);
+const query = search.replace(/([?&])(?:done|saved)(?:=[^&]*)?(?:&|$)/, '$1').replace(/[?&]$/, '');
+if (query !== search) history.replaceState(null, '', pathname + query + hash);
 for (const list of document.querySelectorAll('#zones')) {
   list.append(...Intl.supportedValuesOf('timeZone').map((zone) => new Option(zone)));
 }
