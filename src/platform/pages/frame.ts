@@ -14,8 +14,8 @@ import { askedUrl } from '../http/adapter.js';
 import { sendOwnCookie, type OwnCookie } from './browser-cookie.js';
 import {
   breadcrumb,
+  card,
   details,
-  empty,
   head,
   icon,
   mark,
@@ -107,7 +107,7 @@ gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</spa
       const find = search('Find a server', '', { action: `${root}ui/` });
       return {
         title: 'Nothing here',
-        body: html`<section class="card">${empty('Find what you can use', text)}${find}</section>`,
+        body: card('find', 'Find what you can use', html`<p>${text}</p>${find}`),
       };
     }, status);
   }
