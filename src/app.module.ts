@@ -28,6 +28,7 @@ import { LogExportModule } from './extensions/log-export/log-export.module.js';
 import { MockModelModule } from './extensions/mock-model/mock-model.module.js';
 import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { PeoplePagesModule } from './extensions/people-pages/people-pages.module.js';
+import { RecordingsModule } from './extensions/recordings/recordings.module.js';
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
 import { SettingsModule } from './extensions/settings/settings.module.js';
 import { SlotsModule } from './extensions/slots/slots.module.js';
@@ -74,6 +75,7 @@ const extensions = [
   MockModelModule,
   OtlpModule,
   PeoplePagesModule,
+  RecordingsModule,
   SchedulesModule,
   SlotsModule,
   ToolFormsModule,

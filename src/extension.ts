@@ -11,8 +11,9 @@ export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './mod
 export { CurrentPage, Form, Page, type PageRequest } from './modules/auth/access.decorator.js';
 export { PublicPage, type PublicPageRequest } from './modules/auth/access.decorator.js';
 export { CallHooks, type CallHookRunner, type HookedCall, type HookedTarget } from './mcp/client/tools/call-hooks.js';
-export type { CallOrigin, Channel, McpReply } from './mcp/protocol/channel.js';
+export type { CallOrigin, Channel, McpCall, McpReply } from './mcp/protocol/channel.js';
 export { deadlineIn } from './mcp/protocol/deadline.js';
+export { slice } from './mcp/protocol/json-text.js';
 export { listPages } from './mcp/protocol/list-pages.js';
 export { UpstreamError } from './mcp/protocol/mcp-errors.js';
 export { resultOf } from './mcp/protocol/messages.js';
@@ -40,16 +41,21 @@ export {
   ConnectionController,
   listedTools,
   ownConnections,
+  ownConnectionsOnly,
 } from './modules/connections/core/connections.access.js';
+export { ConnectionCoreModule } from './modules/connections/core/connection-core.module.js';
+export { ConnectionEvents } from './modules/connections/core/connection.events.js';
+export { ConnectionHandles } from './modules/connections/core/connection-handles.js';
+export type { ChangedConnection } from './modules/connections/core/connection.repository.js';
 export { ResourceNotFoundError } from './modules/connections/core/connections.errors.js';
 export type { Trial as ToolTrial } from './modules/connections/mcp-trial.service.js';
 export { annotationsOf, type ListedTool, needsTick, shortened } from './modules/console/connection/listed-tool.js';
-export { MockModels } from './modules/connections/mock/mock-models.service.js';
+export { MockModels, MockRecordings } from './modules/connections/mock/mock-models.service.js';
 export { MockModule } from './modules/connections/mock/mock.module.js';
 export { MockModelError, type MockModelProvider } from './modules/connections/mock/simulator/model-simulator.js';
 export type { ModelledCall } from './modules/connections/mock/simulator/model-simulator.js';
 export { errorResult, structuredResult, textResult } from './modules/connections/mock/simulator/simulator.js';
-export type { ToolResult } from './modules/connections/mock/simulator/simulator.js';
+export type { RecordedCall, ToolResult } from './modules/connections/mock/simulator/simulator.js';
 export { CallEvents } from './modules/logs/call.events.js';
 export type { ConnectionCall, Invocation } from './modules/logs/invocation.types.js';
 export { LogsModule } from './modules/logs/logs.module.js';
@@ -78,7 +84,8 @@ export type { ServerOffers, ServerRef } from './modules/servers/server.types.js'
 export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
 export type { TargetName } from './modules/targets/target.types.js';
-export { DEPTH_MAX } from './platform/database/storable.js';
+export { transactionOf, type Actor } from './platform/database/actor.js';
+export { DEPTH_MAX, toStorableText } from './platform/database/storable.js';
 export { WriteBehind } from './platform/database/write-behind.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
 export type { Egress } from './platform/egress/egress.js';
@@ -121,6 +128,7 @@ export type { ShownOnce } from './platform/pages/shown-once.js';
 export { timeOf } from './platform/pages/times.js';
 export { resolveRef } from './platform/json-schema/references.js';
 export { schemaFaults } from './platform/json-schema/schema-faults.js';
+export { groupBy } from './platform/group-by.js';
 export { KeyedLimiter, NoSlotError } from './platform/limits/keyed-limiter.js';
 export { withTimeout } from './platform/limits/with-timeout.js';
 export { jobOptions, JobWorker, registerQueue } from './platform/queue/register-queue.js';
@@ -130,4 +138,5 @@ export { Metrics } from './platform/telemetry/metrics.js';
 export { resourceOf } from './platform/telemetry/otel-resource.js';
 export { canonicalJson, isObject, isWithinDepth, type JsonObject } from './platform/text/json.js';
 export { jsonIn, parseBounded } from './platform/text/json-bounds.js';
+export { Vault } from './platform/vault/vault.js';
 export { visible } from './platform/text/quoted.js';

@@ -14,7 +14,6 @@ const byBothClocks = [
   'mcp/server/tasks/mcp-task.repository.ts',
   'modules/authorization-server/authorization-server.repository.ts',
   'modules/connections/mock/mock.repository.ts',
-  'modules/connections/mock/recordings.repository.ts',
   'modules/logs/store/partition-maintenance.ts',
   'modules/oauth/credential.repository.ts',
   'modules/releases/blob-sweeper.ts',

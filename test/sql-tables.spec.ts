@@ -23,6 +23,7 @@ const withoutEntity = {
   event_handlers: 'extensions/events',
   event_deliveries: 'extensions/events',
   identities: 'extensions/sign-in-oidc',
+  recorded_calls: 'extensions/recordings',
   invocations: 'modules/logs',
   invocation_hours: 'modules/logs',
   deleted_invocation_owners: 'modules/logs',
@@ -48,6 +49,9 @@ const exceptions: Record<string, string> = {
   'extensions/author-pages releases': 'the newest release of such a server, in the same statement',
   'extensions/changes accounts': 'the names of actors',
   'extensions/events changes': 'an event is a row of the record',
+  'modules/connections recorded_calls':
+    'a connection with another address loses its recorded calls in the same statement',
+  'extensions/recordings connections': 'the end of a recording stands in the row of its connection',
   'modules/auth connections': membership,
   'modules/auth servers': membership,
   'modules/connections as_grants':

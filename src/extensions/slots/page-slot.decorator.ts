@@ -9,7 +9,10 @@ export interface PageSlotOptions {
   rule: { [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}` }[keyof SlipwayScopes];
 }
 
-/** The method with {@link PageSlot}, which takes a `SlotRequest`: the content of the part, as `html` returns it; null leaves the part out. */
+/**
+ * The method with {@link PageSlot}, which takes a `SlotRequest`: the content of the part, as `html` returns it, or a function that
+ * makes it with the hidden input that each form needs. Null leaves the part out.
+ */
 export type SlotComponent = (request: never) => object | null | Promise<object | null>;
 
 /** Finds the methods with {@link PageSlot}. */
@@ -17,7 +20,7 @@ export const PageSlotMarker = DiscoveryService.createDecorator<PageSlotOptions>(
 
 /**
  * Declares a part of the first page, of its card *Needs you* (`needs`), of the page of a server or of the page of a connection. The
- * method of a provider takes a `SlotRequest`. `connection` is not shown yet.
+ * method of a provider takes a `SlotRequest`.
  *
  * @example
  * class StarsSlots {

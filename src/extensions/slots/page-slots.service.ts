@@ -22,22 +22,26 @@ export class PageSlotsService extends PageParts {
     super();
   }
 
-  async find(place: SlotPlace, request: SlotRequest): Promise<Html[]> {
+  async find(place: SlotPlace, request: SlotRequest): Promise<((token: Html) => Html)[]> {
     const slots = this.decoratedMethods.find(PageSlotMarker).filter(({ options }) => options.place === place);
-    const parts: Html[] = [];
+    const parts: ((token: Html) => Html)[] = [];
     for (const [at, { options, call }] of slots.entries()) {
-      if (!(await this.mayRead(request, options.rule))) continue;
-      const content = (await call(request)) as Html | null;
-      if (content) parts.push(options.title === undefined ? content : card(`part-${at}`, options.title, content));
+      if (!(await this.mayRead(place, request, options.rule))) continue;
+      const part = (await call(request)) as Html | ((token: Html) => Html) | null;
+      if (!part) continue;
+      parts.push((token) => {
+        const content = typeof part === 'function' ? part(token) : part;
+        return options.title === undefined ? content : card(`part-${at}`, options.title, content);
+      });
     }
     return parts;
   }
 
-  private async mayRead({ person, target }: SlotRequest, rule: string): Promise<boolean> {
+  private async mayRead(place: SlotPlace, { person, target }: SlotRequest, rule: string): Promise<boolean> {
     if (!target) return true;
     const operation = rule.slice(rule.lastIndexOf(':') + 1);
     const action = Object.hasOwn(ACTIONS, operation) ? ACTIONS[operation as keyof typeof ACTIONS] : 'manage';
     const [namespace, name = ''] = target.name.split('/');
-    return this.accounts.may(person, action, { kind: 'server', namespace, name });
+    return this.accounts.may(person, action, { kind: place === 'connection' ? place : 'server', namespace, name });
   }
 }

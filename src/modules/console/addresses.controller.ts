@@ -119,7 +119,7 @@ export class AddressesController {
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;
       const connect = this.connectService.part({ kind: 'server', slug: view.slug }, page, address);
-      const content = serverPage(view, { token, address, connect, parts, rejected });
+      const content = serverPage(view, { token, address, connect, parts: parts?.map((part) => part(token)), rejected });
       const notice = noticeOf(query.done, DONE);
       const cookies = this.connectService.remember(page);
       return { ...content, head: { ...content.head, actions: access?.(root) }, notice, cookies };

@@ -18,7 +18,6 @@ import { Module } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ConnectionsModule } from '../connections/connections.module.js';
-import { MockModule } from '../connections/mock/mock.module.js';
 import { GrantsModule } from '../grants/grants.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { PeopleModule } from '../people/people.module.js';
@@ -41,15 +40,9 @@ export class ConsoleModule {
   static readonly forRoles = roleModule((env) => ({
     module: ConsoleModule,
     api: {
-      imports: [
-        AuthModule,
-        NamespacesModule,
-        ServersModule,
-        ConnectionsModule,
-        MockModule,
-        GrantsModule,
-        PeopleModule,
-      ].map((module) => module.forRoles(env)),
+      imports: [AuthModule, NamespacesModule, ServersModule, ConnectionsModule, GrantsModule, PeopleModule].map(
+        (module) => module.forRoles(env),
+      ),
       controllers: [
         ConsoleFilesController,
         HomeController,

@@ -104,8 +104,6 @@ export class HomeController {
       q,
       needs: isList ? [] : waiting.usable,
       requests: isFirst ? requests.requests : [],
-      parts,
-      others,
       invitations: isFirst ? invited.invitations : [],
       waitingCount: isFirst ? requests.pagination.totalCount + invited.pagination.totalCount : 0,
       usable,
@@ -118,7 +116,8 @@ export class HomeController {
     return new FramedPage((token, root) => {
       const address = `${root}ui`;
       const steps = isOperatorsHome ? firstRun(this.env, `${address}/`, hasPeople, isPublished) : null;
-      return homePage({ ...content, token, address, firstRun: steps });
+      const shown = { parts: parts?.map((part) => part(token)), others: others?.map((part) => part(token)) };
+      return homePage({ ...content, ...shown, token, address, firstRun: steps });
     });
   }
 }

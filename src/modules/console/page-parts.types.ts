@@ -2,12 +2,12 @@ import type { Html } from '../../platform/pages/html.js';
 import type { SessionCaller } from '../auth/access.types.js';
 
 /** A page with parts of modules. `needs` is the card *Needs you* of the first page. */
-export type SlotPlace = 'home' | 'needs' | 'server';
+export type SlotPlace = 'home' | 'needs' | 'server' | 'connection';
 
 /** The request of a page with parts. */
 export interface SlotRequest {
   person: SessionCaller;
-  /** The server of the page, by its qualified name; null on the first page. */
+  /** The server of the page by its qualified name, or its connection as `namespace/connection`; null on the first page. */
   target: { id: string; name: string } | null;
   /** The address of the page, relative to the one that the browser shows. */
   address: string;
@@ -15,6 +15,6 @@ export interface SlotRequest {
 
 /** Finds the parts of pages that modules declare with `@PageSlot`. The module of the slots provides it. */
 export abstract class PageParts {
-  /** Returns the parts that the person may see. */
-  abstract find(place: SlotPlace, request: SlotRequest): Promise<Html[]>;
+  /** Returns the parts that the person may see, made with the hidden input that each form of the page needs. */
+  abstract find(place: SlotPlace, request: SlotRequest): Promise<((token: Html) => Html)[]>;
 }

@@ -13,9 +13,8 @@ import { withinTools, type ServerOffers } from '../../servers/server.types.js';
 import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
 import type { MockDto } from '../core/connection.dto.js';
 import type { NewTarget } from '../core/connection-target.js';
-import { CallRecorder } from './call-recorder.js';
+import { MockRecordings } from './mock-models.service.js';
 import { MocksRepository } from './mock.repository.js';
-import { RecordingsRepository } from './recordings.repository.js';
 import { readScenario, requireTools } from './simulator/fixture.js';
 import type { FrozenServer } from './simulator/simulator.js';
 
@@ -38,8 +37,7 @@ export class MockCreation {
   constructor(
     private readonly serverReleasesService: ServerReleasesService,
     private readonly toolOutputsService: ToolOutputsService,
-    private readonly callRecorder: CallRecorder,
-    private readonly recordingsRepository: RecordingsRepository,
+    private readonly mockRecordings: MockRecordings,
     private readonly mocksRepository: MocksRepository,
     private readonly vault: Vault,
     private readonly accessService: AccessService,
@@ -102,12 +100,11 @@ export class MockCreation {
     const owner = await this.targetsService.findNamespace(name);
     if (!owner) throw new NamespaceNotFoundError();
     const mayRead = this.accessService.isAllowed(caller, 'administer', { ownerId: owner.ownerId, namespace: name });
-    if (!mayRead && (await this.recordingsRepository.isConnection(namespaceId, connectionId))) {
+    if (!mayRead && (await this.targetsService.find({ kind: 'connection', namespace: name, name: connectionId }))) {
       throw new GrantLevelError('manage', 'administer');
     }
-    await this.callRecorder.settle();
-    const rows = mayRead ? await this.recordingsRepository.listCalls(namespaceId, connectionId) : [];
-    if (rows.length > 0) return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
+    const calls = (mayRead && (await this.mockRecordings.read?.(namespaceId, connectionId))) || [];
+    if (calls.length > 0) return calls;
     throw new InvalidInputError(
       `Nothing is recorded of "${connectionId.slice(0, 255)}" in this namespace: ` +
         `PUT {"enabled": true} to its /recording, call its tools, then create the mock.`,

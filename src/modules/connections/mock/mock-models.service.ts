@@ -7,3 +7,10 @@ export class MockModels {
   /** Null without a module that provides one: schemas answer. */
   provider: MockModelProvider | null = null;
 }
+
+/** The recorded calls that mocks of this process replay. @stability preview */
+@Injectable()
+export class MockRecordings {
+  /** Returns the recorded calls of a connection as JSON, in their order. Null without a module that records calls. */
+  read: ((namespaceId: string, connectionId: string) => Promise<string[]>) | null = null;
+}

@@ -1,37 +1,6 @@
-import { Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from 'typeorm';
+import { Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
 import { Connection } from '../core/connection.entity.js';
 import type { FrozenServer, UseCounts } from './simulator/simulator.js';
-
-/**
- * A real tool call of a connection that is being recorded. Stored for 7 days; at most 1,000 calls and 16 MB a connection.
- */
-@Entity('recorded_calls')
-@Index('recorded_calls_order', ['connectionId', 'seq'])
-export class RecordedCallRow {
-  /** The order of recording. Text, since a bigint does not fit a number. */
-  @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
-  seq: string;
-
-  /** CASCADE: a recording goes with its connection. Mocks made from it have a copy. */
-  @ForeignKey(() => Connection, { name: 'recorded_calls_connection_fk', onDelete: 'CASCADE' })
-  @Column('uuid', { name: 'connection_id' })
-  connectionId: string;
-
-  @Column('text')
-  tool: string;
-
-  /** Tool, arguments and result, sealed by the vault for the connection's row: they may hold secrets. */
-  @Column('text')
-  sealed: string;
-
-  /** Size before sealing. */
-  @Column('integer')
-  bytes: number;
-
-  @Index('recorded_calls_age')
-  @Column({ type: 'timestamptz', name: 'recorded_at', precision: 3, default: () => 'now()' })
-  recordedAt: Date;
-}
 
 /** Number of requests to the language model by a namespace on one day. Only the current day is stored. */
 @Entity('simulator_days')

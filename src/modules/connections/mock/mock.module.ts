@@ -6,41 +6,34 @@ import { NamespacesModule } from '../../namespaces/namespaces.module.js';
 import { ToolSchemasModule } from '../../tool-schemas/tool-schemas.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { transports } from '../core/connection-transports.js';
-import { CallRecorder } from './call-recorder.js';
-import { ConnectionMock, MockCall, MockReply, SimulatorUsage, RecordedCallRow } from './mock.entity.js';
+import { ConnectionMock, MockCall, MockReply, SimulatorUsage } from './mock.entity.js';
 import { MockChannels } from './mock-channels.js';
 import { MockCreation } from './mock-creation.js';
-import { MockModels } from './mock-models.service.js';
+import { MockModels, MockRecordings } from './mock-models.service.js';
 import { MocksRepository } from './mock.repository.js';
-import { RecordingController } from './recording.controller.js';
-import { RecordingsRepository } from './recordings.repository.js';
-import { RecordingsService } from './recordings.service.js';
 
-/** Simulated connections, and recordings of real calls. */
+/** Simulated connections. */
 @Module({})
 export class MockModule {
   static readonly forRoles = roleModule((env) => ({
     module: MockModule,
     api: {
       imports: [
-        TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage]),
+        TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, SimulatorUsage]),
         AuthModule.forRoles(env),
         ConnectionCoreModule.forRoles(env),
         NamespacesModule.forRoles(env),
         ToolSchemasModule.forRoles(env),
       ],
-      controllers: [RecordingController],
       providers: [
-        CallRecorder,
         MockChannels,
         { provide: transports.mock, useExisting: MockChannels },
         MockCreation,
         MockModels,
+        MockRecordings,
         MocksRepository,
-        RecordingsRepository,
-        RecordingsService,
       ],
-      exports: [MockCreation, MockModels, RecordingsService],
+      exports: [MockCreation, MockModels, MockRecordings],
     },
   }));
 }

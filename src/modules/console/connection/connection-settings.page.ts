@@ -1,52 +1,22 @@
-/** The parts of the page of a connection for whoever owns or manages it: recordings, settings. */
+/** The parts of the page of a connection for whoever owns or manages it: the scenario of a mock, settings. */
 import { button, buttonLink, card, details, snippet } from '../../../platform/pages/components.js';
 import { formOf, type Field } from '../../../platform/pages/forms.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { jsonText } from '../../../platform/pages/json-text.js';
-import { timeOf } from '../../../platform/pages/times.js';
 import type { ConnectionView } from './connection-view.js';
 
-/** Longest part of arguments and of a result that is shown. */
-const SHOWN_CHARS_MAX = 1_000;
-
-/** The recording of calls, or the scenario of a mock. */
-export function recordingPart(view: ConnectionView): Html | null {
-  const { recording, recorded, changes, mayRead, connection } = view;
-  const { mock } = connection;
-  if (mock && mayRead) {
-    return card(
+/** The scenario of a mock. */
+export function mockPart({ connection: { mock }, mayRead }: ConnectionView): Html | undefined | false {
+  return (
+    mayRead &&
+    mock &&
+    card(
       'scenario',
       'Mock scenario',
       html`<p>Calls are simulated here and never reach the server.</p>
 ${mock.scenario === undefined ? html`<p>No scenario: answers are made by the schemas of the tools.</p>` : snippet('mock', 'Scenario', mock.scenario)}`,
-    );
-  }
-  if (!recording) return null;
-  const { enabled, until, calls, bytes, tools } = recording;
-  const act = (action: string, label: string, look?: string) => formOf(view, action, [], button(label, { look }));
-  return card(
-    'recording',
-    'Recording',
-    html`<p>${enabled && until !== undefined ? html`Tool calls are recorded until ${timeOf(until)}.` : 'Tool calls are not recorded.'}
-A mock with the scenario <code>replay:${connection.connectionId}</code> returns the recorded results.</p>
-${calls > 0 && html`<p>${calls} ${calls === 1 ? 'call' : 'calls'}, ${Math.ceil(bytes / 1024)} KB: ${tools.map(({ name, calls: count }) => html`<code>${name}</code>: ${count} `)}</p>`}
-${
-  recorded.length > 0 &&
-  html`${details(
-    `The first ${recorded.length} recorded calls`,
-    html`${recorded.map(({ at, tool, arguments: args, result }, i) => html`<p>${timeOf(at)} <code>${tool}</code></p>${snippet(`arguments-${i}`, 'Arguments', shorten(args))}${snippet(`result-${i}`, 'Result', shorten(result))}`)}`,
-  )}
-<p><a href="${view.address}/fixture" download>Download the recording as a fixture</a></p>`
-}
-${changes && (enabled ? act('stop', 'Stop recording') : act('record', 'Record for 7 days'))}
-${changes && (calls > 0 || enabled) && act('forget', 'Delete the recorded calls', 'danger')}`,
+    )
   );
-}
-
-/** A value as JSON, without its end where that is long. */
-function shorten(value: unknown): string {
-  const text = jsonText(value, 2);
-  return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;
 }
 
 /** The settings, each with a form of its own. */

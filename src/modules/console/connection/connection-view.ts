@@ -5,7 +5,6 @@ import type { GrantRef } from '../../auth/access.types.js';
 import type { ConnectionsService } from '../../connections/connections.service.js';
 import type { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
 import type { ConnectionLogService } from '../../connections/log/connection-log.service.js';
-import type { RecordingsService } from '../../connections/mock/recordings.service.js';
 
 type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
 /** The newest calls. */
@@ -29,9 +28,8 @@ export interface ConnectionView extends FormsView {
   mayRead: boolean;
   diagnosis?: Awaited<ReturnType<DiagnosisService['diagnose']>>;
   calls: Calls | null;
-  recording: Awaited<ReturnType<RecordingsService['get']>> | null;
-  /** The first recorded calls, for whoever owns the connection. */
-  recorded: Awaited<ReturnType<RecordingsService['callsOf']>>['calls'];
+  /** Parts of modules. */
+  parts?: Html[];
   changes: {
     /** Another address may be entered. */
     canMove: boolean;

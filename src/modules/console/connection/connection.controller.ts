@@ -6,13 +6,13 @@
  * Each form has an address under the page, with the access rule of the REST route that does the same. A rejected form keeps the
  * typed values, except those of headers. `check` leads to `?check`, with the steps of a diagnosis, which are not stored.
  */
-import { Controller, Get, Header, Post, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Controller, Get, Optional, Post } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { pairCommandOf } from '../../../config/published-clients.js';
 import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { respondToForm, type RejectedForm } from '../../../platform/pages/forms.js';
 import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
+import { rootFrom } from '../../../platform/pages/page.js';
 import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { AccessTerms } from '../../auth/access.types.js';
@@ -20,15 +20,16 @@ import { ConnectionsService } from '../../connections/connections.service.js';
 import { listedTools, ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
 import { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
 import { ConnectionLogService } from '../../connections/log/connection-log.service.js';
-import { RecordingsService } from '../../connections/mock/recordings.service.js';
 import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
+import { TargetsService } from '../../targets/targets.service.js';
 import { setupOf } from '../add/add-steps.page.js';
 import { ConnectService } from '../clients/connect.service.js';
+import { PageParts } from '../page-parts.types.js';
 import { changeIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
 import { toolsPart } from './connection-tools.page.js';
 
-/** Records of *Last calls*, and recorded calls that are shown. */
+/** Records of *Last calls*. */
 const CALLS_MAX = 20;
 
 type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }>;
@@ -43,22 +44,14 @@ export class ConnectionPageController {
     private readonly connectionToolsService: ConnectionToolsService,
     private readonly diagnosisService: DiagnosisService,
     private readonly connectionLogService: ConnectionLogService,
-    private readonly recordingsService: RecordingsService,
+    private readonly targetsService: TargetsService,
+    @Optional() private readonly pageParts?: PageParts,
   ) {}
 
   @Get()
   @Page('connections:read', listedTools)
   show(@CurrentPage() page: ConnectionRequest): Promise<FramedPage> {
     return this.render(page);
-  }
-
-  /** The recording as a fixture, to be stored. */
-  @Get('fixture')
-  @Header('cache-control', 'no-store')
-  @Page('connections:read', ownConnectionsOnly)
-  fixture(@CurrentPage() { namespace, params }: ConnectionRequest, @Res({ passthrough: true }) response: Response) {
-    response.attachment(`${params.connectionId}.json`);
-    return this.recordingsService.fixture(namespace, params.connectionId);
   }
 
   @Post('check')
@@ -75,33 +68,6 @@ export class ConnectionPageController {
       const body = await this.connectionsService.checkBody(changeIn(setting, form));
       await this.connectionsService.set(namespace, connectionId, body, person);
       return 'changed';
-    });
-  }
-
-  @Post('record')
-  @Form('connections:write', ownConnections)
-  record(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'record', async ({ namespace, params, person }) => {
-      await this.recordingsService.set(person, namespace, params.connectionId, true);
-      return 'record';
-    });
-  }
-
-  @Post('stop')
-  @Form('connections:write', ownConnections)
-  stop(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'stop', async ({ namespace, params, person }) => {
-      await this.recordingsService.set(person, namespace, params.connectionId, false);
-      return 'stop';
-    });
-  }
-
-  @Post('forget')
-  @Form('connections:write', ownConnections)
-  forget(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'forget', async ({ namespace, params, person }) => {
-      await this.recordingsService.remove(person, namespace, params.connectionId);
-      return 'forget';
     });
   }
 
@@ -137,12 +103,17 @@ export class ConnectionPageController {
     const { namespace, params, query } = page;
     const { connectionId } = params;
     const { tools, withheld, ...view } = await this.viewOf(page);
+    const endpoint = { kind: 'connection', namespace: namespace.name, name: connectionId } as const;
+    const row = await this.targetsService.find(endpoint);
+    const target = row && { id: row.id, name: `${namespace.name}/${connectionId}` };
+    const slot = { person: page.person, target, address: rootFrom(page.path) + addressOf(page) };
+    const parts = await this.pageParts?.find('connection', slot);
     return new FramedPage((token, root) => {
       const address = root + addressOf(page);
-      const endpoint = { kind: 'connection', namespace: namespace.name, name: connectionId } as const;
       const content = connectionPage({
         ...{ ...view, rejected, token, root, address },
         setupUrl: setupOf(this.env, root, view.connection, addressOf(page)),
+        parts: parts?.map((part) => part(token)),
         connect: this.connectService.part(endpoint, page, address),
         tools: toolsPart(address, { tools, withheld }, query),
       });
@@ -187,11 +158,6 @@ export class ConnectionPageController {
           ? await this.diagnosisService.diagnose(namespace, connectionId, person)
           : undefined,
       calls,
-      recording: mayRead && !connection.mock ? await this.recordingsService.get(namespace, connectionId) : null,
-      recorded:
-        mayAdminister && !connection.mock
-          ? (await this.recordingsService.callsOf(namespace, connectionId, { limit: CALLS_MAX })).calls
-          : [],
       changes: changes
         ? { canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined, canDelete: mayAdminister }
         : null,

@@ -18,7 +18,7 @@ import { formOf, withReason } from '../../../platform/pages/forms.js';
 import type { Framed } from '../../../platform/pages/frame.js';
 import { html, type Html } from '../../../platform/pages/html.js';
 import { timeOf } from '../../../platform/pages/times.js';
-import { recordingPart, settingsPart } from './connection-settings.page.js';
+import { mockPart, settingsPart } from './connection-settings.page.js';
 import type { Calls, ConnectionView } from './connection-view.js';
 import { stateOf, stepOf } from '../states.js';
 import { accessPath } from '../target-access.page.js';
@@ -65,7 +65,7 @@ export function connectionPage(view: ConnectionView): Framed {
       view,
       columns(
         html`${uplink ? pairPart(uplink) : view.connect}${callsPart(view)}${!uplink && view.tools}${!uplink?.isLive && settingsPart(view)}`,
-        html`${statePart(view)}${!uplink && recordingPart(view)}`,
+        html`${statePart(view)}${!uplink && mockPart(view)}${!uplink && view.parts}`,
       ),
     ),
   };

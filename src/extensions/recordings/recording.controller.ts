@@ -1,10 +1,7 @@
 import { Body, Delete, Get, Param, Put, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { SuccessDto } from '../../../platform/http/success.dto.js';
-import { Access, CurrentNamespace, CurrentCaller } from '../../auth/access.decorator.js';
-import type { OwnedNamespace, Caller } from '../../auth/access.types.js';
-import { ConnectionController, ownConnections, ownConnectionsOnly } from '../core/connections.access.js';
+import { Access, ApiErrors, ConnectionController, CurrentCaller, CurrentNamespace } from '../../extension.js';
+import { ownConnections, ownConnectionsOnly, SuccessDto, type Caller, type OwnedNamespace } from '../../extension.js';
 import {
   RecordedCallsDto,
   RecordedCallsQueryDto,
@@ -33,7 +30,7 @@ export class RecordingController {
     @Param('connectionId') id: string,
     @Body() { enabled }: SetRecordingDto,
   ): Promise<RecordingDto> {
-    return this.recordingsService.set(caller, namespace, id, enabled);
+    return this.recordingsService.set(caller, { namespace, id }, enabled);
   }
 
   /** Get the state and size of a recording, without its contents. Calls show within a second. */
@@ -41,8 +38,12 @@ export class RecordingController {
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: RecordingDto })
   @ApiErrors(404)
-  get(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<RecordingDto> {
-    return this.recordingsService.get(namespace, id);
+  get(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
+    @Param('connectionId') id: string,
+  ): Promise<RecordingDto> {
+    return this.recordingsService.get(caller, { namespace, id });
   }
 
   /** List the recorded calls with arguments and results. For the owner only, also where others called. */
@@ -52,10 +53,11 @@ export class RecordingController {
   @ApiErrors(400, 404)
   calls(
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
     @Query() query: RecordedCallsQueryDto,
   ): Promise<RecordedCallsDto> {
-    return this.recordingsService.callsOf(namespace, id, query);
+    return this.recordingsService.listCalls(caller, { namespace, id }, query);
   }
 
   /**
@@ -68,9 +70,10 @@ export class RecordingController {
   @ApiErrors(404)
   fixture(
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
   ): Promise<RecordedFixtureDto> {
-    return this.recordingsService.fixture(namespace, id);
+    return this.recordingsService.fixture(caller, { namespace, id });
   }
 
   /** Stop recording and delete the recorded calls. Mocks made from them stay. */
@@ -82,6 +85,6 @@ export class RecordingController {
     @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
   ): Promise<SuccessDto> {
-    return this.recordingsService.remove(caller, namespace, id);
+    return this.recordingsService.remove(caller, { namespace, id });
   }
 }

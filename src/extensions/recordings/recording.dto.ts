@@ -1,7 +1,6 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
 import { IsBoolean, IsOptional, IsString } from 'class-validator';
-import { ClosedBody } from '../../../platform/http/input.pipe.js';
-import { IsWhole } from '../../../platform/http/input-values.js';
+import { ClosedBody, IsWhole } from '../../extension.js';
 
 @ClosedBody()
 export class SetRecordingDto {

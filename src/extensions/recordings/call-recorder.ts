@@ -1,16 +1,9 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
-import { slice } from '../../../mcp/protocol/json-text.js';
-import { resultOf } from '../../../mcp/protocol/messages.js';
-import { DEPTH_MAX, toStorableText } from '../../../platform/database/storable.js';
-import { WriteBehind } from '../../../platform/database/write-behind.js';
-import { groupBy } from '../../../platform/group-by.js';
-import { isObject, isWithinDepth } from '../../../platform/text/json.js';
-import { Vault } from '../../../platform/vault/vault.js';
+import { ConnectionEvents, DEPTH_MAX, groupBy, isObject, isWithinDepth, resultOf, slice } from '../../extension.js';
+import { toStorableText, Vault, WriteBehind, type McpCall, type McpReply } from '../../extension.js';
 import { RecordingsRepository } from './recordings.repository.js';
-import { ConnectionEvents } from '../core/connection.events.js';
 
 /** Bounds of the recording of one connection. */
 const RECORDED_CALLS_MAX = 1_000;
@@ -19,7 +12,7 @@ const RECORDED_BYTES_MAX = 16 * 1024 * 1024;
 /** A longer call is not recorded. */
 const CALL_BYTES_MAX = 1024 * 1024;
 
-/** Calls buffered in this process while the database is away; beyond it calls are not recorded. */
+/** Calls buffered in this process while the database is unavailable; calls beyond it are not recorded. */
 const BUFFER_BYTES_MAX = 32 * 1024 * 1024;
 
 interface BufferedCall {
@@ -30,7 +23,7 @@ interface BufferedCall {
   bytes: number;
 }
 
-/** Records the tool calls of connections, after they were answered. */
+/** Records the tool calls of connections, after the response. */
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
   private readonly buffer = new WriteBehind<number, BufferedCall>('recorded calls', (batch) => this.write(batch), {
@@ -66,7 +59,7 @@ export class CallRecorder implements OnApplicationShutdown {
     // JSON.stringify is recursive.
     if (!isWithinDepth(args, DEPTH_MAX)) return;
     const result = resultOf(reply);
-    // A result with another type, such as `input_required`, is not the answer yet.
+    // A result with another type, such as `input_required`, is not final.
     const isAnswer = isObject(result) && (result.resultType === undefined || result.resultType === 'complete');
     if (typeof name !== 'string' || !isAnswer) return;
     const text = JSON.stringify({ tool: name, arguments: args, result: slice(reply.text, reply.result) });

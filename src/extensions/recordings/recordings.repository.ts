@@ -1,18 +1,32 @@
 import { Injectable } from '@nestjs/common';
-import { transactionOf, type Actor } from '../../../platform/database/actor.js';
-import type { ChangedConnection } from '../core/connection.repository.js';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { deletionTime } from '../../../platform/database/deletion-time.js';
-import type { RecordedCallRow } from './mock.entity.js';
+import { transactionOf, type Actor, type ChangedConnection } from '../../extension.js';
 
 /** Duration of a recording, and retention of a recorded call. */
 const RETENTION = `interval '7 days'`;
 
-/** A recorded call; `sealed` by the vault for the connection's row, `bytes` before sealing. */
-export type SealedCall = Pick<RecordedCallRow, 'tool' | 'sealed' | 'bytes'>;
+/** A recorded call. */
+export interface SealedCall {
+  tool: string;
+  /** Tool, arguments and result, sealed by the vault for the connection's row: they can contain secrets. */
+  sealed: string;
+  /** Size before sealing. */
+  bytes: number;
+}
 
-/** The rows of recorded calls, and the state of recording in the rows of connections. */
+/** The row of a connection. */
+export interface RecordableConnection {
+  id: string;
+  /** The end of its recording; null while it is not recorded. */
+  recordingUntil: Date | null;
+  isMock: boolean;
+}
+
+/**
+ * The rows of recorded calls, and the state of recording in the rows of connections. A call is stored for 7 days; the deletion of
+ * the connection deletes it.
+ */
 @Injectable()
 export class RecordingsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -41,13 +55,14 @@ export class RecordingsRepository {
     );
   }
 
-  /** True if the namespace has a connection with this id. */
-  async isConnection(namespaceId: string, connectionId: string): Promise<boolean> {
-    const rows = await this.database.query<unknown[]>(
-      'SELECT FROM connections WHERE namespace_id = $1 AND connection_id = $2',
-      [namespaceId, connectionId],
+  /** Finds a connection by its row, or by its namespace and id. */
+  async find({ id, ...name }: { id: string; namespaceId?: string }): Promise<RecordableConnection | null> {
+    const [row] = await this.database.query<RecordableConnection[]>(
+      `SELECT id, recording_until AS "recordingUntil", mock IS NOT NULL AS "isMock" FROM connections
+        WHERE ${name.namespaceId === undefined ? 'id = $1' : 'connection_id = $1 AND namespace_id = $2'}`,
+      [id, ...Object.values(name)],
     );
-    return rows.length > 0;
+    return row ?? null;
   }
 
   /** The recorded calls of a connection in their order. `id`: its row, which they are sealed for. */
@@ -68,9 +83,12 @@ export class RecordingsRepository {
     );
   }
 
-  async deleteExpired(): Promise<void> {
-    const now = await deletionTime(this.database);
-    if (!now) return;
+  /** Deletes the recorded calls of a connection. @param id of its row */
+  async delete(id: string): Promise<void> {
+    await this.database.query('DELETE FROM recorded_calls WHERE connection_id = $1', [id]);
+  }
+
+  async deleteExpired(now: Date): Promise<void> {
     await this.database.query(`DELETE FROM recorded_calls WHERE recorded_at < $1::timestamptz - ${RETENTION}`, [now]);
   }
 

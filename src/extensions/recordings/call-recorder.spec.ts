@@ -1,9 +1,8 @@
 import { describe, expect, jest } from '@jest/globals';
 import type { DataSource } from 'typeorm';
-import { verifies } from '../../../../test/support/verifies.js';
-import { resultReply } from '../../../mcp/protocol/messages.js';
-import { Vault } from '../../../platform/vault/vault.js';
-import { ConnectionEvents } from '../core/connection.events.js';
+import { verifies } from '../../../test/support/verifies.js';
+import { ConnectionEvents, Vault } from '../../extension.js';
+import { resultReply } from '../../mcp/protocol/messages.js';
 import { CallRecorder } from './call-recorder.js';
 import type { RecordingsRepository } from './recordings.repository.js';
 

@@ -1,0 +1,181 @@
+import { Injectable } from '@nestjs/common';
+import {
+  canonicalJson,
+  ConnectionHandles,
+  Connections,
+  decodeCursor,
+  encodeCursor,
+  groupBy,
+  InvalidInputError,
+  isObject,
+  MockRecordings,
+  ResourceNotFoundError,
+  Vault,
+  type Caller,
+  type JsonObject,
+  type OwnedNamespace,
+  type RecordedCall,
+  type SuccessDto,
+} from '../../extension.js';
+import { CallRecorder } from './call-recorder.js';
+import type {
+  RecordedCallDto,
+  RecordedCallsDto,
+  RecordedCallsQueryDto,
+  RecordedFixtureDto,
+  RecordedRuleDto,
+  RecordingDto,
+} from './recording.dto.js';
+import { RecordingsRepository, type RecordableConnection } from './recordings.repository.js';
+
+/** A connection, by its namespace and id. */
+interface ConnectionRef {
+  namespace: OwnedNamespace;
+  id: string;
+}
+
+/** Recordings of real calls: started, shown, replayed and deleted. */
+@Injectable()
+export class RecordingsService {
+  constructor(
+    private readonly recordingsRepository: RecordingsRepository,
+    private readonly callRecorder: CallRecorder,
+    private readonly connections: Connections,
+    private readonly connectionHandles: ConnectionHandles,
+    private readonly vault: Vault,
+    mockRecordings: MockRecordings,
+  ) {
+    mockRecordings.read = (namespaceId, connectionId) => this.read(namespaceId, connectionId);
+  }
+
+  /** Starts or stops a recording. @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
+  async set(caller: Caller, connection: ConnectionRef, enabled: boolean): Promise<RecordingDto> {
+    await this.find(caller, connection);
+    const { namespace, id } = connection;
+    const changed = await this.recordingsRepository.setEnabled(caller, namespace.id, id, enabled);
+    if (!changed) {
+      throw new InvalidInputError('A simulated connection cannot be recorded: it makes no real calls.');
+    }
+    this.connectionHandles.announce(changed);
+    return this.get(caller, connection);
+  }
+
+  /** @throws ResourceNotFoundError */
+  async get(caller: Caller, connection: ConnectionRef): Promise<RecordingDto> {
+    return this.describe(await this.find(caller, connection));
+  }
+
+  /** Finds a connection by its row; null if it was deleted. */
+  async findById(id: string): Promise<RecordableConnection | null> {
+    await this.callRecorder.settle();
+    return this.recordingsRepository.find({ id });
+  }
+
+  /** Returns the state and size of the recording of a connection. */
+  async describe({ id, recordingUntil }: RecordableConnection): Promise<RecordingDto> {
+    const tools = await this.recordingsRepository.tools(id);
+    const isOn = recordingUntil !== null && recordingUntil.getTime() > Date.now();
+    return {
+      enabled: isOn,
+      ...(isOn ? { until: recordingUntil.toISOString() } : {}),
+      calls: tools.reduce((sum, { calls }) => sum + calls, 0),
+      bytes: tools.reduce((sum, { bytes }) => sum + bytes, 0),
+      tools: tools.map(({ name, calls }) => ({ name, calls })),
+    };
+  }
+
+  /** A page of the recorded calls, in their order. @throws ResourceNotFoundError, InvalidInputError for a foreign cursor */
+  async listCalls(
+    caller: Caller,
+    connection: ConnectionRef,
+    { limit = 20, cursor }: RecordedCallsQueryDto,
+  ): Promise<RecordedCallsDto> {
+    const { id } = await this.find(caller, connection);
+    const rows = await this.callsAfter(id, cursor === undefined ? '0' : decodeCursor(cursor, id), limit + 1);
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      calls: page.map(({ call }) => call),
+      nextCursor: rows.length > limit && last ? encodeCursor(last.seq, id) : null,
+    };
+  }
+
+  /** Returns recorded calls after the one with this `seq`, in their order. @param id of the row of the connection */
+  async callsAfter(id: string, seq: string, limit: number): Promise<{ seq: string; call: RecordedCallDto }[]> {
+    const rows = await this.recordingsRepository.recordedAfter(id, seq, limit);
+    return rows.map(({ seq, at, sealed }) => {
+      const { tool, arguments: args, result } = JSON.parse(this.vault.open(sealed, id)) as RecordedCall;
+      return { seq, call: { at: at.toISOString(), tool, arguments: args, result: JSON.parse(result) as JsonObject } };
+    });
+  }
+
+  /**
+   * The recording as a fixture, which answers each recorded call as a replay does: with the results of equal arguments in their
+   * order, of which the last one repeats. A rule also matches calls with more arguments, so rules with more come first.
+   *
+   * @throws ResourceNotFoundError
+   */
+  async fixture(caller: Caller, connection: ConnectionRef): Promise<RecordedFixtureDto> {
+    await this.find(caller, connection);
+    const recorded = await this.read(connection.namespace.id, connection.id);
+    const calls = recorded.map((text) => JSON.parse(text) as RecordedCall);
+    const tools = [...groupBy(calls, ({ tool }) => tool)].map(([tool, ofTool]): [string, RecordedRuleDto[]] => {
+      // Arguments that match others are a part of them, and their text is shorter.
+      const groups = [...groupBy(ofTool, (call) => canonicalJson(call.arguments))].toSorted(
+        ([a], [b]) => b.length - a.length,
+      );
+      return [tool, groups.flatMap(([, equal]) => rulesOf(equal))];
+    });
+    return { tools: Object.fromEntries(tools) };
+  }
+
+  /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
+  async remove(caller: Caller, connection: ConnectionRef): Promise<SuccessDto> {
+    await this.set(caller, connection, false);
+    const { id } = await this.find(caller, connection);
+    await this.recordingsRepository.delete(id);
+    return { success: true };
+  }
+
+  /** Returns the recorded calls of a connection as JSON, in their order. */
+  private async read(namespaceId: string, connectionId: string): Promise<string[]> {
+    await this.callRecorder.settle();
+    const rows = await this.recordingsRepository.listCalls(namespaceId, connectionId);
+    return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
+  }
+
+  /** Finds the row of a connection, after the calls of this process are written. @throws ResourceNotFoundError */
+  private async find(caller: Caller, { namespace, id }: ConnectionRef): Promise<RecordableConnection> {
+    await this.callRecorder.settle();
+    await this.connections.find(caller, `${namespace.name}/${id}`);
+    const row = await this.recordingsRepository.find({ id, namespaceId: namespace.id });
+    if (!row) throw new ResourceNotFoundError();
+    return row;
+  }
+}
+
+/** The rules of recorded calls with equal arguments, in their order. */
+function rulesOf(calls: readonly RecordedCall[]): RecordedRuleDto[] {
+  const runs: { call: RecordedCall; times: number }[] = [];
+  for (const call of calls) {
+    const last = runs.at(-1);
+    if (last?.call.result === call.result) last.times += 1;
+    else runs.push({ call, times: 1 });
+  }
+  return runs.map(({ call, times }, at) => ({
+    arguments: call.arguments,
+    result: fixtureResult(JSON.parse(call.result) as JsonObject),
+    ...(at < runs.length - 1 && { times }),
+  }));
+}
+
+/** A result with the members that fixtures have, in the form that they take. */
+function fixtureResult({ content, structuredContent, isError, _meta }: JsonObject): JsonObject {
+  const blocks = Array.isArray(content) ? content : [];
+  return {
+    content: blocks.filter((block) => isObject(block) && typeof block.type === 'string'),
+    ...(structuredContent !== undefined && { structuredContent }),
+    ...(typeof isError === 'boolean' && { isError }),
+    ...(isObject(_meta) && { _meta }),
+  };
+}
