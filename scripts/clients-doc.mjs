@@ -6,7 +6,9 @@ import { clientsPage } from './clients-page.mjs';
 import { ensureBuilt, root } from './lib.mjs';
 
 await ensureBuilt();
-const { clients } = await import(pathToFileURL(join(root, 'dist/src/modules/console/clients/clients.js')).href);
+const { clients } = await import(
+  pathToFileURL(join(root, 'dist/src/extensions/console-pages/clients/clients.js')).href
+);
 const page = join(root, 'docs/clients.md');
 writeFileSync(page, clientsPage(readFileSync(page, 'utf8'), clients));
 process.stdout.write('Wrote docs/clients.md.\n');

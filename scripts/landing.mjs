@@ -44,6 +44,8 @@ const subjects = [
     /^test\/browser\//,
     [
       'src/modules/console',
+      'src/extensions/console-pages',
+      'src/extensions/recordings',
       'src/extensions/author-pages',
       'src/extensions/people-pages',
       'src/extensions/tool-forms',

@@ -22,6 +22,7 @@ import { SkillsModule } from './modules/skills/skills.module.js';
 import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
 import { AuthorPagesModule } from './extensions/author-pages/author-pages.module.js';
 import { ChangesModule } from './extensions/changes/changes.module.js';
+import { ConsolePagesModule } from './extensions/console-pages/console-pages.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
 import { HooksModule } from './extensions/hooks/hooks.module.js';
 import { LogExportModule } from './extensions/log-export/log-export.module.js';
@@ -69,6 +70,7 @@ const modules = [
 const extensions = [
   AuthorPagesModule,
   ChangesModule,
+  ConsolePagesModule,
   EventsModule,
   HooksModule,
   LogExportModule,

@@ -4,7 +4,7 @@
  */
 export { Env, settingDocs, StartError } from './config/env.js';
 export type { Role } from './config/env.js';
-export { EVENTS_EXTENSION } from './config/published-clients.js';
+export { EVENTS_EXTENSION, pairCommandOf } from './config/published-clients.js';
 export { roleModule } from './config/role-module.js';
 export { Tuning } from './config/tuning.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
@@ -19,8 +19,16 @@ export { UpstreamError } from './mcp/protocol/mcp-errors.js';
 export { resultOf } from './mcp/protocol/messages.js';
 export { rpcCode } from './mcp/protocol/protocol.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
-export { roles, type AccessRule, type Action, type Caller } from './modules/auth/access.types.js';
+export {
+  roles,
+  TokenSource,
+  type GrantRef,
+  type AccessRule,
+  type Action,
+  type Caller,
+} from './modules/auth/access.types.js';
 export type { OwnedNamespace, Role as MemberRole, Scope, SessionCaller } from './modules/auth/access.types.js';
+export { pathOfEndpoint, type McpEndpoint } from './modules/auth/mcp-endpoint.access.js';
 export { visibleTo } from './modules/auth/visible-servers.access.js';
 
 export { OnEvent } from './extensions/events/on-event.decorator.js';
@@ -30,11 +38,12 @@ export { InjectSettings } from './extensions/settings/inject-settings.decorator.
 export { PageSlot, type PageSlotOptions, type SlotComponent } from './extensions/slots/page-slot.decorator.js';
 export { PageSlotMarker } from './extensions/slots/page-slot.decorator.js';
 export { ConsoleModule } from './modules/console/console.module.js';
-export { grantTable, type ListedGrant, requestRow } from './modules/console/grant-entry.page.js';
+export { grantTable, type ListedGrant, requestRow, requestText } from './modules/console/grant-entry.page.js';
+export { setupOf, stateOf, stepOf } from './modules/console/states.js';
 export { OwnNamespacesService } from './modules/console/own-namespaces.service.js';
 export { PageParts, type SlotPlace, type SlotRequest } from './modules/console/page-parts.types.js';
 export type { CallEvent, ChangeEvent, EventName } from './extensions/events/event.types.js';
-export { ObjectSchemaDto } from './modules/connections/core/connection.dto.js';
+export { ObjectSchemaDto, SetConnectionDto } from './modules/connections/core/connection.dto.js';
 export { AsGiven } from './modules/connections/core/connection.validators.js';
 export {
   callableConnections,
@@ -49,7 +58,7 @@ export { ConnectionHandles } from './modules/connections/core/connection-handles
 export type { ChangedConnection } from './modules/connections/core/connection.repository.js';
 export { ResourceNotFoundError } from './modules/connections/core/connections.errors.js';
 export type { Trial as ToolTrial } from './modules/connections/mcp-trial.service.js';
-export { annotationsOf, type ListedTool, needsTick, shortened } from './modules/console/connection/listed-tool.js';
+export { annotationsOf, type ListedTool, needsTick, shortened } from './modules/console/listed-tool.js';
 export { MockModels, MockRecordings } from './modules/connections/mock/mock-models.service.js';
 export { MockModule } from './modules/connections/mock/mock.module.js';
 export { MockModelError, type MockModelProvider } from './modules/connections/mock/simulator/model-simulator.js';
@@ -80,10 +89,17 @@ export { newKeyForm, newKeyOf, shownKey } from './modules/people/new-key.page.js
 export { ServerCardField } from './modules/servers/server-card.decorator.js';
 export type { ServerCardContributor, ServerCardFieldOptions } from './modules/servers/server-card.decorator.js';
 export { ApiServerName, ownServerOrNone, TargetServer } from './modules/servers/server.decorator.js';
+export { formatQualifiedName, parseQualifiedName } from './modules/servers/server.types.js';
 export type { ServerOffers, ServerRef } from './modules/servers/server.types.js';
-export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
+export { AccessRequiredError, NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
-export type { TargetName } from './modules/targets/target.types.js';
+export {
+  namespaceNamed,
+  qualifiedNameOf,
+  type Target,
+  targetKinds,
+  type TargetName,
+} from './modules/targets/target.types.js';
 export { transactionOf, type Actor } from './platform/database/actor.js';
 export { DEPTH_MAX, toStorableText } from './platform/database/storable.js';
 export { WriteBehind } from './platform/database/write-behind.js';
@@ -118,14 +134,15 @@ export { empty, facts, type Head, icon, list, notice, pager, popup, search } fro
 export { snippet, type State, steps, table, tabs, tile, timeline, who } from './platform/pages/components.js';
 export { type Field, fieldAs, formOf, type FormsView, type RejectedForm } from './platform/pages/forms.js';
 export { respondToForm, withReason } from './platform/pages/forms.js';
-export { readOwnCookie } from './platform/pages/browser-cookie.js';
+export { readOwnCookie, type OwnCookie } from './platform/pages/browser-cookie.js';
 export type { ClientContext } from './platform/pages/client-context.js';
-export { PageError } from './platform/pages/page.js';
+export { PageError, rootFrom } from './platform/pages/page.js';
 export { FramedPage, type Framed, noticeOf, Redirect, RedirectAway } from './platform/pages/frame.js';
 export { html, type Html } from './platform/pages/html.js';
 export { isPlainText, jsonText } from './platform/pages/json-text.js';
 export type { ShownOnce } from './platform/pages/shown-once.js';
 export { timeOf } from './platform/pages/times.js';
+export { partOf } from './platform/parts.js';
 export { resolveRef } from './platform/json-schema/references.js';
 export { schemaFaults } from './platform/json-schema/schema-faults.js';
 export { groupBy } from './platform/group-by.js';

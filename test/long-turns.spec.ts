@@ -11,7 +11,7 @@ import { SseParser } from '../src/mcp/client/http/sse-parser.js';
 import { parseServerCard } from '../src/mcp/client/server-card.js';
 import { bearerChallenge } from '../src/mcp/oauth/challenges.js';
 import { readDocument } from '../src/mcp/oauth/foreign-documents.js';
-import { listedIn } from '../src/modules/console/add/add.controller.js';
+import { listedIn } from '../src/extensions/console-pages/add/add.controller.js';
 import { condition } from '../src/modules/logs/search/invocation-query.js';
 import { readIngestRequest } from '../src/modules/logs/ingest/ingest-request.js';
 import { groupRecords, TraceStartCache } from '../src/extensions/otlp/otlp-invocations.js';

@@ -24,9 +24,8 @@ import type { AccessRequestsService } from '../grants/access-requests.service.js
 import { usableStates, type UsableState } from '../grants/usable/usable.types.js';
 import type { UsableService } from '../grants/usable/usable.service.js';
 import type { ServerSearchService } from '../servers/search/server-search.service.js';
-import { setupOf } from './add/add-steps.page.js';
 import { lastUseOf, requestRow } from './grant-entry.page.js';
-import { ownIcon, stateOf } from './states.js';
+import { ownIcon, setupOf, stateOf } from './states.js';
 
 type Usable = Awaited<ReturnType<UsableService['list']>>['usable'][number];
 type AccessRequest = Awaited<ReturnType<AccessRequestsService['list']>>['requests'][number];

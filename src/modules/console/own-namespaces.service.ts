@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import { AccessService } from '../auth/access.service.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { TargetsService } from '../targets/targets.service.js';
@@ -10,11 +11,17 @@ export class OwnNamespacesService {
   constructor(
     private readonly namespacesService: NamespacesService,
     private readonly targetsService: TargetsService,
+    private readonly accessService: AccessService,
   ) {}
 
   /** Names of the namespaces of the account, newest first. */
   namesOf({ accountId }: SessionCaller): Promise<string[]> {
     return this.targetsService.namespacesOf([accountId]);
+  }
+
+  /** Names of the namespaces where the person can add connections, newest first: also those of its organizations. */
+  usableBy(person: SessionCaller): Promise<string[]> {
+    return this.targetsService.namespacesOf(this.accessService.accountsWith(person, 'manage'));
   }
 
   /** The name of the first namespace, made of that of the account; it may be taken. */

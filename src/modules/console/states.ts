@@ -2,6 +2,7 @@
 import { badge } from '../../platform/pages/components.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
+import type { Env } from '../../config/env.js';
 
 /** Kinds of reasons of states that no person ends. */
 const REASONS: Record<string, string> = {
@@ -58,4 +59,19 @@ export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isM
 export function ownIcon(baseUrl: string, root: string, iconUrl: string | null): string | null {
   if (iconUrl?.startsWith('data:image/')) return iconUrl;
   return iconUrl?.startsWith(`${baseUrl}/`) ? root + iconUrl.slice(baseUrl.length + 1) : null;
+}
+
+/**
+ * The setup page of a connection; null where nothing waits for the person.
+ *
+ * @param back path from the root of the page to which it leads back
+ */
+export function setupOf(
+  { baseUrl }: Pick<Env, 'baseUrl'>,
+  root: string,
+  { status }: { status?: { setupUrl?: string } },
+  back: string,
+): string | null {
+  if (status?.setupUrl?.startsWith(`${baseUrl}/`) !== true) return null;
+  return `${root}${status.setupUrl.slice(baseUrl.length + 1)}&returnUrl=${encodeURIComponent(back)}`;
 }

@@ -23,7 +23,7 @@ import type {
 import { MembersService } from '../auth/members.service.js';
 import type { InvitationDto } from '../people/invitation.dto.js';
 import { InvitationsService } from '../people/invitations.service.js';
-import type { TargetName } from '../targets/target.types.js';
+import type { Target, TargetName } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { asSystem, type FacadeCaller } from './facade.types.js';
 import { FacadeTargets } from './facade-targets.js';
@@ -145,6 +145,9 @@ export abstract class Accounts {
    * key can. For a module that attaches data to targets. False for a missing target, and for calls of a suspended one.
    */
   abstract may(caller: Caller, action: Action, target: TargetName): Promise<boolean>;
+
+  /** Returns a server, connection or namespace with which the caller can do this; null as {@link may} returns false. */
+  abstract target(caller: Caller, action: Action, target: TargetName): Promise<Target | null>;
 }
 
 const readByOwners = { scope: 'accounts:read', account: 'id' } as const;
@@ -234,14 +237,16 @@ export class ServiceAccounts implements Accounts {
     await this.apiKeysService.revoke(caller, await this.facadeTargets.account(caller, id, writtenByOwners), keyId, {});
   };
 
-  readonly may: Accounts['may'] = async (caller, action, name) => {
+  readonly may: Accounts['may'] = async (caller, action, name) => (await this.target(caller, action, name)) !== null;
+
+  readonly target: Accounts['target'] = async (caller, action, name) => {
     const target = await this.targetsService.find(name);
-    if (!target || (action === 'call' && target.suspended !== null)) return false;
+    if (!target || (action === 'call' && target.suspended !== null)) return null;
     try {
-      if (this.accessService.isAllowed(caller, action, target)) return true;
-      return await this.accessService.mayUse(caller, action, target);
+      if (this.accessService.isAllowed(caller, action, target)) return target;
+      return (await this.accessService.mayUse(caller, action, target)) ? target : null;
     } catch (error) {
-      if (error instanceof KeyScopeError) return false;
+      if (error instanceof KeyScopeError) return null;
       throw error;
     }
   };

@@ -5,6 +5,11 @@ import { ownServer, ownServerOrNone, toQualifiedName } from '../servers/server.d
 import { CreateServerDto, type DeletedServerDto, type ServerDetailDto, type ServerDto } from '../servers/server.dto.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { parseQualifiedName, type ServerOffers, type ServerRef, withinTools } from '../servers/server.types.js';
+import { ServerSearchService } from '../servers/search/server-search.service.js';
+import type { ServerListDto, ServerQueryDto } from '../servers/search/server-search.dto.js';
+import { ServerAccessService } from '../servers/server-access.service.js';
+import { AccessService } from '../auth/access.service.js';
+import type { Caller } from '../auth/access.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServerSecretsService } from '../servers/settings/server-secrets.service.js';
 import { type SecretDto, type ServerRuntimeDto, SetSecretDto } from '../servers/settings/server-settings.dto.js';
@@ -47,6 +52,15 @@ export abstract class Servers {
    * @throws ServerNotFoundError for a server that is hidden from the caller
    */
   abstract contract(caller: FacadeCaller, name: string): Promise<ServerOffers | null>;
+
+  /** Returns the server at the address `/ui/s/{slug}`; null for none, and for one that is hidden from the caller. */
+  abstract findBySlug(caller: Caller, slug: string): Promise<ServerRef | null>;
+
+  /** Returns a page of what `GET /servers` finds. */
+  abstract search(caller: Caller, query: ServerQueryDto): Promise<ServerListDto>;
+
+  /** Returns true if the account of the caller can call a server, even while it is suspended. @throws ServerNotFoundError as {@link find} */
+  abstract mayCall(caller: Caller, name: string): Promise<boolean>;
 
   /** Returns what `GET /servers/{qualifiedName}` returns. @throws ServerNotFoundError as {@link find} */
   abstract detail(caller: FacadeCaller, name: string): Promise<ServerDetailDto>;
@@ -97,6 +111,9 @@ const writableServer = { scope: 'servers:write', ...ownServerOrNone } as const;
 export class ServiceServers implements Servers {
   constructor(
     private readonly facadeTargets: FacadeTargets,
+    private readonly accessService: AccessService,
+    private readonly serverAccessService: ServerAccessService,
+    private readonly serverSearchService: ServerSearchService,
     private readonly serversService: ServersService,
     private readonly serverReleasesService: ServerReleasesService,
     private readonly serverSecretsService: ServerSecretsService,
@@ -106,6 +123,19 @@ export class ServiceServers implements Servers {
   async find(caller: FacadeCaller, name: string): Promise<ServerRef> {
     return (await this.facadeTargets.server(caller, name, { scope: 'servers:read' })).server;
   }
+
+  readonly findBySlug: Servers['findBySlug'] = async (caller, slug) => {
+    await this.accessService.authorize(caller, { scope: 'servers:read' }, {});
+    return this.serversService.findBySlug(slug, caller);
+  };
+
+  readonly search: Servers['search'] = async (caller, query) => {
+    await this.accessService.authorize(caller, { scope: 'servers:read' }, {});
+    return this.serverSearchService.list(query, caller);
+  };
+
+  readonly mayCall: Servers['mayCall'] = async (caller, name) =>
+    this.serverAccessService.mayCallByAccount(caller, await this.find(caller, name));
 
   async contract(requester: FacadeCaller, name: string): Promise<ServerOffers | null> {
     const { server, caller } = await this.facadeTargets.server(requester, name, { scope: 'servers:read' });

@@ -66,6 +66,19 @@ export abstract class Tools {
   abstract find(caller: FacadeCaller, connection: string, tool: string): Promise<JsonObject | null>;
 
   /**
+   * Returns the tools that a connection lists to the caller, and the names of those that its owner withholds. If the server does
+   * not respond within 5 s, the last list counts; `tools` is null if there is none.
+   *
+   * @param options `ask`: false returns the last list
+   * @throws ResourceNotFoundError
+   */
+  abstract list(
+    caller: FacadeCaller,
+    connection: string,
+    options?: { ask?: boolean },
+  ): ReturnType<ConnectionToolsService['listKnown']>;
+
+  /**
    * Calls a tool of a connection for a person who can enter what it asks for: an MCP client that declares elicitation by form and
    * by URL. Errors of the MCP server are part of the returned trial.
    *
@@ -100,11 +113,14 @@ export class ServiceTools implements Tools {
   }
 
   async find(requester: FacadeCaller, name: string, tool: string): Promise<JsonObject | null> {
+    return (await this.list(requester, name)).tools?.find((listed) => listed.name === tool) ?? null;
+  }
+
+  readonly list: Tools['list'] = async (requester, name, { ask } = {}) => {
     const rule = { scope: 'connections:read', ...listedTools } as const;
     const { namespace, connectionId, caller } = await this.facadeTargets.connection(requester, name, rule);
-    const { tools } = await this.connectionToolsService.listKnown(namespace, connectionId, caller?.grant?.tools);
-    return tools?.find((listed) => listed.name === tool) ?? null;
-  }
+    return this.connectionToolsService.listKnown(namespace, connectionId, caller?.grant?.tools, ask);
+  };
 
   try(...[caller, connection, params, response]: Parameters<Tools['try']>): Promise<Trial> {
     const { namespace, name: connectionId } = parseQualifiedName(connection);

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { clients } from '../../../src/modules/console/clients/clients.js';
+import { clients } from '../../../src/extensions/console-pages/clients/clients.js';
 import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { releaseServer } from '../../support/database/server-rows.js';
 import { createConnection, createServer } from '../../support/factories.js';

@@ -1,11 +1,24 @@
 /** The page of `/ui/add`: one field, then what was found there, with a form that makes the connection. */
-import { badge, button, buttonLink, card, details, facts, snippet, steps } from '../../../platform/pages/components.js';
-import { formOf, withReason, type Field, type FormsView } from '../../../platform/pages/forms.js';
-import type { Framed } from '../../../platform/pages/frame.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import type { ProbeService } from '../../connections/probe/probe.service.js';
+import {
+  badge,
+  button,
+  buttonLink,
+  card,
+  details,
+  facts,
+  formOf,
+  html,
+  snippet,
+  steps,
+  withReason,
+  type Connections,
+  type Field,
+  type FormsView,
+  type Framed,
+  type Html,
+} from '../../../extension.js';
 
-export type Probed = Awaited<ReturnType<ProbeService['probe']>>;
+export type Probed = Awaited<ReturnType<Connections['probe']>>;
 
 /** Where a connection leads, as the fields of its form. `command` starts a server on the machine of its user. */
 export type AddTarget = Partial<Record<'mcpUrl' | 'server' | 'transport' | 'headers' | 'command', string>>;

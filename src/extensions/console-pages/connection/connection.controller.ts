@@ -7,24 +7,32 @@
  * typed values, except those of headers. `check` leads to `?check`, with the steps of a diagnosis, which are not stored.
  */
 import { Controller, Get, Optional, Post } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
-import { pairCommandOf } from '../../../config/published-clients.js';
-import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { respondToForm, type RejectedForm } from '../../../platform/pages/forms.js';
-import { FramedPage, noticeOf, Redirect } from '../../../platform/pages/frame.js';
-import { rootFrom } from '../../../platform/pages/page.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
-import { AccessService } from '../../auth/access.service.js';
-import type { AccessTerms } from '../../auth/access.types.js';
-import { ConnectionsService } from '../../connections/connections.service.js';
-import { listedTools, ownConnections, ownConnectionsOnly } from '../../connections/core/connections.access.js';
-import { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
-import { ConnectionLogService } from '../../connections/log/connection-log.service.js';
-import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
-import { TargetsService } from '../../targets/targets.service.js';
-import { setupOf } from '../add/add-steps.page.js';
+import {
+  Accounts,
+  Connections,
+  CurrentPage,
+  DomainError,
+  Env,
+  Form,
+  FramedPage,
+  InvalidInputError,
+  listedTools,
+  noticeOf,
+  ownConnections,
+  ownConnectionsOnly,
+  Page,
+  PageParts,
+  pairCommandOf,
+  Redirect,
+  respondToForm,
+  rootFrom,
+  setupOf,
+  Tools,
+  type Action,
+  type PageRequest,
+  type RejectedForm,
+} from '../../../extension.js';
 import { ConnectService } from '../clients/connect.service.js';
-import { PageParts } from '../page-parts.types.js';
 import { changeIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
 import { toolsPart } from './connection-tools.page.js';
@@ -38,13 +46,10 @@ type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }
 export class ConnectionPageController {
   constructor(
     private readonly env: Env,
-    private readonly accessService: AccessService,
-    private readonly connectionsService: ConnectionsService,
+    private readonly accounts: Accounts,
+    private readonly connections: Connections,
+    private readonly tools: Tools,
     private readonly connectService: ConnectService,
-    private readonly connectionToolsService: ConnectionToolsService,
-    private readonly diagnosisService: DiagnosisService,
-    private readonly connectionLogService: ConnectionLogService,
-    private readonly targetsService: TargetsService,
     @Optional() private readonly pageParts?: PageParts,
   ) {}
 
@@ -63,10 +68,9 @@ export class ConnectionPageController {
   @Post('settings/:setting')
   @Form('connections:write', ownConnections)
   change(@CurrentPage() page: PageRequest<ConnectionRequest['params'] & { setting: string }>) {
-    const { setting, connectionId } = page.params;
-    return this.respond(page, `settings/${setting}`, async ({ namespace, form, person }) => {
-      const body = await this.connectionsService.checkBody(changeIn(setting, form));
-      await this.connectionsService.set(namespace, connectionId, body, person);
+    const { setting } = page.params;
+    return this.respond(page, `settings/${setting}`, async ({ form, person }) => {
+      await this.connections.set(person, nameOf(page), changeIn(setting, form));
       return 'changed';
     });
   }
@@ -74,11 +78,11 @@ export class ConnectionPageController {
   @Post('delete')
   @Form('connections:write', ownConnectionsOnly)
   delete(@CurrentPage() page: ConnectionRequest) {
-    return this.respond(page, 'delete', async ({ namespace, params: { connectionId }, form, person }) => {
+    return this.respond(page, 'delete', async ({ params: { connectionId }, form, person }) => {
       if (form.get('typed')?.trim() !== connectionId) {
         throw new InvalidInputError('The typed id does not match');
       }
-      await this.connectionsService.remove(person, namespace, connectionId);
+      await this.connections.delete(person, nameOf(page));
       return new Redirect('ui/?done=deleted');
     });
   }
@@ -89,10 +93,10 @@ export class ConnectionPageController {
     name: string,
     work: (page: Request) => Promise<keyof typeof DONE | Redirect>,
   ): Promise<FramedPage | Redirect> {
-    const { namespace, params, person, form } = page;
+    const { person, form } = page;
     const run = async () => {
       // A form never makes a connection.
-      await this.connectionsService.get(namespace, params.connectionId, person);
+      await this.connections.find(person, nameOf(page));
       const outcome = await work(page);
       return typeof outcome === 'string' ? new Redirect(`${addressOf(page)}?done=${outcome}`) : outcome;
     };
@@ -104,8 +108,8 @@ export class ConnectionPageController {
     const { connectionId } = params;
     const { tools, withheld, ...view } = await this.viewOf(page);
     const endpoint = { kind: 'connection', namespace: namespace.name, name: connectionId } as const;
-    const row = await this.targetsService.find(endpoint);
-    const target = row && { id: row.id, name: `${namespace.name}/${connectionId}` };
+    const row = await this.accounts.target(page.person, 'discover', endpoint);
+    const target = row && { id: row.id, name: nameOf(page) };
     const slot = { person: page.person, target, address: rootFrom(page.path) + addressOf(page) };
     const parts = await this.pageParts?.find('connection', slot);
     return new FramedPage((token, root) => {
@@ -121,28 +125,28 @@ export class ConnectionPageController {
     });
   }
 
-  private async viewOf({ namespace, params, query, person, form }: ConnectionRequest) {
+  private async viewOf(page: ConnectionRequest) {
+    const { namespace, params, query, person, form } = page;
     const { connectionId } = params;
-    const isAllowed = (scope: 'connections:read' | 'connections:write', terms: AccessTerms) =>
-      this.accessService.allows(person, { scope, ...terms }, { owner: namespace.name, connectionId });
-    const connection = await this.connectionsService.get(namespace, connectionId, person);
+    const name = nameOf(page);
+    const isAllowed = (action: Action) =>
+      this.accounts.may(person, action, { kind: 'connection', namespace: namespace.name, name: connectionId });
+    const connection = await this.connections.find(person, name);
     const ask = connection.status.state === 'connected' || query.ask !== undefined;
-    const listing = await this.connectionToolsService.listKnown(namespace, connectionId, person.grant?.tools, ask);
+    const listing = await this.tools.list(person, name, { ask });
     const withheld = person.grant?.level === 'call' ? [] : listing.withheld;
-    const mayRead = await isAllowed('connections:read', ownConnections);
-    const mayAdminister = await isAllowed('connections:write', ownConnectionsOnly);
+    const mayRead = await isAllowed('read');
+    const mayAdminister = await isAllowed('administer');
     // A log that cannot be read now is left out.
-    const calls = await this.connectionLogService
-      .list(namespace, connectionId, { limit: CALLS_MAX }, person)
-      .catch((error: unknown) => {
-        if (error instanceof DomainError) return null;
-        throw error;
-      });
-    const changes = await isAllowed('connections:write', ownConnections);
+    const calls = await this.connections.calls(person, name, { limit: CALLS_MAX }).catch((error: unknown) => {
+      if (error instanceof DomainError) return null;
+      throw error;
+    });
+    const changes = await isAllowed('manage');
     const isUnpaired = connection.transport === 'uplink' && connection.status.state !== 'connected';
     const place = { namespace: namespace.name, connectionId };
     const command = changes
-      ? pairCommandOf(this.env.baseUrl, place, await this.connectionsService.commandOf(namespace, connectionId))
+      ? pairCommandOf(this.env.baseUrl, place, await this.connections.command(person, name))
       : null;
     const isByUrl = connection.mcpUrl !== null && !connection.mcpUrl.startsWith(`${this.env.baseUrl}/run/`);
     return {
@@ -153,10 +157,7 @@ export class ConnectionPageController {
       withheld,
       uplink: isUnpaired ? { command, isLive: !('settings' in query || 'check' in query || form.size > 0) } : null,
       mayRead,
-      diagnosis:
-        mayRead && query.check !== undefined
-          ? await this.diagnosisService.diagnose(namespace, connectionId, person)
-          : undefined,
+      diagnosis: mayRead && query.check !== undefined ? await this.connections.diagnose(person, name) : undefined,
       calls,
       changes: changes
         ? { canMove: mayAdminister && isByUrl && connection.status.lastOkAt === undefined, canDelete: mayAdminister }
@@ -164,6 +165,11 @@ export class ConnectionPageController {
       mayAdminister,
     };
   }
+}
+
+/** The name of the connection: `namespace/connection`. */
+function nameOf({ namespace, params }: ConnectionRequest): string {
+  return `${namespace.name}/${params.connectionId}`;
 }
 
 /** The path of the page from the root of the service. */

@@ -3,20 +3,28 @@
  * that owns it. For everybody else it looks like a target that does not exist. With `?from=add` it is the last step of adding a server.
  */
 import { Controller, Get, Post } from '@nestjs/common';
-import { isUUID } from 'class-validator';
-import { InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
-import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
-import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
-import { AccessService } from '../auth/access.service.js';
-import type { SessionCaller } from '../auth/access.types.js';
-import { MembersService } from '../auth/members.service.js';
-import { ConnectionToolsService } from '../connections/tools/connection-tools.service.js';
-import { AccessRequestsService } from '../grants/access-requests.service.js';
-import { GrantsService } from '../grants/grants.service.js';
-import { ServersService } from '../servers/servers.service.js';
-import { targetKinds, type Target } from '../targets/target.types.js';
-import { TargetsService } from '../targets/targets.service.js';
+import {
+  Accounts,
+  CurrentPage,
+  Form,
+  FramedPage,
+  Grants,
+  InvalidInputError,
+  namespaceNamed,
+  NotFoundError,
+  noticeOf,
+  Page,
+  qualifiedNameOf,
+  Redirect,
+  respondToForm,
+  Servers,
+  targetKinds,
+  Tools,
+  type PageRequest,
+  type RejectedForm,
+  type SessionCaller,
+  type Target,
+} from '../../extension.js';
 import { accessPath, DONE, targetAccessPage } from './target-access.page.js';
 
 /** Grants of one page of the list. */
@@ -29,13 +37,10 @@ type TargetRequest = PageRequest<{ kind: string; target: string }>;
 @Controller('ui/access/:kind/:target')
 export class TargetAccessController {
   constructor(
-    private readonly accessService: AccessService,
-    private readonly targetsService: TargetsService,
-    private readonly grantsService: GrantsService,
-    private readonly accessRequestsService: AccessRequestsService,
-    private readonly membersService: MembersService,
-    private readonly serversService: ServersService,
-    private readonly connectionToolsService: ConnectionToolsService,
+    private readonly accounts: Accounts,
+    private readonly grants: Grants,
+    private readonly servers: Servers,
+    private readonly tools: Tools,
   ) {}
 
   @Get()
@@ -54,20 +59,19 @@ export class TargetAccessController {
     return this.respond(page, 'grant', async (target) => {
       const { form, person } = page;
       const [tools, until, request] = [form.getAll('tool'), form.get('until') ?? '', form.get('id')];
-      const termsFor = (account: string) =>
-        this.grantsService.checkBody({
-          account,
-          level: form.get('level'),
-          ...(tools.length > 0 && { tools: { allow: tools } }),
-          ...(until !== '' && { expiresAt: `${until}T00:00:00Z` }),
-        });
-      if (request !== null) return this.decide(target, page, { grant: await termsFor(request) });
+      const termsFor = (account: string) => ({
+        account,
+        level: form.get('level'),
+        ...(tools.length > 0 && { tools: { allow: tools } }),
+        ...(until !== '' && { expiresAt: `${until}T00:00:00Z` }),
+      });
+      if (request !== null) return this.decide(target, page, { grant: termsFor(request) });
       const accounts = (form.get('account') ?? '').split(',').map((name) => name.trim());
       const names = [...new Set(accounts)].filter((name) => name !== '');
       if (names.length === 0) throw new InvalidInputError('Enter at least one name').atField('account');
       for (const [at, account] of names.entries()) {
         form.set('account', names.slice(at).join(', '));
-        await this.grantsService.set(target, person, await termsFor(account), targetMissing);
+        await this.grants.set(person, target, termsFor(account));
       }
       return 'granted';
     });
@@ -85,23 +89,20 @@ export class TargetAccessController {
   @Form('accounts:write')
   revokeGrant(@CurrentPage() page: TargetRequest) {
     return this.respond(page, 'end', async (target) => {
-      const id = page.form.get('id') ?? '';
-      if (!isUUID(id)) throw new NotFoundError('Grant not found');
-      await this.grantsService.remove(target, page.person, id, {});
+      await this.grants.revoke(page.person, target, page.form.get('id') ?? '');
       return 'ended';
     });
   }
 
   /** Answers the request that the form names. */
   private async decide(
-    { kind, namespace, name }: Target,
+    target: Target,
     { form, person }: TargetRequest,
-    decision: Parameters<AccessRequestsService['decide']>[3],
+    decision: Parameters<Grants['decideRequest']>[3],
   ): Promise<keyof typeof DONE> {
     const id = form.get('id') ?? '';
-    if (kind !== 'server' || !isUUID(id)) throw new NotFoundError('Access request not found');
-    const server = await this.serversService.find({ namespace, name }, person);
-    await this.accessRequestsService.decide(server, id, person, decision);
+    if (target.kind !== 'server') throw new NotFoundError('Access request not found');
+    await this.grants.decideRequest(person, qualifiedNameOf(target), id, decision);
     return decision.grant ? 'granted' : 'refused';
   }
 
@@ -117,24 +118,24 @@ export class TargetAccessController {
   private async targetOf({ params, person }: TargetRequest): Promise<Target> {
     const kind = targetKinds.find((name) => name === params.kind);
     const [, namespace = '', name = ''] = /^([^/]*)(?:\/(.*))?$/.exec(params.target) ?? [];
-    const target = kind ? await this.targetsService.find({ kind, namespace, name }) : null;
-    if (!target || !this.accessService.isAllowed(person, 'administer', target)) throw targetMissing();
+    const target = kind ? await this.accounts.target(person, 'administer', { kind, namespace, name }) : null;
+    if (!target) throw new NotFoundError('Target not found');
     return target;
   }
 
   private async render(page: TargetRequest, rejected?: RejectedForm): Promise<FramedPage> {
     const { person, query, form } = page;
     const target = await this.targetOf(page);
-    const organization = await this.membersService.find(person, target.ownerId);
-    const wider = target.kind === 'connection' ? ({ kind: 'namespace', id: target.namespaceId } as const) : null;
+    const organization = await this.accounts.findOrganization(person, target.ownerId);
+    const wider = target.kind === 'connection' ? namespaceNamed(target.namespace) : null;
     const currentPage = Math.max(1, Math.trunc(Number(query.page)) || 1);
     const view = {
       target,
       owner: organization?.name ?? person.accountName,
       isOrganization: organization !== null,
-      granted: await this.grantsService.list(target, { page: currentPage, pageSize: PAGE_SIZE }),
-      ofNamespace: wider ? (await this.grantsService.list(wider, { page: 1, pageSize: 100 })).grants : [],
-      requests: await this.requestsOf(target, query.request ?? form.get('id')),
+      granted: await this.grants.list(person, target, { page: currentPage, pageSize: PAGE_SIZE }),
+      ofNamespace: wider ? (await this.grants.list(person, wider, { page: 1, pageSize: 100 })).grants : [],
+      requests: await this.requestsOf(target, person, query.request ?? form.get('id')),
       tools: await this.toolsOf(target, person),
       isAdding: query.from === 'add' || form.get('from') === 'add',
       notice: noticeOf(query.done, DONE),
@@ -146,22 +147,20 @@ export class TargetAccessController {
   }
 
   /** The open requests for a server, the one that the address names first. */
-  private async requestsOf({ kind, id: serverId }: Target, chosen: unknown) {
-    if (kind !== 'server') return [];
-    const { requests } = await this.accessRequestsService.list({ serverId, isOpen: true }, { pageSize: 100 });
+  private async requestsOf(target: Target, person: SessionCaller, chosen: unknown) {
+    if (target.kind !== 'server') return [];
+    const { requests } = await this.grants.listServerRequests(person, qualifiedNameOf(target), { pageSize: 100 });
     return requests.toSorted((a, b) => Number(b.id === chosen) - Number(a.id === chosen)).slice(0, REQUESTS_MAX);
   }
 
   /** The names of the tools that are known of a server or a connection. */
-  private async toolsOf({ kind, namespaceId: id, namespace, name }: Target, person: SessionCaller): Promise<string[]> {
-    if (kind === 'namespace') return [];
-    if (kind === 'server') {
-      const { tools } = await this.serversService.detail({ namespace, name }, person);
-      return tools?.map((tool) => tool.name) ?? [];
-    }
-    const { tools } = await this.connectionToolsService.listKnown({ id, name: namespace }, name, null, false);
+  private async toolsOf(target: Target, person: SessionCaller): Promise<string[]> {
+    const name = qualifiedNameOf(target);
+    if (target.kind === 'namespace') return [];
+    const { tools } =
+      target.kind === 'server'
+        ? await this.servers.detail(person, name)
+        : await this.tools.list(person, name, { ask: false });
     return tools?.map((tool) => tool.name) ?? [];
   }
 }
-
-const targetMissing = () => new NotFoundError('Target not found');

@@ -3,9 +3,7 @@
  * buttons `ticks=all`, `reads` and `none` show the form again, {@link ticksAfter} has the ticks then, and one stores them. A tool that a search hides, or that is on
  * another page, keeps its tick in a hidden input.
  */
-import { actions, button } from '../../../platform/pages/components.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import { needsTick, shortened, type ListedTool } from '../connection/listed-tool.js';
+import { actions, button, html, needsTick, shortened, type Html, type ListedTool } from '../../../extension.js';
 import { toolBadge } from '../connection/connection-tools.page.js';
 
 /** Tools of one page of the form. */

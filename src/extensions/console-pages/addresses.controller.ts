@@ -7,26 +7,37 @@
  * requests access with the message `text`.
  */
 import { Controller, Get, Optional, Post } from '@nestjs/common';
-import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
-import { buttonLink } from '../../platform/pages/components.js';
-import { respondToForm, type RejectedForm } from '../../platform/pages/forms.js';
-import { FramedPage, noticeOf, Redirect } from '../../platform/pages/frame.js';
-import { rootFrom } from '../../platform/pages/page.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../auth/access.decorator.js';
-import { AccessService } from '../auth/access.service.js';
-import type { SessionCaller } from '../auth/access.types.js';
-import { ConnectionsService } from '../connections/connections.service.js';
-import { listedTools } from '../connections/core/connections.access.js';
-import { AccessRequestsService } from '../grants/access-requests.service.js';
-import { namespaceNamed, type TargetName } from '../targets/target.types.js';
-import { TargetsService } from '../targets/targets.service.js';
-import { ServerNotFoundError } from '../servers/servers.errors.js';
-import { formatQualifiedName, parseQualifiedName } from '../servers/server.types.js';
-import { ServersService } from '../servers/servers.service.js';
+import {
+  AccessRequiredError,
+  Accounts,
+  buttonLink,
+  ConflictError,
+  Connections,
+  CurrentPage,
+  Form,
+  formatQualifiedName,
+  FramedPage,
+  Grants,
+  InvalidInputError,
+  listedTools,
+  namespaceNamed,
+  noticeOf,
+  OwnNamespacesService,
+  Page,
+  PageParts,
+  parseQualifiedName,
+  Redirect,
+  respondToForm,
+  rootFrom,
+  ServerNotFoundError,
+  Servers,
+  type PageRequest,
+  type RejectedForm,
+  type SessionCaller,
+  type TargetName,
+} from '../../extension.js';
 import { namespacePage, serverPage } from './addresses.page.js';
 import { ConnectService } from './clients/connect.service.js';
-import { OwnNamespacesService } from './own-namespaces.service.js';
-import { PageParts } from './page-parts.types.js';
 import { ServerViewsService } from './server-views.service.js';
 import { accessPath } from './target-access.page.js';
 
@@ -38,12 +49,11 @@ type ServerRequest = PageRequest<{ slug: string }>;
 @Controller('ui')
 export class AddressesController {
   constructor(
-    private readonly connectionsService: ConnectionsService,
-    private readonly accessService: AccessService,
-    private readonly targetsService: TargetsService,
-    private readonly serversService: ServersService,
+    private readonly accounts: Accounts,
+    private readonly connections: Connections,
+    private readonly grants: Grants,
+    private readonly servers: Servers,
     private readonly serverViewsService: ServerViewsService,
-    private readonly accessRequestsService: AccessRequestsService,
     private readonly connectService: ConnectService,
     private readonly ownNamespacesService: OwnNamespacesService,
     @Optional() private readonly pageParts?: PageParts,
@@ -80,7 +90,7 @@ export class AddressesController {
       if (!/^[^\p{Cc}\p{Cs}]{1,500}$/u.test(text)) {
         throw new InvalidInputError('Say in 1 to 500 characters, on one line, what you need it for.');
       }
-      await this.accessRequestsService.requestAccess(person, server, text);
+      await this.grants.request(person, formatQualifiedName(server), text);
       return new Redirect(`ui/s/${encodeURIComponent(params.slug)}?done=asked`);
     };
     return respondToForm('ask', form, work, (rejected) => this.renderServer(page, rejected));
@@ -92,9 +102,9 @@ export class AddressesController {
     const { form, person } = page;
     const work = async () => {
       const server = await this.serverOf(page);
-      await this.serversService.requireCall(person, server);
-      const { displayName } = await this.serversService.detail(server, person);
       const name = formatQualifiedName(server);
+      if (!(await this.servers.mayCall(person, name))) throw new AccessRequiredError(name);
+      const { displayName } = await this.servers.detail(person, name);
       const place = await this.connect(person, { server: name, name: displayName }, form.get('namespace')?.trim());
       return new Redirect(place);
     };
@@ -102,7 +112,7 @@ export class AddressesController {
   }
 
   private async serverOf({ params, person }: ServerRequest) {
-    const server = await this.serversService.findBySlug(params.slug, person);
+    const server = await this.servers.findBySlug(person, params.slug);
     if (!server) throw new ServerNotFoundError();
     return server;
   }
@@ -128,9 +138,8 @@ export class AddressesController {
 
   /** The link to the page of who may use a target; null for others than its administrators. */
   private async accessOf(person: SessionCaller, name: TargetName) {
-    const target = await this.targetsService.find(name);
-    if (!target || !this.accessService.isAllowed(person, 'administer', target)) return null;
-    return (root: string) => buttonLink(root + accessPath(target), 'Access');
+    const target = await this.accounts.target(person, 'administer', name);
+    return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));
   }
 
   /**
@@ -144,22 +153,19 @@ export class AddressesController {
     first?: string,
   ): Promise<string> {
     const namespace = await this.ownNamespacesService.first(person, first);
-    const owner = await this.targetsService.findNamespace(namespace);
-    if (!owner) throw new ServerNotFoundError();
     const { namespace: maker, name } = parseQualifiedName(body.server);
-    const target = { id: owner.id, name: namespace };
     const id = name || maker;
     const pathOf = (connectionId: string) => `${namespace}/${encodeURIComponent(connectionId)}`;
-    const exists = await this.targetsService.find({ kind: 'connection', namespace, name: id });
+    const exists = await this.accounts.may(person, 'discover', { kind: 'connection', namespace, name: id });
     try {
       // Who renamed it keeps the name.
       const sent = exists ? { server: body.server } : body;
-      const { created } = await this.connectionsService.set(target, id, sent, person);
+      const { created } = await this.connections.set(person, `${namespace}/${id}`, sent);
       return created ? `ui/add/${pathOf(id)}/tools` : `ui/c/${pathOf(id)}?done=set-up`;
     } catch (error) {
       // Another connection has the id.
       if (!(error instanceof ConflictError)) throw error;
-      return `ui/add/${pathOf((await this.connectionsService.create(target, body, person)).connectionId)}/tools`;
+      return `ui/add/${pathOf((await this.connections.create(person, namespace, body)).connectionId)}/tools`;
     }
   }
 }

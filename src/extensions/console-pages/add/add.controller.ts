@@ -7,21 +7,30 @@
  * or namespace stands beside the field.
  */
 import { Controller, Get, Post } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
-import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { respondToForm, type RejectedForm } from '../../../platform/pages/forms.js';
-import { FramedPage, Redirect } from '../../../platform/pages/frame.js';
-import { isObject } from '../../../platform/text/json.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
-import { AccessService } from '../../auth/access.service.js';
-import type { SessionCaller } from '../../auth/access.types.js';
-import { ConnectionsService } from '../../connections/connections.service.js';
-import { ProbeService } from '../../connections/probe/probe.service.js';
-import { NamespacesService } from '../../namespaces/namespaces.service.js';
-import { TargetsService } from '../../targets/targets.service.js';
+import {
+  Accounts,
+  checkedBody,
+  Connections,
+  CurrentPage,
+  DomainError,
+  Env,
+  Form,
+  FramedPage,
+  InvalidInputError,
+  isObject,
+  Namespaces,
+  OwnNamespacesService,
+  Page,
+  Redirect,
+  respondToForm,
+  SetConnectionDto,
+  setupOf,
+  type PageRequest,
+  type RejectedForm,
+  type SessionCaller,
+} from '../../../extension.js';
 import { addPage, idOf, type AddTarget, type AddView, type ListedServer } from './add.page.js';
-import { setupOf, type Connection } from './add-steps.page.js';
-import { OwnNamespacesService } from '../own-namespaces.service.js';
+import type { Connection } from './add-steps.page.js';
 
 /** A command that starts a local server, with the package or the file that it names. */
 const COMMAND = /^(?:npx|bunx|uvx|docker|node|python3?|deno)\s+(?:run\s+)?(?:-\S+\s+)*([^-\s]\S*)/;
@@ -39,12 +48,10 @@ const LISTED_MAX = 50;
 export class AddController {
   constructor(
     private readonly env: Env,
-    private readonly probeService: ProbeService,
-    private readonly connectionsService: ConnectionsService,
-    private readonly namespacesService: NamespacesService,
-    private readonly targetsService: TargetsService,
+    private readonly accounts: Accounts,
+    private readonly connections: Connections,
+    private readonly namespaces: Namespaces,
     private readonly ownNamespacesService: OwnNamespacesService,
-    private readonly accessService: AccessService,
   ) {}
 
   @Get()
@@ -94,7 +101,7 @@ export class AddController {
       form.set('what', text);
     }
     const target = /^[a-z]+:/i.test(text) ? { mcpUrl: text } : { server: text };
-    return { target, probed: await this.probeService.probe(person, await this.probeService.checkBody(target)) };
+    return { target, probed: await this.connections.probe(person, target) };
   }
 
   private async add(
@@ -107,7 +114,7 @@ export class AddController {
       ...(text('headers') === '' ? {} : parseObject(text('headers'))),
       ...(text('key') === '' ? {} : { [text('header')]: text('key') }),
     };
-    const body = await this.connectionsService.checkBody({
+    const body = await checkedBody(SetConnectionDto, {
       ...toMember('mcpUrl'),
       ...toMember('server'),
       ...toMember('transport'),
@@ -115,12 +122,10 @@ export class AddController {
       ...(Object.keys(headers).length > 0 && { headers }),
     });
     // A name that is free is claimed, and one of another account refused.
-    const { name } = await this.namespacesService.claim(text('namespace'), person).catch(refusedAt('namespace'));
-    const owned = await this.targetsService.findNamespace(name);
-    if (!owned) throw new InvalidInputError('The namespace was deleted meanwhile.');
+    const { name } = await this.namespaces.claim(person, text('namespace')).catch(refusedAt('namespace'));
     const command = text('command').slice(0, COMMAND_CHARS_MAX);
-    const connection = await this.connectionsService
-      .create({ id: owned.id, name }, body, person, text('id'), command || undefined)
+    const connection = await this.connections
+      .create(person, name, body, { id: text('id'), command: command || undefined })
       .catch(refusedAt('id'));
     return { namespace: name, connection };
   }
@@ -132,14 +137,14 @@ export class AddController {
   ): Promise<FramedPage> {
     const [ownNames, usable] = await Promise.all([
       this.ownNamespacesService.namesOf(person),
-      this.targetsService.namespacesOf(this.accessService.accountsWith(person, 'manage')),
+      this.ownNamespacesService.usableBy(person),
     ]);
     const probed = found && 'probed' in found ? found.probed : null;
     const name = probed?.title ?? probed?.name ?? (probed ? new URL(form.get('what')?.trim() ?? '').hostname : '');
     const namespace = ownNames.at(-1) ?? this.ownNamespacesService.proposalFor(person);
     const fields = {
       name: name.slice(0, 255),
-      id: probed ? await this.freeIdIn(namespace, idOf(name)) : '',
+      id: probed ? await this.freeIdIn(person, namespace, idOf(name)) : '',
       namespace,
       header: probed?.login?.header ?? '',
     };
@@ -150,10 +155,10 @@ export class AddController {
   }
 
   /** The id, with a number if a connection has it. */
-  private async freeIdIn(namespace: string, id: string): Promise<string> {
+  private async freeIdIn(person: SessionCaller, namespace: string, id: string): Promise<string> {
     for (let count = 1; count < 20; count += 1) {
       const name = count === 1 ? id : `${id}-${count}`;
-      if (!(await this.targetsService.find({ kind: 'connection', namespace, name }))) return name;
+      if (!(await this.accounts.may(person, 'discover', { kind: 'connection', namespace, name }))) return name;
     }
     return id;
   }

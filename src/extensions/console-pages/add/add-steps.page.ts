@@ -1,30 +1,20 @@
 /** The page of the step after a server was added: which tools it offers. */
-import type { Env } from '../../../config/env.js';
-import { buttonLink, card, notice, steps } from '../../../platform/pages/components.js';
-import type { Framed } from '../../../platform/pages/frame.js';
-import { html } from '../../../platform/pages/html.js';
-import type { ConnectionsService } from '../../connections/connections.service.js';
+import {
+  buttonLink,
+  card,
+  html,
+  notice,
+  stateOf,
+  stepOf,
+  steps,
+  type Connections,
+  type Framed,
+  type ListedTool,
+} from '../../../extension.js';
 import { ADD_STEPS } from './add.page.js';
 import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
-import { stateOf, stepOf } from '../states.js';
-import type { ListedTool } from '../connection/listed-tool.js';
 
-export type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
-
-/**
- * The setup page of a connection; null where nothing waits for the person.
- *
- * @param back path from the root of the page to which it leads back
- */
-export function setupOf(
-  { baseUrl }: Pick<Env, 'baseUrl'>,
-  root: string,
-  { status }: { status?: { setupUrl?: string } },
-  back: string,
-): string | null {
-  if (status?.setupUrl?.startsWith(`${baseUrl}/`) !== true) return null;
-  return `${root}${status.setupUrl.slice(baseUrl.length + 1)}&returnUrl=${encodeURIComponent(back)}`;
-}
+export type Connection = Awaited<ReturnType<Connections['find']>>;
 
 /** The choice of tools. @param tools null while the server has listed none @param setup address; null where nothing waits @param access address of the next step */
 export function toolsStep(

@@ -1,16 +1,27 @@
 /** The pages of the addresses: the connections of a namespace, a server. */
-import { badge, button, card, columns, details, table, tile } from '../../platform/pages/components.js';
-import { formOf, withReason, type FormsView } from '../../platform/pages/forms.js';
-import type { Framed } from '../../platform/pages/frame.js';
-import { html, type Html } from '../../platform/pages/html.js';
-import { timeOf } from '../../platform/pages/times.js';
-import type { GrantRef } from '../auth/access.types.js';
-import type { AccessRequestsService } from '../grants/access-requests.service.js';
+import {
+  badge,
+  button,
+  card,
+  columns,
+  details,
+  formOf,
+  html,
+  table,
+  tile,
+  timeOf,
+  withReason,
+  type FormsView,
+  type Framed,
+  type GrantRef,
+  type Grants,
+  type Html,
+  type Servers,
+} from '../../extension.js';
 import { newNamespaceFields } from './add/add.page.js';
-import type { ServersService } from '../servers/servers.service.js';
 
-export type Server = Awaited<ReturnType<ServersService['detail']>>;
-export type AccessRequest = Awaited<ReturnType<AccessRequestsService['requestAccess']>>['request'];
+export type Server = Awaited<ReturnType<Servers['detail']>>;
+export type AccessRequest = Awaited<ReturnType<Grants['listOwnRequests']>>['requests'][number];
 
 /** Tools of a server on its page. */
 const TOOLS_MAX = 200;

@@ -1,5 +1,5 @@
 /** The bodies of REST that the forms of the page of a connection stand for. */
-import { InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
+import { InvalidInputError, NotFoundError } from '../../../extension.js';
 
 /**
  * The body of a change of a connection.

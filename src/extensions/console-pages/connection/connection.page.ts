@@ -6,21 +6,24 @@ import {
   card,
   columns,
   facts,
+  formOf,
+  html,
   notice,
   snippet,
+  stateOf,
+  stepOf,
   table,
   tabs,
   tile,
   timeline,
-} from '../../../platform/pages/components.js';
-import type { State } from '../../../platform/pages/components.js';
-import { formOf, withReason } from '../../../platform/pages/forms.js';
-import type { Framed } from '../../../platform/pages/frame.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import { timeOf } from '../../../platform/pages/times.js';
+  timeOf,
+  withReason,
+  type Framed,
+  type Html,
+  type State,
+} from '../../../extension.js';
 import { mockPart, settingsPart } from './connection-settings.page.js';
 import type { Calls, ConnectionView } from './connection-view.js';
-import { stateOf, stepOf } from '../states.js';
 import { accessPath } from '../target-access.page.js';
 
 /** Sentences for the word in the address after a form. */

@@ -5,22 +5,28 @@ import {
   card,
   columns,
   details,
+  formOf,
+  grantTable,
+  html,
   pager,
+  qualifiedNameOf,
+  requestText,
   steps,
   tile,
   who,
-} from '../../platform/pages/components.js';
-import { formOf, withReason, type Field, type FormsView } from '../../platform/pages/forms.js';
-import type { Framed } from '../../platform/pages/frame.js';
-import { html, type Html } from '../../platform/pages/html.js';
-import type { AccessRequestsService } from '../grants/access-requests.service.js';
-import type { GrantsService } from '../grants/grants.service.js';
-import { qualifiedNameOf, type Target, type TargetName } from '../targets/target.types.js';
+  withReason,
+  type Field,
+  type FormsView,
+  type Framed,
+  type Grants,
+  type Html,
+  type Target,
+  type TargetName,
+} from '../../extension.js';
 import { ADD_STEPS } from './add/add.page.js';
-import { grantTable, requestText } from './grant-entry.page.js';
 
-type AccessRequest = Awaited<ReturnType<AccessRequestsService['list']>>['requests'][number];
-type GrantList = Awaited<ReturnType<GrantsService['list']>>;
+type AccessRequest = Awaited<ReturnType<Grants['listServerRequests']>>['requests'][number];
+type GrantList = Awaited<ReturnType<Grants['list']>>;
 
 /** Sentences for the word in the address after a form. */
 export const DONE = {

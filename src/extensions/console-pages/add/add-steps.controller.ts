@@ -4,17 +4,24 @@
  * manages the connection also chooses its tools; `?from=settings` leads back to its page.
  */
 import { Controller, Get, Post } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { respondToForm } from '../../../platform/pages/forms.js';
-import { FramedPage, Redirect } from '../../../platform/pages/frame.js';
-import { CurrentPage, Form, Page, type PageRequest } from '../../auth/access.decorator.js';
-import { ConnectionsService } from '../../connections/connections.service.js';
-import { ownConnections } from '../../connections/core/connections.access.js';
-import { ConnectionToolsService } from '../../connections/tools/connection-tools.service.js';
-import { setupOf, toolsStep } from './add-steps.page.js';
+import {
+  Connections,
+  CurrentPage,
+  Env,
+  Form,
+  FramedPage,
+  InvalidInputError,
+  ownConnections,
+  Page,
+  Redirect,
+  respondToForm,
+  setupOf,
+  Tools,
+  type ListedTool,
+  type PageRequest,
+} from '../../../extension.js';
+import { toolsStep } from './add-steps.page.js';
 import { ticksAfter } from './offered-tools.page.js';
-import type { ListedTool } from '../connection/listed-tool.js';
 import { accessPath } from '../target-access.page.js';
 
 type StepRequest = PageRequest<{ namespace: string; connectionId: string }>;
@@ -23,8 +30,8 @@ type StepRequest = PageRequest<{ namespace: string; connectionId: string }>;
 export class AddStepsController {
   constructor(
     private readonly env: Env,
-    private readonly connectionsService: ConnectionsService,
-    private readonly connectionToolsService: ConnectionToolsService,
+    private readonly connections: Connections,
+    private readonly tools: Tools,
   ) {}
 
   @Get('tools')
@@ -52,26 +59,21 @@ export class AddStepsController {
       const ticked = ticksAfter(form, tools);
       if (ticked.size === 0) throw new InvalidInputError('Select at least one tool.');
       const choice = ticked.size === tools.length ? {} : { allow: [...ticked] };
-      const body = await this.connectionsService.checkBody({ tools: choice });
-      await this.connectionsService.set(namespace, params.connectionId, body, person);
+      await this.connections.set(person, `${namespace.name}/${params.connectionId}`, { tools: choice });
       return new Redirect(isAdding(page) ? `${accessPath(target)}?from=add` : `ui/c/${addressOf(page)}?done=changed`);
     };
     return respondToForm('save', form, work, ({ text }) => this.renderTools(page, `${text}.`));
   }
 
-  private async toolsOf({ namespace, params }: StepRequest) {
-    const { tools: offered, withheld } = await this.connectionToolsService.listKnown(
-      namespace,
-      params.connectionId,
-      null,
-    );
+  private async toolsOf({ namespace, params, person }: StepRequest) {
+    const { tools: offered, withheld } = await this.tools.list(person, `${namespace.name}/${params.connectionId}`);
     const tools = offered && [...offered, ...withheld.map((name): ListedTool => ({ name }))];
     return { offered, tools };
   }
 
   private async renderTools(page: StepRequest, fault: string | null = null): Promise<FramedPage> {
     const { namespace, params, person, form } = page;
-    const connection = await this.connectionsService.get(namespace, params.connectionId, person);
+    const connection = await this.connections.find(person, `${namespace.name}/${params.connectionId}`);
     const { offered, tools } = await this.toolsOf(page);
     const isSent = form.size > 0;
     const ticked = isSent ? ticksAfter(form, tools ?? []) : new Set(offered?.map(({ name }) => name));

@@ -1,14 +1,9 @@
 /** The content of the page of a connection. */
-import type { FormsView } from '../../../platform/pages/forms.js';
-import type { Html } from '../../../platform/pages/html.js';
-import type { GrantRef } from '../../auth/access.types.js';
-import type { ConnectionsService } from '../../connections/connections.service.js';
-import type { DiagnosisService } from '../../connections/diagnosis/diagnosis.service.js';
-import type { ConnectionLogService } from '../../connections/log/connection-log.service.js';
+import type { Connections, FormsView, GrantRef, Html } from '../../../extension.js';
 
-type Connection = Awaited<ReturnType<ConnectionsService['get']>>;
+type Connection = Awaited<ReturnType<Connections['find']>>;
 /** The newest calls. */
-export type Calls = Awaited<ReturnType<ConnectionLogService['list']>>;
+export type Calls = Awaited<ReturnType<Connections['calls']>>;
 
 /** Content of the page. */
 export interface ConnectionView extends FormsView {
@@ -26,7 +21,7 @@ export interface ConnectionView extends FormsView {
   setupUrl: string | null;
   /** The person may read what REST says of the connection to its owner and managers. */
   mayRead: boolean;
-  diagnosis?: Awaited<ReturnType<DiagnosisService['diagnose']>>;
+  diagnosis?: Awaited<ReturnType<Connections['diagnose']>>;
   calls: Calls | null;
   /** Parts of modules. */
   parts?: Html[];

@@ -1,9 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
-import { FramedPage } from '../../platform/pages/frame.js';
-import { CurrentPage, Page, type PageRequest } from '../auth/access.decorator.js';
-import { ServerSearchService } from '../servers/search/server-search.service.js';
+import { CurrentPage, FramedPage, OwnNamespacesService, Page, Servers, type PageRequest } from '../../extension.js';
 import { cataloguePage } from './catalogue.page.js';
-import { OwnNamespacesService } from './own-namespaces.service.js';
 import { ServerViewsService } from './server-views.service.js';
 
 /** The same as `ServerQueryDto` takes. */
@@ -13,7 +10,7 @@ const QUERY_LENGTH_MAX = 500;
 @Controller('ui/catalogue')
 export class CatalogueController {
   constructor(
-    private readonly serverSearchService: ServerSearchService,
+    private readonly servers: Servers,
     private readonly serverViewsService: ServerViewsService,
     private readonly ownNamespacesService: OwnNamespacesService,
   ) {}
@@ -24,7 +21,7 @@ export class CatalogueController {
     const { q: sent, page: sentPage } = query;
     const q = typeof sent === 'string' ? sent.replaceAll('\0', '').slice(0, QUERY_LENGTH_MAX).trim() : '';
     const page = /^[1-9]\d{0,8}$/.test(String(sentPage)) ? Number(sentPage) : 1;
-    const { servers, pagination } = await this.serverSearchService.list({ q, page, fields: ['qualifiedName'] }, person);
+    const { servers, pagination } = await this.servers.search(person, { q, page, fields: ['qualifiedName'] });
     const names = servers.flatMap(({ qualifiedName }) => qualifiedName ?? []);
     const views = await this.serverViewsService.viewsOf(person, names);
     const isAuthor = person.isOperator || (await this.ownNamespacesService.namesOf(person)).length > 0;

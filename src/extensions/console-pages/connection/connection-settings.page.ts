@@ -1,8 +1,16 @@
 /** The parts of the page of a connection for whoever owns or manages it: the scenario of a mock, settings. */
-import { button, buttonLink, card, details, snippet } from '../../../platform/pages/components.js';
-import { formOf, type Field } from '../../../platform/pages/forms.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import { jsonText } from '../../../platform/pages/json-text.js';
+import {
+  button,
+  buttonLink,
+  card,
+  details,
+  formOf,
+  html,
+  jsonText,
+  snippet,
+  type Field,
+  type Html,
+} from '../../../extension.js';
 import type { ConnectionView } from './connection-view.js';
 
 /** The scenario of a mock. */

@@ -2,9 +2,21 @@
  * The tools on the page of a connection, as the model sees them, with a way to try each. Whoever owns it sees which are kept back.
  * A server that has listed none yet is "not known yet", never without tools.
  */
-import { badge, buttonLink, card, empty, list, pager, search } from '../../../platform/pages/components.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import { annotationsOf, needsTick, shortened, type ListedTool } from './listed-tool.js';
+import {
+  annotationsOf,
+  badge,
+  buttonLink,
+  card,
+  empty,
+  html,
+  list,
+  needsTick,
+  pager,
+  search,
+  shortened,
+  type Html,
+  type ListedTool,
+} from '../../../extension.js';
 
 /** Tools of one page of the list. */
 const PAGE_SIZE = 50;

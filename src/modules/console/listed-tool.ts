@@ -1,5 +1,5 @@
 /** The tools of a connection in words, for its pages. */
-import { isObject } from '../../../platform/text/json.js';
+import { isObject } from '../../platform/text/json.js';
 
 /** A tool as its server lists it. */
 export interface ListedTool {

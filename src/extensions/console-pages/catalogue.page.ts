@@ -1,6 +1,4 @@
-import { buttonLink, empty, pager, search, who } from '../../platform/pages/components.js';
-import type { Framed } from '../../platform/pages/frame.js';
-import { html, type Html } from '../../platform/pages/html.js';
+import { buttonLink, empty, html, pager, search, who, type Framed, type Html } from '../../extension.js';
 import { actionsOf, factsOf, stateOf, type ServerView } from './addresses.page.js';
 
 /** The page of `/ui/catalogue`: a card for each server. */

@@ -4,14 +4,23 @@
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { Env } from '../../../config/env.js';
-import { buttonLink, card, notice, snippet as snippetOf, tabs } from '../../../platform/pages/components.js';
-import { readOwnCookie, type OwnCookie } from '../../../platform/pages/browser-cookie.js';
-import { html, type Html } from '../../../platform/pages/html.js';
-import { partOf } from '../../../platform/parts.js';
-import type { PageRequest } from '../../auth/access.decorator.js';
-import { TokenSource } from '../../auth/access.types.js';
-import { pathOfEndpoint, type McpEndpoint } from '../../auth/mcp-endpoint.access.js';
+import {
+  buttonLink,
+  card,
+  Env,
+  html,
+  notice,
+  partOf,
+  pathOfEndpoint,
+  readOwnCookie,
+  snippet as snippetOf,
+  tabs,
+  TokenSource,
+  type Html,
+  type McpEndpoint,
+  type OwnCookie,
+  type PageRequest,
+} from '../../../extension.js';
 import { clientNameOf, clients, type Client } from './clients.js';
 
 /** The cookie with the client that was chosen last, for a year. */

@@ -1,0 +1,30 @@
+import { Module } from '@nestjs/common';
+import { ConsoleModule, roleModule } from '../../extension.js';
+import { AddController } from './add/add.controller.js';
+import { AddStepsController } from './add/add-steps.controller.js';
+import { AddressesController } from './addresses.controller.js';
+import { CatalogueController } from './catalogue.controller.js';
+import { ConnectService } from './clients/connect.service.js';
+import { ConnectionPageController } from './connection/connection.controller.js';
+import { ServerViewsService } from './server-views.service.js';
+import { TargetAccessController } from './target-access.controller.js';
+
+/** The pages on which people find servers, add them, connect apps to them and grant access. */
+@Module({})
+export class ConsolePagesModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: ConsolePagesModule,
+    api: {
+      imports: [ConsoleModule.forRoles(env)],
+      controllers: [
+        CatalogueController,
+        AddController,
+        AddStepsController,
+        AddressesController,
+        ConnectionPageController,
+        TargetAccessController,
+      ],
+      providers: [ConnectService, ServerViewsService],
+    },
+  }));
+}
