@@ -43,6 +43,7 @@ const exceptions: Record<string, string> = {
     'disabling an account ends its sessions, and the rotation of a key moves them, in the same transaction',
   'modules/auth invitations': 'disabling an account ends its invitations in the same transaction',
   'modules/auth people': 'a person who joins an organization gets an account and its password in the same transaction',
+  'modules/auth identities': 'whether a person signs in by the directory of the company, in the list of accounts',
   'modules/auth changes': 'what a key made is read from the record, to be ended with the key',
   'extensions/author-pages namespaces': 'names of namespaces of accounts, which no facade lists',
   'extensions/author-pages servers': 'servers of accounts without a release, and the name of the one at an address',

@@ -84,13 +84,14 @@ ${pager('accounts', people.pagination, (page) => `?${new URLSearchParams({ q, pa
   );
 }
 
-function stateOf({ disabled, signIn }: ListedAccount): Html {
+function stateOf({ disabled, suspended, signIn }: ListedAccount): Html {
   if (disabled) return badge('Disabled', 'held');
-  if (signIn === 'password') return badge('Active', 'ok');
+  if (suspended !== null) return html`${badge('Suspended', 'held')}<small>${suspended}</small>`;
+  if (signIn === 'password' || signIn === 'identity') return badge('Active', 'ok');
   return signIn === 'invited' ? badge('Invited', 'wait') : badge('Keys only', 'off');
 }
 
-function manage(view: PeopleView, { id, name, disabled, isOperator, signIn }: ListedAccount): Html {
+function manage(view: PeopleView, { id, name, disabled, suspended, isOperator, signIn }: ListedAccount): Html {
   const form = (action: string, label: string, to?: string, look = '') =>
     formOf(
       view,
@@ -105,7 +106,7 @@ function manage(view: PeopleView, { id, name, disabled, isOperator, signIn }: Li
     : form('operator', 'Make an operator', 'operator');
   const parts = disabled
     ? form('state', 'Enable', 'enabled')
-    : html`${link}<hr>${operator}${!isOperator && html`<hr>${form('state', 'Disable', 'disabled', 'danger')}`}`;
+    : html`${suspended !== null && !isOperator && form('state', 'End the suspension', 'enabled')}${link}<hr>${operator}${!isOperator && html`<hr>${form('state', 'Disable', 'disabled', 'danger')}`}`;
   return popup(html`Manage<span class="hidden"> ${name}</span>`, parts, view.rejected?.id === id);
 }
 

@@ -8,11 +8,23 @@ export interface SigningIn extends Identity {
   refreshToken: string | null;
 }
 
+/** An identity that this process checks. Another check, and a sign-in, change `checkedAt`. */
+export interface CheckedIdentity extends Pick<Identity, 'issuer' | 'subject'> {
+  refreshToken: string;
+  checkedAt: Date;
+}
+
 /** An identity of an account. */
 export interface LinkedIdentity {
   name: string;
   signedInAt: Date;
 }
+
+/** Some issuers give a refresh token at the first sign-in alone. */
+const SIGNED_IN = 'signed_in_at = now(), checked_at = now(), failed_at = NULL';
+
+/** Identities that one statement claims. */
+const CLAIMED_MAX = 10;
 
 /** SQL on the table `identities`. */
 @Injectable()
@@ -29,7 +41,7 @@ export class IdentitiesRepository {
     return this.database.transaction(async (tx) => {
       await lock(identity, tx);
       const [[identityRow]] = await tx.query<[{ accountId: string }[]]>(
-        `UPDATE identities SET name = $3, refresh_token = $4, signed_in_at = now() WHERE issuer = $1 AND subject = $2
+        `UPDATE identities SET name = $3, refresh_token = coalesce($4, refresh_token), ${SIGNED_IN} WHERE issuer = $1 AND subject = $2
          RETURNING account_id AS "accountId"`,
         [identity.issuer, identity.subject, identity.name, identity.refreshToken],
       );
@@ -45,6 +57,45 @@ export class IdentitiesRepository {
     return this.database.transaction(async (tx) => {
       await lock(identity, tx);
       return add(identity, accountId, tx);
+    });
+  }
+
+  /** Claims identities whose last check is an hour ago, so that no other process checks them. */
+  async claimDue(issuer: string): Promise<CheckedIdentity[]> {
+    const [claimed] = await this.database.query<[CheckedIdentity[]]>(
+      `UPDATE identities SET checked_at = now() WHERE (issuer, subject) IN (
+         SELECT issuer, subject FROM identities WHERE issuer = $1 AND refresh_token IS NOT NULL
+            AND coalesce(checked_at, signed_in_at) <= now() - interval '1 hour'
+          ORDER BY coalesce(checked_at, signed_in_at), subject LIMIT ${CLAIMED_MAX} FOR UPDATE SKIP LOCKED)
+       RETURNING issuer, subject, refresh_token AS "refreshToken", checked_at AS "checkedAt"`,
+      [issuer],
+    );
+    return claimed;
+  }
+
+  /** Stores a successful check. @param refreshToken sealed; null: the same @returns the account; null if the person signed in meanwhile */
+  async pass({ issuer, subject, checkedAt }: CheckedIdentity, refreshToken: string | null): Promise<string | null> {
+    const [[passed]] = await this.database.query<[{ accountId: string }[]]>(
+      `UPDATE identities SET failed_at = NULL, refresh_token = coalesce($4, refresh_token)
+        WHERE issuer = $1 AND subject = $2 AND checked_at = $3 RETURNING account_id AS "accountId"`,
+      [issuer, subject, checkedAt, refreshToken],
+    );
+    return passed?.accountId ?? null;
+  }
+
+  /** Stores a failed check, unless the person signed in meanwhile. @param suspend is called within the transaction, for the second in a row */
+  fail(
+    { issuer, subject, checkedAt }: CheckedIdentity,
+    suspend: (accountId: string, tx: EntityManager) => Promise<void>,
+  ): Promise<void> {
+    return this.database.transaction(async (tx) => {
+      const [[failed]] = await tx.query<[{ accountId: string; isSecond: boolean }[]]>(
+        `UPDATE identities SET failed_at = coalesce(failed_at, checked_at), refresh_token = CASE WHEN failed_at IS NULL THEN refresh_token END
+          WHERE issuer = $1 AND subject = $2 AND checked_at = $3
+         RETURNING account_id AS "accountId", failed_at < checked_at AS "isSecond"`,
+        [issuer, subject, checkedAt],
+      );
+      if (failed?.isSecond) await suspend(failed.accountId, tx);
     });
   }
 
@@ -71,7 +122,8 @@ async function add(
 ): Promise<boolean> {
   const added = await tx.query<unknown[]>(
     `INSERT INTO identities AS i (issuer, subject, account_id, name, refresh_token) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT (issuer, subject) DO UPDATE SET name = $4, refresh_token = $5, signed_in_at = now() WHERE i.account_id = $3
+     ON CONFLICT (issuer, subject) DO UPDATE SET name = $4, refresh_token = coalesce($5, i.refresh_token), ${SIGNED_IN}
+       WHERE i.account_id = $3
      RETURNING issuer`,
     [issuer, subject, accountId, name, refreshToken],
   );

@@ -13,6 +13,9 @@ export interface Identity {
 /** Claims of an ID token, or of the response of the userinfo endpoint. */
 export type Claims = Record<string, unknown> & { iss: string; sub: string };
 
+/** The issuer of Google, which differs from others. */
+export const GOOGLE = 'https://accounts.google.com';
+
 /** Longest name that is kept. */
 const NAME_CHARS_MAX = 200;
 
@@ -30,7 +33,7 @@ export function identityOf(claims: Claims): Identity {
  * `xms_edov` in place of `email_verified`, for a tenant that owns the domain.
  */
 function domainOf(claims: Claims): string | null {
-  if (claims.iss === 'https://accounts.google.com') return textIn(claims, 'hd')?.toLowerCase() ?? null;
+  if (claims.iss === GOOGLE) return textIn(claims, 'hd')?.toLowerCase() ?? null;
   const isVerified = [claims.email_verified, claims.xms_edov].some((value) =>
     [true, 'true', 1, '1'].includes(value as string),
   );

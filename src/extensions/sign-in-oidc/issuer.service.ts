@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client';
 import { type Egress, egressTo, Env, InjectSettings, readWithin, withTimeout } from '../../extension.js';
-import type { Claims } from './identity.js';
+import { type Claims, GOOGLE } from './identity.js';
 import { issuerUnavailable, SignInError, signInRejected } from './oidc-errors.js';
 import { nameOf, oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
 
@@ -20,6 +20,9 @@ export interface Confirmed {
 
 /** Longest response of the issuer. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
+
+/** The scope of refresh tokens that outlive the session at the issuer. */
+const OFFLINE = 'offline_access';
 
 /** For each request to the issuer. */
 const TIMEOUT_SECONDS = 10;
@@ -43,6 +46,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private readonly logger = new Logger('oidc');
   private readonly egress: Egress;
   private readonly redirectUri: string;
+  private readonly isGoogle: boolean;
   private lastCheck: { isAvailable: boolean; at: number } | null = null;
   private checking: Promise<unknown> | null = null;
 
@@ -52,6 +56,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   ) {
     this.name = nameOf(oidcSettings);
     this.egress = egressTo(new URL(oidcSettings.OIDC_ISSUER).hostname, env);
+    this.isGoogle = oidcSettings.OIDC_ISSUER === GOOGLE;
     this.redirectUri = `${env.baseUrl}/login/oidc/callback`;
   }
 
@@ -87,7 +92,8 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     };
     const url = buildAuthorizationUrl(configuration, {
       redirect_uri: this.redirectUri,
-      scope: this.oidcSettings.OIDC_SCOPES,
+      scope: this.scopesAt(configuration),
+      ...(this.isGoogle ? { access_type: 'offline' } : {}),
       state: checks.state,
       nonce: checks.nonce,
       code_challenge: await calculatePKCECodeChallenge(checks.verifier),
@@ -103,7 +109,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
    * @throws SignInError
    */
   async confirm(search: string, { state, nonce, verifier }: Checks): Promise<Confirmed> {
-    const { authorizationCodeGrant, fetchUserInfo } = await import('openid-client');
+    const { authorizationCodeGrant } = await import('openid-client');
     const configuration = await this.discover();
     try {
       const tokens = await authorizationCodeGrant(configuration, new URL(this.redirectUri + search), {
@@ -112,17 +118,60 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
         pkceCodeVerifier: verifier,
         idTokenExpected: true,
       });
-      let claims = tokens.claims() as Claims;
+      const claims = tokens.claims() as Claims;
       if (claims.azp !== undefined && claims.azp !== this.oidcSettings.OIDC_CLIENT_ID) {
         throw signInRejected(this.name, 'The claim "azp" names another client', 'azp');
       }
-      if (claims.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined) {
-        claims = { ...(await fetchUserInfo(configuration, tokens.access_token, claims.sub)), ...claims };
-      }
-      return { claims, refreshToken: tokens.refresh_token ?? null };
+      const isKept = this.isOffline(configuration);
+      return {
+        claims: await this.withUserInfo(configuration, tokens.access_token, claims),
+        refreshToken: (isKept && tokens.refresh_token) || null,
+      };
     } catch (error) {
       throw this.toSignInError(error);
     }
+  }
+
+  /**
+   * Refreshes the tokens of a person.
+   *
+   * @returns `rejected` if the issuer says that the person may sign in no longer; null for any other error
+   */
+  async refresh(refreshToken: string, subject: string): Promise<Confirmed | 'rejected' | null> {
+    try {
+      const { refreshTokenGrant } = await import('openid-client');
+      const configuration = await this.discover();
+      const tokens = await refreshTokenGrant(configuration, refreshToken);
+      const { iss = this.oidcSettings.OIDC_ISSUER, sub = subject, ...rest } = tokens.claims() ?? {};
+      if (sub !== subject) throw new Error('The ID token is that of another person');
+      const claims = await this.withUserInfo(configuration, tokens.access_token, { ...rest, iss, sub });
+      return { claims, refreshToken: tokens.refresh_token ?? null };
+    } catch (error) {
+      if ((error as { error?: string }).error === 'invalid_grant') return 'rejected';
+      this.logger.warn(`The check of a person failed: ${reasonOf(error)}`);
+      return null;
+    }
+  }
+
+  /** The default scopes include refresh tokens that outlive the session at the issuer, where it has them. */
+  private scopesAt(configuration: Configuration): string {
+    const isAnnounced = configuration.serverMetadata().scopes_supported?.includes(OFFLINE);
+    return this.oidcSettings.OIDC_SCOPES ?? `openid profile email${isAnnounced ? ` ${OFFLINE}` : ''}`;
+  }
+
+  /** False where refresh tokens end with the session at the issuer, which would look as if the person had left. */
+  private isOffline(configuration: Configuration): boolean {
+    return this.isGoogle || this.scopesAt(configuration).split(' ').includes(OFFLINE);
+  }
+
+  /** Adds the claims of the userinfo endpoint, if there is one and the ID token has not all. */
+  private async withUserInfo(configuration: Configuration, accessToken: string, claims: Claims): Promise<Claims> {
+    const { OIDC_GROUPS, OIDC_GROUPS_CLAIM } = this.oidcSettings;
+    const isComplete =
+      claims.email !== undefined && (OIDC_GROUPS.length === 0 || claims[OIDC_GROUPS_CLAIM] !== undefined);
+    if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
+    const { fetchUserInfo } = await import('openid-client');
+    return { ...(await fetchUserInfo(configuration, accessToken, claims.sub)), ...claims };
   }
 
   /** @throws SignInError */

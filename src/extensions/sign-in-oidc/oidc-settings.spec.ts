@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import { groupRolesIn, groupsIn, rolesOf } from './groups.js';
 import { identityOf } from './identity.js';
 import { oidcSettingsSchema } from './oidc-settings.js';
 
@@ -12,8 +13,8 @@ const entra = (tenant: string) => `https://login.microsoftonline.com/${tenant}/v
 it('take an issuer by https, and by http on this machine', () => {
   expect(read({ OIDC_ISSUER: 'https://id.example.com', OIDC_DOMAINS: 'Example.com, example.org' })).toEqual({
     ...{ OIDC_ISSUER: 'https://id.example.com', OIDC_CLIENT_ID: 'slipway', OIDC_CLIENT_SECRET: 'secret' },
-    ...{ OIDC_SCOPES: 'openid profile email', OIDC_SIGN_UP: 'on', OIDC_DOMAINS: ['example.com', 'example.org'] },
-    OIDC_SESSION_HOURS: 12,
+    ...{ OIDC_SIGN_UP: 'on', OIDC_DOMAINS: ['example.com', 'example.org'], OIDC_SESSION_HOURS: 12 },
+    ...{ OIDC_GROUPS: [], OIDC_GROUPS_CLAIM: 'groups' },
   });
   expect(read({ OIDC_ISSUER: 'http://127.0.0.1:8080/realms/staff' })).toMatchObject({ OIDC_SIGN_UP: 'on' });
   expect(read({ OIDC_ISSUER: entra('6f1c8a64-7f0d-4f3e-9a53-0a5c9f6f7d11') })).toMatchObject({ OIDC_SIGN_UP: 'on' });
@@ -61,4 +62,40 @@ it.each<[claims: Record<string, unknown>, accountName: string, name: string]>([
   [{ name: ['Anna'] }, 'user', 'sub-1'],
 ])('name the account of %j %s', (claims, accountName, name) => {
   expect(identityOf({ iss: 'https://id.example.com', sub: 'sub-1', ...claims })).toMatchObject({ accountName, name });
+});
+
+it.each([
+  ['devs=acme:editor', 'devs acme editor'],
+  ['CN=devs,OU=x=acme:editor;\n /a:b = Acme Labs : guest ;', 'CN=devs,OU=x acme editor, /a:b Acme Labs guest'],
+  ['devs=acme', null],
+  ['devs=acme:admin', null],
+  ['=acme:owner', null],
+])('read the groups %j', (text, entries) => {
+  const { groupRoles, problem } = groupRolesIn(text);
+  const written = groupRoles.map(({ group, organization, role }) => `${group} ${organization} ${role}`).join(', ');
+  expect([written, problem === null]).toEqual([entries ?? '', entries !== null]);
+});
+
+const MANY = Array.from({ length: 10_000 }, (_, number) => `group-${number}`);
+it.each<[claims: Record<string, unknown>, roles: string | null]>([
+  [{}, null],
+  [{ groups: null }, null],
+  [{ groups: [] }, ''],
+  [{ groups: '' }, ''],
+  [{ groups: 'devs' }, 'acme editor'],
+  [{ groups: 'devs,admins' }, ''],
+  [{ groups: ['devs', 'admins', 'Devs'] }, 'acme owner'],
+  [{ groups: ['devs', 'guests'] }, 'acme editor, labs guest'],
+  [{ groups: [...MANY, 'devs'] }, 'acme editor'],
+  [{ groups: ['devs', { name: 'admins' }] }, null],
+  [{ groups: { devs: true } }, null],
+  [{ groups: [['devs']] }, null],
+  [{ groups: ['__proto__'] }, ''],
+  [{ _claim_names: { groups: 'src1' }, groups: [] }, null],
+  [{ hasgroups: true, groups: [] }, null],
+  [{ _claim_names: { address: 'src1' }, groups: ['devs'] }, 'acme editor'],
+])('give for %j the roles %j', (claims, expected) => {
+  const { groupRoles } = groupRolesIn('devs=acme:editor; admins=acme:owner; guests=acme:guest; guests=labs:guest');
+  const groups = groupsIn(claims, 'groups');
+  expect(groups && [...rolesOf(groups, groupRoles)].map((entry) => entry.join(' ')).join(', ')).toBe(expected);
 });

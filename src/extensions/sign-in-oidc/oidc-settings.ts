@@ -1,4 +1,8 @@
 import { z } from 'zod';
+import { type GroupRole, groupRolesIn } from './groups.js';
+
+/** The name of this module, by which Slipway keeps its secrets and the memberships that it gave apart. */
+export const MODULE = 'oidc';
 
 /** Hosts at which an issuer belongs to one company by its path. */
 const ENTRA = /^login\.(?:microsoftonline\.(?:com|us)|partner\.microsoftonline\.cn)$/;
@@ -15,16 +19,25 @@ export const oidcSettingsSchema = z
     OIDC_CLIENT_ID: z.string(),
     OIDC_CLIENT_SECRET: z.string(),
     OIDC_NAME: z.string().max(60).optional(),
-    OIDC_SCOPES: z.string().default('openid profile email'),
+    OIDC_SCOPES: z.string().optional(),
     OIDC_SIGN_UP: onOrOff.default('on'),
     OIDC_DOMAINS: z.string().default('').transform(domainsIn),
+    OIDC_GROUPS: z
+      .string()
+      .default('')
+      .transform((text, context): GroupRole[] => {
+        const { groupRoles, problem } = groupRolesIn(text);
+        if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+        return groupRoles;
+      }),
+    OIDC_GROUPS_CLAIM: z.string().min(1).default('groups'),
     OIDC_SESSION_HOURS: z.coerce.number().int().min(1).max(8_760).default(12),
   })
   .superRefine(({ OIDC_ISSUER, OIDC_SCOPES, OIDC_DOMAINS }, context) => {
     const add = (name: string, message: string) => context.addIssue({ code: 'custom', path: [name], message });
     const problem = issuerProblem(OIDC_ISSUER);
     if (problem !== null) return add('OIDC_ISSUER', problem);
-    if (!OIDC_SCOPES.split(' ').includes('openid')) add('OIDC_SCOPES', 'expected "openid" among the scopes');
+    if (OIDC_SCOPES?.split(' ').includes('openid') === false) add('OIDC_SCOPES', 'expected "openid" among the scopes');
     if (OIDC_DOMAINS.length === 0 && isMultiTenant(new URL(OIDC_ISSUER))) {
       add(
         'OIDC_DOMAINS',

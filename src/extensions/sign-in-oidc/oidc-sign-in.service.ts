@@ -19,12 +19,10 @@ import {
 } from '../../extension.js';
 import { IdentitiesRepository, type SigningIn } from './identities.repository.js';
 import { identityOf } from './identity.js';
+import { IdentityChecksService } from './identity-checks.service.js';
 import { type Checks, IssuerService } from './issuer.service.js';
 import { noPendingSignIn, notAdmitted, SignInError } from './oidc-errors.js';
-import { oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
-
-/** The name under which {@link Secrets} keeps the values of this module apart. */
-const MODULE = 'oidc';
+import { MODULE, oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
 
 const COOKIE = 'oidc';
 
@@ -49,6 +47,7 @@ export class OidcSignInService implements OnModuleInit {
     @InjectSettings(oidcSettingsSchema) private readonly oidcSettings: OidcSettings,
     private readonly identities: Identities,
     private readonly identitiesRepository: IdentitiesRepository,
+    private readonly identityChecksService: IdentityChecksService,
     private readonly issuerService: IssuerService,
     private readonly secrets: Secrets,
   ) {}
@@ -100,6 +99,7 @@ export class OidcSignInService implements OnModuleInit {
       this.admit(signingIn);
       return this.identities.createAccount(identity.accountName, tx);
     });
+    await this.identityChecksService.applyGroups(accountId, claims);
     const { OIDC_SESSION_HOURS: hours } = this.oidcSettings;
     return this.identities.signIn(client, accountId, { hours, next: pending.next });
   }

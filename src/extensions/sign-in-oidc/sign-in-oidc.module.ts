@@ -1,13 +1,17 @@
 import { Module } from '@nestjs/common';
 import { defineModule } from '../../extension.js';
 import { IdentitiesRepository } from './identities.repository.js';
+import { IdentityChecksService } from './identity-checks.service.js';
 import { IssuerService } from './issuer.service.js';
 import { oidcSettingsSchema } from './oidc-settings.js';
 import { OidcSignInService } from './oidc-sign-in.service.js';
 import { SignInOidcController } from './sign-in-oidc.controller.js';
 
 /** People sign in by the OpenID Connect issuer of their company. Loaded only with a setting `OIDC_…`. */
-@Module({ controllers: [SignInOidcController], providers: [IdentitiesRepository, IssuerService, OidcSignInService] })
+@Module({
+  controllers: [SignInOidcController],
+  providers: [IdentitiesRepository, IdentityChecksService, IssuerService, OidcSignInService],
+})
 export class SignInOidcModule {}
 
 export const signInOidc = defineModule({ name: 'oidc', module: () => SignInOidcModule, settings: oidcSettingsSchema });

@@ -40,12 +40,20 @@ export class AccountDto {
 }
 
 /** The ways in which a person signs in: none until the first password. */
-const signIns = ['password', 'invited', 'none'] as const;
+const signIns = ['password', 'identity', 'invited', 'none'] as const;
 
 export class ListedAccountDto extends AccountDto {
-  /** `password`: a person signs in; `invited`: a link for the first password is open; `none`: API keys only. */
+  /**
+   * `password`: a person signs in; `identity`: a person signs in by the directory of the company only; `invited`: a link for the first
+   * password is open; `none`: API keys only.
+   */
   @ApiProperty({ enum: signIns })
   signIn: (typeof signIns)[number];
+  /**
+   * Why its keys, browser sessions and client authorizations are suspended until the person signs in by the directory; null if they are not.
+   * @example 'Since 2026-11-20 10:15 UTC: Example Staff rejected two checks.'
+   */
+  suspended: string | null;
   /**
    * Last use of an API key or of a browser that is signed in, up to an hour behind; null without one on record.
    * @example '2026-11-20T10:15:00.000Z'

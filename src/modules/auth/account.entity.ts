@@ -120,6 +120,17 @@ export class Account {
   disabledAt: Date | null;
 
   /**
+   * Since when its keys, sessions and logins are refused, until the person signs in by the directory of the company; null: they are
+   * not. The keys of operators are not refused.
+   */
+  @Column({ type: 'timestamptz', name: 'credentials_suspended_at', precision: 3, nullable: true })
+  credentialsSuspendedAt: Date | null;
+
+  /** Why, as a message for operators; null if they are not. */
+  @Column('text', { name: 'credentials_suspended_for', nullable: true })
+  credentialsSuspendedFor: string | null;
+
+  /**
    * Counts what ends the logins of the account: a used invitation, a changed password, a disabling. What was made with an older
    * count is over.
    */
@@ -160,4 +171,8 @@ export class Membership {
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
+
+  /** The module whose rules gave it, which can also take it; null: a person did. */
+  @Column('text', { nullable: true })
+  source: string | null;
 }

@@ -11,6 +11,7 @@ type Filter = Pick<AccountsQueryDto, 'q' | 'kind'>;
 const MATCHES = `strpos(lower(a.name), lower($1)) > 0 AND ($2::text IS NULL OR a.kind = $2)`;
 
 const SIGN_IN = `CASE WHEN p.password_hash IS NOT NULL THEN 'password'
+  WHEN EXISTS (SELECT FROM identities WHERE account_id = a.id) THEN 'identity'
   WHEN EXISTS (SELECT 1 FROM invitations i WHERE i.account_id = a.id AND i.role IS NULL AND i.used_at IS NULL AND i.expires_at > now())
     THEN 'invited' ELSE 'none' END`;
 
@@ -30,6 +31,7 @@ export class AccountsRepository {
     const rows = await this.database.query<(ListedAccountDto & { createdAt: Date; lastSeenAt: Date | null })[]>(
       `SELECT a.id, a.name, a.kind, a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS disabled, a.created_at AS "createdAt",
               a.time_zone AS "timeZone",
+              'Since ' || to_char(a.credentials_suspended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI UTC: ') || a.credentials_suspended_for AS suspended,
               ${SIGN_IN} AS "signIn", ${LAST_SEEN} AS "lastSeenAt"
          FROM accounts a LEFT JOIN people p ON p.account_id = a.id WHERE ${MATCHES}
         ORDER BY a.created_at DESC, a.id DESC LIMIT $3 OFFSET $4`,

@@ -20,6 +20,8 @@ interface KeyRow {
   isOperator: boolean;
   /** True while the account is disabled. */
   isDisabled: boolean;
+  /** True while the credentials of the account are suspended. */
+  isSuspended: boolean;
   /** In the form of {@link parseScope}; null: all rights of the account. */
   scopes: string[] | null;
   /** The own limits of the account; null without any. */
@@ -40,9 +42,13 @@ interface KeyUse {
   address: string;
 }
 
+/** Of account `a`: its keys are suspended. Those of operators never are. */
+const IS_SUSPENDED = '(a.credentials_suspended_at IS NOT NULL AND NOT a.is_operator)';
+
 const KEY_BY_HASH = new PreparedStatement<KeyRow>(
   `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", k.scopes,
-          a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS "isDisabled", a.logins_epoch AS "loginsEpoch", ${OVERRIDES}, ${ROLES}
+          a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS "isDisabled", ${IS_SUSPENDED} AS "isSuspended",
+          a.logins_epoch AS "loginsEpoch", ${OVERRIDES}, ${ROLES}
      FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
 );
 
@@ -119,7 +125,7 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Disables an account or enables it. Ends the logins, sessions and invitations of a disabled one, the latter two in tables of
+   * Disables an account, or enables it, which also ends a suspension of its credentials. Ends the logins, sessions and invitations of a disabled one, the latter two in tables of
    * the module `people`, which imports this one.
    *
    * @returns false for an operator, and when there is none
@@ -128,7 +134,9 @@ export class ApiKeysRepository {
     return transactionOf(this.database, actor, async (tx) => {
       const [changed] = await tx.query<[unknown[]]>(
         `UPDATE accounts SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, now()) END,
-                logins_epoch = logins_epoch + $2::boolean::int
+                logins_epoch = logins_epoch + $2::boolean::int,
+                credentials_suspended_at = CASE WHEN $2 THEN credentials_suspended_at END,
+                credentials_suspended_for = CASE WHEN $2 THEN credentials_suspended_for END
           WHERE id = $1 AND NOT is_operator RETURNING id`,
         [id, disabled],
       );
@@ -139,6 +147,16 @@ export class ApiKeysRepository {
       }
       return true;
     });
+  }
+
+  /** Suspends the keys, sessions and logins of an account for a reason, or with null lifts that. @returns false without a change */
+  async setSuspended(accountId: string, reason: string | null, tx = this.database.manager): Promise<boolean> {
+    const [changed] = await tx.query<[unknown[]]>(
+      `UPDATE accounts SET credentials_suspended_at = CASE WHEN $2::text IS NOT NULL THEN now() END, credentials_suspended_for = $2
+        WHERE id = $1 AND (credentials_suspended_at IS NULL) = ($2::text IS NOT NULL) RETURNING id`,
+      [accountId, reason],
+    );
+    return changed.length > 0;
   }
 
   /**
@@ -219,7 +237,7 @@ export class ApiKeysRepository {
   async validAmong(keyIds: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT k.id FROM api_keys k JOIN accounts a ON a.id = k.account_id
-        WHERE k.id = ANY($1::uuid[]) AND (k.expires_at IS NULL OR k.expires_at > now()) AND a.disabled_at IS NULL`,
+        WHERE k.id = ANY($1::uuid[]) AND (k.expires_at IS NULL OR k.expires_at > now()) AND a.disabled_at IS NULL AND NOT ${IS_SUSPENDED}`,
       [keyIds],
     );
     return new Set(rows.map(({ id }) => id));

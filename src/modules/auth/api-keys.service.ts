@@ -70,6 +70,7 @@ interface KnownKey {
   caller: Caller;
   expiresAt: Date | null;
   isDisabled: boolean;
+  isSuspended: boolean;
 }
 
 /** Issues, checks and revokes API keys. */
@@ -283,6 +284,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return new Set([...valid, ...good.flatMap((validIds) => [...validIds])]);
   }
 
+  /** Suspends the credentials of an account for a reason, which counts within 5 s, or with null accepts them again. */
+  async setSuspended(accountId: string, reason: string | null, tx?: EntityManager): Promise<void> {
+    const isChanged = await this.apiKeysRepository.setSuspended(accountId, reason, tx);
+    if (isChanged && !tx) await this.accountChanged(accountId);
+  }
+
   /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read anew, and what they hold open may end. */
   async accountChanged(accountId: string): Promise<void> {
     this.pubSub.announce('auth.account-changed', { accountId });
@@ -343,8 +350,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
   private use(key: string, hash: string, knownKey: KnownKey, { socket, headers }: RequestOrigin): Caller {
-    const { caller, expiresAt, isDisabled } = knownKey;
+    const { caller, expiresAt, isDisabled, isSuspended } = knownKey;
     if (isDisabled) throw UnauthenticatedError.disabled();
+    if (isSuspended) throw UnauthenticatedError.suspended();
     if (expiresAt && expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.hashes.set(key, hash);
     // A copy of these alone: the request may be large.
@@ -359,7 +367,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private async load(hash: Buffer): Promise<KnownKey | null> {
     const row = await this.apiKeysRepository.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
-    const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled, loginsEpoch } = row;
+    const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled, isSuspended, loginsEpoch } = row;
     const scopes = readScopes(row.scopes);
     const memberships = readMemberships(row.roles);
     const limits = this.accountLimitsService.limitsOf(overrides);
@@ -367,6 +375,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
       caller: { accountId, keyId, isOperator, scopes, memberships, limits, loginsEpoch },
       expiresAt,
       isDisabled,
+      isSuspended,
     };
   }
 

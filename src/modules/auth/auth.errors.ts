@@ -35,6 +35,10 @@ export class UnauthenticatedError extends DomainError {
   static expired(): UnauthenticatedError {
     return new UnauthenticatedError('The API key has expired: make a new one.');
   }
+  static suspended(): UnauthenticatedError {
+    return new UnauthenticatedError('This API key is suspended until its owner signs in again with a browser.');
+  }
+
   static disabled(): UnauthenticatedError {
     return new UnauthenticatedError('The account of this API key is disabled: ask the operator.');
   }

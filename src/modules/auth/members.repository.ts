@@ -72,6 +72,15 @@ export class MembersRepository {
     );
   }
 
+  /** Memberships of an account that come from a source: the ids of the organizations, with its roles. */
+  async rolesFrom(source: string, accountId: string): Promise<Map<string, Role>> {
+    const rows = await this.database.query<{ id: string; role: Role }[]>(
+      'SELECT organization_id AS id, role FROM memberships WHERE account_id = $1 AND source = $2',
+      [accountId, source],
+    );
+    return new Map(rows.map(({ id, role }) => [id, role]));
+  }
+
   /** Number of invitations that wait for an account, or of those into an organization. @param passwords also links to choose a password */
   async countInvitations(accountId: string, passwords: boolean): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(
@@ -117,6 +126,7 @@ export class MembersRepository {
    * @param actor of a joining account: with the key that created the invitation
    * @param invites creates an invitation for an account that is not a member, in place of its older one
    * @param within the transaction that it is a part of
+   * @param source changes only a membership that comes from this source; null: any, which comes from a person from then on
    */
   set(
     actor: Actor,
@@ -128,11 +138,13 @@ export class MembersRepository {
     }: Record<'organizationId' | 'accountId' | 'createdBy', string> & { role: Role },
     invites: boolean,
     within = this.database.manager,
+    source: string | null = null,
   ): Promise<{ member: MemberRow; isFirst: boolean } | { invitation: MemberInvitationRow } | MemberRefusal> {
     return transactionOf(within, actor, async (tx) => {
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return members;
       const { total, otherOwners, before } = members;
+      if (source !== null && before !== null && members.source !== source) return 'a member';
       if (before === null) {
         const [account] = await tx.query<{ kind: string; organizations: number }[]>(
           `SELECT kind, (SELECT count(*)::int FROM memberships WHERE account_id = $1) AS organizations
@@ -157,9 +169,10 @@ export class MembersRepository {
         return { invitation };
       }
       await tx.query(
-        `INSERT INTO memberships AS m (organization_id, account_id, role, created_by) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (organization_id, account_id) DO UPDATE SET role = $3, created_by = $4 WHERE m.role <> $3`,
-        [organizationId, accountId, role, createdBy],
+        `INSERT INTO memberships AS m (organization_id, account_id, role, created_by, source) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (organization_id, account_id) DO UPDATE SET role = $3, created_by = $4, source = $5
+           WHERE m.role <> $3 OR m.source IS DISTINCT FROM $5`,
+        [organizationId, accountId, role, createdBy, source],
       );
       if (total === 0) {
         await tx.query('UPDATE accounts SET logins_epoch = logins_epoch + 1 WHERE id = $1', [organizationId]);
@@ -235,16 +248,18 @@ export class MembersRepository {
     );
   }
 
-  /** Removes a member, or the invitation of an account that is not one. @param revokeKeys deletes the keys of the organization that the member made */
+  /** Removes a member, or the invitation of an account that is not one. @param revokeKeys deletes the keys of the organization that the member made @param source only a membership from this source */
   remove(
     actor: Actor,
     organizationId: string,
     accountId: string,
     revokeKeys: boolean,
+    source: string | null = null,
   ): Promise<RemovedMember | MemberRefusal> {
     return transactionOf(this.database, actor, async (tx) => {
       const members = await lock(tx, organizationId, accountId);
       if (typeof members === 'string') return members;
+      if (source !== null && members.source !== source) return 'no member';
       if (members.before === null) {
         const [ended] = await tx.query<[unknown[]]>(
           'DELETE FROM invitations WHERE account_id = $1 AND invited_id = $2 RETURNING id',
@@ -284,21 +299,29 @@ export class MembersRepository {
   }
 }
 
+/** The members of an organization, and what one account is among them. */
+interface CurrentMembers {
+  total: number;
+  otherOwners: number;
+  before: Role | null;
+  source: string | null;
+}
+
 /** Locks an organization, so that changes of its members come one after another, and reads them. */
 async function lock(
   tx: EntityManager,
   organizationId: string,
   accountId: string,
-): Promise<{ total: number; otherOwners: number; before: Role | null } | 'no organization'> {
+): Promise<CurrentMembers | 'no organization'> {
   const [organization] = await tx.query<{ kind: string }[]>(
     'SELECT kind FROM accounts WHERE id = $1 FOR NO KEY UPDATE',
     [organizationId],
   );
   if (organization?.kind !== 'organization') return 'no organization';
   // A statement of its own: it sees what was committed before the lock.
-  const [row] = await tx.query<[{ total: number; otherOwners: number; before: Role | null }]>(
+  const [row] = await tx.query<[CurrentMembers]>(
     `SELECT count(*)::int AS total, count(*) FILTER (WHERE role = 'owner' AND account_id <> $2)::int AS "otherOwners",
-            max(role) FILTER (WHERE account_id = $2) AS before
+            max(role) FILTER (WHERE account_id = $2) AS before, max(source) FILTER (WHERE account_id = $2) AS source
        FROM memberships WHERE organization_id = $1`,
     [organizationId, accountId],
   );

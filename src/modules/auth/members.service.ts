@@ -157,6 +157,37 @@ export class MembersService {
     return { success: true, keys: removed.keys, revoked: revokeKeys };
   }
 
+  /**
+   * Gives an account the memberships of a source, such as the groups of a directory, and removes others that came from it.
+   * Memberships that people gave stay as they are, and so does the last owner.
+   *
+   * @param wanted roles, by the name or id of the organization
+   * @returns what was not possible, as messages
+   */
+  async setFrom(source: string, accountId: string, wanted: ReadonlyMap<string, Role>): Promise<string[]> {
+    const problems: string[] = [];
+    const changed: string[] = [];
+    const former = await this.membersRepository.rolesFrom(source, accountId);
+    for (const [name, role] of wanted) {
+      const organization = await this.membersRepository.find(name);
+      const before = organization && former.get(organization.id);
+      if (organization) former.delete(organization.id);
+      if (before === role) continue;
+      const terms = { organizationId: organization?.id ?? accountId, accountId, role, createdBy: accountId };
+      const stored = await this.membersRepository.set({ accountId }, terms, false, undefined, source);
+      if (typeof stored !== 'string')
+        changed.push(accountId, ...('isFirst' in stored && stored.isFirst ? [terms.organizationId] : []));
+      else if (stored !== 'a member') problems.push(`${name}: ${REFUSALS[stored]().message}`);
+    }
+    for (const id of former.keys()) {
+      const removed = await this.membersRepository.remove({ accountId }, id, accountId, false, source);
+      if (typeof removed !== 'string') changed.push(accountId);
+      else if (removed !== 'no member') problems.push(`${id}: ${REFUSALS[removed]().message}`);
+    }
+    for (const id of new Set(changed)) await this.apiKeysService.accountChanged(id);
+    return problems;
+  }
+
   /** Removes the members that keys added where the account is an owner; for the operator everywhere. The last owner stays. @returns how many */
   async removeAddedBy(caller: Caller, accountId: string, keyIds: string[]): Promise<number> {
     let count = 0;

@@ -39,7 +39,7 @@ const UNFINISHED_MAX = 10_000;
 const SWEEP_ROWS = 10_000;
 
 /** A grant `g` of account `a` that hangs on all its roots: it has not expired, and account and API key have not ended it. */
-const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.logins_epoch = g.logins_epoch
+const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.credentials_suspended_at IS NULL AND a.logins_epoch = g.logins_epoch
   AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.id = g.key_id AND k.expires_at <= now())`;
 
 /** An access token with what requests need of its grant and account. */

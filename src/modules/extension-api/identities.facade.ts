@@ -3,8 +3,10 @@ import type { EntityManager } from 'typeorm';
 import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import { Redirect } from '../../platform/pages/frame.js';
-import type { SessionCaller } from '../auth/access.types.js';
+import type { Role, SessionCaller } from '../auth/access.types.js';
 import { AccountsService } from '../auth/accounts.service.js';
+import { ApiKeysService } from '../auth/api-keys.service.js';
+import { MembersService } from '../auth/members.service.js';
 import { SessionsService } from '../people/sessions.service.js';
 import type { SignInWay } from '../people/sign-in-way.types.js';
 import { SignInService } from '../people/sign-in.service.js';
@@ -35,7 +37,7 @@ export abstract class Identities {
   abstract signedIn(client: ClientContext): Promise<SessionCaller | null>;
 
   /**
-   * Signs a browser in as an account, in place of the session that it had.
+   * Signs a browser in as an account, in place of the session that it had. Ends a suspension of its credentials.
    *
    * @param session `hours`: the longest life of the session; `next`: the path to redirect to, the first page unless it is a page of
    * Slipway that needs a session
@@ -47,6 +49,14 @@ export abstract class Identities {
     session: { hours: number; next: string | null },
   ): Promise<Redirect>;
 
+  /**
+   * Suspends the browser sessions, client authorizations and keys of an account within a transaction, until {@link signIn}. They are
+   * refused within 5 s. An operator keeps its keys, and the sessions that begin with them.
+   *
+   * @param reason a message for operators
+   */
+  abstract suspendCredentials(accountId: string, reason: string, tx: EntityManager): Promise<void>;
+
   /** Revokes all browser sessions of an account. */
   abstract revokeBrowserSessions(accountId: string): Promise<void>;
 
@@ -55,6 +65,16 @@ export abstract class Identities {
    * and has a number at its end if it, or one that looks like it, is taken.
    */
   abstract createAccount(name: string, tx: EntityManager): Promise<string>;
+
+  /**
+   * Gives an account these memberships, and removes others that it has by `source`. Memberships that people gave stay as they are, and
+   * so does the last owner. What a removed one opened ends within 5 s.
+   *
+   * @param source the name of the module
+   * @param roles by the name or id of the organization
+   * @returns what was not possible, as messages
+   */
+  abstract setMemberships(accountId: string, source: string, roles: ReadonlyMap<string, Role>): Promise<string[]>;
 }
 
 /** {@link Identities} by the services of the pages. */
@@ -62,6 +82,8 @@ export abstract class Identities {
 export class ServiceIdentities implements Identities {
   constructor(
     private readonly accountsService: AccountsService,
+    private readonly apiKeysService: ApiKeysService,
+    private readonly membersService: MembersService,
     private readonly sessionsService: SessionsService,
     private readonly signInService: SignInService,
   ) {}
@@ -79,9 +101,14 @@ export class ServiceIdentities implements Identities {
     accountId: string,
     { hours, next }: { hours: number; next: string | null },
   ): Promise<Redirect> {
+    await this.apiKeysService.setSuspended(accountId, null);
     const cookie = await this.sessionsService.begin(client, { accountId, keyId: null, passwordHash: null, hours });
     if (!cookie) throw new ForbiddenError('This account is disabled, or belongs to an organization with members');
     return this.signInService.redirect(next, cookie);
+  }
+
+  suspendCredentials(accountId: string, reason: string, tx: EntityManager): Promise<void> {
+    return this.apiKeysService.setSuspended(accountId, reason, tx);
   }
 
   revokeBrowserSessions(accountId: string): Promise<void> {
@@ -90,5 +117,9 @@ export class ServiceIdentities implements Identities {
 
   createAccount(name: string, tx: EntityManager): Promise<string> {
     return this.accountsService.createPerson(name, tx);
+  }
+
+  setMemberships(accountId: string, source: string, roles: ReadonlyMap<string, Role>): Promise<string[]> {
+    return this.membersService.setFrom(source, accountId, roles);
   }
 }

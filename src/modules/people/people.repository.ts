@@ -44,12 +44,16 @@ export interface SignedInRow extends Omit<SessionCaller, 'scopes' | 'memberships
 /** Of `sessions s` with the key `k` that it began with, if any. */
 const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())';
 
+/** Of account `a`: it accepts a session with key `$key`. Suspension spares the sessions that operators begin with a key. */
+const isAccepted = (key: string) =>
+  `a.disabled_at IS NULL AND (a.credentials_suspended_at IS NULL OR a.is_operator AND ${key} IS NOT NULL)`;
+
 const CURRENT = new PreparedStatement<SignedInRow>(
   `WITH found AS (
      SELECT s.hash, s.id, s.account_id, s.key_id, a.name, a.is_operator, a.time_zone, a.logins_epoch, s.last_used_at < now() - interval '1 hour' AS is_stale,
             ${OVERRIDES}, ${ROLES}, ${ORGANIZATION_NAMES}
        FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
-      WHERE s.hash = $1 AND a.disabled_at IS NULL AND ${IS_ALIVE}
+      WHERE s.hash = $1 AND ${isAccepted('s.key_id')} AND ${IS_ALIVE}
    ), used AS (
      UPDATE sessions s SET last_used_at = now(), expires_at = least(now() + ${LIFE}, s.ends_at)
        FROM found WHERE s.hash = found.hash AND found.is_stale
@@ -86,7 +90,7 @@ export class PeopleRepository {
         `INSERT INTO sessions (hash, account_id, key_id, address, agent, expires_at, ends_at)
          SELECT $1, a.id, $3, $5, $6, least(now() + ${LIFE}, life.ends_at), life.ends_at
            FROM accounts a, (SELECT now() + make_interval(hours => $7) AS ends_at) life
-          WHERE a.id = $2 AND a.disabled_at IS NULL AND NOT EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)
+          WHERE a.id = $2 AND ${isAccepted('$3::uuid')} AND NOT EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)
             AND CASE WHEN life.ends_at IS NOT NULL THEN true
               WHEN $3::uuid IS NULL
               THEN EXISTS (SELECT 1 FROM people p WHERE p.account_id = a.id AND p.password_hash = $4)
@@ -136,7 +140,7 @@ export class PeopleRepository {
   async validAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT s.id FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
-        WHERE s.id = ANY($1::uuid[]) AND a.disabled_at IS NULL AND ${IS_ALIVE}`,
+        WHERE s.id = ANY($1::uuid[]) AND ${isAccepted('s.key_id')} AND ${IS_ALIVE}`,
       [ids],
     );
     return new Set(rows.map(({ id }) => id));

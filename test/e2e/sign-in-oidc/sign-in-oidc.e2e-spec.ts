@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { testApp, uniqueName, type TestApp } from '../../support/app.js';
+import { IdentityChecksService } from '../../../src/extensions/sign-in-oidc/identity-checks.service.js';
+import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { startAuthorizationServer } from '../../support/people/authorization-server.js';
 import { accountWithPassword } from '../../support/people/browser-session.js';
 import { newPerson, type Person, type Shown } from '../../support/people/person.js';
@@ -26,6 +27,7 @@ const settings = {
   OIDC_CLIENT_ID: 'slipway',
   OIDC_CLIENT_SECRET: SECRET,
   OIDC_NAME: 'Example Staff',
+  OIDC_GROUPS: 'devs=acme:editor; CN=admins,OU=staff=acme:owner; ops=acme:member',
 };
 const app = testApp(settings);
 
@@ -47,6 +49,17 @@ const browserAt = ({ url }: TestApp) => newPerson({ publicUrl: HOME, url });
 async function signIn(at = app, form: Record<string, string> = {}, browser = browserAt(at)): Promise<Shown> {
   await browser.open(`${HOME}/login`);
   return browser.press(`${HOME}/login/oidc`, undefined, form);
+}
+
+async function accountNamed(name: string): Promise<{ id: string }> {
+  const [account] = await app.database.query<[{ id: string }]>('SELECT id FROM accounts WHERE name = $1', [name]);
+  return account;
+}
+
+/** Creates a key of an account. */
+async function keyOf(accountId: string): Promise<string> {
+  const { body } = await app.as(app.operator).post(`/accounts/${accountId}/api-keys`, { name: 'test' }).expect(201);
+  return (body as { key: string }).key;
 }
 
 const isCallback = (url: string) => url.startsWith(`${HOME}/login/oidc/callback`);
@@ -235,6 +248,148 @@ describe('an issuer that is unavailable', () => {
     const isBack = async () => !(await browserAt(started).open(`${HOME}/login`)).html.includes('unavailable');
     await until(isBack, 'the page says that people can sign in');
     await started.close();
+  });
+});
+
+/** Lets the hour pass after the last check of the employee, and checks who is due. */
+async function check(...at: TestApp[]): Promise<void> {
+  const due = `UPDATE identities SET checked_at = now() - interval '1 hour' WHERE subject = $1`;
+  await app.database.query(due, [employee.sub]);
+  const processes = at.length > 0 ? at : [app];
+  await Promise.all(processes.map((each) => each.get(IdentityChecksService).checkDue()));
+}
+
+describe('groups of the directory', () => {
+  let acme: TestAccount;
+  beforeAll(async () => {
+    acme = await app.account({ kind: 'organization' });
+    await app.database.query(`UPDATE accounts SET name = 'acme' WHERE id = $1`, [acme.id]);
+    await join(app.operator.id, 'owner');
+  });
+  const join = (accountId: string, role: string) =>
+    app.database.query(
+      'INSERT INTO memberships (organization_id, account_id, role, created_by) VALUES ($1, $2, $3, $2)',
+      [acme.id, accountId, role],
+    );
+
+  /** The account of the employee, with a key, and its role. */
+  async function employed() {
+    const sql = `SELECT i.account_id AS id, m.role FROM identities i LEFT JOIN memberships m USING (account_id) WHERE subject = $1`;
+    const [account] = await app.database.query<[{ id: string; role: string | null }]>(sql, [employee.sub]);
+    return account;
+  }
+
+  it('give and take memberships at the sign-in and at each check, and an absent claim changes none', async () => {
+    newEmployee({ groups: ['devs', 'others'] });
+    await signIn();
+    const { id, role } = await employed();
+    expect(role).toBe('editor');
+    const key = await keyOf(id);
+    for (const [groups, expected] of [
+      [undefined, 'editor'],
+      [['CN=admins,OU=staff', 'ops'], 'owner'],
+      [[{ name: 'ops' }], 'owner'],
+      ['ops', 'member'],
+      [[], null],
+      [['devs'], 'editor'],
+      [['others'], null],
+    ] as const) {
+      employee.groups = groups;
+      await check();
+      expect([groups, (await employed()).role]).toEqual([groups, expected]);
+      const { status } = await app.as({ key }).get(`/accounts/${acme.id}/members`);
+      expect([groups, status]).toEqual([groups, expected === null ? 404 : 200]);
+    }
+  });
+
+  it('change neither a membership that a person gave, nor the last owner', async () => {
+    newEmployee({ groups: ['devs'] });
+    await signIn();
+    const { id } = await employed();
+    await app.as(app.operator).put(`/accounts/${acme.id}/members/${id}`, { role: 'guest' }).expect(200);
+    for (const groups of [['CN=admins,OU=staff'], []]) {
+      employee.groups = groups;
+      await check();
+      expect((await employed()).role).toBe('guest');
+    }
+    newEmployee({ groups: ['CN=admins,OU=staff'] });
+    await signIn();
+    await app.database.query('DELETE FROM memberships WHERE account_id = $1', [app.operator.id]);
+    for (const groups of [['devs'], []]) {
+      employee.groups = groups;
+      await check();
+      expect((await employed()).role).toBe('owner');
+    }
+    await join(app.operator.id, 'owner');
+  });
+});
+
+describe('a person who leaves', () => {
+  it('has no session and key after two rejected checks, until the next sign-in', async () => {
+    const name = newEmployee();
+    const browser = browserAt(app);
+    await signIn(app, {}, browser);
+    const { id } = await accountNamed(name);
+    const key = await keyOf(id);
+    const works = async () => [(await app.as({ key }).get('/accounts/me')).status, await accountAt(browser)];
+    const reject = async () => (company.refuseTokens('invalid_grant'), check());
+    await reject();
+    company.down();
+    await check();
+    company.up();
+    await check();
+    await reject();
+    expect(await works()).toEqual([200, name]);
+    await reject();
+    expect(await works()).toEqual([401, undefined]);
+    const { body } = await app.as(app.operator).get(`/accounts?q=${name}`).expect(200);
+    const suspended = expect.stringMatching(/^Since .* UTC: Example Staff rejected two checks in a row\.$/) as string;
+    expect(body.accounts).toMatchObject([{ signIn: 'identity', suspended }]);
+    // The refresh token is not used again.
+    const { refreshes } = company;
+    await check();
+    expect(company.refreshes).toBe(refreshes);
+
+    await signIn(app, {}, browser);
+    expect(await works()).toEqual([200, name]);
+  });
+
+  it('keeps the keys of an operator', async () => {
+    const name = newEmployee();
+    const browser = browserAt(app);
+    await signIn(app, {}, browser);
+    const { id } = await accountNamed(name);
+    await app.database.query('UPDATE accounts SET is_operator = true WHERE id = $1', [id]);
+    const key = await keyOf(id);
+    company.refuseTokens('invalid_grant', 2);
+    await check();
+    await check();
+    expect(await accountAt(browser)).toBeUndefined();
+    await app.as({ key }).get('/accounts/me').expect(200);
+    const emergency = browserAt(app);
+    await emergency.open(`${HOME}/login`);
+    await emergency.press(`${HOME}/login`, undefined, { key });
+    expect(await accountAt(emergency)).toBe(name);
+  });
+
+  it('is checked once by two processes, and again after one that stopped in the middle', async () => {
+    newEmployee({ groups: [] });
+    await signIn();
+    const other = await app.sibling(settings);
+    const { refreshes } = company;
+    await check(app, other);
+    expect(company.refreshes).toBe(refreshes + 1);
+    company.delayTokens();
+    const checking = check(other);
+    await until(() => company.refreshes === refreshes + 1, 'the check waits for the issuer');
+    company.releaseTokens('cut');
+    await checking;
+    await other.close();
+    company.refuseTokens('invalid_grant');
+    await check();
+    await check();
+    const [row] = await app.database.query('SELECT failed_at FROM identities WHERE subject = $1', [employee.sub]);
+    expect(row).toEqual({ failed_at: null });
   });
 });
 

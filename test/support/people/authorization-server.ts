@@ -354,7 +354,11 @@ class TestAuthorizationServer implements AuthorizationServer {
       jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'RS256', use: 'sig', kid: 'test' }] },
       cookies: { keys: ['only for tests'] },
       findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ ...this.people.get(id), sub: id }) }),
-      claims: { email: ['email', 'email_verified'], profile: ['name', 'preferred_username'] },
+      claims: {
+        openid: ['sub', 'groups'],
+        email: ['email', 'email_verified'],
+        profile: ['name', 'preferred_username'],
+      },
       interactions: { url: (_: unknown, { uid }: { uid: string }) => `/ask/${uid}` },
       pkce: { required: () => true },
       routes: Object.fromEntries(

@@ -1,0 +1,49 @@
+import { type MemberRole, roles } from '../../extension.js';
+
+/** What a group of the directory gives. */
+export interface GroupRole {
+  group: string;
+  /** The name or id of the organization. */
+  organization: string;
+  role: MemberRole;
+}
+
+/** Reads entries `group=organization:role`, separated by semicolons or line breaks. A group can contain `=` and `:`. */
+export function groupRolesIn(text: string): { groupRoles: GroupRole[]; problem: string | null } {
+  const groupRoles: GroupRole[] = [];
+  for (const entry of text.split(/[;\n]/).map((part) => part.trim())) {
+    if (entry === '') continue;
+    const [, group, organization, role] = /^(.+)=\s*([^=]+):\s*(\w+)$/.exec(entry) ?? [];
+    if (!group || !organization || !roles.includes(role as MemberRole)) {
+      const problem = `expected group=organization:role, with the role ${roles.join(', ')}, in place of "${entry.slice(0, 80)}"`;
+      return { groupRoles: [], problem };
+    }
+    groupRoles.push({ group: group.trim(), organization: organization.trim(), role: role as MemberRole });
+  }
+  return { groupRoles, problem: null };
+}
+
+/**
+ * Reads the groups of a person. An absent claim differs from an empty one: without it, nothing is known of the groups.
+ *
+ * @returns null without the claim, for one with other values than strings, and where the issuer only refers to the groups, as Entra ID
+ * does for people in more than 200 (`_claim_names`, `hasgroups`)
+ */
+export function groupsIn(claims: Record<string, unknown>, claim: string): Set<string> | null {
+  const { [claim]: value, _claim_names: elsewhere, hasgroups } = claims;
+  const isElsewhere = typeof elsewhere === 'object' && elsewhere !== null && Object.hasOwn(elsewhere, claim);
+  if (isElsewhere || hasgroups === true || hasgroups === 'true') return null;
+  if (typeof value === 'string') return new Set(value === '' ? [] : [value]);
+  if (!Array.isArray(value) || value.some((group) => typeof group !== 'string')) return null;
+  return new Set(value as string[]);
+}
+
+/** Returns the roles that groups give, by organization: of several the highest. */
+export function rolesOf(groups: ReadonlySet<string>, groupRoles: readonly GroupRole[]): Map<string, MemberRole> {
+  const given = new Map<string, MemberRole>();
+  for (const { group, organization, role } of groupRoles) {
+    const other = given.get(organization);
+    if (groups.has(group) && (!other || roles.indexOf(role) < roles.indexOf(other))) given.set(organization, role);
+  }
+  return given;
+}
