@@ -106,7 +106,7 @@ function manage(view: PeopleView, { id, name, disabled, suspended, isOperator, s
     : form('operator', 'Make an operator', 'operator');
   const parts = disabled
     ? form('state', 'Enable', 'enabled')
-    : html`${suspended !== null && !isOperator && form('state', 'End the suspension', 'enabled')}${link}<hr>${operator}${!isOperator && html`<hr>${form('state', 'Disable', 'disabled', 'danger')}`}`;
+    : html`${suspended !== null && !isOperator && form('state', 'Lift the suspension', 'enabled')}${link}<hr>${operator}${!isOperator && html`<hr>${form('state', 'Disable', 'disabled', 'danger')}`}`;
   return popup(html`Manage<span class="hidden"> ${name}</span>`, parts, view.rejected?.id === id);
 }
 

@@ -1,6 +1,6 @@
 import { type MemberRole, roles } from '../../extension.js';
 
-/** What a group of the directory gives. */
+/** The role that a group of the directory gives. */
 export interface GroupRole {
   group: string;
   /** The name or id of the organization. */
@@ -40,10 +40,10 @@ export function groupsIn(claims: Record<string, unknown>, claim: string): Set<st
 
 /** Returns the roles that groups give, by organization: of several the highest. */
 export function rolesOf(groups: ReadonlySet<string>, groupRoles: readonly GroupRole[]): Map<string, MemberRole> {
-  const given = new Map<string, MemberRole>();
+  const highest = new Map<string, MemberRole>();
   for (const { group, organization, role } of groupRoles) {
-    const other = given.get(organization);
-    if (groups.has(group) && (!other || roles.indexOf(role) < roles.indexOf(other))) given.set(organization, role);
+    const other = highest.get(organization);
+    if (groups.has(group) && (!other || roles.indexOf(role) < roles.indexOf(other))) highest.set(organization, role);
   }
-  return given;
+  return highest;
 }

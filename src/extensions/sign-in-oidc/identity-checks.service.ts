@@ -24,12 +24,12 @@ export class IdentityChecksService implements OnApplicationBootstrap {
     private readonly identities: Identities,
     private readonly identitiesRepository: IdentitiesRepository,
     private readonly issuerService: IssuerService,
-    private readonly schedule: IntervalSchedule,
+    private readonly intervalSchedule: IntervalSchedule,
     private readonly secrets: Secrets,
   ) {}
 
   onApplicationBootstrap(): void {
-    this.schedule.every('check of identities', LOOK_MS, () => this.checkDue());
+    this.intervalSchedule.every('check of identities', LOOK_MS, () => this.checkDue());
   }
 
   /** Checks all identities that are due. */

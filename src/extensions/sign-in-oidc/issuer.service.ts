@@ -159,7 +159,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     return this.oidcSettings.OIDC_SCOPES ?? `openid profile email${isAnnounced ? ` ${OFFLINE}` : ''}`;
   }
 
-  /** False where refresh tokens end with the session at the issuer, which would look as if the person had left. */
+  /** Returns false for refresh tokens that expire with the session at the issuer: it would look as if the person had left. */
   private isOffline(configuration: Configuration): boolean {
     return this.isGoogle || this.scopesAt(configuration).split(' ').includes(OFFLINE);
   }

@@ -13,7 +13,7 @@ const entra = (tenant: string) => `https://login.microsoftonline.com/${tenant}/v
 it('take an issuer by https, and by http on this machine', () => {
   expect(read({ OIDC_ISSUER: 'https://id.example.com', OIDC_DOMAINS: 'Example.com, example.org' })).toEqual({
     ...{ OIDC_ISSUER: 'https://id.example.com', OIDC_CLIENT_ID: 'slipway', OIDC_CLIENT_SECRET: 'secret' },
-    ...{ OIDC_SIGN_UP: 'on', OIDC_DOMAINS: ['example.com', 'example.org'], OIDC_SESSION_HOURS: 12 },
+    ...{ OIDC_ONLY: 'off', OIDC_SIGN_UP: 'on', OIDC_DOMAINS: ['example.com', 'example.org'], OIDC_SESSION_HOURS: 12 },
     ...{ OIDC_GROUPS: [], OIDC_GROUPS_CLAIM: 'groups' },
   });
   expect(read({ OIDC_ISSUER: 'http://127.0.0.1:8080/realms/staff' })).toMatchObject({ OIDC_SIGN_UP: 'on' });

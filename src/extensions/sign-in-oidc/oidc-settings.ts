@@ -20,6 +20,7 @@ export const oidcSettingsSchema = z
     OIDC_CLIENT_SECRET: z.string(),
     OIDC_NAME: z.string().max(60).optional(),
     OIDC_SCOPES: z.string().optional(),
+    OIDC_ONLY: onOrOff.default('off'),
     OIDC_SIGN_UP: onOrOff.default('on'),
     OIDC_DOMAINS: z.string().default('').transform(domainsIn),
     OIDC_GROUPS: z

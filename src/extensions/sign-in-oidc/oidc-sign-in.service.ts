@@ -52,13 +52,14 @@ export class OidcSignInService implements OnModuleInit {
     private readonly secrets: Secrets,
   ) {}
 
-  onModuleInit(): void {
+  async onModuleInit(): Promise<void> {
     this.identities.addWay({
       name: 'oidc',
       label: `Sign in with ${this.issuerService.name}`,
       problem: () => this.issuerService.problem(),
       accountPart: (person) => this.accountPart(person),
     });
+    if (this.oidcSettings.OIDC_ONLY === 'on') await this.identities.requireOnly();
   }
 
   /** Leads to the sign-in of the issuer. @param person who links an identity; null: signs in. @throws SignInError */

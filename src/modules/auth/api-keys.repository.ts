@@ -42,7 +42,7 @@ interface KeyUse {
   address: string;
 }
 
-/** Of account `a`: its keys are suspended. Those of operators never are. */
+/** SQL: the keys of account `a` are suspended. Those of operators never are. */
 const IS_SUSPENDED = '(a.credentials_suspended_at IS NOT NULL AND NOT a.is_operator)';
 
 const KEY_BY_HASH = new PreparedStatement<KeyRow>(

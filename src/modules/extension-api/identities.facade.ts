@@ -7,6 +7,7 @@ import type { Role, SessionCaller } from '../auth/access.types.js';
 import { AccountsService } from '../auth/accounts.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { MembersService } from '../auth/members.service.js';
+import { PasswordsService } from '../people/passwords.service.js';
 import { SessionsService } from '../people/sessions.service.js';
 import type { SignInWay } from '../people/sign-in-way.types.js';
 import { SignInService } from '../people/sign-in.service.js';
@@ -33,11 +34,17 @@ export abstract class Identities {
   /** Adds a button to the sign-in page, and a part to the account page. */
   abstract addWay(way: SignInWay): void;
 
+  /**
+   * Makes the ways of modules the only ones: switches off passwords and invitation links, and signs out who used one. Operators still
+   * sign in with an API key.
+   */
+  abstract requireOnly(): Promise<void>;
+
   /** Returns who is signed in at a browser; null for nobody. */
   abstract signedIn(client: ClientContext): Promise<SessionCaller | null>;
 
   /**
-   * Signs a browser in as an account, in place of the session that it had. Ends a suspension of its credentials.
+   * Signs a browser in as an account, in place of the session that it had. Lifts a suspension of its credentials.
    *
    * @param session `hours`: the longest life of the session; `next`: the path to redirect to, the first page unless it is a page of
    * Slipway that needs a session
@@ -68,7 +75,7 @@ export abstract class Identities {
 
   /**
    * Gives an account these memberships, and removes others that it has by `source`. Memberships that people gave stay as they are, and
-   * so does the last owner. What a removed one opened ends within 5 s.
+   * so does the last owner. Streams that a removed one opened close within 5 s.
    *
    * @param source the name of the module
    * @param roles by the name or id of the organization
@@ -84,12 +91,18 @@ export class ServiceIdentities implements Identities {
     private readonly accountsService: AccountsService,
     private readonly apiKeysService: ApiKeysService,
     private readonly membersService: MembersService,
+    private readonly passwordsService: PasswordsService,
     private readonly sessionsService: SessionsService,
     private readonly signInService: SignInService,
   ) {}
 
   addWay(way: SignInWay): void {
     this.signInService.ways.push(way);
+  }
+
+  requireOnly(): Promise<void> {
+    this.passwordsService.isOff = true;
+    return this.sessionsService.endOthers();
   }
 
   signedIn(client: ClientContext): Promise<SessionCaller | null> {

@@ -17,7 +17,7 @@ import { REFUSALS } from '../auth/members.errors.js';
 import { MembersService } from '../auth/members.service.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
-import { invitationEnded } from './people.errors.js';
+import { invitationEnded, passwordsOff } from './people.errors.js';
 import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
@@ -61,6 +61,7 @@ export class InvitationsService {
 
   /** @throws ForbiddenError for the caller's own account, and as {@link makeInvitation} */
   async create(accountId: string, caller: Caller): Promise<InvitationDto> {
+    if (this.passwordsService.isOff) throw passwordsOff();
     // eslint-disable-next-line no-restricted-syntax -- A password outlives the key that invited.
     if (accountId === caller.accountId) {
       throw new ForbiddenError(
@@ -72,6 +73,7 @@ export class InvitationsService {
 
   /** Makes an invitation into an organization. Only the answer has the link. @throws ConflictError */
   async inviteMember(organizationId: string, role: Role, caller: Caller): Promise<InvitationDto> {
+    if (this.passwordsService.isOff) throw passwordsOff();
     const secret = newSecret();
     const expiresAt = await this.peopleRepository.addMemberInvitation(caller, organizationId, role, hashSecret(secret));
     if (expiresAt === 'full') throw REFUSALS.invitations();
@@ -85,7 +87,7 @@ export class InvitationsService {
 
   /** The account of a link, and the role. @throws PageError */
   async open(token: unknown): Promise<Invited & { hash: Buffer }> {
-    const hash = isSecret(token) ? hashSecret(token) : null;
+    const hash = isSecret(token) && !this.passwordsService.isOff ? hashSecret(token) : null;
     const account = hash && (await this.peopleRepository.invited(hash));
     if (!account) throw invitationEnded();
     return { hash, ...account };

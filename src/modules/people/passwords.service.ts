@@ -16,7 +16,7 @@ import { networkOf } from '../../platform/http/client-address.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import type { SessionCaller } from '../auth/access.types.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
-import { passwordsBusy } from './people.errors.js';
+import { passwordsBusy, passwordsOff } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
 
 const LOG_N = 15;
@@ -46,6 +46,8 @@ export interface RightPassword {
 /** Hashes and checks passwords. */
 @Injectable()
 export class PasswordsService {
+  /** True: people sign in by another service only. Passwords and invitations are refused, and API keys of others than operators. */
+  isOff = false;
   /** A hash of no password: checked where there is none. */
   private readonly dummy = format(randomBytes(16), randomBytes(32));
   private readonly accepted = new KeyedLimiter(OF_NETWORK_MAX, ACCEPTED_MAX);
@@ -69,6 +71,7 @@ export class PasswordsService {
     name: string,
     password: string,
   ): Promise<RightPassword | 'wrong' | 'too-many'> {
+    if (this.isOff) throw passwordsOff();
     const wasRight = await this.requestLimits.admitGuess(address, name);
     if (!wasRight) return 'too-many';
     const account = name.includes('\0') ? null : await this.peopleRepository.findByName(name);

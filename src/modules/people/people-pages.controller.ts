@@ -206,7 +206,8 @@ export class PeoplePagesController {
     const notice = noticeOf(query.saved, DONE);
     return new FramedPage((token, root) => {
       const ways = parts.map((part) => part(token, root));
-      return mePage({ ...person, token, root, sessions, ...ownKeys, memberships, notice, once, rejected, ways });
+      const view = { ...person, token, root, sessions, ...ownKeys, memberships, notice, once, rejected, ways };
+      return mePage({ ...view, hasPasswords: !this.passwordsService.isOff });
     });
   }
 }

@@ -75,12 +75,15 @@ export interface LoginView {
   action?: string;
   /** Name of the app that wants to act for the person. */
   app?: string;
+  /** False: only the other ways, and API keys of operators. */
+  hasPasswords: boolean;
   /** The other ways of signing in, each with the reason why nobody can use it now. */
   ways: { name: string; label: string; problem: string | null }[];
 }
 
 /** The sign-in page, with a form for a password and one for an API key. */
-export function loginPage(env: PageEnv, { token, next, rejected, action = 'login', app, ways }: LoginView): Page {
+export function loginPage(env: PageEnv, loginView: LoginView): Page {
+  const { token, next, rejected, action = 'login', app, ways, hasPasswords } = loginView;
   const view = { token, address: '', rejected };
   const hidden = next !== null && html`<input type="hidden" name="next" value="${next}">`;
   const attributes = html`autocomplete="current-password" required`;
@@ -97,9 +100,10 @@ export function loginPage(env: PageEnv, { token, next, rejected, action = 'login
     'Sign in',
     html`${app !== undefined && html`<p>The app <strong>${app}</strong> asks to act for you. Sign in to decide.</p>`}
 ${ways.map(({ name, label, problem }) => [problem !== null && noticeAs(problem, 'wait'), formOf({ token, address: action }, name, [hidden], button(label, { look: 'primary' }))])}
-${formOf(view, 'password', [hidden, ACCOUNT, password], button('Sign in', { look: 'primary' }), { action })}
-${details('Use an API key instead', formOf(view, 'key', [hidden, key], button('Sign in with this key'), { action }), rejected?.name === 'key')}
-<p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>`,
+${!hasPasswords && rejected?.name === 'password' && noticeAs(`${rejected.text}.`, 'bad')}
+${hasPasswords && formOf(view, 'password', [hidden, ACCOUNT, password], button('Sign in', { look: 'primary' }), { action })}
+${details(hasPasswords ? 'Use an API key instead' : 'Operators: use an API key', formOf(view, 'key', [hidden, key], button('Sign in with this key'), { action }), rejected?.name === 'key')}
+${hasPasswords && html`<p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>`}`,
   );
 }
 
@@ -178,6 +182,7 @@ export interface MeView {
   rootKeyId?: string;
   /** The sentence of what was done just now. */
   notice: string | null;
+  hasPasswords: boolean;
   /** The parts of other ways of signing in. */
   ways: Html[];
 }
@@ -211,7 +216,7 @@ export function mePage(view: MeView): Framed {
             ),
           )
         }`,
-        html`${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}${view.ways}${card('zone', 'Time zone', zoneForm(view))}`,
+        html`${card('create', 'Create an API key', newKeyForm(keyForms, 'create', namespaces, 'your account'))}${view.hasPasswords && card('password', 'Password', rootKeyId === undefined ? passwordForm(view) : inviteHint(isOperator))}${view.ways}${card('zone', 'Time zone', zoneForm(view))}`,
       )}`,
     ),
   };

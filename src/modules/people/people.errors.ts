@@ -1,4 +1,12 @@
+import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import { PlainPageError } from '../../platform/pages/page.js';
+
+/** People sign in by another service only. */
+export function passwordsOff(): ForbiddenError {
+  return new ForbiddenError(
+    'Forbidden: passwords and invitations are off, since people sign in with their company account',
+  );
+}
 
 /** Too many passwords are being checked. */
 export function passwordsBusy(): PlainPageError {

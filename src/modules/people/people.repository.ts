@@ -44,7 +44,7 @@ export interface SignedInRow extends Omit<SessionCaller, 'scopes' | 'memberships
 /** Of `sessions s` with the key `k` that it began with, if any. */
 const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())';
 
-/** Of account `a`: it accepts a session with key `$key`. Suspension spares the sessions that operators begin with a key. */
+/** SQL: account `a` accepts a session with this key. A suspension spares the sessions that operators begin with a key. */
 const isAccepted = (key: string) =>
   `a.disabled_at IS NULL AND (a.credentials_suspended_at IS NULL OR a.is_operator AND ${key} IS NOT NULL)`;
 
@@ -124,6 +124,14 @@ export class PeopleRepository {
   async endSessionsOf(person: Actor): Promise<void> {
     const sql = 'DELETE FROM sessions WHERE account_id = $1';
     await transactionOf(this.database, person, (tx) => tx.query(sql, [person.accountId]));
+  }
+
+  /** Ends all sessions but those that another service began, and those of operators with a key. */
+  async endOtherSessions(): Promise<void> {
+    await this.database.query(
+      `DELETE FROM sessions s USING accounts a
+        WHERE a.id = s.account_id AND s.ends_at IS NULL AND (s.key_id IS NULL OR NOT a.is_operator)`,
+    );
   }
 
   /** Sessions of an account that have not ended, the last used first. */

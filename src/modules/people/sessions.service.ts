@@ -88,6 +88,11 @@ export class SessionsService implements SessionSource {
     return this.peopleRepository.endSessionsOf(actor);
   }
 
+  /** Signs out all browsers that neither another service nor an operator with a key signed in. */
+  endOthers(): Promise<void> {
+    return this.peopleRepository.endOtherSessions();
+  }
+
   /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */
   endById(actor: Actor, id: string, accountId: string): Promise<boolean> {
     return this.peopleRepository.endSessionById(actor, id, accountId);

@@ -22,13 +22,15 @@ const OVER =
 
 const OF_ORGANIZATION = 'This API key belongs to an organization with members, who sign in with their own accounts.';
 
+const FOR_OPERATORS = 'Only operators sign in with an API key here. Sign in with your company account.';
+
 const TOO_MANY = 'Too many attempts. Wait 15 minutes, or sign in with an API key.';
 
 const SCOPED =
   'This API key may do only a part of what its account may. Use a key without such limits, or your password.';
 
 /** Content of the page with the form. `next` may be any value. */
-type LoginRequest = Omit<LoginView, 'token' | 'ways' | 'next'> & { next: unknown };
+type LoginRequest = Omit<LoginView, 'token' | 'ways' | 'next' | 'hasPasswords'> & { next: unknown };
 
 /** Signs people in by the form of `/login`. */
 @Injectable()
@@ -46,8 +48,9 @@ export class SignInService {
   /** The page with the form. */
   async page({ next, ...view }: LoginRequest, status = 200): Promise<PlainPage> {
     const ways = await Promise.all(this.ways.map(async (way) => ({ ...way, problem: await way.problem() })));
+    const hasPasswords = !this.passwordsService.isOff;
     return new PlainPage(
-      (token) => loginPage(this.env, { ...view, next: ownNext(next), ways, token: token() }),
+      (token) => loginPage(this.env, { ...view, next: ownNext(next), ways, hasPasswords, token: token() }),
       status,
     );
   }
@@ -76,7 +79,8 @@ export class SignInService {
       return cookie;
     }
     const from = { socket: { remoteAddress: client.address }, headers: {} };
-    const { accountId, keyId, scopes, memberships } = await this.apiKeysService.verify(key.trim(), from);
+    const { accountId, keyId, scopes, memberships, isOperator } = await this.apiKeysService.verify(key.trim(), from);
+    if (this.passwordsService.isOff && !isOperator) throw new ForbiddenError(FOR_OPERATORS);
     if (scopes !== null) throw new ForbiddenError(SCOPED);
     if (memberships.has(accountId)) throw new ForbiddenError(OF_ORGANIZATION);
     const cookie = await this.sessionsService.begin(client, { accountId, keyId, passwordHash: null });

@@ -142,6 +142,7 @@ describe('GET /accounts', () => {
       timeZone: null,
       createdAt: moment,
       signIn: 'none',
+      suspended: null,
       lastSeenAt: null,
     });
     const beyond = await app.as(app.operator).get(`/accounts?page=${Number.MAX_SAFE_INTEGER}`);

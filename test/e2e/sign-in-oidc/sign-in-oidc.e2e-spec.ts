@@ -251,6 +251,39 @@ describe('an issuer that is unavailable', () => {
   });
 });
 
+describe('OIDC_ONLY', () => {
+  it('leaves the issuer, and API keys of operators, as ways to sign in', async () => {
+    const account = await accountWithPassword(app, PASSWORD);
+    const byPassword = (await withPassword()).browser;
+    const organization = await app.account({ kind: 'organization' });
+    const { body: invitation } = await app.as(app.operator).post(`/accounts/${account.id}/invitations`).expect(201);
+    const only = await app.sibling({ ...settings, OIDC_ONLY: 'on' });
+    expect(await accountAt(byPassword)).toBeUndefined();
+    const { html } = await browserAt(only).open(`${HOME}/login`);
+    expect([html.includes('name="password"'), html.includes('name="key"')]).toEqual([false, true]);
+    const { url } = invitation as { url: string };
+    expect((await browserAt(only).open(url)).status).toBe(410);
+    const invite = (path: string, body?: object) => only.as(only.operator).post(`/accounts/${path}invitations`, body);
+    await invite(`${account.id}/`).expect(403);
+    await invite(`${organization.id}/members/`, { role: 'member' }).expect(403);
+    for (const [form, status] of [
+      [{ name: account.name, password: PASSWORD }, 403],
+      [{ key: (await app.account()).key }, 403],
+      [{ key: app.operator.key }, 200],
+    ] as const) {
+      const browser = browserAt(only);
+      await browser.open(`${HOME}/login`);
+      expect([form, (await browser.press(`${HOME}/login`, undefined, form)).status]).toEqual([form, status]);
+    }
+    const name = newEmployee();
+    const browser = browserAt(only);
+    await signIn(only, {}, browser);
+    expect(await accountAt(browser)).toBe(name);
+    expect((await browser.open(`${HOME}/me`)).html).not.toContain('name="password"');
+    await only.close();
+  });
+});
+
 /** Lets the hour pass after the last check of the employee, and checks who is due. */
 async function check(...at: TestApp[]): Promise<void> {
   const due = `UPDATE identities SET checked_at = now() - interval '61 minutes' WHERE subject = $1`;
@@ -343,7 +376,7 @@ describe('a person who leaves', () => {
     await reject();
     await until(async () => (await works()).join() === '401,', 'the key is refused');
     const { body } = await app.as(app.operator).get(`/accounts?q=${name}`).expect(200);
-    const suspended = expect.stringMatching(/^Since .* UTC: Example Staff rejected two checks in a row\.$/) as string;
+    const suspended = expect.stringMatching(/^Since .* UTC: Example Staff rejected two checks in a row\.$/) as unknown as string;
     expect(body.accounts).toMatchObject([{ signIn: 'identity', suspended }]);
     // The refresh token is not used again.
     const { refreshes } = company;
