@@ -69,9 +69,10 @@ export async function checkDatabase(settings: Env, checkRest: (env: Env) => Prom
   }
 }
 
-/** Checks the settings of modules. */
-export async function modulesOf(env: Env): Promise<string> {
+/** Checks the settings of modules. @param examines also runs their own checks */
+export async function modulesOf(env: Env, examines = false): Promise<string> {
   const read = readModuleSettings(env, await loadModules(env));
   for (const warning of read.flatMap(({ warnings }) => warnings)) printLine('warning', 'modules', warning);
+  for (const { module, examine } of read) if (examine && examines) await check(module, examine);
   return read.map(({ summary }) => summary).join('; ') || 'without settings';
 }

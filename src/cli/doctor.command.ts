@@ -56,7 +56,7 @@ export async function run(args: string[]): Promise<number> {
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
   await checkSurroundings(env, ['names', 'defaults', 'folders', 'redis']);
-  if (env.modules) await check('modules', () => modulesOf(env));
+  if (env.modules || env.source.OIDC_ISSUER) await check('modules', () => modulesOf(env, true));
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
     await checkLogin(env, null);
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);

@@ -9,6 +9,9 @@ export interface ModuleSettings {
   summary: string;
   /** For each variable that has the prefix of the module and is not a setting. */
   warnings: string[];
+  module: string;
+  /** Checks what the module needs; undefined without a check of its own. */
+  examine: (() => Promise<string>) | undefined;
 }
 
 /**
@@ -20,7 +23,7 @@ export function readModuleSettings(env: Env, modules: ExternalModule[]): ModuleS
   const problems: string[] = [];
   const reserved = new Set(settingDocs().map(({ name }) => name));
   const setNames = Object.keys(env.source).filter((name) => env.source[name]?.trim());
-  const read = modules.flatMap(({ name: module, settings }): ModuleSettings[] => {
+  const read = modules.flatMap(({ name: module, settings, doctor }): ModuleSettings[] => {
     if (!settings) return [];
     const prefix = `${module.toUpperCase().replaceAll('-', '_')}_`;
     const names = Object.keys(settings.shape);
@@ -41,6 +44,8 @@ export function readModuleSettings(env: Env, modules: ExternalModule[]): ModuleS
     return [
       {
         provider: { provide: tokenOf(settings), useValue: data },
+        module,
+        examine: doctor && (() => doctor(env, data)),
         summary: `${module}: ${names.map((name) => `${name} ${values[name] ? 'is set' : 'by default'}`).join(', ')}`,
         warnings: unknown.map(
           (name) => `${name} is not a setting and changes nothing: use ${names.join(' or ')}, or remove it.`,

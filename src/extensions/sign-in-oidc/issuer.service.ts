@@ -47,6 +47,8 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private readonly egress: Egress;
   private readonly redirectUri: string;
   private readonly isGoogle: boolean;
+  /** By which the clock of the issuer was ahead in its last response. */
+  private aheadSeconds = 0;
   private lastCheck: { isAvailable: boolean; at: number } | null = null;
   private checking: Promise<unknown> | null = null;
 
@@ -79,6 +81,26 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     return this.lastCheck?.isAvailable
       ? null
       : `${this.name} is unavailable right now. Try again in a minute, or use another way to sign in.`;
+  }
+
+  /** Checks the issuer, its clock and the redirect address. @returns what was found @throws Error that says what to do */
+  async examine(): Promise<string> {
+    const { OIDC_ISSUER, OIDC_CLIENT_ID } = this.oidcSettings;
+    const { url } = await this.authorizationUrl().catch((error: SignInError) => {
+      throw new Error(`${OIDC_ISSUER} is unavailable: ${reasonOf(error.detail)}. Check OIDC_ISSUER and EGRESS_PROXY.`);
+    });
+    if (Math.abs(this.aheadSeconds) > SKEW_SECONDS) {
+      throw new Error(
+        `The clock of ${OIDC_ISSUER} differs by ${this.aheadSeconds} s from the one of this machine: synchronize it (NTP).`,
+      );
+    }
+    const { status } = await this.fetch(url, { method: 'GET', headers: {}, body: undefined, redirect: 'manual' });
+    if (status >= 400) {
+      throw new Error(
+        `${OIDC_ISSUER} responds with ${status} to a sign-in: register the redirect address ${this.redirectUri} for the client ${OIDC_CLIENT_ID}.`,
+      );
+    }
+    return `${OIDC_ISSUER} accepts the redirect address ${this.redirectUri}`;
   }
 
   /** Returns the address at which a person signs in, and what its response must match. @throws SignInError */
@@ -234,6 +256,8 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     const bytes = await readWithin(answer.body, ANSWER_BYTES_MAX);
     if (bytes === null) throw new Error(`${url} responded with more than ${ANSWER_BYTES_MAX} bytes`);
     const { statusCode: status, headers: received } = answer;
+    const time = Date.parse(String(received.date));
+    if (!Number.isNaN(time)) this.aheadSeconds = Math.round((time - Date.now()) / 1_000);
     return new Response(bytes.length === 0 ? null : new Uint8Array(bytes), {
       status,
       headers: received as Record<string, string>,

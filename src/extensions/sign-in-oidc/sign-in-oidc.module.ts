@@ -3,7 +3,7 @@ import { defineModule } from '../../extension.js';
 import { IdentitiesRepository } from './identities.repository.js';
 import { IdentityChecksService } from './identity-checks.service.js';
 import { IssuerService } from './issuer.service.js';
-import { oidcSettingsSchema } from './oidc-settings.js';
+import { oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
 import { OidcSignInService } from './oidc-sign-in.service.js';
 import { SignInOidcController } from './sign-in-oidc.controller.js';
 
@@ -14,4 +14,12 @@ import { SignInOidcController } from './sign-in-oidc.controller.js';
 })
 export class SignInOidcModule {}
 
-export const signInOidc = defineModule({ name: 'oidc', module: () => SignInOidcModule, settings: oidcSettingsSchema });
+export const signInOidc = defineModule({
+  name: 'oidc',
+  module: () => SignInOidcModule,
+  settings: oidcSettingsSchema,
+  async doctor(env, settings) {
+    const issuerService = new IssuerService(env, settings as OidcSettings);
+    return issuerService.examine().finally(() => issuerService.onApplicationShutdown());
+  },
+});

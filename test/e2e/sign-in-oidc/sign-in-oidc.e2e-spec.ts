@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { IdentityChecksService } from '../../../src/extensions/sign-in-oidc/identity-checks.service.js';
+import { oidcSettingsSchema } from '../../../src/extensions/sign-in-oidc/oidc-settings.js';
+import { signInOidc } from '../../../src/extensions/sign-in-oidc/sign-in-oidc.module.js';
 import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { startAuthorizationServer } from '../../support/people/authorization-server.js';
 import { accountWithPassword } from '../../support/people/browser-session.js';
@@ -284,6 +286,21 @@ describe('OIDC_ONLY', () => {
   });
 });
 
+describe('slipway doctor', () => {
+  const examine = (more: object) => signInOidc.doctor?.(app.env, oidcSettingsSchema.parse({ ...settings, ...more }));
+
+  it('checks issuer, redirect address and clock', async () => {
+    expect(await examine({})).toBe(`${company.issuer} accepts the redirect address ${HOME}/login/oidc/callback`);
+    await expect(examine({ OIDC_CLIENT_ID: 'other' })).rejects.toThrow('register the redirect address');
+    small.aheadSeconds = 120;
+    await expect(examine({ OIDC_ISSUER: small.issuer })).rejects.toThrow(/differs by 1(19|20|21) s/);
+    small.aheadSeconds = 0;
+    company.down();
+    await expect(examine({})).rejects.toThrow('is unavailable');
+    company.up();
+  });
+});
+
 /** Lets the hour pass after the last check of the employee, and checks who is due. */
 async function check(...at: TestApp[]): Promise<void> {
   const due = `UPDATE identities SET checked_at = now() - interval '61 minutes' WHERE subject = $1`;
@@ -376,7 +393,9 @@ describe('a person who leaves', () => {
     await reject();
     await until(async () => (await works()).join() === '401,', 'the key is refused');
     const { body } = await app.as(app.operator).get(`/accounts?q=${name}`).expect(200);
-    const suspended = expect.stringMatching(/^Since .* UTC: Example Staff rejected two checks in a row\.$/) as unknown as string;
+    const suspended = expect.stringMatching(
+      /^Since .* UTC: Example Staff rejected two checks in a row\.$/,
+    ) as unknown as string;
     expect(body.accounts).toMatchObject([{ signIn: 'identity', suspended }]);
     // The refresh token is not used again.
     const { refreshes } = company;

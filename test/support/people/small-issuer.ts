@@ -12,6 +12,8 @@ export interface SmallIssuer {
   sign(claims: object, how?: 'none' | 'secret' | 'foreign key'): string;
   /** Replaces the key. */
   rotate(): void;
+  /** Seconds by which its clock is ahead. */
+  aheadSeconds: number;
   close(): Promise<void>;
 }
 
@@ -22,6 +24,7 @@ export async function startSmallIssuer(clientSecret: string): Promise<SmallIssue
   let [key, kid] = [newKey(), 1];
   const idTokens = new Map<string, string>();
   const server = createServer((request, response) => {
+    response.setHeader('date', new Date(Date.now() + small.aheadSeconds * 1_000).toUTCString());
     const send = (status: number, body: object) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     const jwk = { ...key.publicKey.export({ format: 'jwk' }), kid: String(kid), alg: 'ES256', use: 'sig' };
@@ -43,8 +46,9 @@ export async function startSmallIssuer(clientSecret: string): Promise<SmallIssue
     response_types_supported: ['code'],
     id_token_signing_alg_values_supported: ['ES256', 'HS256', 'none'],
   };
-  return {
+  const small: SmallIssuer = {
     issuer,
+    aheadSeconds: 0,
     idTokens,
     sign: (claims, how) => {
       const alg = how === 'none' ? 'none' : how === 'secret' ? 'HS256' : 'ES256';
@@ -61,4 +65,5 @@ export async function startSmallIssuer(clientSecret: string): Promise<SmallIssue
     rotate: () => void ([key, kid] = [newKey(), kid + 1]),
     close: () => shut(server),
   };
+  return small;
 }
