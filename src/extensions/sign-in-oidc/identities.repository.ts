@@ -6,6 +6,8 @@ import type { Identity } from './identity.js';
 /** An identity that signs in, with the sealed refresh token of its issuer; null for none. */
 export interface SigningIn extends Identity {
   refreshToken: string | null;
+  /** Sealed; null for one that is too long to be sent back. */
+  idToken: string | null;
 }
 
 /** An identity that this process checks. Another check, and a sign-in, change `checkedAt`. */
@@ -41,9 +43,10 @@ export class IdentitiesRepository {
     return this.database.transaction(async (tx) => {
       await lock(identity, tx);
       const [[identityRow]] = await tx.query<[{ accountId: string }[]]>(
-        `UPDATE identities SET name = $3, refresh_token = coalesce($4, refresh_token), ${SIGNED_IN} WHERE issuer = $1 AND subject = $2
+        `UPDATE identities SET name = $3, refresh_token = coalesce($4, refresh_token), id_token = $5, ${SIGNED_IN}
+          WHERE issuer = $1 AND subject = $2
          RETURNING account_id AS "accountId"`,
-        [identity.issuer, identity.subject, identity.name, identity.refreshToken],
+        [identity.issuer, identity.subject, identity.name, identity.refreshToken, identity.idToken],
       );
       if (identityRow) return identityRow.accountId;
       const accountId = await create(tx);
@@ -99,6 +102,16 @@ export class IdentitiesRepository {
     });
   }
 
+  /** The identity with which an account signed in last; null without one at this issuer. */
+  async findLast(accountId: string, issuer: string): Promise<{ subject: string; idToken: string | null } | null> {
+    const [last] = await this.database.query<{ subject: string; idToken: string | null }[]>(
+      `SELECT subject, id_token AS "idToken" FROM identities WHERE account_id = $1 AND issuer = $2
+        ORDER BY signed_in_at DESC, subject LIMIT 1`,
+      [accountId, issuer],
+    );
+    return last ?? null;
+  }
+
   /** Identities of an account, the last used first. */
   list(accountId: string): Promise<LinkedIdentity[]> {
     return this.database.query(
@@ -116,16 +129,16 @@ async function lock({ issuer, subject }: Identity, tx: EntityManager): Promise<v
 
 /** Adds an identity to an account. @returns false if it is that of another account */
 async function add(
-  { issuer, subject, name, refreshToken }: SigningIn,
+  { issuer, subject, name, refreshToken, idToken }: SigningIn,
   accountId: string,
   tx: EntityManager,
 ): Promise<boolean> {
   const added = await tx.query<unknown[]>(
-    `INSERT INTO identities AS i (issuer, subject, account_id, name, refresh_token) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT (issuer, subject) DO UPDATE SET name = $4, refresh_token = coalesce($5, i.refresh_token), ${SIGNED_IN}
+    `INSERT INTO identities AS i (issuer, subject, account_id, name, refresh_token, id_token) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (issuer, subject) DO UPDATE SET name = $4, refresh_token = coalesce($5, i.refresh_token), id_token = $6, ${SIGNED_IN}
        WHERE i.account_id = $3
      RETURNING issuer`,
-    [issuer, subject, accountId, name, refreshToken],
+    [issuer, subject, accountId, name, refreshToken, idToken],
   );
   return added.length > 0;
 }

@@ -16,6 +16,7 @@ export interface Checks {
 export interface Confirmed {
   claims: Claims;
   refreshToken: string | null;
+  idToken: string | null;
 }
 
 /** Longest response of the issuer. */
@@ -46,6 +47,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private readonly logger = new Logger('oidc');
   private readonly egress: Egress;
   private readonly redirectUri: string;
+  private readonly signedOutUri: string;
   private readonly isGoogle: boolean;
   /** By which the clock of the issuer was ahead in its last response. */
   private aheadSeconds = 0;
@@ -59,6 +61,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     this.name = nameOf(oidcSettings);
     this.egress = egressTo(new URL(oidcSettings.OIDC_ISSUER).hostname, env);
     this.isGoogle = oidcSettings.OIDC_ISSUER === GOOGLE;
+    this.signedOutUri = `${env.baseUrl}/login`;
     this.redirectUri = `${env.baseUrl}/login/oidc/callback`;
   }
 
@@ -148,6 +151,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
       return {
         claims: await this.withUserInfo(configuration, tokens.access_token, claims),
         refreshToken: (isKept && tokens.refresh_token) || null,
+        idToken: tokens.id_token ?? null,
       };
     } catch (error) {
       throw this.toSignInError(error);
@@ -167,7 +171,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
       const { iss = this.oidcSettings.OIDC_ISSUER, sub = subject, ...rest } = tokens.claims() ?? {};
       if (sub !== subject) throw new Error('The ID token is that of another person');
       const claims = await this.withUserInfo(configuration, tokens.access_token, { ...rest, iss, sub });
-      return { claims, refreshToken: tokens.refresh_token ?? null };
+      return { claims, refreshToken: tokens.refresh_token ?? null, idToken: null };
     } catch (error) {
       if ((error as { error?: string }).error === 'invalid_grant') return 'rejected';
       this.logger.warn(`The check of a person failed: ${reasonOf(error)}`);
@@ -184,6 +188,18 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   /** Returns false for refresh tokens that expire with the session at the issuer: it would look as if the person had left. */
   private isOffline(configuration: Configuration): boolean {
     return this.isGoogle || this.scopesAt(configuration).split(' ').includes(OFFLINE);
+  }
+
+  /** Returns the address at which a person signs out; null if the issuer has none, or does not respond in 2 s. */
+  async signOutUrl(idToken: string | null): Promise<string | null> {
+    const { buildEndSessionUrl } = await import('openid-client');
+    const discovered = this.discover().catch(() => null);
+    const configuration = await withTimeout(WAIT_MS, discovered, null);
+    if (!configuration?.serverMetadata().end_session_endpoint) return null;
+    return buildEndSessionUrl(configuration, {
+      post_logout_redirect_uri: this.signedOutUri,
+      ...(idToken === null ? {} : { id_token_hint: idToken }),
+    }).href;
   }
 
   /** Adds the claims of the userinfo endpoint, if there is one and the ID token has not all. */

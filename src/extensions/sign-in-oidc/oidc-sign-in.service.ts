@@ -29,6 +29,9 @@ const COOKIE = 'oidc';
 /** Time for a sign-in at the issuer. */
 const PENDING_SECONDS = 600;
 
+/** Longest ID token that a sign-out sends back in a URL. */
+const HINT_CHARS_MAX = 4_096;
+
 /** A sign-in at the issuer that has begun in a browser, whose cookie has it sealed. */
 interface Pending extends Checks {
   /** The page to redirect to. */
@@ -57,6 +60,7 @@ export class OidcSignInService implements OnModuleInit {
       name: 'oidc',
       label: `Sign in with ${this.issuerService.name}`,
       problem: () => this.issuerService.problem(),
+      signOut: (person) => this.signOutLink(person),
       accountPart: (person) => this.accountPart(person),
     });
     if (this.oidcSettings.OIDC_ONLY === 'on') await this.identities.requireOnly();
@@ -90,11 +94,15 @@ export class OidcSignInService implements OnModuleInit {
   }
 
   private async confirm(client: ClientContext, search: string, pending: Pending): Promise<Redirect> {
-    const { claims, refreshToken } = await this.issuerService.confirm(search, pending);
+    const { claims, refreshToken, idToken } = await this.issuerService.confirm(search, pending);
     const identity = identityOf(claims);
     const owner = `${identity.issuer} ${identity.subject}`;
-    const sealed = refreshToken && this.secrets.seal(MODULE, refreshToken, owner);
-    const signingIn = { ...identity, refreshToken: sealed };
+    const seal = (token: string | null) => token && this.secrets.seal(MODULE, token, owner);
+    const signingIn = {
+      ...identity,
+      refreshToken: seal(refreshToken),
+      idToken: seal(idToken !== null && idToken.length <= HINT_CHARS_MAX ? idToken : null),
+    };
     if (pending.accountId !== null) return this.link(client, pending.accountId, signingIn);
     const accountId = await this.identitiesRepository.signIn(signingIn, (tx) => {
       this.admit(signingIn);
@@ -149,6 +157,15 @@ export class OidcSignInService implements OnModuleInit {
 
   private backUrl(accountId: string | null): string {
     return `${this.env.baseUrl}/${accountId === null ? 'login' : 'me'}`;
+  }
+
+  private async signOutLink({ accountId, rootKeyId }: SessionCaller): Promise<{ label: string; url: string } | null> {
+    const { OIDC_ISSUER } = this.oidcSettings;
+    const last = rootKeyId === undefined ? await this.identitiesRepository.findLast(accountId, OIDC_ISSUER) : null;
+    if (!last) return null;
+    const idToken = last.idToken && this.secrets.open(MODULE, last.idToken, `${OIDC_ISSUER} ${last.subject}`);
+    const url = await this.issuerService.signOutUrl(idToken);
+    return url === null ? null : { label: `Also sign out at ${this.issuerService.name}`, url };
   }
 
   private async accountPart({ accountId, rootKeyId }: SessionCaller): Promise<(token: Html, root: string) => Html> {

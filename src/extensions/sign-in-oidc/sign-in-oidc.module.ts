@@ -18,7 +18,7 @@ export const signInOidc = defineModule({
   name: 'oidc',
   module: () => SignInOidcModule,
   settings: oidcSettingsSchema,
-  async doctor(env, settings) {
+  doctor(env, settings) {
     const issuerService = new IssuerService(env, settings as OidcSettings);
     return issuerService.examine().finally(() => issuerService.onApplicationShutdown());
   },

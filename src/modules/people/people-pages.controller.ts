@@ -25,7 +25,7 @@ import { RequestLimits } from '../auth/request-limits.service.js';
 import { InvitationsService } from './invitations.service.js';
 import { PasswordsService } from './passwords.service.js';
 import { OwnKeysService } from './own-keys.service.js';
-import { invitationPage, joinPage, mePage } from './people-pages.js';
+import { invitationPage, joinPage, mePage, signedOutPage } from './people-pages.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
@@ -87,11 +87,13 @@ export class PeoplePagesController {
   /** Signs this browser out, or with the field `everywhere` all browsers of the person. */
   @Post('logout')
   @PublicPage()
-  async logout(@CurrentPage() { client, form }: PublicPageRequest): Promise<Redirect> {
+  async logout(@CurrentPage() { client, form }: PublicPageRequest): Promise<Redirect | PlainPage> {
+    const links = await this.signInService.signOutLinks(client);
     const isEverywhere = form.has('everywhere');
     const cookie = await (isEverywhere
       ? this.sessionsService.endEverywhere(client)
       : this.sessionsService.signOut(client));
+    if (links.length > 0) return new PlainPage(() => signedOutPage(this.env, links), 200, [cookie]);
     return new Redirect('login', [cookie]);
   }
 

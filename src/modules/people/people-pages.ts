@@ -24,6 +24,7 @@ import type { Role, SessionCaller } from '../auth/access.types.js';
 import type { MembersService } from '../auth/members.service.js';
 import type { ApiKeysService } from '../auth/api-keys.service.js';
 import type { ShownSession } from './people.repository.js';
+import type { SignOutLink } from './sign-in-way.types.js';
 import { newKeyForm, shownKey } from './new-key.page.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
@@ -105,6 +106,12 @@ ${hasPasswords && formOf(view, 'password', [hidden, ACCOUNT, password], button('
 ${details(hasPasswords ? 'Use an API key instead' : 'Operators: use an API key', formOf(view, 'key', [hidden, key], button('Sign in with this key'), { action }), rejected?.name === 'key')}
 ${hasPasswords && html`<p class="soft">No account or no password? The operator of this service sends you an invitation link.</p>`}`,
   );
+}
+
+/** The page after a sign-out. */
+export function signedOutPage(env: PageEnv, links: SignOutLink[]): Page {
+  const others = links.map(({ label, url }) => html`<a class="button" href="${url}">${label}</a>`);
+  return page(env, 'You are signed out', html`<a class="button primary" href="login">Sign in</a> ${others}`);
 }
 
 /** The page of an invitation. */

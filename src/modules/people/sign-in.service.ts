@@ -9,7 +9,7 @@ import { UnauthenticatedError } from '../auth/auth.errors.js';
 import { ownNext } from './own-next.js';
 import { PasswordsService } from './passwords.service.js';
 import { loginPage, type LoginView } from './people-pages.js';
-import type { SignInWay } from './sign-in-way.types.js';
+import type { SignInWay, SignOutLink } from './sign-in-way.types.js';
 import { SessionsService } from './sessions.service.js';
 
 /** Also for an unknown account and one without a password. */
@@ -53,6 +53,14 @@ export class SignInService {
       (token) => loginPage(this.env, { ...view, next: ownNext(next), ways, hasPasswords, token: token() }),
       status,
     );
+  }
+
+  /** Returns links by which the person at a browser also signs out where the other ways sign in. */
+  async signOutLinks(client: ClientContext): Promise<SignOutLink[]> {
+    const person = this.ways.length === 0 ? null : await this.sessionsService.current(client);
+    if (!person) return [];
+    const links = await Promise.all(this.ways.map(async (way) => way.signOut?.(person)));
+    return links.filter((link) => !!link);
   }
 
   /** Redirects to the page that was asked for, or to the first one. @param cookies set at the browser */

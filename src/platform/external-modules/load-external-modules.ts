@@ -34,7 +34,7 @@ export interface ExternalModule {
   /** Variables of the environment, each with the name of the module in front: `STARS_MAX`. Injected by `@InjectSettings`. @stability preview */
   settings?: ZodObject;
   /** Checks for `slipway doctor` what the module needs, and returns what it found. Throws for what prevents its work. @stability preview */
-  doctor?(env: Env, settings: unknown): Promise<string>;
+  doctor?(this: void, env: Env, settings: unknown): Promise<string>;
   /** Label of the link to `/ui/m/{name}` in the head of all pages. @stability preview */
   link?: string;
 }

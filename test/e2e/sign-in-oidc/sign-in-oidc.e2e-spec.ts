@@ -253,6 +253,19 @@ describe('an issuer that is unavailable', () => {
   });
 });
 
+it('offers to sign out at the issuer too', async () => {
+  newEmployee();
+  const browser = browserAt(app);
+  await signIn(app, {}, browser);
+  await browser.open(`${HOME}/me`);
+  const { html } = await browser.press(`${HOME}/logout`, undefined, {});
+  const [, href = ''] = /href="([^"]+)">Also sign out at Example Staff</.exec(html) ?? [];
+  const sent = Object.fromEntries(new URL(href.replaceAll('&amp;', '&')).searchParams);
+  const idToken = expect.stringMatching(/^ey.*\./) as unknown as string;
+  expect(sent).toEqual({ client_id: 'slipway', post_logout_redirect_uri: `${HOME}/login`, id_token_hint: idToken });
+  expect(await accountAt(browser)).toBeUndefined();
+});
+
 describe('OIDC_ONLY', () => {
   it('leaves the issuer, and API keys of operators, as ways to sign in', async () => {
     const account = await accountWithPassword(app, PASSWORD);
