@@ -161,14 +161,14 @@ export class MembersService {
    * Gives an account the memberships of a source, such as the groups of a directory, and removes others that came from it.
    * Memberships that people gave stay as they are, and so does the last owner.
    *
-   * @param wanted roles, by the name or id of the organization
+   * @param newRoles by the name or id of the organization
    * @returns what was not possible, as messages
    */
-  async setFrom(source: string, accountId: string, wanted: ReadonlyMap<string, Role>): Promise<string[]> {
+  async setFrom(source: string, accountId: string, newRoles: ReadonlyMap<string, Role>): Promise<string[]> {
     const problems: string[] = [];
     const changed: string[] = [];
     const former = await this.membersRepository.rolesFrom(source, accountId);
-    for (const [name, role] of wanted) {
+    for (const [name, role] of newRoles) {
       const organization = await this.membersRepository.find(name);
       const before = organization && former.get(organization.id);
       if (organization) former.delete(organization.id);

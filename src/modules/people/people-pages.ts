@@ -110,8 +110,8 @@ ${hasPasswords && html`<p class="soft">No account or no password? The operator o
 
 /** The page after a sign-out. */
 export function signedOutPage(env: PageEnv, links: SignOutLink[]): Page {
-  const others = links.map(({ label, url }) => html`<a class="button" href="${url}">${label}</a>`);
-  return page(env, 'You are signed out', html`<a class="button primary" href="login">Sign in</a> ${others}`);
+  const buttons = links.map(({ label, url }) => html`<a class="button" href="${url}">${label}</a>`);
+  return page(env, 'You are signed out', html`<a class="button primary" href="login">Sign in</a> ${buttons}`);
 }
 
 /** The page of an invitation. */

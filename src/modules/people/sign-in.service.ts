@@ -18,7 +18,7 @@ const WRONG =
 
 /** For the right password alone. */
 const OVER =
-  'This account is disabled or suspended, or an organization whose members sign in with their own accounts. Ask the operator of this service.';
+  'This account is disabled, or an organization whose members sign in with their own accounts. Ask the operator of this service.';
 
 const OF_ORGANIZATION = 'This API key belongs to an organization with members, who sign in with their own accounts.';
 
