@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { IdentityChecksService } from '../../../src/extensions/sign-in-oidc/identity-checks.service.js';
 import { oidcSettingsSchema } from '../../../src/extensions/sign-in-oidc/oidc-settings.js';
 import { signInOidc } from '../../../src/extensions/sign-in-oidc/sign-in-oidc.module.js';
+import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
 import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { startAuthorizationServer } from '../../support/people/authorization-server.js';
 import { accountWithPassword } from '../../support/people/browser-session.js';
@@ -388,13 +389,22 @@ describe('groups of the directory', () => {
 });
 
 describe('a person who leaves', () => {
-  it('has no session and key after two rejected checks, until the next sign-in', async () => {
+  it('has no session, key and client authorization after two rejected checks, until the next sign-in', async () => {
     const name = newEmployee();
     const browser = browserAt(app);
     await signIn(app, {}, browser);
     const { id } = await accountNamed(name);
     const key = await keyOf(id);
-    const works = async () => [(await app.as({ key }).get('/accounts/me')).status, await accountAt(browser)];
+    const [grant] = await app.database.query<[{ id: string }]>(
+      `WITH n AS (INSERT INTO namespaces (name, account_id) VALUES ($2, $1) RETURNING id)
+       INSERT INTO as_grants (id, account_id, client_id, client_name, redirect_key, redirects_hash, resource, namespace_id, expires_at, address)
+       SELECT gen_random_uuid(), $1, 'app', 'app', 'app', '', $2, id, now() + interval '1 day', '127.0.0.1' FROM n RETURNING id`,
+      [id, name],
+    );
+    const works = async () => {
+      const { size } = await app.get(ApiKeysService).liveAmong([grant.id]);
+      return [(await app.as({ key }).get('/accounts/me')).status, await accountAt(browser), size];
+    };
     const reject = async () => (company.refuseTokens('invalid_grant'), check());
     await reject();
     company.down();
@@ -402,9 +412,9 @@ describe('a person who leaves', () => {
     company.up();
     await check();
     await reject();
-    expect(await works()).toEqual([200, name]);
+    expect(await works()).toEqual([200, name, 1]);
     await reject();
-    await until(async () => (await works()).join() === '401,', 'the key is refused');
+    await until(async () => (await works()).join() === '401,,0', 'the key is refused');
     const { body } = await app.as(app.operator).get(`/accounts?q=${name}`).expect(200);
     const suspended = expect.stringMatching(
       /^Since .* UTC: Example Staff rejected two checks in a row\.$/,
@@ -416,7 +426,7 @@ describe('a person who leaves', () => {
     expect(company.refreshes).toBe(refreshes);
 
     await signIn(app, {}, browser);
-    expect(await works()).toEqual([200, name]);
+    expect(await works()).toEqual([200, name, 1]);
   });
 
   it('keeps the keys of an operator', async () => {
