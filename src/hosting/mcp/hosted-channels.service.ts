@@ -12,6 +12,7 @@ import {
 } from '../hosting.types.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import type { Channel } from '../../mcp/protocol/channel.js';
+import { PROGRAM_START_MS } from '../../mcp/protocol/mcp-errors.js';
 import { HttpChannels } from '../../mcp/client/http/http-channel.js';
 import type { HttpTarget } from '../../mcp/client/http/http-wire.js';
 import { HostedAuthAdapter } from './hosted-auth-adapter.js';
@@ -87,7 +88,7 @@ export class HostedChannelsService {
       name,
       headers: { ...withoutOurs(headers), ...(isScan && { [SCAN_HEADER]: '1' }) },
       bearer,
-      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+      connectTimeoutMs: PROGRAM_START_MS,
       dispatcher: new HostedDispatcher(this.hosting, ref, this.host),
       invocationHeader: INVOCATION_HEADER,
       sessionsMax: SESSIONS_MAX,

@@ -41,13 +41,13 @@ import { SessionLevel } from './session-level.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import type { ListenStreamHandlers, ListenStream, OpenListening } from './listeners.js';
 import { isChange, isOfSession, listChanges, listFilter } from '../protocol/list-pages.js';
-import { deadlineIn } from '../protocol/deadline.js';
+import { deadlineIn, ERRAND_MS } from '../protocol/deadline.js';
 import { isObject } from '../../platform/text/json.js';
 
 const TASK_LOST = 'Task not found: the MCP server no longer has the session in which it was started';
 
-/** Timeout of unsubscribing from a resource. */
-const UNSUBSCRIBE_MS = 5_000;
+/** Timeout of subscribing to a resource, for which other listeners wait, and of unsubscribing. */
+const SUBSCRIBE_MS = 5_000;
 
 /** Notifications of a legacy server in one session. */
 class LegacyListening {
@@ -147,14 +147,14 @@ class LegacyListening {
     if (this.handlers === handlers) this.handlers = null;
     session.stopListening();
     // Unsubscribed because the session stays open for its callers while nobody listens.
-    await subscribe(session, subscribed, [], UNSUBSCRIBE_MS).catch(() => undefined);
+    await subscribe(session, subscribed, [], SUBSCRIBE_MS).catch(() => undefined);
   }
 }
 
 /** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
   /** Address of the server, or another name of it for error texts. */
-  url: { host: string };
+  url: { host: string; isProgram?: boolean };
   /** Session opened by the era probe. */
   opened?: OpenedSession;
   /** True while the verdict is new: failures are then reported, not taken for an era change. */
@@ -205,7 +205,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     const slot = profile && this.profiles.slotFor(profile);
     if (!slot || slot.isShared) return (slot ?? this.plain).listeners.add(filter, listener, timeoutMs);
     slot.level = profile.level;
-    if (slot.value) await this.setLevel(slot.value, slot.level, timeoutMs);
+    if (slot.value) await this.setLevel(slot.value, slot.level);
     // A client without a session, which has neither, receives log messages with its calls.
     const hasStream = profile.level !== undefined || profile.onRequest !== undefined;
     return slot.listeners.add(hasStream ? { ...filter, messages: true } : filter, listener, timeoutMs);
@@ -225,9 +225,8 @@ export class LegacyAdapter implements ProtocolAdapter {
 
   private slot(open: OpenSession, profile: CallerProfile | undefined): SessionSlot {
     const session = async (timeoutMs: number) => {
-      const timeLeft = deadlineIn(timeoutMs);
       const opened = await slot.get(timeoutMs);
-      await this.setLevel(opened, slot.level, timeLeft());
+      await this.setLevel(opened, slot.level);
       return opened;
     };
     const listening = new LegacyListening(session, (lost) => slot.discard(lost));
@@ -310,25 +309,23 @@ export class LegacyAdapter implements ProtocolAdapter {
     // The session for all callers that cannot answer requests has no level.
     const level = (slot === this.plain && !hasOneSession) || call.session ? undefined : call.profile?.level;
     if (level === undefined) return session.request(call, timeoutMs, isRepeat);
-    const timeLeft = deadlineIn(timeoutMs);
     // Other callers of the one session may wait for the same level.
     const cancellation = hasOneSession ? undefined : call.cancellation;
-    return this.setLevel(session, level, timeoutMs, isRepeat, cancellation).then(() =>
-      session.request(call, timeLeft(), isRepeat),
-    );
+    return this.setLevel(session, level, isRepeat, cancellation).then(() => session.request(call, timeoutMs, isRepeat));
   }
 
   private async setLevel(
     session: LegacySession,
     level: string | undefined,
-    timeoutMs: number,
     isRepeat = false,
     cancellation?: McpCall['cancellation'],
   ): Promise<void> {
     if (level === undefined) return;
     const sessionLevel = this.levels.get(session) ?? new SessionLevel();
     this.levels.set(session, sessionLevel);
-    await sessionLevel.set(level, (call) => session.request({ ...call, timeoutMs, cancellation }, timeoutMs, isRepeat));
+    await sessionLevel.set(level, (call) =>
+      session.request({ ...call, timeoutMs: ERRAND_MS, cancellation }, ERRAND_MS, isRepeat),
+    );
   }
 
   /**
@@ -358,8 +355,9 @@ async function subscribe(
   timeoutMs: number,
 ): Promise<void> {
   if (subscribed.size === 0 && !declares(session.identity.capabilities, 'resources', 'subscribe')) return;
+  const ms = Math.min(timeoutMs, SUBSCRIBE_MS);
   const rpc = (verb: string, uri: string) =>
-    session.request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false);
+    session.request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs: ms }, ms, false);
   const obsolete = [...subscribed].filter((uri) => !requested.includes(uri));
   for (const uri of obsolete) subscribed.delete(uri);
   const fresh = requested.filter((uri) => !subscribed.has(uri));

@@ -14,6 +14,7 @@
  */
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members, slice, splice } from '../protocol/json-text.js';
+import { ERRAND_MS } from '../protocol/deadline.js';
 import { isChange } from '../protocol/list-pages.js';
 import {
   asCallError,
@@ -21,6 +22,7 @@ import {
   strayAnswer,
   tooLate,
   unreadable,
+  UpstreamAuthRequiredError,
   UpstreamError,
   UpstreamTimeoutError,
 } from '../protocol/mcp-errors.js';
@@ -98,7 +100,12 @@ export class PipeSession implements LegacySession {
     const reply = await this.request(call, timeoutMs, true);
     if (reply.error) throw pipe.toRejection(reply.error.message);
     this.identity = identityOfInitialize(resultOf(reply), pipe);
-    await pipe.send(requestText(null, 'notifications/initialized', undefined), call, timeoutMs);
+    // A server that fails at the notification may still answer requests.
+    await pipe
+      .send(requestText(null, 'notifications/initialized', undefined), call, ERRAND_MS)
+      .catch((error: Error) => {
+        if (error instanceof UpstreamAuthRequiredError) throw error;
+      });
   }
 
   async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {

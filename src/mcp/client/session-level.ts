@@ -1,20 +1,28 @@
 import type { McpCall } from '../protocol/channel.js';
+import { CallerLeftError } from '../protocol/mcp-errors.js';
+import { SessionLostError } from './may-resend.js';
 
 /** Log level of one upstream session. */
 export class SessionLevel {
   private last: { level: string; set: Promise<unknown> } | null = null;
 
-  /** Sets the level, unless the session has it. @param request sends the request, and rejects when it fails */
+  /**
+   * Sets the level, unless the session has it, or the server has failed to set it.
+   *
+   * @param request sends the request @throws SessionLostError, CallerLeftError
+   */
   async set(level: string, request: (call: Pick<McpCall, 'method' | 'params'>) => Promise<unknown>): Promise<void> {
     if (this.last?.level !== level) {
-      this.last = { level, set: request({ method: 'logging/setLevel', params: JSON.stringify({ level }) }) };
+      const sent = request({ method: 'logging/setLevel', params: JSON.stringify({ level }) });
+      this.last = { level, set: sent.catch((error: unknown) => this.handleFailure(level, error)) };
     }
-    const { last } = this;
-    try {
-      await last.set;
-    } catch (error) {
-      if (this.last === last) this.last = null;
-      throw error;
-    }
+    await this.last.set;
+  }
+
+  /** Keeps the level as set, so that a server without an answer delays one call only. */
+  private handleFailure(level: string, error: unknown): void {
+    if (!(error instanceof SessionLostError || error instanceof CallerLeftError)) return;
+    if (this.last?.level === level) this.last = null;
+    throw error;
   }
 }

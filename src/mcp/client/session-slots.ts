@@ -115,7 +115,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     profile: CallerProfile | undefined,
     onNotification: SessionHandlers['onNotification'],
     openListening: OpenListening,
-    upstream: { host: string },
+    upstream: { host: string; isProgram?: boolean },
   ) {
     const onLost = (session: LegacySession) => {
       this.discard(session);

@@ -9,7 +9,7 @@
  */
 import type { Cancellation } from '../protocol/cancellation.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { tooLate, UpstreamError } from '../protocol/mcp-errors.js';
+import { StartingError, tooLate, UpstreamError } from '../protocol/mcp-errors.js';
 
 /** Time for which a failure is returned to further callers, so that an unreachable upstream costs one dial. */
 const FAILURE_MS = 1_000;
@@ -21,10 +21,10 @@ export class SingleFlight<T> {
   private failure: { error: Error; until: number } | null = null;
   private isClosed = false;
 
-  /** @param upstream named in timeout errors */
+  /** @param upstream named in timeout errors; a program that opens late is starting */
   constructor(
     private readonly open: () => Promise<T>,
-    private readonly upstream: { host: string },
+    private readonly upstream: { host: string; isProgram?: boolean },
   ) {}
 
   /**
@@ -42,7 +42,8 @@ export class SingleFlight<T> {
         throw error;
       })
       .finally(() => (this.opening = null));
-    return withinDeadline(this.opening, timeoutMs, tooLate(this.upstream, { timeoutMs }), cancellation);
+    const late = this.upstream.isProgram ? new StartingError() : tooLate(this.upstream, { timeoutMs });
+    return withinDeadline(this.opening, timeoutMs, late, cancellation);
   }
 
   /** Discards this value, unless another one has replaced it. */

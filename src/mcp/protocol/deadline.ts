@@ -1,6 +1,9 @@
 import type { Cancellation } from './cancellation.js';
 import { CallerLeftError, UpstreamTimeoutError } from './mcp-errors.js';
 
+/** Time limit of what a session sends for itself before a call, such as a log level; it is not part of the call's time. */
+export const ERRAND_MS = 2_000;
+
 /** Returns a function that gives the rest of `timeoutMs` in milliseconds, at least 1. */
 export function deadlineIn(timeoutMs: number): () => number {
   const until = performance.now() + timeoutMs;
@@ -16,17 +19,17 @@ export function deadlineFromFirstUse(timeoutMs: number): () => number {
 /**
  * Waits for shared work until `timeoutMs` or the caller's cancellation. The work continues for other callers.
  *
- * @param late message of the UpstreamTimeoutError
+ * @param late message of the UpstreamTimeoutError, or another error
  */
 export function withinDeadline<T>(
   work: Promise<T>,
   timeoutMs: number,
-  late: string,
+  late: string | Error,
   cancellation?: Cancellation,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = () => settle(() => reject(new CallerLeftError()));
-    const expire = () => settle(() => reject(new UpstreamTimeoutError(late, false)));
+    const expire = () => settle(() => reject(typeof late === 'string' ? new UpstreamTimeoutError(late, false) : late));
     const timer = setTimeout(expire, timeoutMs);
     const settle = (outcome: () => void) => {
       clearTimeout(timer);

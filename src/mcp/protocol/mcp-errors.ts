@@ -175,10 +175,9 @@ export function tooLate(
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
   if (isOver) return `${host} did not answer completely within an hour, the longest time of a call.`;
   if (isOpening) {
-    return (
-      `${host} did not open a session within ${seconds} s: it is too slow, overloaded or still starting. ` +
-      'The operator of this service sets this time with UPSTREAM_CONNECT_TIMEOUT_MS.'
-    );
+    const late = `${host} did not open a session within ${seconds} s: it is too slow, overloaded or still starting.`;
+    const isSetting = timeoutMs < PROGRAM_START_MS;
+    return isSetting ? `${late} The operator of this service sets this time with UPSTREAM_CONNECT_TIMEOUT_MS.` : late;
   }
   if (isExtended) {
     return `${host} sent nothing for ${seconds} s: it is too slow or overloaded, or the request takes longer and reports no progress.`;
@@ -240,6 +239,19 @@ export class HostedAwayError extends upstreamFailure('host away') {
     detail?: unknown,
   ) {
     super(message, detail);
+  }
+}
+
+/** Time limit of the first answer of a program, which may have to be downloaded or compiled first. */
+export const PROGRAM_START_MS = 10 * 60_000;
+
+/** The program has not opened its session, and continues to. The request was not sent. */
+@Serializable()
+export class StartingError extends upstreamFailure('host away') {
+  override readonly retryAfterSeconds = 5;
+
+  constructor() {
+    super('The server is still starting: try again in a few seconds.');
   }
 }
 
@@ -358,13 +370,6 @@ function redirected(status: number, { origin }: URL, location: string): string {
   return isKept
     ? `redirects more than three times, at last to ${location}: fix the redirects of the server, which might form a loop.`
     : `redirects to ${location}: connect to that address instead.`;
-}
-
-/** Error for a notification that the endpoint refuses. @param words as for {@link fromHttpStatus} */
-export function notificationRefused(status: number, url: URL, method: string, words: string): UpstreamError {
-  const detail = words === '' ? '' : ` The server said: ${quote(words.replace(/\.$/, ''), 200)}.`;
-  const text = `${url.origin}${url.pathname} answered ${status} to the notification ${method}: an MCP server must take it, with 202.${detail}`;
-  return new UpstreamError(text, { outcomeUnknown: false, status });
 }
 
 /** A 404 in which the endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */

@@ -98,6 +98,7 @@ interface Choice {
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
   private readonly choice: SingleFlight<Choice>;
+  private readonly upstream: LegacyOptions['url'];
   private isConfirmed = false;
 
   constructor(
@@ -107,7 +108,8 @@ export class HttpChannel implements Channel {
     private readonly cache: ResultCache,
   ) {
     this.wire = new HttpWire(dispatcher, target);
-    this.choice = new SingleFlight(() => this.choose(), target.url);
+    this.upstream = { host: target.url.host, isProgram: target.dispatcher !== undefined };
+    this.choice = new SingleFlight(() => this.choose(), this.upstream);
   }
 
   async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
@@ -244,7 +246,7 @@ export class HttpChannel implements Channel {
           if (!opened) return adapter;
           await this.eras.refine(this.target.url, { ...verdict, kind: 'both' });
           return this.legacyAdapter('streamable', { opened });
-        }, this.target.url)
+        }, this.upstream)
       : null;
     return { verdict, adapter, legacy };
   }
@@ -266,7 +268,7 @@ export class HttpChannel implements Channel {
   private legacyAdapter(kind: 'streamable' | 'sse', options: Partial<LegacyOptions> = {}): LegacyAdapter {
     const open = kind === 'sse' ? openSse : openStreamable;
     return new LegacyAdapter((profile, handlers) => open(this.wire, profile, handlers), {
-      url: this.target.url,
+      url: this.upstream,
       sessionsMax: this.target.sessionsMax,
       ...options,
     });

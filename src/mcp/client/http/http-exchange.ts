@@ -7,7 +7,7 @@
  * socket is closed.
  *
  * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry`
- * (at least 0.1 s), three times in a row without a new id; that is no repeat of the call. Failures are UpstreamFailures,
+ * (at least 0.1 s), until the time of the call is over; that is no repeat of the call. Failures are UpstreamFailures,
  * which say whether the request may have run; an HTTP status is no failure here. Too large (16 MB, decoded), too deep,
  * too many messages, or in a coding that is not read: UpstreamError, and the socket is closed.
  *
@@ -47,15 +47,16 @@ const LARGE_BYTES = 256 * 1024;
 
 const largeMessages = new PacedWork();
 
-/**
- * Limit of attempts in a row that bring no new event id. A server that ends its streams early on purpose sends a new id
- * each time.
- */
-const TRIES_MAX = 3;
+/** Limit of refusals to resume a stream, by a status that is not {@link PASSING}. */
+const REFUSALS_MAX = 3;
 
-/** Delay when the server sent no `retry`, and the least one. */
+/** Statuses of a server or proxy that may resume the stream later. */
+const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
+
+/** Delay when the server sent no `retry`, the least one, and the limit of its growth while the server fails. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 10_000;
 
 /** Redirects that keep method and body. */
 const KEPT: ReadonlySet<number> = new Set([307, 308]);
@@ -513,34 +514,55 @@ export async function resumeAnswer(
   const { 'content-type': _, ...headers } = request.headers;
   const startedAt = broken.resume?.startedAt ?? Date.now();
   const until = startedAt + CALL_MS_MAX;
-  const totalLeft = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
-  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : totalLeft());
+  let timeLeft = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
   let last = broken;
-  for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
+  /** Attempts in a row that failed, and those of them that were refused without a sign that a later one may succeed. */
+  let failures = 0;
+  let refusals = 0;
+  while (last.resume && timeLeft() > 1 && Date.now() < until && refusals < REFUSALS_MAX) {
     const { lastEventId, retryMs } = last.resume;
-    const waitMs = Math.max(retryMs ?? RETRY_MS, RETRY_MS_MIN);
+    const askedMs = Math.max(retryMs ?? RETRY_MS, RETRY_MS_MIN, waitOf(last));
+    const waitMs = Math.max(askedMs, Math.min(askedMs * 1.5 ** Math.max(0, failures - 1), RETRY_MS_MAX));
     await pause(Math.min(waitMs, timeLeft()), request.cancellation);
     const again: ExchangeRequest = {
       ...request,
       method: 'GET',
       body: undefined,
       timing: undefined,
-      headers: { ...headers, accept: 'text/event-stream', 'last-event-id': lastEventId },
+      // In UTF-8, as the HTML standard has it.
+      headers: {
+        ...headers,
+        accept: 'text/event-stream',
+        'last-event-id': Buffer.from(lastEventId).toString('latin1'),
+      },
       timeoutMs: timeLeft(),
       startedAt,
     };
+    failures += 1;
     const answer = await send(again).catch((error: unknown) => {
       // A socket error is retried; a deadline or a caller that left is not.
       if (error instanceof UpstreamError) return null;
       throw error;
     });
     if (answer === null) continue;
-    if (answer.status !== 200 || answer.contentType !== 'text/event-stream') break;
-    if (answer.text !== null) return answer;
-    if (answer.resume && answer.resume.lastEventId !== lastEventId) tries = -1;
+    const { status, contentType } = answer;
+    const isStream = status === 200 && contentType === 'text/event-stream';
+    if (isStream && answer.text !== null) return answer;
+    if (status === 401 || status === 405) break;
+    if (!isStream && !PASSING.has(status)) refusals += 1;
+    if (isStream) refusals = 0;
+    if (isStream && answer.resume && answer.resume.lastEventId !== lastEventId) {
+      failures = 0;
+      if (request.extendWithEvents) timeLeft = deadlineIn(request.timeoutMs);
+    }
     last = { ...answer, resume: answer.resume ?? last.resume };
   }
   return broken;
+}
+
+/** The wait that an answer asks for by `Retry-After`, in milliseconds. */
+function waitOf({ status, headers }: ExchangeAnswer): number {
+  return status === 429 || status === 503 ? (Number(headers['retry-after']) || 0) * 1_000 : 0;
 }
 
 function pause(ms: number, cancellation?: Cancellation): Promise<void> {

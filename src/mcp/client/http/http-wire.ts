@@ -8,7 +8,6 @@ import { deadlineIn } from '../../protocol/deadline.js';
 import {
   endpointGone,
   fromHttpStatus,
-  notificationRefused,
   notMcp,
   authRequired,
   strayAnswer,
@@ -244,10 +243,7 @@ export class HttpWire {
     const { status } = answer;
     if (status < 300) return;
     this.requireAuthorized(status, answer.headers);
-    const { id, method } = parseMessage(body) ?? {};
-    if (id !== undefined || status < 400 || status === 429 || (status >= 500 && status !== 501))
-      throw this.statusError(answer, url);
-    throw notificationRefused(status, url, String(method), this.wordsIn(answer, url));
+    throw this.statusError(answer, url);
   }
 
   /** Sends a message without waiting for the result; drops it when 256 are already pending. */

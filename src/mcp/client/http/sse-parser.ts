@@ -6,7 +6,7 @@ import { withoutStacks } from '../../../platform/errors/without-stacks.js';
 import { answerLimit } from '../message-budget.js';
 
 /** Event ids that a `Last-Event-ID` header can carry; others are ignored. */
-const EVENT_ID = /^[\x21-\x7e][\x20-\x7e]{0,1023}$/;
+const EVENT_ID = /^[^\s\p{Cc}][^\p{Cc}]{0,8191}$/u;
 
 /** Characters that are parsed together: the time for lines that end with CR grows with the square of their number. */
 const PIECE_CHARS = 4 * 1024;

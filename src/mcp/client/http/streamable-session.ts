@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
+import { ERRAND_MS } from '../../protocol/deadline.js';
 import {
   CallerLeftError,
   UpstreamAuthRequiredError,
@@ -85,7 +86,7 @@ export async function openStreamable(
     handlers,
     isInteractive: isResponding,
   });
-  await session.begin(timeoutMs);
+  await session.begin();
   return session;
 }
 
@@ -138,13 +139,17 @@ class StreamableSession implements LegacySession {
     return this.options.id !== null;
   }
 
-  async begin(timeoutMs: number): Promise<void> {
+  /** Ends the handshake. A server that fails at the notification may still answer requests. @throws UpstreamAuthRequiredError */
+  async begin(): Promise<void> {
     try {
       const body = requestText(null, 'notifications/initialized', undefined);
-      await this.wire.post(this.wire.url, this.headers, body, { timeoutMs });
+      await this.wire.post(this.wire.url, this.headers, body, { timeoutMs: ERRAND_MS });
     } catch (error) {
-      void this.close();
-      throw error;
+      this.logger.debug({ msg: 'an upstream did not take notifications/initialized', err: error });
+      if (error instanceof UpstreamAuthRequiredError) {
+        void this.close();
+        throw error;
+      }
     }
     if (this.options.isInteractive) await this.keepStream(0);
   }

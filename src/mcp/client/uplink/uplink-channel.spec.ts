@@ -16,7 +16,7 @@ it('a log level reaches the local server for the others who wait for it, althoug
     else if (id !== undefined) queueMicrotask(answer);
   };
   const port = { ready: Promise.resolve(), bufferedBytes: 0, send, refuse: nothing, close: nothing };
-  const channel = new UplinkChannel(port, 10_000);
+  const channel = new UplinkChannel(port);
   const cancellation = new Cancellation();
   const [first, second] = ['first', 'second'].map((key) =>
     channel.request({

@@ -8,7 +8,12 @@ import type {
   McpReply,
   UpstreamListener,
 } from '../../protocol/channel.js';
-import { UpstreamBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
+import {
+  PROGRAM_START_MS,
+  UpstreamBusyError,
+  UplinkDisconnectedError,
+  UpstreamError,
+} from '../../protocol/mcp-errors.js';
 import { messagesIn, parseMessage } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { LegacyAdapter } from '../legacy-adapter.js';
@@ -59,11 +64,7 @@ export class UplinkChannel implements Channel {
   private readonly budget = new MessageBudget(true);
   private lastId = 0;
 
-  /** @param connectTimeoutMs handshake timeout */
-  constructor(
-    private readonly port: FramePort,
-    connectTimeoutMs: number,
-  ) {
+  constructor(private readonly port: FramePort) {
     const handlers: Partial<SessionHandlers> = {};
     const pipe = {
       host,
@@ -82,10 +83,10 @@ export class UplinkChannel implements Channel {
       // Requests that no running call can answer are refused: they may concern any caller.
       Object.assign(handlers, owner, { onRequest: undefined });
       await port.ready;
-      await session.begin(connectTimeoutMs);
+      await session.begin(PROGRAM_START_MS);
       return session;
     };
-    this.adapter = new LegacyAdapter(open, { url: { host }, hasOneSession: true });
+    this.adapter = new LegacyAdapter(open, { url: { host, isProgram: true }, hasOneSession: true });
   }
 
   /** Calls that the local server has not answered. */

@@ -15,7 +15,7 @@ class FakeSocket extends EventEmitter {
 describe('the pings of a tunnel', () => {
   verifies('uplink:ping', 'may stay unanswered twice in a row; a pong resets the count', () => {
     const socket = new FakeSocket();
-    const tunnel = new TunnelSocket(socket as unknown as WebSocket, 1_000, () => undefined);
+    const tunnel = new TunnelSocket(socket as unknown as WebSocket, () => undefined);
     for (let round = 0; round < 3; round += 1) {
       socket.emit('pong');
       tunnel.ping();

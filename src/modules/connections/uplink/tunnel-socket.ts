@@ -27,10 +27,9 @@ export class TunnelSocket implements FramePort {
   /** @param onEnd called once, when nothing more will be sent or received */
   constructor(
     private readonly socket: WebSocket,
-    connectTimeoutMs: number,
     private readonly onEnd: () => void,
   ) {
-    this.channel = new UplinkChannel(this, connectTimeoutMs);
+    this.channel = new UplinkChannel(this);
     socket.on('message', (data, isBinary) => this.onFrame(data as Buffer, isBinary));
     socket.on('ping', (data: Buffer) => this.onPing(data));
     socket.on('pong', () => this.markAlive());

@@ -22,11 +22,10 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import type { WebSocket } from 'ws';
-import { Env } from '../../../config/env.js';
 import { Tuning } from '../../../config/tuning.js';
 import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import type { OpenRequest } from '../../../platform/http/open-requests.js';
-import { UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { PROGRAM_START_MS, UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
 import { ProcessRegistry, type LeaseHolder } from '../../../platform/processes/process-registry.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -106,7 +105,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     private readonly connectionEvents: ConnectionEvents,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
-    private readonly env: Env,
     private readonly tuning: Tuning,
   ) {}
 
@@ -225,7 +223,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private holdTunnel(pairing: Omit<HeldTunnel, 'socket' | 'pings' | 'release'>, socket: WebSocket): void {
     const tunnel: HeldTunnel = {
       ...pairing,
-      socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.onClosed(tunnel)),
+      socket: new TunnelSocket(socket, () => this.onClosed(tunnel)),
       pings: repeat(this.tuning.uplinkPingMs, () => tunnel.socket.ping()),
       release: this.revocationRegistry.add(pairing.keyId, () => endTunnel()),
     };
@@ -239,7 +237,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   /** Opens the MCP session; with the identity of the local server the connection is connected. */
   private async openSession(heldTunnel: HeldTunnel): Promise<void> {
     try {
-      const { serverInfo } = await heldTunnel.socket.channel.open(this.env.upstreamConnectTimeoutMs);
+      const { serverInfo } = await heldTunnel.socket.channel.open(PROGRAM_START_MS);
       const changed = await this.uplinkTunnelsRepository.opened(heldTunnel, toStoredServerInfo(serverInfo));
       if (changed) this.connectionHandles.announce(changed);
     } catch (error) {
