@@ -104,6 +104,12 @@ function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string 
   const at = record.at ?? now;
   const problem = timeProblem(at, now);
   if (problem !== null) return `The time of a record ${problem}`;
+  const name = record.attributes.get('exception.type');
+  const text = record.attributes.get('exception.message');
+  const isEmpty = record.message === null && name === undefined && text === undefined;
+  if (isEmpty && ![...record.attributes.keys()].some((key) => REQUEST_ATTRIBUTES.has(key))) {
+    return 'A record must have a body, an eventName, or attributes of a request or an exception';
+  }
   const traceId = record.traceId ?? NO_TRACE;
   const trace: Trace = traces.get(traceId) ?? { times: [], attributes: new Map(), lines: [], exceptions: [] };
   if (!traces.has(traceId) && traces.size >= ENTRIES_MAX) return `A request may hold ${ENTRIES_MAX} traces`;
@@ -113,12 +119,10 @@ function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string 
   for (const [key, value] of record.attributes) {
     if (REQUEST_ATTRIBUTES.has(key) && !trace.attributes.has(key)) trace.attributes.set(key, value);
   }
-  const name = record.attributes.get('exception.type');
-  const text = record.attributes.get('exception.message');
   if (name !== undefined || text !== undefined) {
-    trace.exceptions.push({ at: at.getTime(), name: name ?? 'Error', message: text ?? record.message });
+    trace.exceptions.push({ at: at.getTime(), name: name ?? 'Error', message: text ?? record.message ?? '' });
   }
-  if (record.message !== '') {
+  if (record.message !== null) {
     trace.lines.push({ at: at.getTime(), level: record.level, message: record.message });
   }
   return null;

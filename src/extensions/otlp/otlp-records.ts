@@ -25,9 +25,16 @@ const FIELDS = {
         attributes: { rule: 'repeated', type: 'KeyValue', id: 6 },
         traceId: { type: 'bytes', id: 9 },
         observedTimeUnixNano: { type: 'fixed64', id: 11 },
+        eventName: { type: 'string', id: 12 },
       },
     },
     AnyValue: {
+      // A member with a default value is present, as in opentelemetry-proto.
+      oneofs: {
+        value: {
+          oneof: ['stringValue', 'boolValue', 'intValue', 'doubleValue', 'arrayValue', 'kvlistValue', 'bytesValue'],
+        },
+      },
       fields: {
         stringValue: { type: 'string', id: 1 },
         boolValue: { type: 'bool', id: 2 },
@@ -41,6 +48,7 @@ const FIELDS = {
     ArrayValue: { fields: { values: { rule: 'repeated', type: 'AnyValue', id: 1 } } },
     KeyValueList: { fields: { values: { rule: 'repeated', type: 'KeyValue', id: 1 } } },
     KeyValue: { fields: { key: { type: 'string', id: 1 }, value: { type: 'AnyValue', id: 2 } } },
+    Status: { fields: { code: { type: 'int32', id: 1 }, message: { type: 'string', id: 2 } } },
     Response: { fields: { partialSuccess: { type: 'PartialSuccess', id: 1 } } },
     PartialSuccess: {
       fields: { rejectedLogRecords: { type: 'int64', id: 1 }, errorMessage: { type: 'string', id: 2 } },
@@ -61,14 +69,20 @@ export interface ExportAnswer {
   partialSuccess?: { rejectedLogRecords: number; errorMessage: string };
 }
 
+/** The answer to an export that failed, with a code of gRPC. */
+export interface ExportStatus {
+  code: number;
+  message: string;
+}
+
 /** One log record, from protobuf or JSON. */
 export interface OtlpRecord {
   /** `timeUnixNano`, or else `observedTimeUnixNano`; null without both. */
   at: Date | null;
   /** `debug`, `info`, `warn` or `error`. */
   level: string;
-  /** The body as text: JSON text if it is structured, empty if there is none. */
-  message: string;
+  /** The body as text, JSON text if it is structured; without a body the name of the event; null without both. */
+  message: string | null;
   /** 32 lower-case hex digits; null without a trace. */
   traceId: string | null;
   /** Attributes whose values are texts, numbers or booleans. */
@@ -77,7 +91,7 @@ export interface OtlpRecord {
 
 type Members = Record<string, unknown>;
 /** The value of an AnyValue. */
-type Plain = string | number | boolean | object | null;
+type Plain = string | number | bigint | boolean | Plain[] | { [key: string]: Plain } | null;
 
 /** Maximum nesting of a structured value that is read. */
 const DEPTH_MAX = 20;
@@ -89,14 +103,23 @@ const DEPTH_MAX = 20;
  * @throws InvalidInputError if it is not such a request
  */
 export function* recordsOf(request: unknown): Generator<OtlpRecord> {
-  if (!isMembers(request) || (getOwn(request, 'resourceLogs') !== undefined && !Array.isArray(request.resourceLogs))) {
-    throw new InvalidInputError('The body must be an ExportLogsServiceRequest: {"resourceLogs": […]}');
-  }
-  for (const resource of listOf(request, 'resourceLogs')) {
-    for (const scope of listOf(resource, 'scopeLogs')) {
-      for (const record of listOf(scope, 'logRecords')) yield toRecord(record);
+  if (!isMembers(request) || Array.isArray(request)) throw notARequest();
+  for (const resource of requiredList(request, 'resourceLogs')) {
+    for (const scope of requiredList(resource, 'scopeLogs')) {
+      for (const record of requiredList(scope, 'logRecords')) yield toRecord(record);
     }
   }
+}
+
+/** The elements of a list, which may be absent. @throws InvalidInputError if it is not a list of objects */
+function requiredList(value: Members, name: string): Members[] {
+  const list = getOwn(value, name) ?? [];
+  if (Array.isArray(list) && list.every((item) => isMembers(item) && !Array.isArray(item))) return list as Members[];
+  throw notARequest();
+}
+
+function notARequest(): InvalidInputError {
+  return new InvalidInputError('The body must be an ExportLogsServiceRequest: {"resourceLogs": […]}');
 }
 
 function toRecord(record: Members): OtlpRecord {
@@ -106,12 +129,13 @@ function toRecord(record: Members): OtlpRecord {
     if (value !== null && typeof value !== 'object') attributes.set(textOf(getOwn(pair, 'key')), String(value));
   }
   const body = toPlain(getOwn(record, 'body'));
+  const eventName = textOf(getOwn(record, 'eventName')) || attributes.get('event.name');
   const traceId = getOwn(record, 'traceId');
   const hex = Buffer.isBuffer(traceId) ? traceId.toString('hex') : textOf(traceId).toLowerCase();
   return {
     at: timeOf(getOwn(record, 'timeUnixNano')) ?? timeOf(getOwn(record, 'observedTimeUnixNano')),
     level: levelOf(getOwn(record, 'severityNumber'), getOwn(record, 'severityText')),
-    message: body === null ? '' : typeof body === 'object' ? JSON.stringify(body) : String(body),
+    message: body === null ? eventName || null : typeof body === 'object' ? jsonOf(body) : String(body),
     traceId: /^(?!0{32})[0-9a-f]{32}$/.test(hex) ? hex : null,
     attributes,
   };
@@ -127,11 +151,14 @@ function toPlain(value: unknown, depth = 0): Plain {
   return null;
 }
 
+const NOT_FINITE = /^(?:NaN|-?Infinity)$/;
+
 const readers = Object.entries<(value: unknown, depth: number) => Plain>({
   stringValue: textOf,
   boolValue: (value) => value === true,
-  intValue: numberOf,
-  doubleValue: numberOf,
+  intValue: integerOf,
+  // As in the JSON form of protobuf.
+  doubleValue: (value) => (NOT_FINITE.test(String(value)) ? String(value) : numberOf(value)),
   bytesValue: (value) => (Buffer.isBuffer(value) ? value.toString('base64') : textOf(value)),
   arrayValue: (value, depth) => listOf(value, 'values').map((item) => toPlain(item, depth)),
   kvlistValue: (value, depth) =>
@@ -142,6 +169,24 @@ const readers = Object.entries<(value: unknown, depth: number) => Plain>({
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
+}
+
+/** JSON text, with every digit of 64-bit numbers. */
+function jsonOf(value: Plain): string {
+  if (typeof value === 'bigint') return String(value);
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join()}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const pairs = Object.entries(value).map(([key, member]) => `${JSON.stringify(key)}:${jsonOf(member)}`);
+  return `{${pairs.join()}}`;
+}
+
+/** An integer like {@link numberOf}, exact also beyond 2^53. */
+function integerOf(value: unknown): number | bigint {
+  const number = numberOf(value);
+  if (Number.isSafeInteger(number)) return number;
+  const { low, high } = isMembers(value) ? value : {};
+  if (typeof low === 'number' && typeof high === 'number') return (BigInt(high) << 32n) + BigInt(low >>> 0);
+  return typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value) : number;
 }
 
 /** A number from a number, digits, or the halves of a 64-bit number; 0 for anything else. Exact up to 2^53. */
@@ -211,6 +256,12 @@ export function decodeExport(bytes: Buffer): object {
   } catch (error) {
     throw new InvalidInputError(`The body is not an ExportLogsServiceRequest in protobuf: ${(error as Error).message}`);
   }
+}
+
+/** Encodes the Status of a failed export. */
+export function encodeStatus(status: ExportStatus): Buffer {
+  const { Status } = wireTypes();
+  return Buffer.from(Status.encode(Status.fromObject(status)).finish());
 }
 
 /** Encodes an ExportLogsServiceResponse. */

@@ -1,21 +1,19 @@
-import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, HttpCode, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import {
   Access,
   ApiErrors,
   ApiServerName,
-  InvalidInputError,
   ownServerOrNone,
   readBytes,
   type ServerRef,
   TargetServer,
+  UnsupportedMediaError,
 } from '../../extension.js';
 import { decodeExport, encodeAnswer } from './otlp-records.js';
+import { OtlpErrorFilter, PROTOBUF } from './otlp-error.filter.js';
 import { OtlpService } from './otlp.service.js';
-
-/** The form protobuf exporters use by default. */
-const PROTOBUF = 'application/x-protobuf';
 
 /** Maximum size of an unpacked export: decoding 1 MB of the worst case blocks the event loop for about 80 ms. */
 const EXPORT_BYTES_MAX = 1024 * 1024;
@@ -42,6 +40,7 @@ const otlpExample = {
 
 @ApiTags('Runtime logs')
 @ApiServerName()
+@UseFilters(OtlpErrorFilter)
 @Controller('servers/:qualifiedName/otlp/v1/logs')
 export class OtlpController {
   constructor(private readonly otlpService: OtlpService) {}
@@ -55,7 +54,7 @@ export class OtlpController {
    */
   @Post()
   @HttpCode(200)
-  @ApiConsumes('application/json', PROTOBUF)
+  @ApiConsumes('application/json', ...PROTOBUF)
   @ApiBody({
     schema: { type: 'object', description: 'An ExportLogsServiceRequest.' },
     examples: { one: { value: otlpExample } },
@@ -65,7 +64,7 @@ export class OtlpController {
     description: 'An ExportLogsServiceResponse in the form of the request; empty if all records were accepted.',
     content: {
       'application/json': { schema: { type: 'object' }, example: {} },
-      [PROTOBUF]: { schema: { type: 'string', format: 'binary' } },
+      [PROTOBUF[0] ?? '']: { schema: { type: 'string', format: 'binary' } },
     },
   })
   @ApiErrors(
@@ -76,13 +75,13 @@ export class OtlpController {
   async send(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
     const isProtobuf = Boolean(request.is(PROTOBUF));
     if (!isProtobuf && !request.is('application/json')) {
-      throw new InvalidInputError('Send OTLP as application/x-protobuf or application/json');
+      throw new UnsupportedMediaError('Send OTLP as application/x-protobuf or application/json');
     }
     const body: unknown = isProtobuf
       ? decodeExport(await readBytes(request, { bytesMax: EXPORT_BYTES_MAX, isUnpacked: true }))
       : request.body;
     const answer = await this.otlpService.takeExport(server, body);
-    if (isProtobuf) response.type(PROTOBUF).send(encodeAnswer(answer));
+    if (isProtobuf) response.type(String(request.headers['content-type'])).send(encodeAnswer(answer));
     else response.json(answer);
   }
 }

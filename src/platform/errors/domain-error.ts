@@ -11,6 +11,7 @@ export const statusOf = {
   conflict: 409,
   gone: 410,
   too_large: 413,
+  unsupported: 415,
   unprocessable: 422,
   rate_limited: 429,
   internal: 500,
@@ -125,6 +126,17 @@ export class MethodNotAllowedError extends errorOf('method_not_allowed') {
 
 /** The request brings more bytes than are accepted. */
 export class TooLargeError extends errorOf('too_large', 'validation_error') {}
+
+/** The media type or content coding of the request is not taken (RFC 9110 section 15.5.16). */
+export class UnsupportedMediaError extends errorOf('unsupported', 'validation_error') {
+  override readonly headers: Record<string, string>;
+
+  /** @param codings the content codings that are taken, of a request in another one */
+  constructor(message: string, codings?: string) {
+    super(message);
+    this.headers = codings === undefined ? {} : { 'accept-encoding': codings };
+  }
+}
 
 /** The request did not arrive in its time. */
 export class TooSlowError extends errorOf('too_slow') {

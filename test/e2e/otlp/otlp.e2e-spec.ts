@@ -5,7 +5,7 @@ import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createServer } from '../../support/factories.js';
 import { logWith, readLog, type ShownInvocation } from '../../support/logs/invocations.js';
-import { answerOf, exportBytes, exportJson, type SentLog } from '../../support/logs/otlp.js';
+import { answerOf, exportBytes, exportJson, statusOf, type SentLog } from '../../support/logs/otlp.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -43,6 +43,8 @@ const forms: Record<string, (name: string, logs: SentLog[]) => Promise<Told>> = 
   protobuf: (name, logs) => post(name, exportBytes(logs), protobuf),
   'protobuf, gzip': (name, logs) =>
     post(name, gzipSync(exportBytes(logs)), { ...protobuf, 'content-encoding': 'gzip' }),
+  'protobuf by its registered name, x-gzip': (name, logs) =>
+    post(name, gzipSync(exportBytes(logs)), { 'content-type': 'application/protobuf', 'content-encoding': 'x-gzip' }),
   json: (name, logs) =>
     post(name, Buffer.from(JSON.stringify(exportJson(logs))), { 'content-type': 'application/json' }),
   'json, gzip': (name, logs) =>
@@ -74,7 +76,7 @@ describe('OTLP log records', () => {
       ]);
       const isJson = form.startsWith('json');
       expect([form, told.status]).toEqual([form, 200]);
-      expect(told.type).toMatch(isJson ? /^application\/json/ : /^application\/x-protobuf$/);
+      expect(told.type).toMatch(isJson ? /^application\/json/ : /^application\/(?:x-)?protobuf$/);
       expect(isJson ? JSON.parse(told.bytes.toString()) : answerOf(told.bytes)).toEqual({});
       const [shown] = (
         await logWith(app, owner, name, 1, `?search=${encodeURIComponent(`rain by ${form}`)}&to=9999-01-01`)
@@ -91,7 +93,7 @@ describe('OTLP log records', () => {
         tool: 'forecast',
       });
     }
-    expect((await readLog(app, owner, name)).total).toBe(4);
+    expect((await readLog(app, owner, name)).total).toBe(Object.keys(forms).length);
   });
 
   verifies(
@@ -139,29 +141,94 @@ describe('OTLP log records', () => {
     const json = { 'content-type': 'application/json' };
     const bomb = gzipSync(Buffer.alloc(50_000_000));
     expect(bomb.length).toBeLessThan(100_000);
-    const cases: [Buffer, Record<string, string>, number][] = [
-      [Buffer.from('hello'), protobuf, 400],
-      [Buffer.from('{"resourceLogs": 7}'), json, 400],
-      [Buffer.from('{"resourceLogs": '), json, 400],
-      [Buffer.from('x'), { 'content-type': 'text/plain' }, 400],
-      [Buffer.from('no gzip'), { ...protobuf, ...gzip }, 400],
-      [exportBytes([{ body: 'x' }]), { ...protobuf, 'content-encoding': 'zstd' }, 400],
-      [bomb, { ...protobuf, ...gzip }, 413],
-      [bomb, { ...json, ...gzip }, 413],
-      [Buffer.alloc(1_048_577), protobuf, 413],
+    const cases: [Buffer, Record<string, string>, number, number][] = [
+      [Buffer.from('hello'), protobuf, 400, 3],
+      [Buffer.from('{"resourceLogs": 7}'), json, 400, 3],
+      [Buffer.from('{"resourceLogs": '), json, 400, 3],
+      [Buffer.from('[{"resourceLogs": []}]'), json, 400, 3],
+      [Buffer.from('[]'), json, 400, 3],
+      [Buffer.from('{"resourceLogs": [5]}'), json, 400, 3],
+      [Buffer.from('{"resourceLogs": [{"scopeLogs": [{"logRecords": [null]}]}]}'), json, 400, 3],
+      [Buffer.from('x'), { 'content-type': 'text/plain' }, 415, 3],
+      [Buffer.from('no gzip'), { ...protobuf, ...gzip }, 400, 3],
+      [exportBytes([{ body: 'x' }]), { ...protobuf, 'content-encoding': 'zstd' }, 415, 3],
+      [exportBytes([{ body: 'x' }]), { ...protobuf, authorization: 'Bearer none' }, 401, 16],
+      [Buffer.from('{}'), { ...json, authorization: 'Bearer none' }, 401, 16],
+      [bomb, { ...protobuf, ...gzip }, 413, 8],
+      [bomb, { ...json, ...gzip }, 413, 8],
+      [Buffer.alloc(1_048_577), { 'content-type': 'application/protobuf' }, 413, 8],
     ];
-    for (const [body, headers, wanted] of cases) {
-      const { status, bytes } = await post(name, body, headers);
+    for (const [body, headers, wanted, code] of cases) {
+      const { status, type, bytes } = await post(name, body, headers);
       const what = [JSON.stringify(headers), body.length];
-      expect([...what, status, Object.keys(JSON.parse(bytes.toString()) as object)]).toEqual([
+      const isProtobuf = headers['content-type']?.includes('protobuf');
+      const message = expect.stringMatching(/./);
+      const told = isProtobuf ? statusOf(bytes) : (JSON.parse(bytes.toString()) as object);
+      expect([...what, status, told]).toEqual([
         ...what,
         wanted,
-        ['error'],
+        { code, message, ...(!isProtobuf && { error: message }) },
       ]);
+      expect(type).toContain(isProtobuf ? 'application/x-protobuf' : 'application/json');
     }
     // An exporter without anything to say is not wrong.
     expect((await post(name, Buffer.alloc(0), protobuf)).status).toBe(200);
     expect((await readLog(app, owner, name)).total).toBe(0);
+  });
+
+  verifies('wire:otlp-values', 'keep values that are 0, false or empty, and all digits, in every form', async () => {
+    const list = (values: object[]) => ({ arrayValue: { values } });
+    const of = (value: object) => ({ kvlistValue: { values: [{ key: 'k', value }] } });
+    const bodies: [object, string][] = [
+      [of({ intValue: 0 }), '{"k":0}'],
+      [of({ doubleValue: 0 }), '{"k":0}'],
+      [of({ boolValue: false }), '{"k":false}'],
+      [of({ stringValue: '' }), '{"k":""}'],
+      [of({}), '{"k":null}'],
+      [list([{ stringValue: 'x' }, { intValue: 0 }, { boolValue: false }, { stringValue: '' }]), '["x",0,false,""]'],
+      [list([]), '[]'],
+      [{ boolValue: false }, 'false'],
+      [{ intValue: 0 }, '0'],
+      [{ stringValue: '' }, ''],
+      [{ intValue: '9007199254740993' }, '9007199254740993'],
+      [of({ intValue: '-9223372036854775808' }), '{"k":-9223372036854775808}'],
+      [list([{ intValue: '9223372036854775807' }, { intValue: -1 }]), '[9223372036854775807,-1]'],
+      [of({ doubleValue: 'NaN' }), '{"k":"NaN"}'],
+      [{ doubleValue: '-Infinity' }, '-Infinity'],
+    ];
+    const at = Date.now();
+    const logs = bodies.map(([body], i) => ({ at: new Date(at - 1_000 + i), body }));
+    for (const [form, sendAll] of Object.entries(forms)) {
+      const name = await createServer(app, owner);
+      expect([form, (await sendAll(name, logs)).status]).toEqual([form, 200]);
+      const { invocations } = await logWith(app, owner, name, 1);
+      expect([form, invocations.flatMap(messagesOf)]).toEqual([form, bodies.map(([, text]) => text)]);
+    }
+  });
+
+  verifies('wire:otlp-events', 'are stored by the name of their event, or counted as rejected', async () => {
+    const logs: SentLog[] = [
+      { eventName: 'gen_ai.user.message' },
+      { eventName: 'gen_ai.choice', body: 'with a body' },
+      { attributes: { 'event.name': 'older.event' } },
+      { eventName: 'gen_ai.choice', attributes: { 'event.name': 'older.event' } },
+      { attributes: { other: 'x' } },
+      {},
+    ];
+    for (const [form, sendAll] of Object.entries(forms)) {
+      const name = await createServer(app, owner);
+      const { bytes } = await sendAll(name, logs);
+      const told = form.startsWith('json') ? (JSON.parse(bytes.toString()) as object) : answerOf(bytes);
+      expect([form, told]).toEqual([
+        form,
+        { partialSuccess: { rejectedLogRecords: 2, errorMessage: expect.stringMatching(/a body, an eventName/) } },
+      ]);
+      const { invocations } = await logWith(app, owner, name, 1);
+      expect([form, invocations.flatMap(messagesOf).sort()]).toEqual([
+        form,
+        ['gen_ai.choice', 'gen_ai.user.message', 'older.event', 'with a body'],
+      ]);
+    }
   });
 
   verifies('runtime-log:own', 'are taken for one’s own servers only', async () => {
@@ -169,10 +236,7 @@ describe('OTLP log records', () => {
     const bytes = exportBytes([{ body: 'x' }]);
     for (const account of [stranger, app.operator]) {
       const exported = await post(name, bytes, protobuf, account);
-      expect([exported.status, JSON.parse(exported.bytes.toString())]).toEqual([
-        404,
-        expect.objectContaining({ error: 'Server not found' }),
-      ]);
+      expect([exported.status, statusOf(exported.bytes)]).toEqual([404, { code: 5, message: 'Server not found' }]);
     }
     const none = `${name.split('/')[0]}/${uniqueName('none')}`;
     expect((await post(none, bytes, protobuf)).status).toBe(404);

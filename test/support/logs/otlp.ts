@@ -28,6 +28,7 @@ const PROTO = `
     string event_name = 12;
   }
   message ExportLogsServiceRequest { repeated ResourceLogs resource_logs = 1; }
+  message Status { int32 code = 1; string message = 2; }
   message ExportLogsServiceResponse { ExportLogsPartialSuccess partial_success = 1; }
   message ExportLogsPartialSuccess { int64 rejected_log_records = 1; string error_message = 2; }
 `;
@@ -39,6 +40,7 @@ export interface SentLog {
   severity?: number;
   body?: object | string;
   traceId?: string;
+  eventName?: string;
   attributes?: Record<string, string | number>;
 }
 
@@ -50,12 +52,13 @@ const pairsOf = (attributes: Record<string, string | number>): object[] =>
 
 /** An ExportLogsServiceRequest in OTLP's JSON form. */
 export function exportJson(logs: SentLog[]): object {
-  const logRecords = logs.map(({ at = new Date(), severity = 9, body, traceId, attributes = {} }) => ({
+  const logRecords = logs.map(({ at = new Date(), severity = 9, body, traceId, eventName, attributes = {} }) => ({
     timeUnixNano: `${at.getTime()}000000`,
     observedTimeUnixNano: `${at.getTime()}000000`,
     severityNumber: severity,
     severityText: 'TEXT',
     ...(body === undefined ? {} : { body: valueOf(body) }),
+    ...(eventName === undefined ? {} : { eventName }),
     attributes: pairsOf(attributes),
     droppedAttributesCount: 0,
     flags: 1,
@@ -76,6 +79,12 @@ export function exportBytes(logs: SentLog[]): Buffer {
       : value,
   ) as object;
   return Buffer.from(type.encode(type.fromObject(converted)).finish());
+}
+
+/** Status of a failed export, as JSON. */
+export function statusOf(bytes: Buffer): object {
+  const type = root.lookupType('Status');
+  return type.toObject(type.decode(bytes));
 }
 
 /** Answer to an export, as JSON. */

@@ -67,12 +67,16 @@ describe('SseParser', () => {
 
   it('keeps the id of the last complete event, also of a keep-alive, if it is a valid header value', () => {
     const parser = new SseParser(() => undefined);
-    const ids = ['id: a\ndata: x\n\n', 'id: b\n', 'data:\n\n', 'id: \u0001\ndata: x\n\n', 'data: y\n\nid: c\ndata: z'].map(
-      (text) => {
-        parser.push(Buffer.from(text));
-        return parser.lastEventId;
-      },
-    );
+    const ids = [
+      'id: a\ndata: x\n\n',
+      'id: b\n',
+      'data:\n\n',
+      'id: \u0001\ndata: x\n\n',
+      'data: y\n\nid: c\ndata: z',
+    ].map((text) => {
+      parser.push(Buffer.from(text));
+      return parser.lastEventId;
+    });
     expect(ids).toEqual(['a', 'a', 'b', 'b', 'b']);
   });
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { InvalidInputError, TooLargeError, TooSlowError } from '../../errors/domain-error.js';
+import { InvalidInputError, TooLargeError, TooSlowError, UnsupportedMediaError } from '../../errors/domain-error.js';
 import { withoutBom } from '../../text/json.js';
 import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
@@ -11,7 +11,12 @@ import { hasBody } from './unread-body.js';
 const JSON_BYTES_MAX = 1024 * 1024;
 
 /** Content codings of ordinary routes. */
-const unpackers = { gzip: createGunzip, deflate: createInflate, br: createBrotliDecompress } as const;
+const unpackers = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+} as const;
 
 /** Properties of a body that a route takes. */
 export interface BodyFormat {
@@ -28,8 +33,8 @@ export interface BodyFormat {
  * was read before is an error at once: its end would never come.
  *
  * @throws TooLargeError, UnavailableError or InvalidInputError (beyond a bound of JSON), before more is read;
- * TooSlowError for a body without a key that takes longer than its time; InvalidInputError for a coding that is not taken and
- * for a body that breaks off
+ * TooSlowError for a body without a key that takes longer than its time; UnsupportedMediaError for a coding that is not taken;
+ * InvalidInputError for a body that breaks off
  */
 export function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
   return new Promise((resolve, reject) => receive(request, format, resolve, reject));
@@ -56,10 +61,15 @@ function receive(
   const lease = bodyLeaseOf(request);
   const bytesMax = Math.min(format.bytesMax, lease.form?.bytesMax ?? Infinity);
   if (request.readableEnded) throw new Error('The body was read before');
-  const coding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
-  const isPacked = coding !== 'identity';
+  const codings = (request.headers['content-encoding'] ?? '').toLowerCase().split(',');
+  const coding = codings
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && name !== 'identity')
+    .join(', ');
+  const isPacked = coding !== '';
   if (isPacked && !(format.isUnpacked && Object.hasOwn(unpackers, coding))) {
-    throw new InvalidInputError(`Send the body as it is: the encoding "${coding}" is not taken here`);
+    const message = `Send the body as it is: the encoding "${coding}" is not taken here`;
+    throw new UnsupportedMediaError(message, format.isUnpacked ? 'gzip, deflate, br' : 'identity');
   }
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   lease.begin();
