@@ -207,7 +207,8 @@ export class AggregateChannel implements Channel {
   private async callUri(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
     const item = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
     if (!item) {
-      const text = `Unknown resource: ${quote(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
+      if (typeof uri !== 'string') return errorReply(rpcCode.invalidParams, `${call.method} needs a uri`);
+      const text = `Unknown resource: ${quote(uri, 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
       return errorReply(rpcCode.invalidParams, text);
     }
     const { connectionId, name: ownUri } = item;

@@ -1,14 +1,16 @@
+import { schemaFaults } from '../../platform/json-schema/schema-faults.js';
 import { isObject } from '../../platform/text/json.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 import { quote } from '../../platform/text/quoted.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
-import { members as membersOf, slice } from '../protocol/json-text.js';
+import { members as membersOf, slice, type Span } from '../protocol/json-text.js';
 import { LIST_ITEMS_MAX, mcpLists, type ListItem } from '../protocol/list-pages.js';
 
 import { resultReply, toolFailureReply, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
 import type { MemberCall, MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
 import { repairedItem } from './item-repair.js';
-import { withMember } from '../protocol/json-edit.js';
+import { rewriteMembers, withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
 
 const FOUND_DEFAULT = 10;
@@ -60,6 +62,14 @@ const definitions = [
   },
 ];
 
+/** Form of a call, for a model that used another one. */
+const CALL_FORM =
+  'call_tool takes {"name": "my-first__echo", "arguments": {"text": "hello"}}: a name that search_tools gave, and the ' +
+  'arguments as an object.';
+
+/** Time for the list with the schema of a tool that is called. */
+const LIST_MS = 5_000;
+
 const LIST = JSON.stringify({ tools: definitions });
 
 /** Search mode: three tools that find and call all others, so that definitions do not fill a model's context. */
@@ -80,7 +90,6 @@ export class SearchTools {
    * the called tool.
    */
   async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
-    const spans = membersOf(params ?? '{}');
     const { name, arguments: values } = JSON.parse(params ?? '{}') as { name?: unknown; arguments?: unknown };
     const args = isObject(values) ? values : {};
     switch (name) {
@@ -89,19 +98,40 @@ export class SearchTools {
       case 'describe_tool':
         return this.describe(args, rest);
       case 'call_tool': {
-        if (typeof args.name !== 'string')
-          return toolFailureReply('call_tool needs the name of a tool: search_tools finds it.');
-        const span = spans.get('arguments');
-        const inner = span && membersOf(params ?? '', span[0]).get('arguments');
-        const meta = spans.get('_meta');
-        return call(
-          `{"name":${JSON.stringify(args.name)},"arguments":${inner ? slice(params ?? '', inner) : '{}'}` +
-            `${meta ? `,"_meta":${slice(params ?? '', meta)}` : ''}}`,
-        );
+        const inner = membersOf(params ?? '').get('arguments');
+        const read = await this.readCall(inner ? slice(params ?? '', inner) : '{}', rest);
+        if (typeof read !== 'string') return read;
+        const meta = membersOf(params ?? '').get('_meta');
+        return call(meta ? withMember(read, '_meta', slice(params ?? '', meta)) : read);
       }
       default:
         return null;
     }
+  }
+
+  /** Params of the tool's own call, in which the model's usual mistakes are repaired; or what is wrong with `call_tool`. */
+  private async readCall(text: string, call: MemberCall): Promise<string | McpReply> {
+    const spans = text.startsWith('{') ? membersOf(text) : new Map<string, Span>();
+    const [name, sent] = ['name', 'arguments'].map((member) => {
+      const span = spans.get(member);
+      return span && slice(text, span);
+    });
+    const unknown = [...spans.keys()].filter((member) => member !== 'name' && member !== 'arguments');
+    const args = sent?.startsWith('"') ? objectText(JSON.parse(sent) as string) : sent;
+    if (!name?.startsWith('"') || unknown.length > 0 || (args !== undefined && !args?.startsWith('{'))) {
+      const reason = unknown.length > 0 ? ` It has no ${unknown.map((member) => quote(member)).join(', ')}.` : '';
+      return toolFailureReply(`The tool was not called. ${CALL_FORM}${reason}`);
+    }
+    const tool = await this.find(JSON.parse(name) as string, { ...call, timeoutMs: Math.min(call.timeoutMs, LIST_MS) });
+    if (tool && 'item' in tool && !isForModels(tool.item)) return unknownTool(JSON.parse(name));
+    const schema = tool && 'item' in tool ? schemaOf(tool.item) : undefined;
+    const given = withTypes(args ?? '{}', schema);
+    const faults = isObject(schema) ? await schemaFaults(this.source.name, schema, JSON.parse(given)) : [];
+    // Formats are left to the server: their checks differ.
+    const wrong = faults.filter(({ message }) => !message.startsWith('must match format'));
+    if (wrong.length === 0) return `{"name":${name},"arguments":${given}}`;
+    const reasons = wrong.map(({ path, message }) => [path.join('.') || 'arguments', message].join(' ')).join('; ');
+    return toolFailureReply(`The tool was not called: ${reasons}. describe_tool shows its arguments.`);
   }
 
   private async search(args: Record<string, unknown>, call: MemberCall): Promise<McpReply> {
@@ -130,21 +160,29 @@ export class SearchTools {
   }
 
   private async describe({ name }: Record<string, unknown>, call: MemberCall): Promise<McpReply> {
-    const read = typeof name === 'string' ? await this.lists.find(mcpLists.tools, name, call) : null;
-    const member =
-      read && (await this.source.members()).members.find((candidate) => candidate.connectionId === read.connectionId);
-    if (!read || !member) return unknownTool(name);
-    const [list] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, ...call });
-    if (!list || !('items' in list))
-      return toolFailureReply(list?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
-    const tool = list.items.find((item) => item.name === read.name);
-    if (!tool) return unknownTool(name);
+    const found = typeof name === 'string' ? await this.find(name, call) : null;
+    if (!found || ('item' in found && !isForModels(found.item))) return unknownTool(name);
+    if ('fault' in found) return toolFailureReply(found.fault);
+    const tool = found.item;
     const usable = repairedItem(mcpLists.tools, tool);
     const { text } = 'reason' in usable ? tool : usable;
     return toolReply(`{"tool":${withMember(text, 'name', JSON.stringify(name))}}`);
   }
 
-  /** All tools, of connected connections first, within the limits. */
+  /** The listed tool of this name, or why its connection lists none; null for unknown names. */
+  private async find(name: string, call: MemberCall): Promise<{ item: ListItem } | { fault: string } | null> {
+    const read = await this.lists.find(mcpLists.tools, name, call);
+    const member =
+      read && (await this.source.members()).members.find((candidate) => candidate.connectionId === read.connectionId);
+    if (!read || !member) return null;
+    const [list] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, ...call });
+    if (!list || !('items' in list))
+      return { fault: list?.fault.message ?? 'The tools of the MCP server could not be listed in time.' };
+    const item = list.items.find((tool) => tool.name === read.name);
+    return item ? { item } : null;
+  }
+
+  /** All tools for models, of connected connections first, within the limits. */
   private async listAll(
     call: MemberCall,
   ): Promise<{
@@ -162,7 +200,7 @@ export class SearchTools {
       const listedNames = names.namesOf(connectionId, list.items);
       return list.items.flatMap((tool) => {
         const name = listedNames.get(tool.name);
-        return name === undefined ? [] : [{ name, connectionId, tool }];
+        return name === undefined || !isForModels(tool) ? [] : [{ name, connectionId, tool }];
       });
     });
     const failed = gathered.flatMap((list) => ('fault' in list ? [list.fault] : []));
@@ -175,6 +213,42 @@ export class SearchTools {
     ];
     return { tools, failed, notes };
   }
+}
+
+/** False for a tool that its server hides from models: for the pages of MCP Apps, or those of an earlier form of them. */
+function isForModels({ text }: ListItem): boolean {
+  if (!text.includes('visibility')) return true;
+  const { _meta: meta } = JSON.parse(text) as { _meta?: unknown };
+  if (!isObject(meta)) return true;
+  const { visibility } = isObject(meta.ui) ? meta.ui : { visibility: meta['ui/visibility'] };
+  if (Array.isArray(visibility) || typeof visibility === 'string') return [visibility].flat().includes('model');
+  return meta['openai/visibility'] !== 'private';
+}
+
+/** The schema of a tool's arguments; undefined if it has none that can be used. */
+function schemaOf(item: ListItem): unknown {
+  const usable = repairedItem(mcpLists.tools, item);
+  return 'reason' in usable ? undefined : (JSON.parse(usable.text) as { inputSchema?: unknown }).inputSchema;
+}
+
+/** The JSON text of an object in a string; null for another string. */
+function objectText(text: string): string | null {
+  return isObject(jsonIn(text)) ? text.trim() : null;
+}
+
+/** Arguments whose values have the types of their schema, where a model wrote them as text. */
+function withTypes(text: string, schema: unknown): string {
+  const properties = isObject(schema) && isObject(schema.properties) ? schema.properties : {};
+  return rewriteMembers(text, (name, value) => {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    const types = isObject(property) && property.type !== undefined ? [property.type].flat() : [];
+    if (!value.startsWith('"') || types.length === 0 || types.includes('string')) return value;
+    const inner = (JSON.parse(value) as string).trim();
+    const typed = jsonIn(inner);
+    const type = Array.isArray(typed) ? 'array' : typed === null ? 'null' : typeof typed;
+    const isWanted = types.includes(type) || (Number.isInteger(typed) && types.includes('integer'));
+    return isWanted ? inner : value;
+  });
 }
 
 function unknownTool(name: unknown): McpReply {

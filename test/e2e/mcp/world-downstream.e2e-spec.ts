@@ -285,6 +285,53 @@ describe('a result', () => {
     }
   });
 
+  verifies(
+    'wire:older-client',
+    'of a server of sessions has only blocks that the revision of the client has',
+    async () => {
+      const uri = 'file:///a.txt';
+      const blocks = [
+        { type: 'text', text: 'plain' },
+        { type: 'resource_link', uri, name: 'a', description: 'notes' },
+        { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+        { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+        { type: 'resource', resource: { uri, text: 'x' } },
+      ];
+      const inText = [
+        { type: 'text', text: `[a](${uri}): notes` },
+        { type: 'text', text: '[audio audio/wav]' },
+      ];
+      const outputSchema = { type: 'object', properties: {} };
+      const { paths } = await connected(
+        legacy((message, res) => {
+          if (message.method === 'tools/list') return answer(res, message, { tools: [tool('run', { outputSchema })] });
+          if (message.method === 'prompts/get') {
+            return answer(res, message, { messages: blocks.map((content) => ({ role: 'user', content })) });
+          }
+          answer(res, message, { content: blocks, structuredContent: { n: 1 } });
+        }),
+      );
+      for (const [version, shown] of [
+        ['2024-11-05', [blocks[0], ...inText, ...blocks.slice(3)]],
+        ['2025-03-26', [blocks[0], inText[0], ...blocks.slice(2)]],
+        ['2025-06-18', blocks],
+        ['2025-11-25', blocks],
+      ] as const) {
+        const headers = { 'mcp-protocol-version': version };
+        const called = await mcp(app, owner, `${paths[0]}`, toolCall(1, 'run'), { headers });
+        expect([version, called.body.result.content]).toEqual([version, shown]);
+        expect('structuredContent' in called.body.result).toBe(version >= '2025-06-18');
+        const prompt = await mcp(app, owner, `${paths[0]}`, request(1, 'prompts/get', { name: 'p' }), { headers });
+        expect([version, prompt.body.result.messages.map(({ content }: { content: object }) => content)]).toEqual([
+          version,
+          shown,
+        ]);
+        const listed = await mcp(app, owner, `${paths[0]}`, request(1, 'tools/list'), { headers });
+        expect('outputSchema' in listed.body.result.tools[0]).toBe(version >= '2025-06-18');
+      }
+    },
+  );
+
   const cacheMembers: [members: object, ttlMs: number][] = [
     [{ ttlMs: 60_000, cacheScope: 'public' }, 60_000],
     [{ ttlMs: -5, cacheScope: 'shared' }, 0],
@@ -440,4 +487,115 @@ describe('a client', () => {
     const modernAnswer = await newest(`${path}/mcp`, 'tools/call', params);
     expect(modernAnswer.body.result.sent.task).toBeUndefined();
   });
+});
+
+describe('search mode', () => {
+  const searched = (all: string, name: string, args: object | string | null = {}) =>
+    send(app, owner, `${all}?mode=search`, request(1, 'tools/call', { name, arguments: args }));
+  const inputSchema = {
+    type: 'object',
+    properties: { q: { type: 'string' }, n: { type: 'integer' }, list: { type: 'array' }, on: { type: 'boolean' } },
+    required: ['q'],
+    additionalProperties: false,
+  };
+
+  verifies(
+    'wire:search-calls',
+    'calls a tool only with an object that its schema allows, and repairs what models write',
+    async () => {
+      const { all, upstreams } = await connected(serves([tool('run', { inputSchema }), tool('any')]));
+      const big = '9007199254740993';
+      const rows: [args: unknown, sent: string | null, name?: string][] = [
+        [{ q: 'a' }, '{"q":"a"}'],
+        ['{"q":"a"}', '{"q":"a"}'],
+        [` {"q":"a","n":${big}} `, `{"q":"a","n":${big}}`],
+        [{ q: 'a', n: '5', list: '[1,2]', on: 'true' }, '{"q":"a","n":5,"list":[1,2],"on":true}'],
+        [{ q: 'a', n: big }, `{"q":"a","n":${big}}`],
+        [{ q: '5' }, '{"q":"5"}'],
+        ['', null],
+        [null, null],
+        ['q=a', null],
+        ['[1]', null],
+        [[1], null],
+        [5, null],
+        [{}, null],
+        [{ q: 5 }, null],
+        [{ q: 'a', n: 'five' }, null],
+        [{ q: 'a', other: 1 }, null],
+        [undefined, null],
+        [undefined, '{}', 'c0__any'],
+        [{ other: '5' }, '{"other":"5"}', 'c0__any'],
+      ];
+      let calls = 0;
+      for (const [args, sent, name = 'c0__run'] of rows) {
+        const { body } = await searched(all, 'call_tool', { name, arguments: args });
+        const seen = upstreams[0]?.seen.filter(({ method }) => method === 'tools/call') ?? [];
+        if (sent !== null) calls += 1;
+        expect([args, seen.length, body.result.isError === true]).toEqual([args, calls, sent === null]);
+        // Digits beyond 2^53 are those of the text, which the stub has parsed.
+        if (sent !== null) expect([args, seen.at(-1)?.params?.arguments]).toEqual([args, JSON.parse(sent)]);
+        else expect(body.result.content[0].text).toMatch(/was not called/);
+      }
+      for (const args of [
+        { name: 'c0__run', q: 'a' },
+        { name: 'c0__run', args: { q: 'a' } },
+        { name: 'c0__run', parameters: { q: 'a' } },
+        { name: 'c0__run', arguments: { q: 'a' }, timeout: 5 },
+        { tool: 'c0__run', arguments: { q: 'a' } },
+        '{"name":"c0__run"}',
+        null,
+      ]) {
+        const { body } = await searched(all, 'call_tool', args);
+        expect([args, body.result.isError, body.result.content[0].text]).toEqual([
+          args,
+          true,
+          expect.stringMatching(/call_tool takes \{"name"/),
+        ]);
+      }
+      expect(upstreams[0]?.count('tools/call')).toBe(calls);
+    },
+  );
+
+  verifies(
+    'wire:search-hidden',
+    'neither finds, nor describes, nor calls what its server hides from models',
+    async () => {
+      const hidden = [
+        { ui: { visibility: ['app'] } },
+        { ui: { visibility: [] } },
+        { ui: { visibility: 'app', resourceUri: 'ui://x' } },
+        { 'ui/visibility': ['app'] },
+        { 'openai/visibility': 'private' },
+      ];
+      const shown = [
+        { ui: { visibility: ['model', 'app'] } },
+        { ui: { resourceUri: 'ui://x' } },
+        { visibility: 'app' },
+        { 'openai/visibility': 'public' },
+        { ui: null },
+      ];
+      const named = (prefix: string) => (_meta: object, at: number) => tool(`${prefix}_${at}`, { _meta });
+      const { all, upstreams } = await connected(
+        serves([...hidden.map(named('hidden')), ...shown.map(named('shown'))]),
+      );
+      const { body } = await searched(all, 'search_tools', { query: '', limit: 50 });
+      const names = body.result.structuredContent.tools.map(({ name }: { name: string }) => name);
+      expect(names.sort()).toEqual(shown.map((_, at) => `c0__shown_${at}`));
+      for (const [prefix, isShown] of [
+        ['hidden', false],
+        ['shown', true],
+      ] as const) {
+        for (const at of shown.keys()) {
+          for (const verb of ['describe_tool', 'call_tool']) {
+            const answered = await searched(all, verb, { name: `c0__${prefix}_${at}` });
+            expect([prefix, at, verb, answered.body.result.isError !== true]).toEqual([prefix, at, verb, isShown]);
+          }
+        }
+      }
+      expect(upstreams[0]?.count('tools/call')).toBe(shown.length);
+      // The page of an app calls its tools by their own names.
+      const page = await searched(all, 'c0__hidden_0');
+      expect([page.body.result.isError, upstreams[0]?.count('tools/call')]).toEqual([undefined, shown.length + 1]);
+    },
+  );
 });
