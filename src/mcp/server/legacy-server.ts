@@ -32,7 +32,7 @@ import {
 import type { McpRequest } from './mcp-request.js';
 import { withLogLevel } from './bridge/hop.js';
 import { inputRequired, retryParams } from './bridge/input.js';
-import { legacyError, legacyResult } from './bridge/to-legacy.js';
+import { isOlder, legacyError, legacyResult, LINKS_SINCE } from './bridge/to-legacy.js';
 import { isLogLevel } from './classify.js';
 import { passedCapabilities } from './client-capabilities.js';
 import { ClientInput, INPUT_MS_MAX } from './pending-client-requests.js';
@@ -179,7 +179,7 @@ export class LegacyServer {
         onRequest: responder?.onRequest,
       });
       if (isTask) return sink.reply(200, await this.taskRelay.registerTask(incoming, reply));
-      if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
+      if (reply.era === 'legacy') return this.passOn(incoming, reply);
       const required = reply.result && inputRequired(slice(reply.text, reply.result));
       if (!required) return this.complete(incoming, reply);
       const unanswerable = input.unanswerable(incoming, required, round);
@@ -203,6 +203,18 @@ export class LegacyServer {
     if (!responder) profile.mayShare = true;
     profile.level = level;
     return { profile, onRequest: responder?.onRequest };
+  }
+
+  /** Replies with what a server of an earlier revision sent, in a form for the client's, which may be older still. */
+  private passOn({ method, id, request, sink }: McpRequest, reply: McpReply): void {
+    const version = request.session?.version ?? request.headers.version ?? null;
+    if (reply.error || !isOlder(version, LINKS_SINCE)) {
+      return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
+    }
+    sink.reply(
+      200,
+      withResult(reply, id, (result) => legacyResult(result, { method, version, isWrapped: false })),
+    );
   }
 
   /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */

@@ -16,7 +16,7 @@ import { rpcCode } from '../../protocol/protocol.js';
 import { metaForLegacy } from './hop.js';
 
 /** First revisions with resource links, audio, and structured output. */
-const LINKS_SINCE = '2025-06-18';
+export const LINKS_SINCE = '2025-06-18';
 const AUDIO_SINCE = '2025-03-26';
 const STRUCTURED_SINCE = '2025-06-18';
 
@@ -120,7 +120,7 @@ function wrappedSchema(schema: string): string {
 }
 
 /** True if the client named a revision older than `since`. */
-function isOlder(version: string | null, since: string): boolean {
+export function isOlder(version: string | null, since: string): boolean {
   return version !== null && version < since;
 }
 
