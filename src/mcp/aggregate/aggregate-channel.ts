@@ -121,7 +121,8 @@ export class AggregateChannel implements Channel {
           ? this.callUri(call, parsedParams.ref.uri, inRef('uri'))
           : this.callName(call, 'prompt', parsedParams.ref?.name, inRef('name'));
       }
-      // Skills extension (SEP-2640).
+      // Skills extension (SEP-2640), and a subscription whose server refuses it.
+      case 'resources/subscribe':
       case 'skills/get':
       case 'resources/directory/read':
         return this.callUri(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));

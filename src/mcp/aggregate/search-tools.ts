@@ -125,11 +125,11 @@ export class SearchTools {
     const tool = await this.find(JSON.parse(name) as string, { ...call, timeoutMs: Math.min(call.timeoutMs, LIST_MS) });
     if (tool && 'item' in tool && !isForModels(tool.item)) return unknownTool(JSON.parse(name));
     const schema = tool && 'item' in tool ? schemaOf(tool.item) : undefined;
-    const given = withTypes(args ?? '{}', schema);
-    const faults = isObject(schema) ? await schemaFaults(this.source.name, schema, JSON.parse(given)) : [];
+    const typedArgs = withTypes(args ?? '{}', schema);
+    const faults = isObject(schema) ? await schemaFaults(this.source.name, schema, JSON.parse(typedArgs)) : [];
     // Formats are left to the server: their checks differ.
     const wrong = faults.filter(({ message }) => !message.startsWith('must match format'));
-    if (wrong.length === 0) return `{"name":${name},"arguments":${given}}`;
+    if (wrong.length === 0) return `{"name":${name},"arguments":${typedArgs}}`;
     const reasons = wrong.map(({ path, message }) => [path.join('.') || 'arguments', message].join(' ')).join('; ');
     return toolFailureReply(`The tool was not called: ${reasons}. describe_tool shows its arguments.`);
   }
@@ -160,10 +160,10 @@ export class SearchTools {
   }
 
   private async describe({ name }: Record<string, unknown>, call: MemberCall): Promise<McpReply> {
-    const found = typeof name === 'string' ? await this.find(name, call) : null;
-    if (!found || ('item' in found && !isForModels(found.item))) return unknownTool(name);
-    if ('fault' in found) return toolFailureReply(found.fault);
-    const tool = found.item;
+    const listed = typeof name === 'string' ? await this.find(name, call) : null;
+    if (!listed || ('item' in listed && !isForModels(listed.item))) return unknownTool(name);
+    if ('fault' in listed) return toolFailureReply(listed.fault);
+    const tool = listed.item;
     const usable = repairedItem(mcpLists.tools, tool);
     const { text } = 'reason' in usable ? tool : usable;
     return toolReply(`{"tool":${withMember(text, 'name', JSON.stringify(name))}}`);

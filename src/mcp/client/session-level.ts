@@ -19,7 +19,7 @@ export class SessionLevel {
     await this.last.set;
   }
 
-  /** Keeps the level as set, so that a server without an answer delays one call only. */
+  /** Keeps the level as set, so that a silent server delays one call only. */
   private handleFailure(level: string, error: unknown): void {
     if (!(error instanceof SessionLostError || error instanceof CallerLeftError)) return;
     if (this.last?.level === level) this.last = null;

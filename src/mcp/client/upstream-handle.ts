@@ -25,6 +25,7 @@ import { withTraceMeta } from '../protocol/trace-context.js';
 import { memberText } from '../protocol/json-edit.js';
 import { tracing } from '../../platform/telemetry/tracing.js';
 import { type CallHooks, type HookedTarget, sendWithHooks } from './tools/call-hooks.js';
+import { matchesFilter } from './listeners.js';
 import { callsOfProcess } from './call-registry.js';
 import { CALL_MS_MAX } from './silence-timer.js';
 import { ToolCatalog } from './tools/tool-catalog.js';
@@ -62,7 +63,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
   /** True once the connection or release was deleted. */
   private isGone = false;
   private running = 0;
-  private listeners = 0;
+  private readonly listening = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
   private onIdle: (() => void) | null = null;
 
   constructor(
@@ -106,6 +107,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     const observed = { ...call };
     observed.params = withTraceMeta(call.params, call.trace);
     observed.timeoutMs = this.owner.timeoutOf?.(call) ?? call.timeoutMs;
+    observed.onListChange = this.tellListeners;
     if (call.onNotification) observed.onNotification = this.withListChanges(call.onNotification);
     this.begin();
     // One promise for the count of running calls, the status, and the end of the process.
@@ -148,12 +150,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening> {
-    let isListening = true;
-    const release = () => {
-      if (isListening) this.listeners -= 1;
-      isListening = false;
-    };
-    this.listeners += 1;
+    const release = () => this.listening.delete(member);
     const watched: UpstreamListener = {
       onNotification: this.withListChanges((text, method) => listener.onNotification(text, method)),
       onEnd: (reason) => {
@@ -161,6 +158,8 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
         listener.onEnd(reason);
       },
     };
+    const member = { filter, listener: watched };
+    this.listening.add(member);
     try {
       const listening = await this.track('subscriptions/listen', this.channel.listen(filter, watched, options));
       return {
@@ -210,8 +209,16 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
 
   /** True without running calls and listeners. */
   get isIdle(): boolean {
-    return this.running === 0 && this.listeners === 0;
+    return this.running === 0 && this.listening.size === 0;
   }
+
+  /** Passes a list change that came with a call to the listeners, who may not hear of it otherwise. */
+  private readonly tellListeners = (text: string, method: string): void => {
+    for (const { filter, listener } of this.listening) {
+      if (matchesFilter(filter, method, undefined)) listener.onNotification(text, method);
+    }
+    if (method === 'notifications/tools/list_changed') this.forgetCatalogs();
+  };
 
   /** Invalidates the cached tool catalog before the listener receives `notifications/tools/list_changed`. */
   private withListChanges(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {

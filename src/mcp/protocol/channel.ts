@@ -90,6 +90,8 @@ export interface McpCall {
   cancellation?: Cancellation;
   /** Receives the notifications that precede the answer, as JSON text, each with its method. */
   onNotification?: (text: string, method: string) => void;
+  /** Receives the list changes among these notifications, also where the caller takes none. */
+  onListChange?: (text: string, method: string) => void;
   /** Called when the stream of the answer broke off and is resumed: the answer takes longer. */
   onInterrupted?: () => void;
   /** Profile of a caller that can answer server requests; without it they are refused. */

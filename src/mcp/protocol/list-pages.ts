@@ -18,6 +18,12 @@ export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
   ['notifications/resources/list_changed', 'resourcesListChanged'],
 ]);
 
+/** The notifications that all lists of a filter may have changed, and the tools in any case. */
+export function changesOf(filter: ListenFilter): string[] {
+  const named = [...listChanges].filter(([, flag]) => filter[flag] === true || flag === 'toolsListChanged');
+  return named.map(([method]) => JSON.stringify({ jsonrpc: '2.0', method }));
+}
+
 /** Filter with the flags of the lists that `isWanted` selects. */
 export function listFilter(isWanted: (flag: ListFlag) => boolean): ListenFilter {
   return Object.fromEntries([...listChanges.values()].filter(isWanted).map((flag) => [flag, true]));

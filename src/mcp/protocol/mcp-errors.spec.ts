@@ -18,6 +18,7 @@ const samples: errors.UpstreamFailure[] = [
     'https://slipway.example/setup/x',
   ),
   new errors.UpstreamError('down', { outcomeUnknown: true, failure: 'loop', status: 508 }),
+  new errors.StartingError(),
 ];
 
 it('a failure is the same error in another process, with the page that resolves it', () => {

@@ -114,9 +114,12 @@ describe('replyTo', () => {
   });
 
   it.each(['null', '"forbidden"', '[]', '{}', '{"code":"1","message":"No"}'])(
-    'does not accept %s as a JSON-RPC error',
+    'accepts %s as an error only with the id of the request',
     (error) => {
-      expect(reply(`{"id":7,"error":${error}}`)).toBeNull();
+      expect(reply(`{"error":${error}}`)).toBeNull();
+      expect(reply(`{"id":8,"error":${error}}`)).toBeNull();
+      const shown = { code: expect.any(Number), message: expect.any(String) };
+      expect(reply(`{"id":7,"error":${error}}`)?.error).toEqual(error === 'null' ? undefined : shown);
     },
   );
 

@@ -66,27 +66,35 @@ export function numericId(id: unknown): unknown {
 export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpReply | null {
   if ('method' in head) return null;
   const isOurs = head.id === id || numericId(head.id) === id;
-  if ('result' in head && isOurs) {
+  const hasError = head.error !== undefined && head.error !== null;
+  if ('result' in head && isOurs && !(hasError && head.result === null)) {
     const parts = members(text);
     return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null, era };
   }
+  if (!hasError || !(isOurs || head.id === null || head.id === undefined)) return null;
   // `{"error": "forbidden"}` of plain HTTP APIs is none: the HTTP status is more specific.
-  const isRpcError = typeof (head.error as Partial<RpcError> | null | undefined)?.code === 'number';
-  if (isRpcError && (isOurs || head.id === null || head.id === undefined)) {
-    return { text, id: members(text).get('id') ?? null, result: null, error: toRpcError(head.error), era };
-  }
-  return null;
+  const { code, message } = head.error as Partial<RpcError>;
+  if (typeof code !== 'number' && !text.includes('"jsonrpc"') && !isOurs) return null;
+  const error = toRpcError(head.error);
+  const isSound = code === error.code && message === error.message && !('result' in head);
+  const own = isSound ? text : JSON.stringify({ jsonrpc: '2.0', id: head.id ?? null, error });
+  return { text: own, id: members(own).get('id') ?? null, result: null, error, era };
 }
 
-/** A JSON-RPC error of a peer, whatever its form. */
+/** Length of a peer's error that is shown as it came. */
+const ERROR_CHARS_MAX = 500;
+
+/** A JSON-RPC error of a peer, whatever its form: its code if that is an integer, and its words. */
 export function toRpcError(
   value: unknown,
   defaultMessage = 'The MCP server sent an error without a message.',
 ): RpcError {
   const { code, message, data } = (typeof value === 'object' && value !== null ? value : {}) as Partial<RpcError>;
+  const words = typeof value === 'string' ? value : JSON.stringify(message ?? (code === undefined ? value : undefined));
+  const number = numericId(code);
   return {
-    code: typeof code === 'number' ? code : rpcCode.internalError,
-    message: typeof message === 'string' ? message : defaultMessage,
+    code: Number.isSafeInteger(number) ? (number as number) : rpcCode.internalError,
+    message: typeof message === 'string' ? message : (words?.slice(0, ERROR_CHARS_MAX) ?? defaultMessage),
     ...(data === undefined ? {} : { data }),
   };
 }

@@ -16,6 +16,7 @@ import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply } from '../protocol/channel.js';
 import { deadlineFromFirstUse } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
+import { UpstreamFailure } from '../protocol/mcp-errors.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { resultTypeOf } from '../protocol/messages.js';
 import {
@@ -47,6 +48,12 @@ type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerPr
 
 /** Error text for tasks at endpoints and servers without them. */
 const NO_TASKS = 'The MCP server has no tasks of MCP 2025-11-25';
+
+/** Members and blocks that revisions before 2025-06-18 lack. */
+const NEWS = /"(?:resource_link|audio|structuredContent|outputSchema)"/;
+
+/** Time for a server to refuse a subscription. */
+const SUBSCRIBE_MS = 5_000;
 
 /** Answers requests of revisions that begin with `initialize`. */
 @Injectable()
@@ -125,11 +132,33 @@ export class LegacyServer {
     if (!session || !can) return this.refuse(incoming);
     if (typeof uri !== 'string') return replyError(incoming, rpcCode.invalidParams, 'uri must be a string');
     const { liveSessions: sessions } = this;
-    if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
-    else if (!(await sessions.subscribe(session, principal, uri))) {
+    if (method === 'resources/unsubscribe') {
+      sessions.unsubscribe(session, principal, uri);
+      return sink.reply(200, resultText(id, '{}'));
+    }
+    const refused = await this.trySubscription(incoming, uri);
+    if (refused) return sink.reply(200, withOwnError(refused, id, refused.error && hopError(refused.error)));
+    if (!(await sessions.subscribe(session, principal, uri))) {
       return replyError(incoming, rpcCode.internalError, 'The session has too many subscriptions');
     }
     sink.reply(200, resultText(id, '{}'));
+  }
+
+  /** The error with which the server refuses updates of a resource; null if it sends them, or fails otherwise. */
+  private async trySubscription({ channel }: McpRequest, uri: string): Promise<McpReply | null> {
+    const silent = { onNotification: () => undefined, onEnd: () => undefined };
+    const timeoutMs = SUBSCRIBE_MS;
+    try {
+      const listening = await channel.listen({ resourceSubscriptions: [uri] }, silent, { timeoutMs, era: 'legacy' });
+      void listening.close();
+      if (listening.honoured.resourceSubscriptions?.includes(uri)) return null;
+      const params = JSON.stringify({ uri });
+      const reply = await channel.request({ method: 'resources/subscribe', params, timeoutMs, era: 'legacy' });
+      return reply.error && reply;
+    } catch (error) {
+      if (error instanceof UpstreamFailure) return null;
+      throw error;
+    }
   }
 
   /** True if the upstream supports a feature. False without a session, since nothing needs to be opened. */
@@ -149,7 +178,7 @@ export class LegacyServer {
   }
 
   private async call(incoming: McpRequest): Promise<void> {
-    const { request, sink, id, channel } = incoming;
+    const { request, sink, channel } = incoming;
     const isTask = wantsTask(incoming);
     if (isTask && !(await this.taskRelay.isOffered(channel))) {
       // A receiver that declares no tasks ignores the member (MCP 2025-11-25, tasks).
@@ -208,7 +237,7 @@ export class LegacyServer {
   /** Replies with what a server of an earlier revision sent, in a form for the client's, which may be older still. */
   private passOn({ method, id, request, sink }: McpRequest, reply: McpReply): void {
     const version = request.session?.version ?? request.headers.version ?? null;
-    if (reply.error || !isOlder(version, LINKS_SINCE)) {
+    if (reply.error || !isOlder(version, LINKS_SINCE) || !NEWS.test(reply.text)) {
       return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
     }
     sink.reply(

@@ -799,7 +799,7 @@ describe('a legacy answer whose stream breaks', () => {
     expect([upstream.count('GET'), upstream.count('tools/call')]).toEqual([6, 1]);
   });
 
-  verifies('channel:resume', 'is given up after three tries that bring nothing, and is unknown then', async () => {
+  verifies('channel:resume', 'is given up at the timeout of the call, and is unknown then', async () => {
     const { upstream, channel } = await wired(
       legacy((message, res) => {
         stream(res);
@@ -807,7 +807,8 @@ describe('a legacy answer whose stream breaks', () => {
       }),
     );
     await expect(call(channel, 'tools/call', { name: 't' })).rejects.toMatchObject({ outcomeUnknown: true });
-    expect([upstream.count('GET'), upstream.count('tools/call')]).toEqual([3, 1]);
+    expect(upstream.count('GET')).toBeGreaterThan(3);
+    expect(upstream.count('tools/call')).toBe(1);
   });
 
   verifies('channel:resume', 'ends when its caller disconnects meanwhile, and is cancelled at the server', async () => {

@@ -287,7 +287,7 @@ describe('a result', () => {
 
   verifies(
     'wire:older-client',
-    'of a server of sessions has only blocks that the revision of the client has',
+    'has only blocks that the revision of the client has, also from a server with sessions',
     async () => {
       const uri = 'file:///a.txt';
       const blocks = [

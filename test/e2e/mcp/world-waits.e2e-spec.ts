@@ -48,7 +48,7 @@ const serves = (script: (message: WireMessage, res: Response, nth: number) => un
 describe('a local server', () => {
   verifies(
     'wire:slow-start',
-    'that is slow to open its session keeps its tunnel, and its calls wait for it',
+    'keeps its tunnel while it is slow to open its session, and its calls wait for it',
     async () => {
       const { path } = await createConnection(app, owner, { transport: 'uplink' });
       let start: () => void = () => undefined;
@@ -126,7 +126,7 @@ describe('a message of the service itself', () => {
     }
   });
 
-  verifies('wire:initialized-errand', 'that ends the handshake may fail', async () => {
+  verifies('wire:initialized-errand', 'fails at the end of the handshake without a failed call', async () => {
     for (const [name, fail] of [
       ...failures,
       ['501', (_: WireMessage, res: Response) => res.writeHead(501).end()] as const,
@@ -165,7 +165,7 @@ describe('the stream of a call', () => {
     return Array.from({ length: count }, () => () => undefined);
   }
 
-  verifies('wire:resume-until', 'is resumed until the time of the call is over', async () => {
+  verifies('wire:resume-until', 'is resumed until the timeout of the call', async () => {
     for (const [name, id, replies] of rows) {
       const { upstream, path } = await connected(
         serves((message, res, nth) => {

@@ -18,6 +18,7 @@ import { mayResend, SessionLostError } from '../may-resend.js';
 import { MessageBudget } from '../message-budget.js';
 import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { blockedBy } from '../../oauth/oauth-errors.js';
+import { listChanges } from '../../protocol/list-pages.js';
 import { numericId, parseMessage, replyTo, requestText } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
 import { quote } from '../../../platform/text/quoted.js';
@@ -329,7 +330,7 @@ export class HttpWire {
 
   private toExchange(
     id: number,
-    { method, params, onNotification, cancellation, timing, invocationId, via, trace }: WireCall,
+    { method, params, onNotification, onListChange, cancellation, timing, invocationId, via, trace }: WireCall,
     manner: WireManner,
     onReply: (reply: McpReply) => void,
     onOdd?: (text: string) => void,
@@ -365,8 +366,10 @@ export class HttpWire {
           else onOdd?.(data);
           return reply !== null;
         }
-        if (head.id === undefined) onNotification?.(data, head.method);
-        else {
+        if (head.id === undefined) {
+          if (listChanges.has(head.method)) onListChange?.(data, head.method);
+          onNotification?.(data, head.method);
+        } else {
           responder ??= this.responder(headers);
           responder.handleRequest(data, head.method);
         }

@@ -1,5 +1,5 @@
 import type { CallerProfile, Channel, Listening, ListenFilter } from '../../protocol/channel.js';
-import { isOfSession, listFilter } from '../../protocol/list-pages.js';
+import { changesOf, isOfSession, listFilter } from '../../protocol/list-pages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
@@ -18,6 +18,8 @@ export class SessionStream implements SessionListener {
   private again: NodeJS.Timeout | undefined;
   private waitMs = AGAIN_MS;
   private isOver = false;
+  /** True once the upstream's stream has ended: changes meanwhile, such as those of a connection by its owner, are unknown. */
+  private isInterrupted = false;
   /** Incremented with each change of the filter; an older listener accepted late is closed. */
   private turn = 0;
 
@@ -84,6 +86,7 @@ export class SessionStream implements SessionListener {
     const onEnd = () => {
       if (!isCurrent()) return;
       clearTimeout(this.again);
+      this.isInterrupted = true;
       this.again = setTimeout(() => void this.listen(), this.waitMs).unref();
       this.waitMs = Math.min(this.waitMs * 2, AGAIN_MS_MAX);
     };
@@ -101,6 +104,8 @@ export class SessionStream implements SessionListener {
       const before = this.listening;
       this.listening = listening;
       this.waitMs = AGAIN_MS;
+      if (this.isInterrupted) for (const text of changesOf(listening.honoured)) this.event(text);
+      this.isInterrupted = false;
       await before?.close();
     } catch {
       // Reported to callers of the upstream; for the stream it only causes another attempt.
