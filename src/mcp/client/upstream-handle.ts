@@ -212,7 +212,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     return this.running === 0 && this.listening.size === 0;
   }
 
-  /** Passes a list change that came with a call to the listeners, who may not hear of it otherwise. */
+  /** Passes a list change that came with a call to the listeners, who might not hear of it otherwise. */
   private readonly tellListeners = (text: string, method: string): void => {
     for (const { filter, listener } of this.listening) {
       if (matchesFilter(filter, method, undefined)) listener.onNotification(text, method);

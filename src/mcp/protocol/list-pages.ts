@@ -20,8 +20,8 @@ export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
 
 /** The notifications that all lists of a filter may have changed, and the tools in any case. */
 export function changesOf(filter: ListenFilter): string[] {
-  const named = [...listChanges].filter(([, flag]) => filter[flag] === true || flag === 'toolsListChanged');
-  return named.map(([method]) => JSON.stringify({ jsonrpc: '2.0', method }));
+  const subscribed = [...listChanges].filter(([, flag]) => filter[flag] === true || flag === 'toolsListChanged');
+  return subscribed.map(([method]) => JSON.stringify({ jsonrpc: '2.0', method }));
 }
 
 /** Filter with the flags of the lists that `isWanted` selects. */

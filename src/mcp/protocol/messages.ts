@@ -77,8 +77,8 @@ export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpR
   if (typeof code !== 'number' && !text.includes('"jsonrpc"') && !isOurs) return null;
   const error = toRpcError(head.error);
   const isSound = code === error.code && message === error.message && !('result' in head);
-  const own = isSound ? text : JSON.stringify({ jsonrpc: '2.0', id: head.id ?? null, error });
-  return { text: own, id: members(own).get('id') ?? null, result: null, error, era };
+  const reply = isSound ? text : JSON.stringify({ jsonrpc: '2.0', id: head.id ?? null, error });
+  return { text: reply, id: members(reply).get('id') ?? null, result: null, error, era };
 }
 
 /** Length of a peer's error that is shown as it came. */

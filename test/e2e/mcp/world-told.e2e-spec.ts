@@ -67,7 +67,7 @@ async function listener(door: string): Promise<string[]> {
 describe('a change of the tools', () => {
   const CHANGED = 'notifications/tools/list_changed';
 
-  verifies('wire:told-changes', 'that comes with a call of one client is told to the others', async () => {
+  verifies('wire:told-changes', 'reaches all listeners, if it comes with a call of one client', async () => {
     const { upstream, path, doors } = await connected(
       legacy((message, res) => {
         if (message.method === 'tools/list') return answer(res, message, { tools });
@@ -95,7 +95,7 @@ describe('a change of the tools', () => {
 });
 
 describe('a subscription', () => {
-  verifies('wire:refused-subscription', 'that the server refuses is refused with its words', async () => {
+  verifies('wire:refused-subscription', 'fails with the words of the server that refuses it', async () => {
     const codes = [-32002, -32602, -32603, -32601, -32000];
     const { doors } = await connected(
       legacy((message, res) => {

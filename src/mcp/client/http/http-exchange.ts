@@ -7,7 +7,7 @@
  * socket is closed.
  *
  * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry`
- * (at least 0.1 s), until the time of the call is over; that is no repeat of the call. Failures are UpstreamFailures,
+ * (at least 0.1 s), until the time of the call has elapsed; that is no repeat of the call. Failures are UpstreamFailures,
  * which say whether the request may have run; an HTTP status is no failure here. Too large (16 MB, decoded), too deep,
  * too many messages, or in a coding that is not read: UpstreamError, and the socket is closed.
  *
