@@ -88,14 +88,14 @@ export function targetAccessPage(view: TargetAccessView): Framed {
     body: withReason(
       view,
       columns(
-        card(
+        html`${requestsCard(view)}${card(
           'access',
           'Access',
           html`${rows.length === 0 ? html`<p class="soft">Nobody else has access.</p>` : grantTable(view, rows)}
 ${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${isAdding ? '&from=add' : ''}`)}`,
           { count: granted.pagination.totalCount },
-        ),
-        html`${requestsCard(view)}${card('grant', 'Grant access', grantForm(view))}`,
+        )}`,
+        card('grant', 'Grant access', grantForm(view)),
       ),
     ),
   };
