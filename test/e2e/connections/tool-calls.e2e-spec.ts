@@ -211,7 +211,7 @@ describe('failures of the upstream', () => {
     'a number': '5',
     'no result': '{"jsonrpc":"2.0","id":ID}',
     'an error that is null': '{"jsonrpc":"2.0","id":ID,"error":null}',
-    'an error of a plain HTTP API': '{"id":ID,"error":"forbidden"}',
+    'an error of a plain HTTP API': '{"error":"forbidden"}',
     'another id': '{"jsonrpc":"2.0","id":999,"result":{}}',
     'a request': '{"jsonrpc":"2.0","id":ID,"method":"ping"}',
     nothing: '',
