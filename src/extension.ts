@@ -3,6 +3,7 @@
  * An export without `@stability` is `preview`.
  */
 export { Env, settingDocs, StartError } from './config/env.js';
+export { secretText } from './config/setting.js';
 export type { Role } from './config/env.js';
 export { EVENTS_EXTENSION, pairCommandOf } from './config/published-clients.js';
 export { roleModule } from './config/role-module.js';

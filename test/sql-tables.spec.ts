@@ -48,6 +48,7 @@ const exceptions: Record<string, string> = {
   'extensions/author-pages namespaces': 'names of namespaces of accounts, which no facade lists',
   'extensions/author-pages servers': 'servers of accounts without a release, and the name of the one at an address',
   'extensions/author-pages releases': 'the newest release of such a server, in the same statement',
+  'extensions/sign-in-oidc people': 'whether an identity is the last way to sign in, in the statement that removes it',
   'extensions/changes accounts': 'the names of actors',
   'extensions/events changes': 'an event is a row of the record',
   'modules/connections recorded_calls':

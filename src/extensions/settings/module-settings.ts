@@ -1,5 +1,5 @@
 import type { ValueProvider } from '@nestjs/common';
-import { type Env, type ExternalModule, settingDocs, StartError } from '../../extension.js';
+import { type Env, type ExternalModule, secretText, settingDocs, StartError } from '../../extension.js';
 import { tokenOf } from './inject-settings.decorator.js';
 
 /** The settings of a module, read from the environment. */
@@ -15,7 +15,8 @@ export interface ModuleSettings {
 }
 
 /**
- * Reads and checks the settings of all modules together; an empty value counts as unset.
+ * Reads and checks the settings of all modules together; an empty value counts as unset. The value of `NAME` can be in a
+ * file that `NAME_FILE` names.
  *
  * @throws StartError with all invalid settings, without their values
  */
@@ -33,14 +34,26 @@ export function readModuleSettings(env: Env, modules: ExternalModule[]): ModuleS
         `${name} must begin with ${prefix}, and must not be a setting of Slipway: the module is ${module}.`,
       );
     }
-    const values = Object.fromEntries(names.map((name) => [name, env.source[name]?.trim() || undefined]));
+    const unreadable = new Set<string>();
+    const valueOf = (name: string) => {
+      try {
+        return (names.includes(`${name}_FILE`) ? env.source[name]?.trim() : secretText(env.source, name)) || undefined;
+      } catch (error) {
+        unreadable.add(name);
+        problems.push(`${name} ${(error as Error).message}.`);
+        return undefined;
+      }
+    };
+    const values = Object.fromEntries(names.map((name) => [name, valueOf(name)]));
     const { data, error } = settings.safeParse(values);
     for (const { path, message } of error?.issues ?? []) {
       const name = String(path[0] ?? module);
+      if (unreadable.has(name)) continue;
       const expected = message.replace(/^Invalid input: /, '').replace(/, received undefined$/, '');
       problems.push(`${name} ${name in values && !values[name] ? 'must be set' : 'is not valid'}: ${expected}.`);
     }
-    const unknown = setNames.filter((name) => name.startsWith(prefix) && !names.includes(name) && !reserved.has(name));
+    const knownNames = new Set([...names, ...names.map((name) => `${name}_FILE`), ...reserved]);
+    const unknown = setNames.filter((name) => name.startsWith(prefix) && !knownNames.has(name));
     return [
       {
         provider: { provide: tokenOf(settings), useValue: data },

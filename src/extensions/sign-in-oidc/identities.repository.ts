@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { type Actor, transactionOf } from '../../extension.js';
 import type { Identity } from './identity.js';
 
 /** An identity that signs in, with the sealed refresh token of its issuer; null for none. */
@@ -17,8 +18,7 @@ export interface CheckedIdentity extends Pick<Identity, 'issuer' | 'subject'> {
 }
 
 /** An identity of an account. */
-export interface LinkedIdentity {
-  name: string;
+export interface LinkedIdentity extends Pick<Identity, 'issuer' | 'subject' | 'name'> {
   signedInAt: Date;
 }
 
@@ -50,16 +50,42 @@ export class IdentitiesRepository {
       );
       if (identityRow) return identityRow.accountId;
       const accountId = await create(tx);
-      await add(identity, accountId, tx);
+      await transactionOf(tx, { accountId }, (ownTx) => add(identity, accountId, ownTx));
       return accountId;
     });
   }
 
   /** Adds an identity to an account. @returns false if it is that of another account */
-  link(identity: SigningIn, accountId: string): Promise<boolean> {
-    return this.database.transaction(async (tx) => {
+  link(identity: SigningIn, person: Actor): Promise<boolean> {
+    return transactionOf(this.database, person, async (tx) => {
       await lock(identity, tx);
-      return add(identity, accountId, tx);
+      return add(identity, person.accountId, tx);
+    });
+  }
+
+  /**
+   * Removes an identity from an account, unless nobody could sign in to it then: it has neither a password nor another identity.
+   *
+   * @param current the issuer, and whether passwords work
+   * @returns whether the account has another identity at the issuer; null if nothing was removed
+   */
+  unlink(
+    { issuer, subject }: Pick<Identity, 'issuer' | 'subject'>,
+    person: Actor,
+    current: { issuer: string; hasPasswords: boolean },
+  ): Promise<boolean | null> {
+    return transactionOf(this.database, person, async (tx) => {
+      // One after the other: two at the same moment could remove the last two.
+      await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`slipway.unlink ${person.accountId}`]);
+      const [[removed]] = await tx.query<[{ hasOther: boolean }[]]>(
+        `WITH other AS (SELECT EXISTS (SELECT FROM identities
+           WHERE account_id = $3 AND issuer = $4 AND (issuer, subject) <> ($1, $2)) AS exists)
+         DELETE FROM identities i USING other WHERE i.issuer = $1 AND i.subject = $2 AND i.account_id = $3
+            AND (other.exists OR $5 AND EXISTS (SELECT FROM people p WHERE p.account_id = $3 AND p.password_hash IS NOT NULL))
+         RETURNING other.exists AS "hasOther"`,
+        [issuer, subject, person.accountId, current.issuer, current.hasPasswords],
+      );
+      return removed?.hasOther ?? null;
     });
   }
 
@@ -115,7 +141,7 @@ export class IdentitiesRepository {
   /** Identities of an account, the last used first. */
   list(accountId: string): Promise<LinkedIdentity[]> {
     return this.database.query(
-      `SELECT name, signed_in_at AS "signedInAt" FROM identities WHERE account_id = $1
+      `SELECT issuer, subject, name, signed_in_at AS "signedInAt" FROM identities WHERE account_id = $1
         ORDER BY signed_in_at DESC, issuer, subject LIMIT 100`,
       [accountId],
     );

@@ -67,8 +67,9 @@ export class OidcSignInService implements OnModuleInit {
   }
 
   /** Leads to the sign-in of the issuer. @param person who links an identity; null: signs in. @throws SignInError */
-  async begin(next: string | null, person: SessionCaller | null): Promise<Redirect> {
-    if (person?.rootKeyId !== undefined) throw keySession().setTryAgainUrl(this.backUrl(person.accountId));
+  async begin(client: ClientContext, next: string | null, person: SessionCaller | null): Promise<Redirect> {
+    this.requireNoKey(person);
+    this.identities.admitStart(client);
     const accountId = person?.accountId ?? null;
     const { url, checks } = await this.issuerService.authorizationUrl().catch(this.leadBack(accountId));
     const pending: Pending = { ...checks, next, accountId, until: Date.now() + PENDING_SECONDS * 1_000 };
@@ -83,14 +84,28 @@ export class OidcSignInService implements OnModuleInit {
    * @throws SignInError
    */
   async finish(client: ClientContext, cookies: string | undefined, search: string): Promise<Redirect> {
+    const forgive = await this.identities.admitAttempt(client);
     const pending = this.pendingIn(readOwnCookie(this.env, cookies, COOKIE));
     const state = new URLSearchParams(search).get('state');
     if (!pending || pending.until < Date.now() || state !== pending.state)
       throw noPendingSignIn().setTryAgainUrl(this.backUrl(null));
     const { accountId } = pending;
     const redirect = await this.confirm(client, search, pending).catch(this.leadBack(accountId));
+    await forgive();
     redirect.cookies.push({ name: COOKIE, value: '', seconds: 0 });
     return redirect;
+  }
+
+  /** Removes an identity from the account of a person. @param id issuer and subject @throws SignInError for the last way to sign in */
+  async unlink(person: SessionCaller, id: string): Promise<Redirect> {
+    this.requireNoKey(person);
+    const { OIDC_ISSUER, OIDC_ONLY } = this.oidcSettings;
+    const [issuer = '', subject = ''] = id.split(/ (.*)/s);
+    const current = { issuer: OIDC_ISSUER, hasPasswords: OIDC_ONLY === 'off' };
+    const hasOther = await this.identitiesRepository.unlink({ issuer, subject }, person, current);
+    if (hasOther === null) throw lastWay().setTryAgainUrl(this.backUrl(person.accountId));
+    if (!hasOther) await this.identities.setMemberships(person.accountId, MODULE, new Map());
+    return new Redirect('me');
   }
 
   private async confirm(client: ClientContext, search: string, pending: Pending): Promise<Redirect> {
@@ -118,7 +133,7 @@ export class OidcSignInService implements OnModuleInit {
     // eslint-disable-next-line no-restricted-syntax -- Whoever signed in meanwhile did not ask for the link.
     if (person?.accountId !== accountId) throw noPendingSignIn();
     if (person.rootKeyId !== undefined) throw keySession();
-    if (!(await this.identitiesRepository.link(identity, accountId))) {
+    if (!(await this.identitiesRepository.link(identity, person))) {
       throw notAdmitted(
         'This identity has an account already',
         `${identity.name} signs in to another account of this service. Nothing was changed.`,
@@ -149,6 +164,10 @@ export class OidcSignInService implements OnModuleInit {
     }
   }
 
+  private requireNoKey(person: SessionCaller | null): void {
+    if (person?.rootKeyId !== undefined) throw keySession().setTryAgainUrl(this.backUrl(person.accountId));
+  }
+
   private leadBack(accountId: string | null) {
     return (error: unknown): never => {
       throw error instanceof SignInError ? error.setTryAgainUrl(this.backUrl(accountId)) : error;
@@ -171,13 +190,20 @@ export class OidcSignInService implements OnModuleInit {
   private async accountPart({ accountId, rootKeyId }: SessionCaller): Promise<(token: Html, root: string) => Html> {
     const { name } = this.issuerService;
     const identities = await this.identitiesRepository.list(accountId);
-    const rows = identities.map(
-      (identity) => [html`${identity.name}<p>last signed in ${timeOf(identity.signedInAt.toISOString())}</p>`] as const,
-    );
     return (token, root) => {
-      const form = formOf({ token, address: `${root}login/oidc` }, 'link', [], button(`Link your identity at ${name}`));
+      const view = { token, address: `${root}login/oidc` };
+      const isKey = rootKeyId !== undefined;
+      const rows = identities.map((identity) => {
+        const shown = html`${identity.name}<p>last signed in ${timeOf(identity.signedInAt.toISOString())}</p>`;
+        const unlink = button(html`Unlink<span class="hidden"> ${identity.name}</span>`);
+        return [
+          shown,
+          !isKey && formOf(view, 'unlink', [], unlink, { id: `${identity.issuer} ${identity.subject}` }),
+        ] as const;
+      });
+      const form = formOf(view, 'link', [], button(`Link your identity at ${name}`));
       const hint = html`<p>You signed in with an API key, which links no identity.</p>`;
-      return card('oidc', name, html`${rows.length > 0 && list(rows)}${rootKeyId === undefined ? form : hint}`);
+      return card('oidc', name, html`${rows.length > 0 && list(rows)}${isKey ? hint : form}`);
     };
   }
 }
@@ -186,6 +212,11 @@ export class OidcSignInService implements OnModuleInit {
 function keySession(): SignInError {
   return notAdmitted(
     'Sign in with your password',
-    'You signed in with an API key, which links no identity to an account.',
+    'You signed in with an API key, which changes no identity of an account.',
   );
+}
+
+function lastWay(): SignInError {
+  const message = 'Without it, you could not sign in. Link another identity first, or ask the operator for a password.';
+  return notAdmitted('This identity stays linked', message);
 }

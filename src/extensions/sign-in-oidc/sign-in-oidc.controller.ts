@@ -19,15 +19,22 @@ export class SignInOidcController {
   /** Begins a sign-in. */
   @Post()
   @PublicPage()
-  begin(@CurrentPage() { form }: PublicPageRequest): Promise<Redirect> {
-    return this.oidcSignInService.begin(form.get('next'), null);
+  begin(@CurrentPage() { client, form }: PublicPageRequest): Promise<Redirect> {
+    return this.oidcSignInService.begin(client, form.get('next'), null);
   }
 
   /** Begins to link an identity to the account of the person. */
   @Post('link')
   @Form('accounts:write')
-  link(@CurrentPage() { person }: PageRequest): Promise<Redirect> {
-    return this.oidcSignInService.begin(null, person);
+  link(@CurrentPage() { client, person }: PageRequest): Promise<Redirect> {
+    return this.oidcSignInService.begin(client, null, person);
+  }
+
+  /** Removes an identity from the account of the person. */
+  @Post('unlink')
+  @Form('accounts:write')
+  unlink(@CurrentPage() { person, form }: PageRequest): Promise<Redirect> {
+    return this.oidcSignInService.unlink(person, form.get('id') ?? '');
   }
 
   /** Takes the response of the issuer. */

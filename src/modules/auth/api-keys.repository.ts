@@ -149,13 +149,12 @@ export class ApiKeysRepository {
     });
   }
 
-  /** Suspends the keys, sessions and logins of an account for a reason, or with null lifts that. @returns false without a change */
+  /** Suspends the keys, sessions and logins of an account for a reason; with null the account lifts that. @returns false without a change */
   async setSuspended(accountId: string, reason: string | null, tx = this.database.manager): Promise<boolean> {
-    const [changed] = await tx.query<[unknown[]]>(
-      `UPDATE accounts SET credentials_suspended_at = CASE WHEN $2::text IS NOT NULL THEN now() END, credentials_suspended_for = $2
-        WHERE id = $1 AND (credentials_suspended_at IS NULL) = ($2::text IS NOT NULL) RETURNING id`,
-      [accountId, reason],
-    );
+    const sql = `UPDATE accounts SET credentials_suspended_at = CASE WHEN $2::text IS NOT NULL THEN now() END, credentials_suspended_for = $2
+        WHERE id = $1 AND (credentials_suspended_at IS NULL) = ($2::text IS NOT NULL) RETURNING id`;
+    const update = (tx: EntityManager) => tx.query<[unknown[]]>(sql, [accountId, reason]);
+    const [changed] = await (reason === null ? transactionOf(tx, { accountId }, update) : update(tx));
     return changed.length > 0;
   }
 

@@ -19,6 +19,9 @@ const ACCOUNT_GUESSES_MAX = 10;
 /** Refreshes of one login: a token lasts for hours, so programs that share one send a few. */
 const REFRESHES_PER_MINUTE_MAX = 60;
 
+/** Sign-ins at another service that one address begins. */
+const STARTS_PER_MINUTE_MAX = 120;
+
 /** Longest `Retry-After` of a failed authentication. */
 const FAILURE_WAIT_SECONDS_MAX = 900;
 
@@ -149,13 +152,13 @@ export class RequestLimits {
    * made at the same moment count too.
    *
    * @param client the address, as `clientAddress` reads it
-   * @param account the name that was typed, whether an account has it or not
+   * @param account the name that was typed, whether an account has it or not; null: nobody typed one
    * @returns false when there were too many; otherwise the function to call when the password was right
    */
-  async admitGuess(client: string, account: string): Promise<false | (() => Promise<void>)> {
+  async admitGuess(client: string, account: string | null): Promise<false | (() => Promise<void>)> {
     const address = this.peerAt(client);
-    const ofAccount = `account:${hash('sha256', account)}`;
-    const limits = new Map([[ofAccount, ACCOUNT_GUESSES_MAX]]);
+    const limits = new Map<string, number>();
+    if (account !== null) limits.set(`account:${hash('sha256', account)}`, ACCOUNT_GUESSES_MAX);
     if (address !== null) limits.set(address, this.env.authFailuresMax);
     const keys = [...limits.keys()];
     const counts = await Promise.all(keys.map((key) => this.rateCounter.addFailure(key)));
@@ -163,6 +166,14 @@ export class RequestLimits {
     return async () => {
       await Promise.all(keys.map((key) => this.rateCounter.forgiveFailure(key)));
     };
+  }
+
+  /** Counts the start of a sign-in at another service, by the address as `clientAddress` reads it. @throws TooManyError */
+  admitStart(client: string): void {
+    const address = this.peerAt(client);
+    if (address !== null && this.rateCounter.add(`start:${address}`) > STARTS_PER_MINUTE_MAX) {
+      throw this.exceeded('address', STARTS_PER_MINUTE_MAX);
+    }
   }
 
   /** Key of the client's address ({@link peerOf}); null for a trusted proxy that names no client. */

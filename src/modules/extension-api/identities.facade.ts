@@ -1,12 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { ForbiddenError } from '../../platform/errors/domain-error.js';
+import { ForbiddenError, TooManyError } from '../../platform/errors/domain-error.js';
 import type { ClientContext } from '../../platform/pages/client-context.js';
 import { Redirect } from '../../platform/pages/frame.js';
 import type { Role, SessionCaller } from '../auth/access.types.js';
 import { AccountsService } from '../auth/accounts.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { MembersService } from '../auth/members.service.js';
+import { RequestLimits } from '../auth/request-limits.service.js';
 import { PasswordsService } from '../people/passwords.service.js';
 import { SessionsService } from '../people/sessions.service.js';
 import type { SignInWay } from '../people/sign-in-way.types.js';
@@ -39,6 +40,17 @@ export abstract class Identities {
    * sign in with an API key.
    */
   abstract requireOnly(): Promise<void>;
+
+  /** Counts the start of a sign-in by the address of the browser. @throws TooManyError after 120 in a minute */
+  abstract admitStart(client: ClientContext): void;
+
+  /**
+   * Counts an attempt to sign in before it is checked, with the wrong passwords of the address.
+   *
+   * @returns the function to call after a successful one, which then does not count
+   * @throws TooManyError after `AUTH_FAILURES_MAX` in 15 minutes
+   */
+  abstract admitAttempt(client: ClientContext): Promise<() => Promise<void>>;
 
   /** Returns who is signed in at a browser; null for nobody. */
   abstract signedIn(client: ClientContext): Promise<SessionCaller | null>;
@@ -92,6 +104,7 @@ export class ServiceIdentities implements Identities {
     private readonly apiKeysService: ApiKeysService,
     private readonly membersService: MembersService,
     private readonly passwordsService: PasswordsService,
+    private readonly requestLimits: RequestLimits,
     private readonly sessionsService: SessionsService,
     private readonly signInService: SignInService,
   ) {}
@@ -103,6 +116,16 @@ export class ServiceIdentities implements Identities {
   requireOnly(): Promise<void> {
     this.passwordsService.isOff = true;
     return this.sessionsService.endOthers();
+  }
+
+  admitStart({ address }: ClientContext): void {
+    this.requestLimits.admitStart(address);
+  }
+
+  async admitAttempt({ address }: ClientContext): Promise<() => Promise<void>> {
+    const succeeded = await this.requestLimits.admitGuess(address, null);
+    if (!succeeded) throw new TooManyError('Too many attempts to sign in from this address. Try again in 15 min.', 900);
+    return succeeded;
   }
 
   signedIn(client: ClientContext): Promise<SessionCaller | null> {

@@ -1,3 +1,4 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -23,10 +24,14 @@ class Notes {
 class NotesModule {}
 
 const notes = defineModule({ name: 'book-notes', module: () => NotesModule, settings: noteSettings });
-const app = testApp({ BOOK_NOTES_MAX: '7', BOOK_NOTES_TOKEN: 'long enough', BOOK_NOTES_STYLE: '' }, {}, [notes]);
+const secrets = mkdtempSync(path.join(tmpdir(), 'slipway-secrets-'));
+const token = path.join(secrets, 'token');
+writeFileSync(token, 'long enough\n');
+afterAll(() => rm(secrets, { recursive: true }));
+const app = testApp({ BOOK_NOTES_MAX: '7', BOOK_NOTES_TOKEN_FILE: token, BOOK_NOTES_STYLE: '' }, {}, [notes]);
 
 describe('settings of a module', () => {
-  it('are read from the environment, and injected with their types', () => {
+  it('are read from the environment or from files, and injected with their types', () => {
     const { settings: read } = app.get(Notes);
     const max: number = read.BOOK_NOTES_MAX;
     expect(max).toBe(7);
@@ -40,8 +45,13 @@ describe('settings of a module', () => {
       settings: z.object({ LOG_LEVEL: z.string(), NOTE: z.string().optional() }),
     });
     const wrong = { BOOK_NOTES_MAX: 'many', BOOK_NOTES_STYLE: 'secret' };
-    const failure = await startApp(wrong, {}, [notes, other]).catch((error: Error) => error.message);
-    expect(String(failure).split('\n')).toEqual([
+    const problemsOf = async (values: Record<string, string>) =>
+      String(await startApp(values, {}, [notes, other]).catch((error: Error) => error.message)).split('\n');
+    const [missing] = await problemsOf({ BOOK_NOTES_TOKEN_FILE: path.join(secrets, 'none') });
+    expect(missing).toBe(
+      'BOOK_NOTES_TOKEN must be in the file that BOOK_NOTES_TOKEN_FILE names, which cannot be read (ENOENT).',
+    );
+    expect(await problemsOf(wrong)).toEqual([
       'BOOK_NOTES_MAX is not valid: expected number, received NaN.',
       'BOOK_NOTES_TOKEN must be set: expected string.',
       'BOOK_NOTES_STYLE is not valid: Invalid option: expected one of "plain"|"rich".',
@@ -78,7 +88,9 @@ describe('slipway doctor', () => {
   };
 
   it('names the settings of modules, and unknown variables', async () => {
-    const { code, lines } = await doctor({ NOTES_TOKEN: 'a secret', NOTES_MXA: '3' });
+    const secretFile = path.join(secrets, 'secret');
+    writeFileSync(secretFile, 'a secret');
+    const { code, lines } = await doctor({ NOTES_TOKEN_FILE: secretFile, NOTES_MXA: '3' });
     expect(lines).toContain(
       'warning  modules     NOTES_MXA is not a setting and changes nothing: use NOTES_MAX or NOTES_TOKEN, or remove it.',
     );

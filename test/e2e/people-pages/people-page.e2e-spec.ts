@@ -53,6 +53,21 @@ describe('the page of people', () => {
     expect((await operator.get(path)).text).toContain('/invite?token=');
   });
 
+  verifies('people-page', 'shows a suspension with its reason, and lifts it', async () => {
+    const account = await app.account();
+    const sql = `UPDATE accounts SET credentials_suspended_at = now(), credentials_suspended_for = 'Gone.' WHERE id = $1`;
+    await app.database.query(sql, [account.id]);
+    const { text } = await operator.get(`${path}?q=${account.name}`);
+    expect(text).toMatch(/<span class="badge held">Suspended<.*Since .* UTC: Gone\./);
+    expect(text).toContain('Lift the suspension');
+    expect((await submit('state', { id: account.id, to: 'enabled' })).status).toBe(303);
+    await app.as(account).get('/accounts/me').expect(200);
+    expect((await operator.get(`${path}?q=${account.name}`)).text).not.toContain('uspen');
+    const sqlOfRow = `SELECT actor_id AS actor, before FROM changes WHERE account_id = $1 AND action = 'account.changed' ORDER BY id DESC LIMIT 1`;
+    const [row] = await app.database.query(sqlOfRow, [account.id]);
+    expect(row).toEqual({ actor: app.operator.id, before: { suspendedFor: 'Gone.' } });
+  });
+
   verifies('people-page', 'keeps what was typed when a name is taken or wrong, and creates nothing', async () => {
     const taken = await submit('invite', { name: app.operator.name });
     expect(taken.status).toBe(409);

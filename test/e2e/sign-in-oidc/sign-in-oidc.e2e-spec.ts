@@ -67,6 +67,15 @@ async function keyOf(accountId: string): Promise<string> {
 
 const isCallback = (url: string) => url.startsWith(`${HOME}/login/oidc/callback`);
 
+/** What the record says of identities and suspensions of an account: the action, the actor, and a value after it. */
+function recorded(accountId: string): Promise<object[]> {
+  return app.database.query(
+    `SELECT action, actor_id = account_id AS own, after->>'suspendedFor' AS reason FROM changes
+      WHERE account_id = $1 AND (action ~ '^identity' OR coalesce(before, after) ? 'suspendedFor') ORDER BY id`,
+    [accountId],
+  );
+}
+
 /** The name of the account at a browser. */
 async function accountAt(browser: Person): Promise<string | undefined> {
   const { html } = await browser.open(`${HOME}/me`);
@@ -205,6 +214,50 @@ describe('linking an identity', () => {
     browser.cookies.get('slipway.example')?.set('__Host-slipway-session', session ?? '');
     expect((await browser.open(url)).status).toBe(403);
     expect(await app.database.query('SELECT 1 FROM identities WHERE subject = $1', [employee.sub])).toEqual([]);
+  });
+});
+
+describe('unlinking an identity', () => {
+  const unlink = async (browser: Person, id = `${company.issuer} ${employee.sub}`) => {
+    await browser.open(`${HOME}/me`);
+    return browser.press(`${HOME}/login/oidc/unlink`, undefined, { id });
+  };
+
+  it('leaves the password and another identity as ways to sign in, and is recorded with its actor', async () => {
+    newEmployee();
+    const { browser, id } = await withPassword();
+    await link(browser);
+    const first = `${company.issuer} ${employee.sub}`;
+    newEmployee();
+    browser.cookies.delete(new URL(company.issuer).host);
+    expect((await link(browser)).html).toContain(`value="${first}"`);
+    const other = (await withPassword()).browser;
+    expect((await unlink(other, first)).status).toBe(403);
+    expect((await unlink(browser, first)).url).toBe(`${HOME}/me`);
+    const { status, html } = await unlink(browser);
+    expect([status, html.includes('Unlink')]).toEqual([200, false]);
+    const rows = ['created', 'created', 'deleted', 'deleted'];
+    const expected = rows.map((verb) => ({ action: `identity.${verb}`, own: true, reason: null }));
+    expect(await recorded(id)).toEqual(expected);
+  });
+
+  it('is refused for the last way to sign in, and for a session that began with an API key', async () => {
+    const name = newEmployee();
+    const browser = browserAt(app);
+    await signIn(app, {}, browser);
+    const { id } = await accountNamed(name);
+    await app.database.query(`INSERT INTO people (account_id) VALUES ($1) ON CONFLICT DO NOTHING`, [id]);
+    const { status, html } = await unlink(browser);
+    expect([status, html.includes('stays linked')]).toEqual([403, true]);
+    const keyed = browserAt(app);
+    await keyed.open(`${HOME}/login`);
+    await keyed.press(`${HOME}/login`, undefined, { key: await keyOf(id) });
+    expect((await unlink(keyed)).status).toBe(403);
+    // One of another issuer than the present one signs nobody in.
+    const sql = `INSERT INTO identities (issuer, subject, account_id, name) VALUES ('https://old.example', $2, $1, 'old')`;
+    await app.database.query(sql, [id, name]);
+    expect((await unlink(browser)).status).toBe(403);
+    expect((await unlink(browser, `https://old.example ${name}`)).status).toBe(200);
   });
 });
 
@@ -427,6 +480,11 @@ describe('a person who leaves', () => {
 
     await signIn(app, {}, browser);
     expect(await works()).toEqual([200, name, 1]);
+    expect(await recorded(id)).toEqual([
+      { action: 'identity.created', own: true, reason: null },
+      { action: 'account.changed', own: null, reason: 'Example Staff rejected two checks in a row.' },
+      { action: 'account.changed', own: true, reason: null },
+    ]);
   });
 
   it('keeps the keys of an operator', async () => {
@@ -460,11 +518,29 @@ describe('a person who leaves', () => {
     company.releaseTokens('cut');
     await checking;
     await other.close();
+    const state = async () => {
+      const sql = `SELECT failed_at IS NOT NULL AS failed, a.credentials_suspended_at IS NOT NULL AS suspended
+                     FROM identities i JOIN accounts a ON a.id = i.account_id WHERE subject = $1`;
+      const [{ failed, suspended }] = await app.database.query<[Record<string, boolean>]>(sql, [employee.sub]);
+      return [failed, suspended];
+    };
     company.refuseTokens('invalid_grant');
     await check();
     await check();
-    const [row] = await app.database.query('SELECT failed_at FROM identities WHERE subject = $1', [employee.sub]);
-    expect(row).toEqual({ failed_at: null });
+    expect(await state()).toEqual([false, false]);
+    // The issuer has rotated the token, and the new one was lost: the old one fails twice.
+    company.holdTokens(1);
+    const rotating = check();
+    await until(() => company.held === 1, 'the issuer has rotated the token');
+    company.releaseTokens('cut');
+    await rotating;
+    expect(await state()).toEqual([false, false]);
+    await check();
+    expect(await state()).toEqual([true, false]);
+    await check();
+    expect(await state()).toEqual([true, true]);
+    await signIn();
+    expect(await state()).toEqual([false, false]);
   });
 });
 
@@ -536,19 +612,70 @@ describe('a response of the issuer', () => {
     const { browser, code, claims, callback } = await begin();
     small.idTokens.set(code, small.sign(claims));
     const stranger = await begin();
+    // Signed in already, so that the response of somebody else would replace the account.
+    const { browser: victim, name } = await withPassword();
     for (const [other, url] of [
       [browserAt(hostile), callback],
       [stranger.browser, callback],
+      [victim, callback],
       [browser, callback.replace(/state=.*/, 'state=other')],
       [browser, callback.replace(/&state=.*/, '')],
     ] as const) {
       const shown = await other.open(url);
       expect([shown.status, shown.html.includes('no longer pending')]).toEqual([403, true]);
     }
+    expect(await accountAt(victim)).toBe(name);
     expect((await browser.open(callback)).status).toBe(200);
     small.idTokens.set(code, small.sign(claims));
     expect((await browser.open(callback)).status).toBe(403);
     const again = await begin();
     expect((await again.browser.open(again.callback)).status).toBe(403);
+  });
+
+  it('is refused if another issuer sent it, before its code is sent anywhere', async () => {
+    newEmployee();
+    const browser = browserAt(hostile);
+    await browser.open(`${HOME}/login`);
+    const { url } = await browser.press(`${HOME}/login/oidc`, (to) => to.startsWith(small.issuer));
+    // The issuer of the sign-in leads the person on to the honest one, whose code it would receive.
+    const { url: callback } = await browser.open(url.replace(small.issuer, company.issuer), isCallback);
+    expect(new URL(callback).searchParams.get('iss')).toBe(company.issuer);
+    const { codes } = small;
+    expect((await browser.open(callback)).status).toBe(403);
+    expect([small.codes, await accountAt(browser)]).toEqual([codes, undefined]);
+  });
+
+  it('must name the issuer where the issuer announces that it does', async () => {
+    newEmployee();
+    const browser = browserAt(app);
+    await browser.open(`${HOME}/login`);
+    const { url } = await browser.press(`${HOME}/login/oidc`, isCallback);
+    expect((await browser.open(url.replace(/&iss=[^&]*/, ''))).status).toBe(403);
+  });
+});
+
+describe('each address', () => {
+  it('begins and fails only so many sign-ins', async () => {
+    const strict = await app.sibling({ ...settings, AUTH_FAILURES_MAX: '3' });
+    const browser = browserAt(strict);
+    const statuses: number[] = [];
+    const fail = async () => statuses.push((await browser.open(`${HOME}/login/oidc/callback?state=x`)).status);
+    await fail();
+    for (let times = 0; times < 4; times += 1) {
+      newEmployee();
+      expect((await signIn(strict)).url).toBe(`${HOME}/ui/`);
+    }
+    for (let times = 0; times < 3; times += 1) await fail();
+    expect(statuses).toEqual([403, 403, 403, 429]);
+    newEmployee();
+    expect((await signIn(strict)).status).toBe(429);
+
+    await browser.open(`${HOME}/login`);
+    const begin = () => browser.press(`${HOME}/login/oidc`, (url) => url.startsWith(company.issuer));
+    // A minute can end in between.
+    let [begun, shown] = [1, await begin()];
+    for (; shown.status === 303 && begun < 300; begun += 1) shown = await begin();
+    expect([shown.status, begun > 100, shown.headers['retry-after']]).toEqual([429, true, expect.anything()]);
+    await strict.close();
   });
 });

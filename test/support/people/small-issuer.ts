@@ -8,6 +8,8 @@ export interface SmallIssuer {
   issuer: string;
   /** The ID token of the next response, by the code of the request. Each code works once. */
   idTokens: Map<string, string>;
+  /** How many codes it received. */
+  codes: number;
   /** Signs claims with the present key, with another key or algorithm. */
   sign(claims: object, how?: 'none' | 'secret' | 'foreign key'): string;
   /** Replaces the key. */
@@ -31,6 +33,7 @@ export async function startSmallIssuer(clientSecret: string): Promise<SmallIssue
     if (request.url === '/jwks') return void send(200, { keys: [jwk] });
     if (request.url !== '/token') return void send(200, metadata);
     void text(request).then((body) => {
+      small.codes += 1;
       const code = new URLSearchParams(body).get('code') ?? '';
       const idToken = idTokens.get(code);
       if (!idTokens.delete(code)) return send(400, { error: 'invalid_grant' });
@@ -49,6 +52,7 @@ export async function startSmallIssuer(clientSecret: string): Promise<SmallIssue
   const small: SmallIssuer = {
     issuer,
     aheadSeconds: 0,
+    codes: 0,
     idTokens,
     sign: (claims, how) => {
       const alg = how === 'none' ? 'none' : how === 'secret' ? 'HS256' : 'ES256';
