@@ -194,10 +194,10 @@ export class OidcSignInService implements OnModuleInit {
       const view = { token, address: `${root}login/oidc` };
       const isKey = rootKeyId !== undefined;
       const rows = identities.map((identity) => {
-        const shown = html`${identity.name}<p>last signed in ${timeOf(identity.signedInAt.toISOString())}</p>`;
+        const summary = html`${identity.name}<p>last signed in ${timeOf(identity.signedInAt.toISOString())}</p>`;
         const unlink = button(html`Unlink<span class="hidden"> ${identity.name}</span>`);
         return [
-          shown,
+          summary,
           !isKey && formOf(view, 'unlink', [], unlink, { id: `${identity.issuer} ${identity.subject}` }),
         ] as const;
       });
