@@ -41,6 +41,10 @@ const subjects = [
   [/^test\/soak\//, ['src/hosting']],
   [/^test\/extension\//, ['src/platform/external-modules', 'src/extension.ts', 'scripts/new-module', 'examples']],
   [
+    /^test\/browser\/long\/sign-in-oidc/,
+    ['src/extensions/sign-in-oidc', 'src/modules/people', 'src/modules/authorization-server', 'src/platform/pages'],
+  ],
+  [
     /^test\/browser\//,
     [
       'src/modules/console',
