@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { IdentityChecksService } from '../../../src/extensions/sign-in-oidc/identity-checks.service.js';
 import { oidcSettingsSchema } from '../../../src/extensions/sign-in-oidc/oidc-settings.js';
 import { signInOidc } from '../../../src/extensions/sign-in-oidc/sign-in-oidc.module.js';
@@ -12,6 +12,7 @@ import { until } from '../../support/until.js';
 
 const HOME = 'https://slipway.example';
 const SECRET = 'a secret of the client: %+';
+const SESSION = '__Host-slipway-session';
 const PASSWORD = 'correct horse battery';
 
 /** Who signs in next at the company. */
@@ -54,9 +55,24 @@ async function signIn(at = app, form: Record<string, string> = {}, browser = bro
   return browser.press(`${HOME}/login/oidc`, undefined, form);
 }
 
-async function accountNamed(name: string): Promise<{ id: string }> {
-  const [account] = await app.database.query<[{ id: string }]>('SELECT id FROM accounts WHERE name = $1', [name]);
-  return account;
+/** A new employee who has signed in. */
+async function signedUp(claims?: Record<string, unknown>): Promise<{ name: string; id: string; browser: Person }> {
+  const [name, browser] = [newEmployee(claims), browserAt(app)];
+  await signIn(app, {}, browser);
+  const [{ id }] = await app.database.query<[{ id: string }]>('SELECT id FROM accounts WHERE name = $1', [name]);
+  return { name, id, browser };
+}
+
+/** Sends the form of the sign-in page. */
+async function logIn(form: Record<string, string>, browser = browserAt(app)): Promise<Shown & { browser: Person }> {
+  await browser.open(`${HOME}/login`);
+  return { ...(await browser.press(`${HOME}/login`, undefined, form)), browser };
+}
+
+/** Begins a sign-in, up to the redirect to the issuer, or another one. */
+async function begun(browser: Person, stop = (url: string) => !url.startsWith(HOME)): Promise<Shown> {
+  await browser.open(`${HOME}/login`);
+  return browser.press(`${HOME}/login/oidc`, stop);
 }
 
 /** Creates a key of an account. */
@@ -84,10 +100,7 @@ async function accountAt(browser: Person): Promise<string | undefined> {
 
 async function withPassword(): Promise<{ name: string; id: string; browser: Person }> {
   const account = await accountWithPassword(app, PASSWORD);
-  const browser = browserAt(app);
-  await browser.open(`${HOME}/login`);
-  await browser.press(`${HOME}/login`, undefined, { name: account.name, password: PASSWORD });
-  return { ...account, browser };
+  return { ...account, browser: (await logIn({ name: account.name, password: PASSWORD })).browser };
 }
 
 async function link(browser: Person, stop?: (url: string) => boolean): Promise<Shown> {
@@ -162,16 +175,14 @@ describe('signing in by the issuer', () => {
   );
 
   it('is refused for a disabled account, and when the person cancels', async () => {
-    const name = newEmployee();
-    await signIn();
-    await app.database.query('UPDATE accounts SET disabled_at = now() WHERE name = $1', [name]);
+    const { id } = await signedUp();
+    await app.database.query('UPDATE accounts SET disabled_at = now() WHERE id = $1', [id]);
     const refused = await signIn();
     expect([refused.status, refused.html.includes('disabled')]).toEqual([403, true]);
 
     const browser = browserAt(app);
-    await browser.open(`${HOME}/login`);
-    const begun = await browser.press(`${HOME}/login/oidc`, (url) => url.startsWith(company.issuer));
-    const state = new URL(begun.url).searchParams.get('state') ?? '';
+    const { url } = await begun(browser);
+    const state = new URL(url).searchParams.get('state') ?? '';
     const response = new URLSearchParams({ error: 'access_denied', state, iss: company.issuer }).toString();
     const cancelled = await browser.open(`${HOME}/login/oidc/callback?${response}`);
     expect(cancelled.status).toBe(403);
@@ -191,8 +202,7 @@ describe('linking an identity', () => {
   });
 
   it('changes nothing for an identity of another account', async () => {
-    const first = newEmployee();
-    await signIn();
+    const { name: first } = await signedUp();
     const { browser } = await withPassword();
     const shown = await link(browser);
     expect([shown.status, shown.html.includes('has an account already')]).toEqual([403, true]);
@@ -203,16 +213,17 @@ describe('linking an identity', () => {
 
   it('is refused for a session that began with an API key, and when another person has signed in meanwhile', async () => {
     newEmployee();
-    const keyed = browserAt(app);
-    await keyed.open(`${HOME}/login`);
-    await keyed.press(`${HOME}/login`, undefined, { key: (await app.account()).key });
-    expect((await link(keyed)).status).toBe(403);
-
-    const { browser } = await withPassword();
-    const { url } = await link(browser, isCallback);
-    const session = (await withPassword()).browser.cookies.get('slipway.example')?.get('__Host-slipway-session');
-    browser.cookies.get('slipway.example')?.set('__Host-slipway-session', session ?? '');
-    expect((await browser.open(url)).status).toBe(403);
+    const { browser, id } = await withPassword();
+    const { browser: keyed } = await logIn({ key: await keyOf(id) });
+    expect(await link(keyed)).toMatchObject({ status: 403, url: `${HOME}/login/oidc/link` });
+    for (const other of [keyed, (await withPassword()).browser]) {
+      const { url } = await link(browser, isCallback);
+      const [own, foreign] = [browser, other].map(({ cookies }) => cookies.get('slipway.example'));
+      const session = own?.get(SESSION) ?? '';
+      own?.set(SESSION, foreign?.get(SESSION) ?? '');
+      expect((await browser.open(url)).status).toBe(403);
+      own?.set(SESSION, session);
+    }
     expect(await app.database.query('SELECT 1 FROM identities WHERE subject = $1', [employee.sub])).toEqual([]);
   });
 });
@@ -242,17 +253,10 @@ describe('unlinking an identity', () => {
   });
 
   it('is refused for the last way to sign in, and for a session that began with an API key', async () => {
-    const name = newEmployee();
-    const browser = browserAt(app);
-    await signIn(app, {}, browser);
-    const { id } = await accountNamed(name);
-    await app.database.query(`INSERT INTO people (account_id) VALUES ($1) ON CONFLICT DO NOTHING`, [id]);
+    const { name, id, browser } = await signedUp();
     const { status, html } = await unlink(browser);
     expect([status, html.includes('stays linked')]).toEqual([403, true]);
-    const keyed = browserAt(app);
-    await keyed.open(`${HOME}/login`);
-    await keyed.press(`${HOME}/login`, undefined, { key: await keyOf(id) });
-    expect((await unlink(keyed)).status).toBe(403);
+    expect((await unlink((await logIn({ key: await keyOf(id) })).browser)).status).toBe(403);
     // One of another issuer than the present one signs nobody in.
     const sql = `INSERT INTO identities (issuer, subject, account_id, name) VALUES ('https://old.example', $2, $1, 'old')`;
     await app.database.query(sql, [id, name]);
@@ -308,9 +312,7 @@ describe('an issuer that is unavailable', () => {
 });
 
 it('offers to sign out at the issuer too', async () => {
-  newEmployee();
-  const browser = browserAt(app);
-  await signIn(app, {}, browser);
+  const { browser } = await signedUp();
   await browser.open(`${HOME}/me`);
   const { html } = await browser.press(`${HOME}/logout`, undefined, {});
   const [, href = ''] = /href="([^"]+)">Also sign out at Example Staff</.exec(html) ?? [];
@@ -340,9 +342,7 @@ describe('OIDC_ONLY', () => {
       [{ key: (await app.account()).key }, 403],
       [{ key: app.operator.key }, 200],
     ] as const) {
-      const browser = browserAt(only);
-      await browser.open(`${HOME}/login`);
-      expect([form, (await browser.press(`${HOME}/login`, undefined, form)).status]).toEqual([form, status]);
+      expect([form, (await logIn(form, browserAt(only))).status]).toEqual([form, status]);
     }
     const name = newEmployee();
     const browser = browserAt(only);
@@ -389,18 +389,16 @@ describe('groups of the directory', () => {
       [acme.id, accountId, role],
     );
 
-  /** The account of the employee, with a key, and its role. */
+  /** The role of the employee. */
   async function employed() {
-    const sql = `SELECT i.account_id AS id, m.role FROM identities i LEFT JOIN memberships m USING (account_id) WHERE subject = $1`;
-    const [account] = await app.database.query<[{ id: string; role: string | null }]>(sql, [employee.sub]);
+    const sql = `SELECT m.role FROM identities i LEFT JOIN memberships m USING (account_id) WHERE subject = $1`;
+    const [account] = await app.database.query<[{ role: string | null }]>(sql, [employee.sub]);
     return account;
   }
 
   it('give and take memberships at the sign-in and at each check, and an absent claim changes none', async () => {
-    newEmployee({ groups: ['devs', 'others'] });
-    await signIn();
-    const { id, role } = await employed();
-    expect(role).toBe('editor');
+    const { id } = await signedUp({ groups: ['devs', 'others'] });
+    expect((await employed()).role).toBe('editor');
     const key = await keyOf(id);
     for (const [groups, expected] of [
       [undefined, 'editor'],
@@ -420,17 +418,14 @@ describe('groups of the directory', () => {
   });
 
   it('change neither a membership that a person gave, nor the last owner', async () => {
-    newEmployee({ groups: ['devs'] });
-    await signIn();
-    const { id } = await employed();
+    const { id } = await signedUp({ groups: ['devs'] });
     await app.as(app.operator).put(`/accounts/${acme.id}/members/${id}`, { role: 'guest' }).expect(200);
     for (const groups of [['CN=admins,OU=staff'], []]) {
       employee.groups = groups;
       await check();
       expect((await employed()).role).toBe('guest');
     }
-    newEmployee({ groups: ['CN=admins,OU=staff'] });
-    await signIn();
+    await signedUp({ groups: ['CN=admins,OU=staff'] });
     await app.database.query('DELETE FROM memberships WHERE account_id = $1', [app.operator.id]);
     for (const groups of [['devs'], []]) {
       employee.groups = groups;
@@ -443,10 +438,7 @@ describe('groups of the directory', () => {
 
 describe('a person who leaves', () => {
   it('has no session, key and client authorization after two rejected checks, until the next sign-in', async () => {
-    const name = newEmployee();
-    const browser = browserAt(app);
-    await signIn(app, {}, browser);
-    const { id } = await accountNamed(name);
+    const { name, id, browser } = await signedUp();
     const key = await keyOf(id);
     const [grant] = await app.database.query<[{ id: string }]>(
       `WITH n AS (INSERT INTO namespaces (name, account_id) VALUES ($2, $1) RETURNING id)
@@ -488,10 +480,7 @@ describe('a person who leaves', () => {
   });
 
   it('keeps the keys of an operator', async () => {
-    const name = newEmployee();
-    const browser = browserAt(app);
-    await signIn(app, {}, browser);
-    const { id } = await accountNamed(name);
+    const { name, id, browser } = await signedUp();
     await app.database.query('UPDATE accounts SET is_operator = true WHERE id = $1', [id]);
     const key = await keyOf(id);
     company.refuseTokens('invalid_grant', 2);
@@ -499,15 +488,11 @@ describe('a person who leaves', () => {
     await check();
     expect(await accountAt(browser)).toBeUndefined();
     await app.as({ key }).get('/accounts/me').expect(200);
-    const emergency = browserAt(app);
-    await emergency.open(`${HOME}/login`);
-    await emergency.press(`${HOME}/login`, undefined, { key });
-    expect(await accountAt(emergency)).toBe(name);
+    expect(await accountAt((await logIn({ key })).browser)).toBe(name);
   });
 
   it('is checked once by two processes, and again after one that stopped in the middle', async () => {
-    newEmployee({ groups: [] });
-    await signIn();
+    await signedUp({ groups: [] });
     const other = await app.sibling(settings);
     const { refreshes } = company;
     await check(app, other);
@@ -553,8 +538,7 @@ describe('a response of the issuer', () => {
 
   /** Begins a sign-in, and returns the claims and the callback of an honest response. */
   async function begin(browser = browserAt(hostile)) {
-    await browser.open(`${HOME}/login`);
-    const { url } = await browser.press(`${HOME}/login/oidc`, (to) => to.startsWith(small.issuer));
+    const { url } = await begun(browser);
     const { state, nonce, ...sent } = Object.fromEntries(new URL(url).searchParams);
     const seconds = Math.floor(Date.now() / 1000);
     const claims = {
@@ -628,15 +612,43 @@ describe('a response of the issuer', () => {
     expect((await browser.open(callback)).status).toBe(200);
     small.idTokens.set(code, small.sign(claims));
     expect((await browser.open(callback)).status).toBe(403);
-    const again = await begin();
-    expect((await again.browser.open(again.callback)).status).toBe(403);
+    const late = await begin();
+    small.idTokens.set(late.code, small.sign(late.claims));
+    const eleventhMinute = Date.now() + 660_000;
+    jest.spyOn(Date, 'now').mockImplementation(() => eleventhMinute);
+    const { html } = await late.browser.open(late.callback);
+    jest.restoreAllMocks();
+    expect(html).toContain('no longer pending');
+  });
+
+  it('leads to checks only with "offline_access", and a check ignores the tokens of another person', async () => {
+    const scoped = { ...settings, OIDC_ISSUER: small.issuer, OIDC_SCOPES: 'openid offline_access' };
+    const offline = await app.sibling(scoped);
+    for (const [at, isKept] of [
+      [hostile, false],
+      [offline, true],
+    ] as const) {
+      const { browser, code, claims, callback } = await begin(browserAt(at));
+      small.idTokens.set(code, small.sign(claims));
+      expect((await browser.open(callback)).status).toBe(200);
+      const foreign = { ...claims, sub: 'other', groups: ['ops'] };
+      small.idTokens.set(`refresh ${code}`, small.sign(foreign));
+      employee = { sub: claims.sub };
+      await check(at);
+      const [row] = await app.database.query(
+        `SELECT refresh_token IS NOT NULL AS kept, failed_at, m.role FROM identities LEFT JOIN memberships m USING (account_id) WHERE subject = $1`,
+        [claims.sub],
+      );
+      expect(row).toEqual({ kept: isKept, failed_at: null, role: null });
+      expect(small.idTokens.delete(`refresh ${code}`)).toBe(!isKept);
+    }
+    await offline.close();
   });
 
   it('is refused if another issuer sent it, before its code is sent anywhere', async () => {
     newEmployee();
     const browser = browserAt(hostile);
-    await browser.open(`${HOME}/login`);
-    const { url } = await browser.press(`${HOME}/login/oidc`, (to) => to.startsWith(small.issuer));
+    const { url } = await begun(browser);
     // The issuer of the sign-in leads the person on to the honest one, whose code it would receive.
     const { url: callback } = await browser.open(url.replace(small.issuer, company.issuer), isCallback);
     expect(new URL(callback).searchParams.get('iss')).toBe(company.issuer);
@@ -648,8 +660,7 @@ describe('a response of the issuer', () => {
   it('must name the issuer where the issuer announces that it does', async () => {
     newEmployee();
     const browser = browserAt(app);
-    await browser.open(`${HOME}/login`);
-    const { url } = await browser.press(`${HOME}/login/oidc`, isCallback);
+    const { url } = await begun(browser, isCallback);
     expect((await browser.open(url.replace(/&iss=[^&]*/, ''))).status).toBe(403);
   });
 });
@@ -670,12 +681,10 @@ describe('each address', () => {
     newEmployee();
     expect((await signIn(strict)).status).toBe(429);
 
-    await browser.open(`${HOME}/login`);
-    const begin = () => browser.press(`${HOME}/login/oidc`, (url) => url.startsWith(company.issuer));
     // A minute can end in between.
-    let [begun, shown] = [1, await begin()];
-    for (; shown.status === 303 && begun < 300; begun += 1) shown = await begin();
-    expect([shown.status, begun > 100, shown.headers['retry-after']]).toEqual([429, true, expect.anything()]);
+    let [count, shown] = [1, await begun(browser)];
+    for (; shown.status === 303 && count < 300; count += 1) shown = await begun(browser);
+    expect([shown.status, count > 100, shown.headers['retry-after']]).toEqual([429, true, expect.anything()]);
     await strict.close();
   });
 });

@@ -6,7 +6,7 @@ import { listen, shut } from '../upstream/upstream-net.js';
 /** An issuer on loopback that signs whatever it is told to. Its authorization endpoint does not exist: tests write its response. */
 export interface SmallIssuer {
   issuer: string;
-  /** The ID token of the next response, by the code of the request. Each code works once. */
+  /** The ID token of the next response, by the code or refresh token of the request, which works once. */
   idTokens: Map<string, string>;
   /** How many codes it received. */
   codes: number;
@@ -34,10 +34,12 @@ export async function startSmallIssuer(clientSecret: string): Promise<SmallIssue
     if (request.url !== '/token') return void send(200, metadata);
     void text(request).then((body) => {
       small.codes += 1;
-      const code = new URLSearchParams(body).get('code') ?? '';
+      const request = new URLSearchParams(body);
+      const code = request.get('code') ?? request.get('refresh_token') ?? '';
       const idToken = idTokens.get(code);
       if (!idTokens.delete(code)) return send(400, { error: 'invalid_grant' });
-      return send(200, { access_token: 'access', token_type: 'Bearer', expires_in: 60, id_token: idToken });
+      const tokens = { access_token: 'access', id_token: idToken, refresh_token: `refresh ${code}` };
+      return send(200, { ...tokens, token_type: 'Bearer', expires_in: 60 });
     });
   });
   const issuer = `http://127.0.0.1:${await listen(server)}`;
