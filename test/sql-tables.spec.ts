@@ -49,6 +49,8 @@ const exceptions: Record<string, string> = {
   'extensions/author-pages servers': 'servers of accounts without a release, and the name of the one at an address',
   'extensions/author-pages releases': 'the newest release of such a server, in the same statement',
   'extensions/sign-in-oidc people': 'whether an identity is the last way to sign in, in the statement that removes it',
+  'extensions/console-pages connections': 'numbers of connections by state, which no facade counts',
+  'extensions/console-pages invocations': 'the newest call of each connection of a page, in one statement',
   'extensions/changes accounts': 'the names of actors',
   'extensions/events changes': 'an event is a row of the record',
   'modules/connections recorded_calls':

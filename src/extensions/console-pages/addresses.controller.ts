@@ -1,6 +1,5 @@
 /**
- * The pages to which a browser is led that opens an MCP address: `/ui/n/{namespace}` and `/ui/s/{slug}`; that of a connection has
- * a controller of its own. Every signed-in person may ask; the services decide as for REST. What does not exist and what the person may not
+ * `/ui/s/{slug}`, the page to which a browser is led that opens the MCP address of a server. Every signed-in person may ask; the services decide as for REST. What does not exist and what the person may not
  * know of are one page.
  *
  * Forms of servers, also shown in the catalogue: `set-up` creates a connection to the server in a namespace of the person, `ask`
@@ -10,7 +9,6 @@ import { Controller, Get, Optional, Post } from '@nestjs/common';
 import {
   AccessRequiredError,
   Accounts,
-  buttonLink,
   ConflictError,
   Connections,
   CurrentPage,
@@ -19,8 +17,6 @@ import {
   FramedPage,
   Grants,
   InvalidInputError,
-  listedTools,
-  namespaceNamed,
   noticeOf,
   OwnNamespacesService,
   Page,
@@ -34,12 +30,11 @@ import {
   type PageRequest,
   type RejectedForm,
   type SessionCaller,
-  type TargetName,
 } from '../../extension.js';
-import { namespacePage, serverPage } from './addresses.page.js';
+import { serverPage } from './addresses.page.js';
 import { ConnectService } from './clients/connect.service.js';
 import { ServerViewsService } from './server-views.service.js';
-import { accessPath } from './target-access.page.js';
+import { accessLinkOf } from './target-access.page.js';
 
 /** Sentences for the word in the address after a form. */
 const DONE: Record<string, string> = { asked: 'You asked for access. This page shows the decision.' };
@@ -58,21 +53,6 @@ export class AddressesController {
     private readonly ownNamespacesService: OwnNamespacesService,
     @Optional() private readonly pageParts?: PageParts,
   ) {}
-
-  @Get('n/:namespace')
-  @Page('connections:read', listedTools)
-  async showNamespace(@CurrentPage() page: PageRequest): Promise<FramedPage> {
-    const { person } = page;
-    const { name } = page.namespace;
-    const access = await this.accessOf(person, namespaceNamed(name));
-    return new FramedPage((_, root) => {
-      const address = `${root}ui/n/${name}`;
-      const connect = this.connectService.part(namespaceNamed(name), page, address);
-      const content = namespacePage(name, person.grant, connect);
-      const cookies = this.connectService.remember(page);
-      return { ...content, head: { ...content.head, actions: access?.(root) }, cookies };
-    });
-  }
 
   @Get('s/:slug')
   @Page('servers:read')
@@ -125,7 +105,7 @@ export class AddressesController {
     if (!view) throw new ServerNotFoundError();
     const ownAddress = `${rootFrom(page.path)}ui/s/${view.slug}`;
     const parts = await this.pageParts?.find('server', { person, target, address: ownAddress });
-    const access = await this.accessOf(person, { kind: 'server', ...parseQualifiedName(target.name) });
+    const access = await accessLinkOf(this.accounts, person, { kind: 'server', ...parseQualifiedName(target.name) });
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;
       const connect = this.connectService.part({ kind: 'server', slug: view.slug }, page, address);
@@ -134,12 +114,6 @@ export class AddressesController {
       const cookies = this.connectService.remember(page);
       return { ...content, head: { ...content.head, actions: access?.(root) }, notice, cookies };
     });
-  }
-
-  /** The link to the page of who may use a target; null for others than its administrators. */
-  private async accessOf(person: SessionCaller, name: TargetName) {
-    const target = await this.accounts.target(person, 'administer', name);
-    return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));
   }
 
   /**

@@ -1,4 +1,4 @@
-/** The pages of the addresses: the connections of a namespace, a server. */
+/** The page of a server. */
 import {
   badge,
   button,
@@ -13,7 +13,6 @@ import {
   withReason,
   type FormsView,
   type Framed,
-  type GrantRef,
   type Grants,
   type Html,
   type Servers,
@@ -25,26 +24,6 @@ export type AccessRequest = Awaited<ReturnType<Grants['listOwnRequests']>>['requ
 
 /** Tools of a server on its page. */
 const TOOLS_MAX = 200;
-
-/** The page of all connections of a namespace. */
-export function namespacePage(namespace: string, grant: GrantRef | undefined, connect: Html): Framed {
-  return {
-    title: namespace,
-    asRequest: `/connect/${encodeURIComponent(namespace)}`,
-    crumbs: [['Home', 'ui/'], [namespace]],
-    head: { tile: tile(namespace, { look: 'large' }), badge: badge('Namespace') },
-    body: columns(
-      connect,
-      card(
-        'what',
-        'One address for all',
-        html`<p>All connections of the namespace <code>${namespace}</code> as one MCP server. Its tools are named
-<code>connection__tool</code>.</p>
-<p>You may ${grant?.tools ? html`call these tools: ${grant.tools.join(', ')}` : 'call all tools'}.</p>`,
-      ),
-    ),
-  };
-}
 
 /** A server on a card or page, with the rights of the person. */
 export interface ServerView {

@@ -6,6 +6,8 @@ import { AddressesController } from './addresses.controller.js';
 import { CatalogueController } from './catalogue.controller.js';
 import { ConnectService } from './clients/connect.service.js';
 import { ConnectionPageController } from './connection/connection.controller.js';
+import { NamespaceController } from './namespace/namespace.controller.js';
+import { NamespaceRepository } from './namespace/namespace.repository.js';
 import { ServerViewsService } from './server-views.service.js';
 import { TargetAccessController } from './target-access.controller.js';
 
@@ -21,10 +23,11 @@ export class ConsolePagesModule {
         AddController,
         AddStepsController,
         AddressesController,
+        NamespaceController,
         ConnectionPageController,
         TargetAccessController,
       ],
-      providers: [ConnectService, ServerViewsService],
+      providers: [ConnectService, NamespaceRepository, ServerViewsService],
     },
   }));
 }

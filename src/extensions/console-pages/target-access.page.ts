@@ -15,11 +15,13 @@ import {
   tile,
   who,
   withReason,
+  type Accounts,
   type Field,
   type FormsView,
   type Framed,
   type Grants,
   type Html,
+  type SessionCaller,
   type Target,
   type TargetName,
 } from '../../extension.js';
@@ -57,6 +59,12 @@ interface TargetAccessView extends FormsView {
 /** The path of the page from the root of the service. */
 export function accessPath(target: TargetName): string {
   return `ui/access/${target.kind}/${encodeURIComponent(qualifiedNameOf(target))}`;
+}
+
+/** The link to the page of who may use a target; null unless the person administers it. */
+export async function accessLinkOf(accounts: Accounts, person: SessionCaller, name: TargetName) {
+  const target = await accounts.target(person, 'administer', name);
+  return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));
 }
 
 /** The path of the page of a target. */

@@ -27,13 +27,19 @@ import { GrantLevelError } from '../auth/auth.errors.js';
 import { CredentialsService } from '../oauth/credentials.service.js';
 import { OAuthClientsService } from '../oauth/oauth-clients.service.js';
 import { ConnectionReader } from './core/connection-reader.js';
-import { SetConnectionDto, type ConnectionDto } from './core/connection.dto.js';
+import {
+  SetConnectionDto,
+  type ConnectionDto,
+  type ConnectionListDto,
+  type ConnectionQueryDto,
+} from './core/connection.dto.js';
 import { Connection } from './core/connection.entity.js';
 import { ConnectionsRepository } from './core/connection.repository.js';
 import { isSamePlace, requireConnectionId, requireTarget, type NewTarget } from './core/connection-target.js';
 import { ConnectionValues } from './core/connection-values.js';
 import { queryFault } from './core/connection.validators.js';
 import { InvalidSourceError, ResourceNotFoundError, targetConflict } from './core/connections.errors.js';
+import type { MetadataFilter } from './core/metadata-filter.js';
 import { TargetResolver, type TargetChange } from './core/target-resolver.js';
 import { ConnectionCreation, toStoredTools } from './connection-creation.js';
 import { ConnectionDeletion } from './connection-deletion.js';
@@ -114,6 +120,16 @@ export class ConnectionsService {
   get(namespace: OwnedNamespace, connectionId: string, caller: Caller | null): Promise<ConnectionDto> {
     if (isGuest(caller?.grant)) return this.connectionReader.getForGuest(namespace, connectionId);
     return this.connectionReader.get(namespace, connectionId, caller);
+  }
+
+  /** Returns a page of the connections of a namespace. @param caller null: without setup links @throws InvalidInputError */
+  list(
+    namespace: OwnedNamespace,
+    caller: Caller | null,
+    query: ConnectionQueryDto,
+    metadata: MetadataFilter[],
+  ): Promise<ConnectionListDto> {
+    return this.connectionReader.list(namespace, caller, query, metadata);
   }
 
   /**

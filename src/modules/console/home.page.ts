@@ -4,6 +4,7 @@
  */
 import {
   actions,
+  badge,
   button,
   buttonLink,
   card,
@@ -25,7 +26,7 @@ import { usableStates, type UsableState } from '../grants/usable/usable.types.js
 import type { UsableService } from '../grants/usable/usable.service.js';
 import type { ServerSearchService } from '../servers/search/server-search.service.js';
 import { lastUseOf, requestRow } from './grant-entry.page.js';
-import { ownIcon, setupOf, stateOf } from './states.js';
+import { ownIcon, setupOf, stateOf, type ShownState } from './states.js';
 
 type Usable = Awaited<ReturnType<UsableService['list']>>['usable'][number];
 type AccessRequest = Awaited<ReturnType<AccessRequestsService['list']>>['requests'][number];
@@ -164,9 +165,10 @@ function foundCard({ address, q, usable, catalogue }: HomeView): Html | null {
 
 /** The name, the address and the page of a row. */
 function placeOf({ address: page, baseUrl }: HomeView, row: Usable) {
-  const { kind, namespace, connectionId, qualifiedName, title, connections, iconUrl } = row;
+  const { kind, namespace, connectionId, qualifiedName, title, connections, waiting, iconUrl } = row;
   const address = qualifiedName ?? (connectionId === undefined ? namespace : `${namespace}/${connectionId}`);
-  const name = title ?? (kind === 'namespace' ? `${connections} connections of ${namespace}` : address);
+  const name =
+    title ?? (kind === 'namespace' ? `${waiting?.connections ?? connections} connections of ${namespace}` : address);
   const path = {
     connection: `c/${namespace}/${encodeURIComponent(connectionId ?? '')}`,
     server: `s/${qualifiedName?.replace('/', '--')}`,
@@ -177,13 +179,13 @@ function placeOf({ address: page, baseUrl }: HomeView, row: Usable) {
 
 function needRow(view: HomeView, row: Usable): [Html, ...HtmlValue[]] {
   const { address, name, ...place } = placeOf(view, row);
-  const state = stateOf(row, { isManager: row.access.level === 'manage' });
+  const state = stateOfRow(row);
   return [who(name, html`<code>${address}</code> · ${state.detail}`, place), state.badge, wayOn(view, row)];
 }
 
 function usableRow(view: HomeView, row: Usable): HtmlValue[] {
   const { address, name, ...place } = placeOf(view, row);
-  const state = stateOf(row, { isManager: row.access.level === 'manage' });
+  const state = stateOfRow(row);
   return [
     who(name, html`${KINDS[row.kind]} <code>${address}</code>`, place),
     html`${state.badge}<small>${state.detail}</small>`,
@@ -191,6 +193,18 @@ function usableRow(view: HomeView, row: Usable): HtmlValue[] {
     lastUseOf(row.lastUse),
     wayOn(view, row),
   ];
+}
+
+/** The state of a row; of a namespace, how many of its connections wait. */
+function stateOfRow(row: Usable): ShownState {
+  const { waiting, access } = row;
+  if (!waiting) return stateOf(row, { isManager: access.level === 'manage' });
+  const { logins, values, connections } = waiting;
+  const needs = [
+    logins > 0 && `${logins} of ${connections} wait for a login`,
+    values > 0 && `${values} of ${connections} wait for a value`,
+  ];
+  return { badge: badge('Needs you', 'wait'), detail: needs.filter(Boolean).join(', ') };
 }
 
 function rightsOf({ access, owner }: Usable): Html {
@@ -209,12 +223,13 @@ function rightsOf({ access, owner }: Usable): Html {
 
 /** The one way on of a row. */
 function wayOn(view: HomeView, row: Usable): Html {
-  const { status, suspended, access, owner } = row;
+  const { status, suspended, access, owner, waiting } = row;
   const { name, href } = placeOf(view, row);
   const link = (to: string, label: string) => buttonLink(to, label, { look: 'small', about: `${label}: ${name}` });
   if (suspended) return html`<span class="soft">Ask the operator</span>`;
   const setup = setupOf(view, `${view.address}/../`, { status }, `ui${href.slice(view.address.length)}`);
   if (setup !== null) return link(setup, status?.state === 'auth_required' ? 'Log in' : 'Enter it');
+  if (waiting) return link(`${href}?state=${waiting.logins > 0 ? 'auth_required' : 'input_required'}`, 'Show them');
   const isBroken = status && !['connected', 'disconnected'].includes(status.state);
   if (isBroken && access.level !== 'manage') return html`<span class="soft">Ask the owner, ${owner.name}</span>`;
   return link(href, isBroken ? 'See why' : 'Connect');

@@ -2,7 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type { Channel } from '../../mcp/protocol/channel.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller } from '../auth/access.types.js';
-import type { ConnectionDto, ConnectionStatusDto, SetConnectionDto } from '../connections/core/connection.dto.js';
+import type {
+  ConnectionDto,
+  ConnectionListDto,
+  ConnectionQueryDto,
+  ConnectionStatusDto,
+  SetConnectionDto,
+} from '../connections/core/connection.dto.js';
 import { ConnectionsService } from '../connections/connections.service.js';
 import {
   callableConnections,
@@ -43,6 +49,20 @@ export abstract class Connections {
    * @throws ResourceNotFoundError for a connection that is hidden from the caller
    */
   abstract find(caller: FacadeCaller, name: string): Promise<ConnectionDto>;
+
+  /**
+   * Returns a page of the connections of a namespace, as `GET /connect/{namespace}`. For a module that shows them to whoever manages
+   * the namespace.
+   *
+   * @param metadata every filter must match
+   * @throws ResourceNotFoundError, GrantLevelError; InvalidInputError for an invalid cursor
+   */
+  abstract list(
+    caller: FacadeCaller,
+    namespace: string,
+    query?: ConnectionQueryDto,
+    metadata?: { key: string; value: string }[],
+  ): Promise<ConnectionListDto>;
 
   /** Returns its last known status. For a module that waits until a user has authorized it. @throws ResourceNotFoundError */
   abstract status(caller: FacadeCaller, name: string): Promise<ConnectionStatusDto>;
@@ -111,6 +131,12 @@ export class ServiceConnections implements Connections {
     const { namespace, connectionId, caller } = await this.facadeTargets.connection(requester, name, rule);
     return this.connectionsService.get(namespace, connectionId, caller);
   }
+
+  readonly list: Connections['list'] = async (requester, name, query = {}, metadata = []) => {
+    const rule = { scope: 'connections:read', ...ownConnections } as const;
+    const { namespace, caller } = await this.facadeTargets.connection(requester, name, rule);
+    return this.connectionsService.list(namespace, caller, query, metadata);
+  };
 
   readonly create: Connections['create'] = async (requester, name, body, { id, command } = {}) => {
     const { namespace, caller } = await this.facadeTargets.connection(requester, name, written);

@@ -35,6 +35,7 @@ export const pages: ModuleAccess['pages'] = {
   'GET /ui/c/{namespace}/{connectionId}/tools/{tool}': 'lxyyx',
   'POST /ui/c/{namespace}/{connectionId}/tools/{tool}': 'lxyyx',
   'GET /ui/n/{namespace}': 'lxxyx',
+  'POST /ui/n/{namespace}/delete': 'lxxyx',
   'GET /ui/s/{slug}': 'lyyyy',
   'POST /ui/s/{slug}/ask': 'lyyyy',
   'POST /ui/s/{slug}/set-up': 'lyyyy',

@@ -106,7 +106,7 @@ export class ConnectionReader {
    */
   async list(
     namespace: OwnedNamespace,
-    caller: Caller,
+    caller: Caller | null,
     { limit = 100, cursor, name, mcpUrl, server, state }: ConnectionQueryDto,
     metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
@@ -125,7 +125,7 @@ export class ConnectionReader {
       metadata,
     });
     const page = rows.slice(0, limit);
-    const holder = linkHolderOf(caller, namespace.name);
+    const holder = caller && linkHolderOf(caller, namespace.name);
     const last = page[page.length - 1];
     return {
       connections: page.map((row) => toConnectionDto(row, this.connectionUrls, holder)),

@@ -106,6 +106,19 @@ export class UsableStatusDto {
   setupUrl?: string;
 }
 
+/** Connections with metadata of a namespace that wait for the caller's account. */
+export class UsableWaitingDto {
+  /** All of them, whatever their state. */
+  @ApiProperty({ type: 'integer' })
+  connections: number;
+  /** Those that wait for a login: `auth_required`. */
+  @ApiProperty({ type: 'integer' })
+  logins: number;
+  /** Those that wait for a value: `input_required`. */
+  @ApiProperty({ type: 'integer' })
+  values: number;
+}
+
 /** A connection or a server that the caller's account may use. */
 export class UsableDto {
   /** `namespace`: the connections of a namespace that have metadata, such as those of an app's end users, as one row. */
@@ -130,6 +143,8 @@ export class UsableDto {
   /** Of a namespace: the number of its connections that match. */
   @ApiProperty({ type: 'integer' })
   connections?: number;
+  /** Of a namespace: how many of its connections wait for you. Absent: none, or another `state` is requested. */
+  waiting?: UsableWaitingDto;
   /** Of a connection. */
   status?: UsableStatusDto;
   /** The operator suspended it, or its namespace: calls are refused. */

@@ -6,7 +6,7 @@ import type { GrantLevel, Role } from '../../auth/access.types.js';
 import { accountsOf, grantsTo } from '../../auth/memberships.access.js';
 import type { IconOrigin } from '../../servers/server-urls.service.js';
 import type { LastUseRow } from '../grant.types.js';
-import type { UsableCountsDto, UsableKind, UsableSection } from './usable.dto.js';
+import type { UsableCountsDto, UsableKind, UsableSection, UsableWaitingDto } from './usable.dto.js';
 import { usableStates, type UsableState } from './usable.types.js';
 
 /** Filters of a section; every one must match. */
@@ -66,6 +66,8 @@ export interface UsableRow extends IconOrigin, LastUseRow {
   grants: UsableGrant[] | null;
   /** Only of `namespace`. */
   connections: number | null;
+  /** Null where none waits. */
+  waiting: UsableWaitingDto | null;
   /** Everybody may call it. */
   isPublic: boolean;
   isSuspended: boolean;
@@ -86,7 +88,10 @@ export class UsableRepository {
   /** Rows of a section in natural order. One statement: the page is chosen by names, and its other columns are read after. */
   list(filter: UsableFilter, { state, after, limit }: UsablePage): Promise<UsableRow[]> {
     const { tables, account, values, add } = this.find(filter);
-    const conditions = state === undefined ? [] : [`state = ${add(state)}`];
+    // A namespace has a row for each state of its connections, and counts all of them.
+    const isMatch = state === undefined ? 'true' : `state = ${add(state)}`;
+    const isWaiting = `p.kind = 'namespace' AND p.needs > 0 AND ${state === undefined || state === 'needs'}`;
+    const conditions = [`(${isMatch} OR kind = 'namespace')`];
     if (after) {
       const [namespace, name, kind] = after.map((part) => `${add(part)}::text`) as [string, string, string];
       conditions.push(`(${ROW_ORDER}) > (${orderOf([namespace, name, kind])})`);
@@ -94,10 +99,13 @@ export class UsableRepository {
     return this.database.query<UsableRow[]>(
       `WITH ${tables},
        page AS MATERIALIZED (
-         SELECT space, name, kind, id, namespace_id, sum(connections)::int AS connections FROM found
-          ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''} GROUP BY space, name, kind, id, namespace_id
-          ORDER BY ${ROW_ORDER} LIMIT ${add(limit)})
-       SELECT p.kind, p.connections, n.name AS namespace, p.name,
+         SELECT space, name, kind, id, namespace_id, (sum(connections) FILTER (WHERE ${isMatch}))::int AS connections,
+                sum(connections)::int AS total, (sum(connections) FILTER (WHERE state = 'needs'))::int AS needs,
+                (sum(logins) FILTER (WHERE state = 'needs'))::int AS logins
+           FROM found WHERE ${conditions.join(' AND ')} GROUP BY space, name, kind, id, namespace_id
+         HAVING bool_or(${isMatch}) ORDER BY ${ROW_ORDER} LIMIT ${add(limit)})
+       SELECT p.kind, p.connections, CASE WHEN ${isWaiting} THEN json_build_object('connections', p.total,
+                'logins', p.logins, 'values', p.needs - p.logins) END AS waiting, n.name AS namespace, p.name,
               coalesce(c.name, s.display_name) AS title, a.id AS "ownerId", a.name AS "ownerName",
               a.id = ${account} AS "isOwn", m.role, opened.grants, coalesce(s.visibility = 'public', false) AS "isPublic",
               coalesce(c.suspended, s.suspended, n.suspended) IS NOT NULL AS "isSuspended",
@@ -180,10 +188,11 @@ export class UsableRepository {
     const tables = `held AS MATERIALIZED ${grantsTo(account)},
        found AS (
          SELECT 'connection' AS kind, t.id, n.id AS namespace_id, n.name AS space, t.connection_id AS name,
-                NULL::int AS connections, ${state} AS state ${from('connections')} WHERE ${where} AND ${single}
-         UNION ALL SELECT 'namespace', n.id, n.id, n.name, '', count(*)::int, ${state} AS state
-           ${from('connections')} WHERE ${where} AND NOT ${single} GROUP BY n.id, n.name, 7
-         UNION ALL SELECT 'server', t.id, n.id, n.name, t.name, NULL,
+                NULL::int AS connections, NULL::int AS logins, ${state} AS state ${from('connections')} WHERE ${where} AND ${single}
+         UNION ALL SELECT 'namespace', n.id, n.id, n.name, '', count(*)::int,
+                (count(*) FILTER (WHERE t.status_state = 'auth_required'))::int, ${state} AS state
+           ${from('connections')} WHERE ${where} AND NOT ${single} GROUP BY n.id, n.name, 8
+         UNION ALL SELECT 'server', t.id, n.id, n.name, t.name, NULL, NULL,
                  CASE WHEN coalesce(t.suspended, n.suspended) IS NULL THEN 'works' ELSE 'broken' END
            ${from('servers')} WHERE ${conditions('servers')})`;
     return { tables, account, values, add };

@@ -75,6 +75,7 @@ export class UsableService {
       owner: { id: row.ownerId, name: row.ownerName },
       access,
       ...(row.connections !== null && { connections: row.connections }),
+      ...(row.waiting !== null && { waiting: row.waiting }),
       ...(state !== null &&
         reason !== null &&
         since && { status: { state, reason, since: since.toISOString(), ...(setupUrl && { setupUrl }) } }),
