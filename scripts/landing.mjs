@@ -52,6 +52,7 @@ const subjects = [
       'src/extensions/recordings',
       'src/extensions/author-pages',
       'src/extensions/people-pages',
+      'src/extensions/calls-pages',
       'src/extensions/tool-forms',
       'src/platform/pages',
       'src/modules/connections/setup',

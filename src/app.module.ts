@@ -21,6 +21,7 @@ import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';
 import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
 import { AuthorPagesModule } from './extensions/author-pages/author-pages.module.js';
+import { CallsPagesModule } from './extensions/calls-pages/calls-pages.module.js';
 import { ChangesModule } from './extensions/changes/changes.module.js';
 import { ConsolePagesModule } from './extensions/console-pages/console-pages.module.js';
 import { EventsModule } from './extensions/events/events.module.js';
@@ -69,6 +70,7 @@ const modules = [
 /** Modules on the public entry point. The service works without them. */
 const extensions = [
   AuthorPagesModule,
+  CallsPagesModule,
   ChangesModule,
   ConsolePagesModule,
   EventsModule,

@@ -49,6 +49,12 @@ const exceptions: Record<string, string> = {
   'extensions/author-pages servers': 'servers of accounts without a release, and the name of the one at an address',
   'extensions/author-pages releases': 'the newest release of such a server, in the same statement',
   'extensions/sign-in-oidc people': 'whether an identity is the last way to sign in, in the statement that removes it',
+  ...Object.fromEntries(
+    ['invocations', 'connections', 'servers', 'namespaces', 'accounts', 'api_keys', 'as_grants'].map((table) => [
+      `extensions/calls-pages ${table}`,
+      'the calls of all targets of an account, with the names of callers, are one statement',
+    ]),
+  ),
   'extensions/console-pages connections': 'numbers of connections by state, which no facade counts',
   'extensions/console-pages invocations': 'the newest call of each connection of a page, in one statement',
   'extensions/changes accounts': 'the names of actors',

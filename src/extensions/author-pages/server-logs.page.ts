@@ -2,6 +2,7 @@
 import {
   badge,
   button,
+  buttonLink,
   card,
   details,
   empty,
@@ -62,7 +63,11 @@ export function logsPage(
     title: server.detail.displayName,
     asRequest: `/servers/${encodeURIComponent(server.name)}/logs${query && `?${query}`}`,
     crumbs: [['Catalogue', 'ui/catalogue'], [server.name, `ui/s/${encodeURIComponent(server.slug)}`], ['Logs']],
-    head: { tile: tile(server.detail.displayName, { look: 'large' }), lead: html`<code>${server.name}</code>` },
+    head: {
+      tile: tile(server.detail.displayName, { look: 'large' }),
+      lead: html`<code>${server.name}</code>`,
+      actions: buttonLink(`${address}/../../calls?target=${encodeURIComponent(server.name)}`, 'All calls'),
+    },
     tabs: serverTabs(address, server.name, '/logs', server.mayManage),
     body: html`${fault !== null && notice(`${fault}.`, 'bad')}
 <form class="filters card" method="get" role="search" aria-label="Logs">${fieldAs({ id: 'search', name: 'search', label: 'Text', content: filters.search, attributes: html`maxlength="1000"` })}${fieldAs({ id: 'outcome', name: 'outcome', label: 'Outcome', options: [['', 'All'], ...OUTCOMES], content: filters.outcome })}${fieldAs({ id: 'tool', name: 'tool', label: 'Tool', content: filters.tool, attributes: html`maxlength="200" autocapitalize="none" spellcheck="false"` })}${button('Find', { look: 'primary' })}</form>

@@ -36,6 +36,7 @@ import { timesIn } from './times.js';
 const LINKS: readonly (readonly [path: string, label: string, icon: IconName, readers?: 'operators'])[] = [
   ['ui/', 'Home', 'home'],
   ['ui/catalogue', 'Catalogue', 'catalogue'],
+  ['ui/calls', 'Calls', 'calls'],
   ['ui/publish', 'Publish', 'add'],
   ['ui/people', 'People', 'people', 'operators'],
   ['me', 'Account', 'account'],
@@ -105,10 +106,7 @@ export class NothingHere extends FramedPage {
       const text = html`<span role="alert">There is nothing at this address, or your account has no access to it. Check the address with whoever
 gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</span>`;
       const find = search('Find a server', '', { action: `${root}ui/` });
-      return {
-        title: 'Nothing here',
-        body: card('find', 'Find what you can use', html`<p>${text}</p>${find}`),
-      };
+      return { title: 'Nothing here', body: card('find', 'Find what you can use', html`<p>${text}</p>${find}`) };
     }, status);
   }
 }

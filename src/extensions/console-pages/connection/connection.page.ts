@@ -140,7 +140,7 @@ const OUTCOMES: Record<string, Html> = {
   canceled: badge('Canceled', 'off'),
 };
 
-function callsPart({ calls }: ConnectionView): Html | null {
+function callsPart({ calls, root, namespace, connection }: ConnectionView): Html | null {
   if (!calls) return null;
   const rows = calls.invocations.map(({ at, tool, rpcMethod, caller, response, duration, exceptions }) => [
     timeOf(at),
@@ -156,9 +156,9 @@ function callsPart({ calls }: ConnectionView): Html | null {
     rows.length === 0
       ? html`<p class="soft">No calls yet. The calls of your apps are listed here.</p>`
       : html`${table('Last calls', headings, rows)}`,
-    calls.total > rows.length
-      ? { end: html`<span class="soft">The newest ${rows.length} of ${calls.total}</span>` }
-      : {},
+    {
+      end: html`${calls.total > rows.length && html`<span class="soft">The newest ${rows.length} of ${calls.total}</span> `}<a href="${root}ui/calls?target=${encodeURIComponent(`${namespace}/${connection.connectionId}`)}">All calls</a>`,
+    },
   );
 }
 

@@ -1,0 +1,286 @@
+/**
+ * Reads the recorded requests of everything that an account can see, newest first, of connections and servers together.
+ *
+ * Rights are those of the logs of one target. The owner, editors and grantees with level `manage` read all requests of a connection;
+ * other callers read those of their own account. Accounts that manage a server read all of its requests. A request that both sides
+ * recorded is one row, of the connection.
+ *
+ * The newest requests of each target are read along its index, within the days of the range. A statement runs on one core for at
+ * most 10 s, and two of one account at a time.
+ */
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import {
+  Env,
+  errorOf,
+  grantsTo,
+  KeyedLimiter,
+  type Caller,
+  type InvocationOutcome,
+  type LogException,
+  type LogLine,
+} from '../../extension.js';
+
+/** Time limit of a statement, and of the wait for others. */
+const STATEMENT_MS_MAX = 10_000;
+
+/** Requests of each target that are counted. */
+export const COUNTED_MAX = 10_000;
+
+const QUERY_CANCELED = '57014';
+
+/** A list of calls exceeded its time limit. */
+class CallsTimeoutError extends errorOf('timeout') {}
+
+/** Which requests to read. All conditions must hold. */
+export interface CallFilter {
+  from: Date;
+  /** The name of a connection, a server or a namespace. */
+  target?: string;
+  /** The name or id of the caller's account, or the id of its credential. */
+  account?: string;
+  tool?: string;
+  outcome?: InvocationOutcome;
+  /** Also requests of the protocol itself, such as `initialize`. */
+  isAll: boolean;
+  /** Older than the request with this id. */
+  before?: string;
+}
+
+/** A recorded request. */
+export interface FoundCall {
+  id: string;
+  at: Date;
+  kind: 'connection' | 'server';
+  /** `namespace/connection` or the qualified name. */
+  target: string;
+  tool: string | null;
+  /** The JSON-RPC method; null if the message could not be parsed. */
+  method: string | null;
+  outcome: InvocationOutcome;
+  durationMs: number;
+  /** Null for a request of the service itself. */
+  callerId: string | null;
+  /** Null after the deletion of the account. */
+  accountName: string | null;
+  credentialKind: 'key' | 'oauth' | 'session' | null;
+  /** The name of an API key or an app; null after its end. */
+  credentialName: string | null;
+  /** The name that the MCP client gave itself. */
+  client: string | null;
+  exceptions: LogException[];
+}
+
+/** A recorded request with all that is stored of it. */
+export interface StoredCall extends FoundCall {
+  lines: LogLine[];
+  /** Null unless the owner of the server records them, and the reader manages the server. */
+  payload: { arguments: string | null; result: string | null } | null;
+}
+
+/** The number of requests with an outcome in a part of the range, from `start` on, in milliseconds since 1970. */
+export interface CallCount {
+  start: number;
+  outcome: InvocationOutcome;
+  calls: number;
+}
+
+/** Requests that every client sends before and between calls. */
+const isProtocol = (method: string) =>
+  `coalesce(${method} LIKE '%/list' OR ${method} LIKE 'notifications/%'
+     OR ${method} IN ('initialize', 'ping', 'server/discover', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'), false)`;
+
+/** The targets of the account $1, whose accounts are $2 (all requests) and $3 (at least its own); $4: the name of some of them. */
+const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},
+  visible AS MATERIALIZED (
+    SELECT 'connection' AS kind, c.id, n.name || '/' || c.connection_id AS name,
+           CASE WHEN n.account_id = ANY ($3::uuid[]) THEN n.account_id = ANY ($2::uuid[])
+                ELSE EXISTS (SELECT FROM held g WHERE g."ownLevel" = 'manage' AND (g.connection_id = c.id OR g.namespace_id = n.id))
+           END AS "isOpen"
+      FROM connections c JOIN namespaces n ON n.id = c.namespace_id
+     WHERE n.account_id = ANY ($3::uuid[]) OR c.id IN (SELECT g.connection_id FROM held g)
+        OR n.id IN (SELECT g.namespace_id FROM held g)
+     UNION ALL
+    SELECT 'server', s.id, concat_ws('/', n.name, nullif(s.name, '')), true
+      FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+     WHERE n.account_id = ANY ($2::uuid[])
+        OR EXISTS (SELECT FROM held g WHERE g."ownLevel" = 'manage' AND (g.server_id = s.id OR g.namespace_id = n.id))),
+  chosen AS MATERIALIZED (
+    SELECT * FROM visible WHERE $4::text IS NULL OR name = $4 OR starts_with(name, $4 || '/'))`;
+
+/** Columns of each side of a row. */
+const SIDES = {
+  connection: {
+    key: 'i.connection_id',
+    caller: `i.call #>> '{caller,account}'`,
+    credential: `i.call #>> '{caller,credential}'`,
+    tool: `i.call ->> 'toolName'`,
+    method: `i.call ->> 'rpcMethod'`,
+    outcome: `coalesce(i.call ->> 'outcome', 'unknown')`,
+    columns: `round((i.call #>> '{timing,totalMs}')::numeric)::int AS "durationMs", i.call #>> '{caller,kind}' AS "credentialKind",
+      i.call #>> '{caller,client}' AS client,
+      CASE WHEN t."isOpen" THEN coalesce(i.call -> 'exceptions', '[]') ELSE '[]' END AS exceptions`,
+    lines: `CASE WHEN t."isOpen" THEN coalesce(i.call -> 'lines', '[]') ELSE '[]' END`,
+    condition: `i.call -> 'status' IS NOT NULL AND (t."isOpen" OR i.call #>> '{caller,account}' = $1::text)`,
+  },
+  server: {
+    key: 'i.server_id',
+    caller: 'i.caller_account::text',
+    credential: 'i.caller_id::text',
+    tool: 'i.tool_name',
+    method: 'i.rpc_method',
+    outcome: `coalesce(i.outcome, 'unknown')`,
+    columns: `round(i.wall_ms)::int AS "durationMs", i.caller_kind AS "credentialKind", i.caller_client AS client, i.exceptions`,
+    lines: 'i.lines',
+    condition: 'true',
+  },
+} as const;
+
+/** The requests of one side, at most `$limit` of each target. */
+function sideOf(kind: keyof typeof SIDES, { conditions, limit, columns }: SideQuery): string {
+  const side = SIDES[kind];
+  return `SELECT '${kind}' AS kind, t.name AS target, newest.* FROM chosen t CROSS JOIN LATERAL (
+      SELECT i.id, i.at, ${side.outcome} AS outcome${columns(side)} FROM invocations i
+       WHERE ${side.key} = t.id AND ${side.condition} AND ${conditions(side)} ORDER BY i.id DESC LIMIT ${limit}) newest
+     WHERE t.kind = '${kind}'`;
+}
+
+type Side = (typeof SIDES)[keyof typeof SIDES];
+
+interface SideQuery {
+  conditions: (side: Side) => string;
+  limit: number;
+  columns: (side: Side) => string;
+}
+
+const bothSides = (query: SideQuery) =>
+  `found AS (${sideOf('connection', query)} UNION ALL ${sideOf('server', query)}),
+   calls AS (SELECT DISTINCT ON (id) * FROM found ORDER BY id DESC, kind)`;
+
+const shownColumns = (side: Side) =>
+  `, ${side.tool} AS tool, ${side.method} AS method, ${side.caller} AS "callerId", ${side.credential} AS "credentialId", ${side.columns}`;
+
+/** With the names of today. */
+const NAMED = `SELECT c.id, c.at, c.kind, c.target, c.tool, c.method, c.outcome, coalesce(c."durationMs", 0) AS "durationMs", c."callerId",
+    (SELECT a.name FROM accounts a WHERE a.id = c."callerId"::uuid) AS "accountName", c."credentialKind",
+    coalesce((SELECT k.name FROM api_keys k WHERE k.id = c."credentialId"::uuid),
+             (SELECT g.client_name FROM as_grants g WHERE g.id = c."credentialId"::uuid)) AS "credentialName", c.client, c.exceptions`;
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** The day of a time in UTC, and the smallest id of it. */
+const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
+function leastIdAt(time: number): string {
+  const hex = time.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+const timeOfId = (id: string) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
+
+/** Reads recorded requests. */
+@Injectable()
+export class CallsRepository {
+  private readonly slots: KeyedLimiter;
+
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    env: Env,
+  ) {
+    this.slots = KeyedLimiter.fair(Math.max(2, Math.floor(env.databasePoolMax / 4)), STATEMENT_MS_MAX);
+  }
+
+  /** Returns the newest matching requests. @throws CallsTimeoutError, NoSlotError */
+  async list(caller: Caller, filter: CallFilter, limit: number): Promise<FoundCall[]> {
+    const { conditions, values } = conditionsOf(caller, filter);
+    return this.query(
+      caller,
+      `WITH ${TARGETS}, ${bothSides({ conditions, limit, columns: shownColumns })}
+       ${NAMED} FROM (SELECT * FROM calls ORDER BY id DESC LIMIT ${limit}) c ORDER BY c.id DESC`,
+      values,
+    );
+  }
+
+  /** Returns the numbers of matching requests, of the newest 10,000 of each target. @param partMs length of the parts @throws as `list` */
+  async count(caller: Caller, filter: CallFilter, partMs: number): Promise<CallCount[]> {
+    const { conditions, values } = conditionsOf(caller, filter);
+    return this.query(
+      caller,
+      `WITH ${TARGETS}, ${bothSides({ conditions, limit: COUNTED_MAX, columns: () => '' })}
+       SELECT floor(extract(epoch FROM at) * 1000 / ${partMs})::float8 * ${partMs} AS start, outcome, count(*)::int AS calls
+         FROM calls GROUP BY 1, 2`,
+      values,
+    );
+  }
+
+  /** Returns a request with all of its stored fields; null for none, and for one that the caller cannot see. @throws as `list` */
+  async find(caller: Caller, id: string): Promise<StoredCall | null> {
+    if (!UUID.test(id)) return null;
+    const { conditions, values } = conditionsOf(caller, { from: new Date(0), isAll: true });
+    const [day, key] = [`$${values.push(dayOf(timeOfId(id)))}::date`, `$${values.push(id)}::uuid`];
+    const columns = (side: Side) =>
+      `${shownColumns(side)}, ${side.lines} AS lines,
+       CASE WHEN i.server_id IN (SELECT v.id FROM visible v WHERE v.kind = 'server') THEN i.payload END AS payload`;
+    const conditionsOfOne = (side: Side) => `i.id = ${key} AND i.day = ${day} AND ${conditions(side)}`;
+    const [call] = await this.query<StoredCall>(
+      caller,
+      `WITH ${TARGETS}, ${bothSides({ conditions: conditionsOfOne, limit: 1, columns })} ${NAMED}, c.lines, c.payload FROM calls c`,
+      values,
+    );
+    return call ?? null;
+  }
+
+  private query<Row>(caller: Caller, sql: string, values: unknown[]): Promise<Row[]> {
+    return this.slots.run(caller.accountId, async () => {
+      try {
+        return await this.database.transaction(async (tx) => {
+          // With the default cost of a page Postgres would scan the primary key, past the requests of all others.
+          await tx.query(
+            `SELECT set_config('statement_timeout', '${STATEMENT_MS_MAX}', true), set_config('jit', 'off', true),
+                    set_config('max_parallel_workers_per_gather', '0', true), set_config('random_page_cost', '1.1', true)`,
+          );
+          return tx.query<Row[]>(sql, values);
+        });
+      } catch (error) {
+        if ((error as { driverError?: { code?: string } }).driverError?.code !== QUERY_CANCELED) throw error;
+        throw new CallsTimeoutError('The search took longer than 10 s: choose a shorter period or a target');
+      }
+    });
+  }
+}
+
+/** The conditions on a side, and the values of the statement, which begin with those of {@link TARGETS}. */
+function conditionsOf(caller: Caller, { from, target, account, tool, outcome, isAll, before }: CallFilter) {
+  const { accountId, memberships } = caller;
+  const accountsWith = (...roles: string[]) => [
+    accountId,
+    ...[...memberships].filter(([, role]) => roles.includes(role)).map(([id]) => id),
+  ];
+  const values: unknown[] = [
+    accountId,
+    accountsWith('owner', 'editor'),
+    accountsWith('owner', 'editor', 'member'),
+    target ?? null,
+  ];
+  const add = (value: unknown) => `$${values.push(value)}`;
+  const end = before === undefined ? null : [add(dayOf(timeOfId(before))), add(before)];
+  const range = [
+    `i.day >= ${add(dayOf(from.getTime()))}::date AND i.id >= ${add(leastIdAt(from.getTime()))}::uuid`,
+    ...(end ? [`i.day <= ${end[0]}::date AND i.id < ${end[1]}::uuid`] : []),
+  ];
+  const toolValue = tool === undefined ? null : add(tool);
+  const outcomeValue = outcome === undefined ? null : add(outcome);
+  const name = account === undefined ? null : add(account);
+  const uuid = account !== undefined && UUID.test(account) ? `${add(account.toLowerCase())}::text` : null;
+  const conditions = (side: Side) =>
+    [
+      ...range,
+      toolValue && `${side.tool} = ${toolValue}`,
+      outcomeValue && `${side.outcome} = ${outcomeValue}`,
+      name &&
+        `(${side.caller} = (SELECT a.id::text FROM accounts a WHERE a.name = ${name})${uuid ? ` OR ${uuid} IN (${side.caller}, ${side.credential})` : ''})`,
+      !isAll && `NOT ${isProtocol(side.method)}`,
+    ]
+      .filter((part) => typeof part === 'string')
+      .join(' AND ');
+  return { conditions, values };
+}
