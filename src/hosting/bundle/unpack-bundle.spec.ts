@@ -65,6 +65,62 @@ describe('the command of a session', () => {
     expect(args('folders=${HOME}')[0]).toBe('${HOME}');
   });
 
+  verifies('bundle:run', 'has the arguments and the environment that the manifest says', () => {
+    const at = { folder: '/bundle', home: '/tmp' };
+    type Row = [option: object, query: string, secrets: Record<string, string>, args: string[], env: string];
+    const rows: Row[] = [
+      // An optional value that is left out is an empty argument.
+      [{}, '', {}, [''], ''],
+      [{ default: '' }, '', {}, [''], ''],
+      [{ default: null }, 'x=', {}, [''], ''],
+      [{ default: '' }, 'x=a', {}, ['a'], 'a'],
+      [{ default: 0, type: 'number' }, '', {}, ['0'], '0'],
+      [{ default: false, type: 'boolean' }, 'x=false', {}, ['false'], 'false'],
+      [{ multiple: true }, '', {}, [], ''],
+      [{ multiple: true, default: [] }, '', {}, [], ''],
+      // Places in a default, also where the caller's configuration repeats it.
+      [{ default: '${HOME}/a' }, 'x=${HOME}/a', {}, ['/tmp/a'], '/tmp/a'],
+      [{ default: '${DOCUMENTS}' }, '', {}, ['/tmp/Documents'], '/tmp/Documents'],
+      [{ default: '${__dirname}${/}a' }, 'x=${__dirname}${/}a', {}, ['/bundle/a'], '/bundle/a'],
+      [{ default: '${HOME}' }, 'x=${DESKTOP}', {}, ['${DESKTOP}'], '${DESKTOP}'],
+      [
+        { multiple: true, default: ['${HOME}', '${DOWNLOADS}'] },
+        'x=["${HOME}","${DOWNLOADS}"]',
+        {},
+        ['/tmp', '/tmp/Downloads'],
+        '/tmp,/tmp/Downloads',
+      ],
+      // `multiple` decides what is a list.
+      [{}, 'x=["a","b"]', {}, ['["a","b"]'], '["a","b"]'],
+      [{}, 'x=[a]', {}, ['[a]'], '[a]'],
+      [{}, 'x=a&x=b', {}, ['a'], 'a'],
+      [{ multiple: false }, '', { x: '[1,2]' }, ['[1,2]'], '[1,2]'],
+      [{ multiple: true }, 'x=["a","b"]', {}, ['a', 'b'], 'a,b'],
+      [{ multiple: true }, 'x=a&x=b', {}, ['a', 'b'], 'a,b'],
+      [{ multiple: true }, 'x=[1,true,""]', {}, ['1', 'true', ''], '1,true,'],
+      [{ multiple: true, default: ['c'] }, 'x=[]', {}, [], ''],
+      [{ multiple: true }, '', { x: '["a","b"]' }, ['a', 'b'], 'a,b'],
+    ];
+    for (const [option, query, secrets, args, value] of rows) {
+      const manifest = {
+        command: 'node',
+        args: ['--x', '${user_config.x}', '--last'],
+        env: { VALUE: '${user_config.x}' },
+        userConfig: { x: { type: 'string', ...option } },
+      };
+      const params = new URLSearchParams(query.replaceAll('+', '%2B'));
+      const command = commandFor(manifest, at, params, secrets);
+      expect([option, query, command.args, command.env.VALUE]).toEqual([
+        option,
+        query,
+        ['--x', ...args, '--last'],
+        value,
+      ]);
+    }
+    const required = { command: 'node', args: [], env: {}, userConfig: { x: { multiple: true, required: true } } };
+    expect(() => commandFor(required, at, new URLSearchParams('x=[]'), {})).toThrow(/The server wants "x"/);
+  });
+
   verifies('bundle:run', 'takes the value of the caller, else the secret of that name, else the default', () => {
     const manifest = {
       command: 'node',

@@ -128,12 +128,13 @@ export function commandFor(
   const filled = Object.entries(env).map(([name, text]): [string, string] => [name, fill(text)]);
   return {
     command: fill(command),
-    args: args.flatMap((text) => values.get(WHOLE.exec(text)?.[1] ?? '') ?? (WHOLE.test(text) ? [] : [fill(text)])),
+    // A value that is left out stays an empty argument: the option before it would take the next one as its value.
+    args: args.flatMap((text) => values.get(WHOLE.exec(text)?.[1] ?? '') ?? [fill(text)]),
     env: { ...secrets, ...Object.fromEntries(filled) },
   };
 }
 
-/** Values as text; a name without one is absent. */
+/** Values as text: of an option with `multiple` any number, of another one that is left out none. */
 function valuesOf(
   userConfig: Record<string, unknown>,
   query: URLSearchParams,
@@ -142,25 +143,28 @@ function valuesOf(
 ): Map<string, string[]> {
   const values = new Map<string, string[]>();
   const missing: string[] = [];
-  for (const [name, option] of Object.entries(userConfig)) {
-    const { default: fallback, required } = (isObject(option) ? option : {}) as {
-      default?: unknown;
-      required?: unknown;
-    };
-    const sent = query
-      .getAll(name)
-      // A list is sent as one JSON text like every structured value.
-      .flatMap((value) => (value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value]))
-      .filter((value) => value !== '');
-    const strings =
-      sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback).map(inPlace);
-    if (strings.length > 0) values.set(name, strings);
-    else if (required === true) missing.push(name);
+  for (const [name, value] of Object.entries(userConfig)) {
+    const option = isObject(value) ? value : {};
+    const isList = option.multiple === true;
+    const defaults = textsOf(option.default);
+    const sent = query.getAll(name).filter((text) => text !== '');
+    const texts = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : null;
+    const strings = !texts ? defaults : isList ? texts.flatMap(listIn) : texts.slice(0, 1);
+    // The default may also arrive as the value of a caller who sent none.
+    const resolved = strings.map((text) => (defaults.includes(text) ? inPlace(text) : text));
+    if (resolved.length > 0 || isList) values.set(name, resolved);
+    if (resolved.length === 0 && option.required === true) missing.push(name);
   }
   if (missing.length === 0) return values;
   throw new InvalidInputError(
     `The server wants ${missing.map((name) => `"${name}"`).join(', ')}: send it in the query.`,
   );
+}
+
+/** A list is sent as one JSON text, as every structured value, or as several values. */
+function listIn(text: string): string[] {
+  const list = text.startsWith('[') ? jsonIn(text) : undefined;
+  return Array.isArray(list) ? list.map((item) => textsOf(item)[0] ?? '') : [text];
 }
 
 function textsOf(value: unknown): string[] {

@@ -134,7 +134,7 @@ describe('the user configuration of a bundle', () => {
         key: { type: 'string', title: 'Key', description: 'Yours', 'x-sensitive': true },
         dirs: { type: 'array', items: { type: 'string' }, default: ['${HOME}'] },
         log: { type: 'string' },
-        days: { type: 'number', default: 3 },
+        days: { type: 'number', minimum: 1, maximum: 9, default: 3 },
         fast: { type: 'boolean', default: false },
         db: { type: 'object', properties: { host: { type: 'string' }, port: { type: 'number' } }, required: ['host'] },
         a: {
@@ -148,6 +148,21 @@ describe('the user configuration of a bundle', () => {
     });
     expect(requireConfigSchema(config, 'stdio')).toEqual({ schema: config, warnings: [] });
     expect(await configOf({})).toEqual({});
+    const limits: [option: object, schema: object][] = [
+      [{ min: 0 }, { minimum: 0 }],
+      [{ max: 0.5 }, { maximum: 0.5 }],
+      [{ min: '1', max: null }, {}],
+      [
+        { multiple: true, min: 1, max: 9 },
+        { type: 'array', items: { type: 'number', minimum: 1, maximum: 9 } },
+      ],
+    ];
+    for (const [option, schema] of limits) {
+      expect((await configOf({ x: { type: 'number', ...option } })).properties).toEqual({
+        x: { type: 'number', ...schema },
+      });
+    }
+    expect((await configOf({ x: { type: 'string', min: 1, max: 9 } })).properties).toEqual({ x: { type: 'string' } });
   });
 
   it('is refused if it makes no valid schema', async () => {

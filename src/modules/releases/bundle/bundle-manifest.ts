@@ -206,7 +206,11 @@ function toProperty(value: unknown, name: string): Property {
   const more = Object.fromEntries(
     annotations.filter(([, annotation]) => annotation !== undefined && annotation !== ''),
   );
-  const schema = option.multiple === true ? { type: 'array', items: { type }, ...more } : { type, ...more };
+  const range = Object.entries({ minimum: option.min, maximum: option.max }).filter(
+    ([, limit]) => type === 'number' && typeof limit === 'number',
+  );
+  const single = { type, ...Object.fromEntries(range) };
+  const schema = option.multiple === true ? { type: 'array', items: single, ...more } : { ...single, ...more };
   return { schema, isRequired: option.required === true };
 }
 
