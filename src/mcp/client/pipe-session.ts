@@ -157,6 +157,13 @@ export class PipeSession implements LegacySession {
     this.onListeningEnd?.();
   }
 
+  /** Fails the call with this id; without an id, the only one. */
+  failCall(id: number | null, error: Error): void {
+    const [only, ...more] = this.running.values();
+    const call = id === null ? (more.length === 0 ? only : undefined) : this.running.get(id);
+    call?.fail(error);
+  }
+
   /** Handles one message of the peer. @returns true for the answer to a call */
   receive(head: RpcHead, text: string): boolean {
     const { method } = head;

@@ -202,11 +202,14 @@ const PAIR = 'The command that pairs one is the `nextStep` of the status of the 
 /** No local server is paired with an uplink connection, or its tunnel has closed. */
 @Serializable('outcomeUnknown')
 export class UplinkDisconnectedError extends upstreamFailure('no tunnel') {
-  /** @param outcomeUnknown true when the tunnel closed during the request */
-  constructor(override readonly outcomeUnknown = false) {
+  /** @param outcomeUnknown true when the tunnel closed during the request @param reason as a sentence; null if unknown */
+  constructor(
+    override readonly outcomeUnknown = false,
+    reason: string | null = null,
+  ) {
     super(
       outcomeUnknown
-        ? `The tunnel to the local server closed before the response arrived. ${PAIR}`
+        ? `The tunnel to the local server closed before the response arrived. ${reason === null ? '' : `${reason} `}${PAIR}`
         : `No local server is paired with this connection. ${PAIR}`,
     );
   }

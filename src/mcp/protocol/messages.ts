@@ -25,6 +25,31 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
+/**
+ * True for a message of JSON-RPC, with or without its version. Other JSON is a line of a log, such as
+ * `{"level":"error","error":"disk full"}`.
+ */
+export function isMessage(head: RpcHead & { jsonrpc?: unknown }): boolean {
+  const { jsonrpc, id, method, result, error } = head;
+  if (jsonrpc !== undefined)
+    return typeof method === 'string' || ['id', 'result', 'error'].some((name) => name in head);
+  if (typeof method === 'string') return /^(?:ping$|[a-z]+\/)/.test(method);
+  return id !== undefined && id !== null && (isObject(result) || isObject(error));
+}
+
+/** The id of an oversized answer, by its beginning and end; null for one without. Undefined for other text. */
+export function idOfOversized(text: string): number | null | undefined {
+  const [head, tail] = [text.slice(0, 1_000), text.slice(-1_000)];
+  if (!/"jsonrpc"/.test(head + tail)) return undefined;
+  const version = String.raw`(?:"jsonrpc"\s*:\s*"2\.0"\s*)`;
+  const own = String.raw`"id"\s*:\s*"?(\d{1,15})"?\s*`;
+  const id =
+    new RegExp(String.raw`^\s*\{\s*(?:${version},\s*)?${own},`).exec(head)?.[1] ??
+    new RegExp(String.raw`,\s*${own}(?:,\s*${version})?\}\s*$`).exec(tail)?.[1];
+  if (/^[^[]{0,200}"method"\s*:/.test(head)) return undefined;
+  return id === undefined ? null : Number(id);
+}
+
 /** Messages in a text: the elements of a batch, or the text itself, if it is none or empty. */
 export function messagesIn(text: string): string[] {
   const spans = /^\s*\[/.test(text) && Array.isArray(jsonIn(text)) ? elements(text) : [];

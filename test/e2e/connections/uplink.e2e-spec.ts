@@ -495,13 +495,83 @@ describe('frames of a local server', () => {
     },
   );
 
-  verifies(['uplink:frames:size', 'uplink:status:error'], 'close the tunnel above 16 MB', async () => {
+  verifies('uplink:frames:not-one-message', 'are ignored as lines of a log, whatever their members are', async () => {
     const path = await uplink();
-    const client = await paired(path);
-    client.send('x'.repeat(16 * 1024 * 1024 + 1));
+    const client = await paired(path, {
+      answers: {
+        'tools/call': ({ id }, peer) => {
+          const deep = '['.repeat(150) + ']'.repeat(150);
+          for (const line of [
+            ...['{"level":"error","error":"disk full"}', '{"error":{"code":5,"message":"x"}}', '{"result":"ready"}'],
+            ...[`{"id":${id},"msg":"served"}`, `{"id":${id},"error":"none"}`, `{"id":"${id}","result":"200 OK"}`],
+            ...['{"method":"GET","path":"/x"}', '{"method":"POST","id":1}', '{"jsonrpc":"2.0"}', '"started"', 'true'],
+            ...['[1]', '[{"level":30}]', deep, `{"level":30,"context":${deep}}`, `{"id":${id},"data":${deep}}`],
+          ])
+            peer.send(line);
+          for (let n = 0; n < 11_000; n += 1) peer.send('{"level":30}');
+          return text('answered');
+        },
+      },
+    });
+    for (let calls = 1; calls <= 2; calls += 1) {
+      expect((await send(app, owner, `${path}/.tools/echo`, {})).body).toEqual(text('answered'));
+    }
+    expect(client.received.filter(({ method }) => method === undefined)).toEqual([]);
+    expect((await app.as(owner).get(path)).body.status.state).toBe('connected');
+  });
+
+  verifies('uplink:frames:size', 'fail their call above 16 MB, with the limit, and the tunnel stays open', async () => {
+    const path = await uplink();
+    const big = JSON.stringify('x'.repeat(16 * 1024 * 1024));
+    const result = `{"content":[{"type":"text","text":${big}}]}`;
+    const { held, release } = gate();
+    const forms: ((id: number) => string)[] = [
+      (id) => `{"jsonrpc":"2.0","id":${id},"result":${result}}`,
+      (id) => `{"id": ${id}, "jsonrpc": "2.0", "result": ${result}}`,
+      (id) => `{"result":${result},"jsonrpc":"2.0","id":${id}}`,
+      (id) => `{"jsonrpc":"2.0","result":${result},"id":"${id}"}`,
+      (id) => ` {"result":${result} , "id":${id} , "jsonrpc":"2.0"} `,
+      (id) => `{"jsonrpc":"2.0","error":{"code":1,"message":${big}},"id":${id}}`,
+    ];
+    await paired(path, {
+      answers: {
+        'tools/call': ({ id, params: { arguments: asked } }, peer) => {
+          if (asked.form === 'wait') return held.then(() => text('late'));
+          if (asked.form === undefined) return text('small');
+          // Neither a notification nor a line of a log fails a call.
+          peer.send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":${big}}}`);
+          peer.send(`{"level":30,"data":${big}}`);
+          peer.send(forms[asked.form]?.(id) ?? '');
+          return null;
+        },
+      },
+    });
+    const waiting = send(app, owner, `${path}/.tools/echo`, { form: 'wait' });
+    const message = expect.stringMatching(/^The local server sent a response with more than 16 MB\./);
+    for (const form of forms.keys()) {
+      const { status, body } = await send(app, owner, `${path}/.tools/echo`, { form });
+      expect([form, status, body]).toEqual([form, 502, { error: 'upstream_error', message }]);
+    }
+    release();
+    expect((await waiting).body).toEqual(text('late'));
+    expect((await send(app, owner, `${path}/.tools/echo`, {})).body).toEqual(text('small'));
+  });
+
+  verifies(['uplink:frames:size', 'uplink:status:error'], 'close the tunnel above 64 MB, with the reason', async () => {
+    const path = await uplink();
+    const client = await paired(path, {
+      answers: {
+        'tools/call': (_, peer) => {
+          peer.send(Buffer.alloc(64 * 1024 * 1024 + 1, 'x'));
+          return null;
+        },
+      },
+    });
+    const { body } = await send(app, owner, `${path}/.tools/echo`, {});
+    expect(body.message).toMatch(/closed because of what came through it: a message of more than 64 MB\./);
     expect((await client.closed).code).toBe(1009);
     const status = await untilState(app, owner, path, 'error');
-    expect(status).toMatchObject({ reason: 'uplink_failed', message: expect.stringMatching(/payload size/i) });
+    expect(status).toMatchObject({ reason: 'uplink_failed', message: expect.stringMatching(/more than 64 MB/) });
   });
 
   verifies('uplink:frames:binary', 'may be binary', async () => {

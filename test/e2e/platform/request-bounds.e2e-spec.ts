@@ -5,7 +5,7 @@ import { startApp, testAccount, testApp, type TestAccount, type TestApp } from '
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { releasesPath } from '../../support/releases/releases.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
-import { openTunnel } from '../../support/mcp/uplink-client.js';
+import { openTunnel, pair, type Message, type UplinkClient } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -183,11 +183,21 @@ describe('JSON beyond a bound', () => {
     expect([event.status, event.body]).toEqual([502, { error: 'upstream_error', message }]);
   });
 
-  it('in a frame of a local server closes its tunnel', async () => {
+  it('in a frame of a local server fails the call that it answers, and its tunnel stays open', async () => {
     const { path } = await createConnection(app, owner, { transport: 'uplink' }, { namespace });
-    const client = await openTunnel(app, owner, path);
-    client.send(`${DEEP}${']'.repeat(101)}`);
-    expect(await client.closed).toEqual({ code: 1008, reason: 'a frame has more than 100 nested levels' });
+    const answers = {
+      'tools/call': ({ id, params }: Message, peer: UplinkClient) => {
+        peer.send(`${DEEP}${']'.repeat(101)}`);
+        if (params.arguments.n === 2) return {};
+        peer.send(`{"jsonrpc":"2.0","id":${id},"result":${DEEP}${']'.repeat(101)}}`);
+        return null;
+      },
+    };
+    await pair(app, owner, path, { answers });
+    const message = expect.stringMatching(/^The local server sent a response with more than 100 nested levels\./);
+    const failed = await app.as(owner).post(`${path}/.tools/echo`, { n: 1 });
+    expect([failed.status, failed.body]).toEqual([502, { error: 'upstream_error', message }]);
+    expect((await app.as(owner).post(`${path}/.tools/echo`, { n: 2 })).status).toBe(200);
   });
 });
 

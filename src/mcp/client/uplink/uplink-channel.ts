@@ -12,9 +12,10 @@ import {
   PROGRAM_START_MS,
   UpstreamBusyError,
   UplinkDisconnectedError,
+  unreadable,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
-import { messagesIn, parseMessage } from '../../protocol/messages.js';
+import { idOfOversized, isMessage, messagesIn, parseMessage } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { LegacyAdapter } from '../legacy-adapter.js';
 import { MessageBudget } from '../message-budget.js';
@@ -63,6 +64,8 @@ export class UplinkChannel implements Channel {
   private readonly adapter: LegacyAdapter;
   private readonly budget = new MessageBudget(true);
   private lastId = 0;
+  /** Reason of the end of the pipe, as a sentence. */
+  private fault: string | null = null;
 
   constructor(private readonly port: FramePort) {
     const handlers: Partial<SessionHandlers> = {};
@@ -74,7 +77,7 @@ export class UplinkChannel implements Channel {
       sendResponse: (text: string) => this.sendReply(text),
       toRejection: (message: string) =>
         new UpstreamError(`The local server refused to open a session: ${message.slice(0, 300)}`),
-      toClosedError: () => new UplinkDisconnectedError(true),
+      toClosedError: () => new UplinkDisconnectedError(true, this.fault),
       close: () => undefined,
     };
     const session = new PipeSession(pipe, DECLARED, handlers);
@@ -114,20 +117,31 @@ export class UplinkChannel implements Channel {
     this.port.close();
   }
 
-  /** Handles one message of the peer, or a batch. Text that holds no message of JSON-RPC is noted and counted only. */
+  /** Handles one message of the peer, or a batch. Other text, such as lines of a log, is only logged. */
   receive(frame: string): void {
     for (const text of messagesIn(frame)) {
       if (this.session.loss) return;
+      const head = parseMessage(text);
+      if (!head || !isMessage(head)) {
+        this.logger.debug({ msg: 'a local server sent something that is not a message', text: text.slice(0, 200) });
+        continue;
+      }
       const exceeded = this.budget.spend(text.length);
       if (exceeded !== null) return this.port.refuse(exceeded);
-      const head = parseMessage(text);
-      if (!head) this.logger.debug('a local server sent something that is not a message');
-      else if (this.session.receive(head, text)) this.budget.renew();
+      if (this.session.receive(head, text)) this.budget.renew();
     }
   }
 
-  /** Fails everything in progress after the pipe has closed. */
-  handleClose(): void {
+  /** Fails the call that a message above a limit answers. @param exceeded the limit, as a noun phrase */
+  rejectOversized(text: string, exceeded: string): void {
+    this.logger.debug({ msg: `a local server sent a message with ${exceeded}`, text: text.slice(0, 200) });
+    const id = idOfOversized(text);
+    if (id !== undefined) this.session.failCall(id, unreadable(`${host} sent a response with ${exceeded}.`));
+  }
+
+  /** Fails everything in progress after the pipe has closed. @param fault its reason, as a sentence */
+  handleClose(fault: string | null = null): void {
+    this.fault = fault;
     this.session.fail(new UplinkDisconnectedError());
     void this.adapter.plain.listeners.close(new UplinkDisconnectedError());
   }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { Logger } from '@nestjs/common';
 import type { WebSocket } from 'ws';
 import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/client/uplink/uplink-channel.js';
+import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import { boundExceeded } from '../../../platform/text/json-bounds.js';
 
 /** Close codes of RFC 6455 section 7.4.1 that this service sends. */
@@ -12,6 +13,11 @@ const CLOSE_MS = 2_000;
 
 /** A peer that does not answer the first ping is taken for ready after this time. */
 const READY_MS_MAX = 1_000;
+
+const MB = 1024 * 1024;
+
+/** Size limit of a frame. A smaller one above the limit of messages fails its call, and the tunnel stays open. */
+export const FRAME_BYTES_MAX = 4 * MESSAGE_BYTES_MAX;
 
 /** A WebSocket to one local server, with the channel that uses it. */
 export class TunnelSocket implements FramePort {
@@ -34,7 +40,11 @@ export class TunnelSocket implements FramePort {
     socket.on('ping', (data: Buffer) => this.onPing(data));
     socket.on('pong', () => this.markAlive());
     // For an invalid frame (RFC 6455) ws closes the socket itself, with the right code.
-    socket.on('error', ({ message }) => this.recordFault(message));
+    socket.on('error', ({ message, code }: NodeJS.ErrnoException) =>
+      this.recordFault(
+        code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH' ? `a message of more than ${FRAME_BYTES_MAX / MB} MB` : message,
+      ),
+    );
     socket.once('close', () => this.endTunnel());
     // The published client loses messages that come a moment after its socket opens; its first pong comes after that.
     this.ping();
@@ -92,8 +102,8 @@ export class TunnelSocket implements FramePort {
   private onFrame(data: Buffer, isBinary: boolean): void {
     this.markAlive();
     if (isBinary && !isUtf8(data)) return this.logger.debug('a binary frame that is not text was ignored');
-    const exceeded = boundExceeded(data);
-    if (exceeded !== null) return this.refuse(`a frame has ${exceeded}`);
+    const exceeded = data.length > MESSAGE_BYTES_MAX ? `more than ${MESSAGE_BYTES_MAX / MB} MB` : boundExceeded(data);
+    if (exceeded !== null) return this.channel.rejectOversized(data.toString('utf8'), exceeded);
     try {
       this.channel.receive(data.toString('utf8'));
     } catch (error) {
@@ -123,7 +133,7 @@ export class TunnelSocket implements FramePort {
     if (this.isEnded) return;
     this.isEnded = true;
     this.onReady();
-    this.channel.handleClose();
+    this.channel.handleClose(this.fault);
     this.onEnd();
   }
 }

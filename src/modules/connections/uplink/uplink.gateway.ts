@@ -1,4 +1,3 @@
-import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
@@ -15,6 +14,7 @@ import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
 import { ownConnections } from '../core/connections.access.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { TunnelLimits } from './tunnel-limits.js';
+import { FRAME_BYTES_MAX } from './tunnel-socket.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
@@ -107,7 +107,7 @@ export class UplinkGateway {
       // Its buffers would be most of an idle tunnel's memory.
       perMessageDeflate: false,
       autoPong: false,
-      maxPayload: MESSAGE_BYTES_MAX,
+      maxPayload: FRAME_BYTES_MAX,
     });
     this.server.handleUpgrade(request, socket, head, (webSocket) => (opened = webSocket));
     return opened;
