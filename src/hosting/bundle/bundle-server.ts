@@ -18,7 +18,7 @@ import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { BundleSession, MESSAGE_BYTES_MAX, type SessionHandlers, type SessionLimits } from './bundle-session.js';
-import { jsonIn } from '../../platform/text/json-bounds.js';
+import { exactJsonIn } from '../../platform/text/exact-json.js';
 
 /** Upper limit of the interval for ending idle sessions. */
 const SWEEP_MS_MAX = 5_000;
@@ -90,7 +90,7 @@ export class BundleServer {
       }
       const text = await readWithin(request, MESSAGE_BYTES_MAX);
       if (text === null) return refuse(response, 413, -32700, 'The message is too large.');
-      const body = jsonIn(text.toString('utf8'));
+      const body = exactJsonIn(text.toString('utf8'));
       if (body === undefined) return refuse(response, 400, -32700, 'The message is not JSON.');
       if (session) return await session.serve(request, response, body);
       if (!(isObject(body) && body.method === 'initialize'))

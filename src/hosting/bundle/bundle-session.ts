@@ -3,8 +3,8 @@
  * input and output. Session and process end together.
  *
  * Towards the service it is streamable HTTP (the SDK's transport). Messages that name no call go to the call of their
- * progress token, else to the newest. Lines on standard error, and lines of standard output that are no JSON, are log
- * lines; they belong to a call only while one runs. A caller that disconnects cancels its call
+ * progress token, else to the newest. Lines on standard error, and lines of standard output that are not JSON-RPC, are
+ * log lines; they belong to a call only while one runs. A caller that disconnects cancels its call
  * (`notifications/cancelled`).
  *
  * The session is ended when a call exceeds its CPU time, its processes together their memory or number, or a message 16
@@ -31,7 +31,9 @@ import {
 import type { ProgramLog } from '../engine.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { PROCESSES_MAX, SessionUsage } from './session-usage.js';
-import { jsonIn } from '../../platform/text/json-bounds.js';
+import { isObject } from '../../platform/text/json.js';
+import { exactBytes, exactJsonIn, exactText } from '../../platform/text/exact-json.js';
+import { isMessage } from '../../mcp/protocol/messages.js';
 
 /** Size limit of a message in either direction, the same as for tool calls and upstream answers. */
 export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -126,6 +128,9 @@ export class BundleSession {
         this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
       });
     }
+    // The transport writes what it parsed.
+    const write = response.write.bind(response) as (...args: unknown[]) => boolean;
+    response.write = (chunk: unknown, ...more: unknown[]) => write(exactBytes(chunk), ...more);
     await this.transport.handleRequest(request, response, body);
   }
 
@@ -208,16 +213,23 @@ export class BundleSession {
     }
     const { stdin } = this.child;
     if (!stdin?.writable) return;
-    stdin.write(`${JSON.stringify(message)}\n`);
+    stdin.write(`${exactText(JSON.stringify(message))}\n`);
     // Two messages may wait for the server to read.
     if (stdin.writableLength > 2 * MESSAGE_BYTES_MAX) this.kill();
   }
 
   private fromChild(line: string): void {
-    const message = jsonIn(line) as JSONRPCMessage | undefined;
+    const value = exactJsonIn(line);
+    // The batches of 2025-03-26.
+    const messages = (Array.isArray(value) && value.length > 0 ? value : [value]) as JSONRPCMessage[];
     // Logged because servers often print to standard output; the client must not receive it.
-    if (message === undefined) return this.logLine(line.slice(0, READ_CHARS_MAX));
-    const isAnswer = typeof message === 'object' && message !== null && !('method' in message) && 'id' in message;
+    if (!messages.every((message) => isObject(message) && isMessage(message)))
+      return this.logLine(line.slice(0, READ_CHARS_MAX));
+    for (const message of messages) this.forward({ ...message, jsonrpc: '2.0' });
+  }
+
+  private forward(message: JSONRPCMessage): void {
+    const isAnswer = !('method' in message) && 'id' in message;
     if (isAnswer) this.pending.delete((message as { id: RequestId }).id);
     const relatedRequestId = isAnswer ? undefined : this.callOf(message);
     this.transport.send(message, { relatedRequestId }).catch((error: unknown) => {
@@ -230,7 +242,7 @@ export class BundleSession {
    * link.
    */
   private callOf(message: JSONRPCMessage): RequestId | undefined {
-    if (typeof message !== 'object' || message === null || !('method' in message)) return undefined;
+    if (!('method' in message)) return undefined;
     const { method, params } = message as { method: string; params?: { progressToken?: unknown } };
     if (method.endsWith('/list_changed') || method === 'notifications/resources/updated') return undefined;
     const calls = [...this.pending];
