@@ -33,7 +33,7 @@ import type { Launch } from '../sandbox/sandbox.js';
 import { PROCESSES_MAX, SessionUsage } from './session-usage.js';
 import { isObject } from '../../platform/text/json.js';
 import { exactBytes, exactJsonIn, exactText } from '../../platform/text/exact-json.js';
-import { isMessage } from '../../mcp/protocol/messages.js';
+import { isMessage } from '../../platform/text/json-rpc.js';
 
 /** Size limit of a message in either direction, the same as for tool calls and upstream answers. */
 export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;

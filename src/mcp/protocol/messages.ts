@@ -25,18 +25,6 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
-/**
- * True for a message of JSON-RPC, with or without its version. Other JSON is a line of a log, such as
- * `{"level":"error","error":"disk full"}`.
- */
-export function isMessage(head: RpcHead & { jsonrpc?: unknown }): boolean {
-  const { jsonrpc, id, method, result, error } = head;
-  if (jsonrpc !== undefined)
-    return typeof method === 'string' || ['id', 'result', 'error'].some((name) => name in head);
-  if (typeof method === 'string') return /^(?:ping$|[a-z]+\/)/.test(method);
-  return id !== undefined && id !== null && (isObject(result) || isObject(error));
-}
-
 /** The id of an oversized answer, by its beginning and end; null for one without. Undefined for other text. */
 export function idOfOversized(text: string): number | null | undefined {
   const [head, tail] = [text.slice(0, 1_000), text.slice(-1_000)];

@@ -30,7 +30,7 @@ export function exactText(json: string): string {
   return json.includes(MARK) ? json.replace(MARKED, '$1') : json;
 }
 
-/** {@link exactText} of what is written to a response. */
+/** Applies {@link exactText} to a chunk of a response. */
 export function exactBytes(chunk: unknown): unknown {
   if (typeof chunk === 'string') return exactText(chunk);
   if (!(chunk instanceof Uint8Array)) return chunk;

@@ -62,7 +62,7 @@ describe('the numbers of a call', () => {
 });
 
 describe('a line that is not a message', () => {
-  verifies('wire:bundle-lines', 'is in the log of the server, and ends no call', async () => {
+  verifies('wire:bundle-lines', 'is in the log of the server, and fails no call', async () => {
     const lines = [
       ...['{"level":"error","error":"LINE1"}', '{"id":ID,"msg":"LINE2"}', '{"id":"ID","result":"LINE3"}'],
       ...['["LINE4"]', '[{"level":"LINE5"}]', '"LINE6"', '{"method":"GET","path":"/LINE7"}', 'LINE8'],

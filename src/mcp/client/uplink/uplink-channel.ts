@@ -15,7 +15,8 @@ import {
   unreadable,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
-import { idOfOversized, isMessage, messagesIn, parseMessage } from '../../protocol/messages.js';
+import { isMessage } from '../../../platform/text/json-rpc.js';
+import { idOfOversized, messagesIn, parseMessage } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { LegacyAdapter } from '../legacy-adapter.js';
 import { MessageBudget } from '../message-budget.js';
@@ -122,7 +123,7 @@ export class UplinkChannel implements Channel {
     for (const text of messagesIn(frame)) {
       if (this.session.loss) return;
       const head = parseMessage(text);
-      if (!head || !isMessage(head)) {
+      if (!head || !isMessage({ ...head })) {
         this.logger.debug({ msg: 'a local server sent something that is not a message', text: text.slice(0, 200) });
         continue;
       }
