@@ -3,7 +3,7 @@ import { isObject, isWithinDepth } from '../../platform/text/json.js';
 import { quote } from '../../platform/text/quoted.js';
 import type { Channel } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
-import { isDeclared, listPages, mcpLists, type ListKind } from '../protocol/list-pages.js';
+import { isDeclared, listPages, mcpLists, PAGES_MAX, type ListKind } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { ITEMS_MAX } from './server-card.js';
@@ -94,10 +94,14 @@ class Scan {
             'ends there. Leave out nextCursor on the last page.',
         );
       }
+      if (page.failure !== undefined) this.tell(`Warning: the list of ${noun} is incomplete: ${page.failure}`);
       pages += 1;
       // Pages may be empty.
-      if (pages >= ITEMS_MAX && page.nextCursor !== undefined) {
-        throw new UpstreamError(`The MCP server lists its ${noun} in more than ${ITEMS_MAX} pages: make them larger.`);
+      if (pages >= PAGES_MAX && page.nextCursor !== undefined) {
+        this.tell(
+          `Warning: the server lists its ${noun} in more than ${PAGES_MAX} pages. The list ends there: make the pages larger.`,
+        );
+        break;
       }
     }
     this.tell(`Found ${items.length} ${items.length === 1 ? noun.slice(0, -1) : noun}.`);

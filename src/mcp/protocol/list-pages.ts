@@ -121,12 +121,17 @@ export interface ListPage {
   repeatedCursor?: string;
   /** Cache lifetime of the page in milliseconds; absent if unspecified. */
   ttlMs?: number;
+  /** Set on the last page if the server failed to send the page after it. */
+  failure?: string;
   /** True if the server does not know the list (-32601); the only page is then empty. */
   isUnknown: boolean;
 }
 
 /** Limit of pages of a list read as a whole, as in the official SDK. */
-const PAGES_MAX = 64;
+export const PAGES_MAX = 64;
+
+/** Cache lifetime of a list of which a later page failed. */
+const INCOMPLETE_MS = 1_000;
 
 /** Limit of items of a list, and of items of which a process remembers something. */
 export const LIST_ITEMS_MAX = 10_000;
@@ -153,6 +158,10 @@ export async function readList(
       else if (items.has(name)) leftOut.push({ name, reason: `its ${kind.id} was listed before` });
       else items.set(name, { name, text });
     }
+    if (page.failure !== undefined) {
+      leftOut.push({ name: null, reason: page.failure });
+      ttlMs = INCOMPLETE_MS;
+    }
     read += page.items.length;
     ttlMs = Math.min(ttlMs, page.ttlMs ?? Infinity);
     pages += 1;
@@ -167,7 +176,8 @@ export async function readList(
  * items.
  *
  * @param timeoutMs total timeout of all pages
- * @throws UpstreamFailure when a page fails, is malformed, or the list exceeds 16 MB
+ * @throws UpstreamFailure when the first page fails or is malformed, or the list exceeds 16 MB. A later page that fails ends
+ * the list with a note.
  */
 export async function* listPages(
   channel: Pick<Channel, 'request'>,
@@ -179,18 +189,27 @@ export async function* listPages(
   let cursor: string | undefined;
   const cursors = new Set<string>();
   do {
-    const reply = await channel.request({
-      method: kind.method,
-      params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
-      timeoutMs: timeLeft(),
-    });
-    bytes += Buffer.byteLength(reply.text);
-    if (bytes > LIST_BYTES_MAX) throw new UpstreamError(`The MCP server lists more than 16 MB of ${kind.noun}.`);
-    if (reply.error?.code === rpcCode.methodNotFound) {
-      yield { items: [], isUnknown: true };
+    let reply: McpReply;
+    let read: ListPage;
+    try {
+      reply = await channel.request({
+        method: kind.method,
+        params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
+        timeoutMs: timeLeft(),
+      });
+      if (cursor === undefined && reply.error?.code === rpcCode.methodNotFound) {
+        yield { items: [], isUnknown: true };
+        return;
+      }
+      read = readPage(completeOrRefuse(reply), kind);
+    } catch (error) {
+      if (cursor === undefined || !(error instanceof UpstreamError)) throw error;
+      yield { items: [], isUnknown: false, failure: `a later page of the list failed: ${error.message}` };
       return;
     }
-    const { nextCursor: next, ...page } = readPage(completeOrRefuse(reply), kind);
+    bytes += Buffer.byteLength(reply.text);
+    if (bytes > LIST_BYTES_MAX) throw new UpstreamError(`The MCP server lists more than 16 MB of ${kind.noun}.`);
+    const { nextCursor: next, ...page } = read;
     cursor = next === '' && reply.era === 'legacy' ? undefined : next;
     if (cursor === undefined) yield page;
     else if (cursors.has(cursor)) {

@@ -193,6 +193,35 @@ describe('scanning a server', () => {
     }
   });
 
+  it('stops at a list without end after 64 pages, with a warning', async () => {
+    for (const size of [0, 1, 15]) {
+      const server = closing(
+        await startScripted((_, __, nth) =>
+          JSON.stringify({ tools: times(size, (i) => ({ name: `t-${nth}-${i}` })), nextCursor: `page ${nth}` }),
+        ),
+      );
+      const { scan, told } = await scanAt(server.url);
+      expect([scan.tools?.length, server.count('tools/list')]).toEqual([64 * size, 64]);
+      expect(told).toContainEqual(
+        expect.stringMatching(/^Warning: the server lists its tools in more than 64 pages\./),
+      );
+    }
+  });
+
+  it('keeps the pages before one that fails, with a warning', async () => {
+    const failures = ['{"tools":5}', '{}', '"no"', '{"tools":[', 'null'];
+    for (const failure of failures) {
+      const server = closing(
+        await startScripted((_, __, nth) =>
+          nth > 2 ? failure : `{"tools":[{"name":"t${nth}"}],"nextCursor":"${nth}"}`,
+        ),
+      );
+      const { scan, told } = await scanAt(server.url);
+      expect([failure, scan.tools]).toEqual([failure, [{ name: 't1' }, { name: 't2' }]]);
+      expect(told).toContainEqual(expect.stringMatching(/^Warning: the list of tools is incomplete: a later page/));
+    }
+  });
+
   it('returns the data that the rules of the security check need', async () => {
     const inputSchema = { type: 'object' };
     const verdictOn = async (offer: Partial<Parameters<typeof start>[0]>) => {
@@ -214,15 +243,12 @@ describe('scanning a server', () => {
 describe('a server that cannot be scanned', () => {
   const tool = (name: string) => ({ name, inputSchema: { type: 'object' } });
 
-  longIt('lists without end, in large pages, small ones or empty ones', async () => {
+  longIt('lists without end, in large pages', async () => {
     const endless = (size: number) =>
       startScripted((_, __, nth) =>
         JSON.stringify({ tools: times(size, (i) => tool(`t-${nth}-${i}`)), nextCursor: `page ${nth}` }),
       ).then(closing);
     expect((await failing((await endless(400)).url)).message).toContain('more than 1000 tools');
-    const empty = await endless(0);
-    expect((await failing(empty.url)).message).toContain('in more than 1000 pages');
-    expect(empty.count('tools/list')).toBe(1_000);
   });
 
   it('is let to 1,000 items, and not one more', async () => {
