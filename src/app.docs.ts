@@ -123,7 +123,7 @@ export function serveDocs(
   );
   serveSwagger(app, app);
   app.use(async (request: Request, response: Response, next: () => void) => {
-    if (request.path !== '/' || request.method !== 'GET') return next();
+    if (request.path !== '/' || !['GET', 'HEAD'].includes(request.method)) return next();
     response.vary('Accept');
     if (request.accepts(['json', 'html']) === 'html') {
       return (await personOf(request)) ? redirectTo(response, './ui/') : sendPage(response, startPage(env, guides));

@@ -96,7 +96,7 @@ export function redirectTo(response: Response, url: string): void {
 /** Leads from the address of a page with a slash at its end to the one without. */
 export function withoutLastSlash({ method, originalUrl }: Request, response: Response, next: () => void): void {
   const [, name, search] = /^[^?]*\/([^/?]+)\/(\?.*)?$/.exec(originalUrl) ?? [];
-  if (method !== 'GET' || name === undefined) return next();
+  if ((method !== 'GET' && method !== 'HEAD') || name === undefined) return next();
   redirectTo(response, `../${name}${search ?? ''}`);
 }
 
