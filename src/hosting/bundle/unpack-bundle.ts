@@ -148,8 +148,8 @@ function valuesOf(
     const isList = option.multiple === true;
     const defaults = textsOf(option.default);
     const sent = query.getAll(name).filter((text) => text !== '');
-    const chosen = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : null;
-    const strings = !chosen ? defaults : isList ? chosen.flatMap(listIn) : chosen.slice(0, 1);
+    const configured = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : null;
+    const strings = !configured ? defaults : isList ? configured.flatMap(listIn) : configured.slice(0, 1);
     // The default may also arrive as the value of a caller who sent none.
     const resolved = strings.map((text) => (defaults.includes(text) ? inPlace(text) : text));
     if (resolved.length > 0 || isList) values.set(name, resolved);

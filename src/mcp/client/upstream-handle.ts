@@ -154,8 +154,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     const watched: UpstreamListener = {
       onNotification: this.withListChanges((text, method) => listener.onNotification(text, method)),
       onEnd: (reason) => {
-        release();
-        listener.onEnd(reason);
+        if (release()) listener.onEnd(reason);
       },
     };
     const member = { filter, listener: watched };
@@ -193,8 +192,9 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     return this.channel.close(forGood);
   }
 
-  /** Closes after the running calls have ended: in an hour at most, and in a minute `forGood`. */
+  /** Ends the listeners, and closes after the running calls have ended: in an hour at most, and in a minute `forGood`. */
   async retire(forGood?: boolean): Promise<void> {
+    for (const { listener } of [...this.listening]) listener.onEnd(null);
     if (this.running > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, forGood ? DELETED_DRAIN_MS_MAX : CALL_MS_MAX).unref();

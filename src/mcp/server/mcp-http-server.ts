@@ -164,6 +164,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
         await this.sseStreams.post(stream, callerOf(target), text, response, observer);
       } else {
         const context = contextOf(request, target, text, { session: null, findSession, cancellation, observer });
+        context.reopen = async () => requireChannel((await find()).channel);
         if (findSession) {
           sink.resumable = (reader) => {
             const { session, caller, account } = context;
@@ -334,8 +335,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     sink: McpResponseSink,
   ): (() => void) | null {
     const open = async () => {
-      const now = (await find()).channel;
-      if (now instanceof McpRefusal) throw now;
+      const now = requireChannel((await find()).channel);
       const callerProfile = profile();
       if (callerProfile && !callerProfile.isShared) this.liveSessions.uses(session, principal, now);
       return now;
@@ -378,6 +378,11 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const identity = await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy').catch(() => null);
     return identity?.restoresSessions !== true;
   }
+}
+
+function requireChannel(channel: Channel | McpRefusal): Channel {
+  if (channel instanceof McpRefusal) throw channel;
+  return channel;
 }
 
 function contextOf(

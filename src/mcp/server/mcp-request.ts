@@ -41,6 +41,8 @@ export interface McpRequestContext {
   session: ClientSession | null;
   /** Finds the session that the request names; null without one. @throws McpSessionNotFoundError */
   findSession: (() => ClientSession | Promise<ClientSession>) | null;
+  /** Finds the channel again after it has changed; absent for a request in this process. @throws errors of the target */
+  reopen?: () => Promise<Channel>;
   /** The caller, with the client's name as soon as it is known. */
   origin: CallOrigin;
   /** Cancelled when the client disconnects. */

@@ -321,22 +321,30 @@ describe('a subscription of 2026-07-28', () => {
     });
   });
 
-  verifies('mcp:subscriptions', 'completes with a result when the process or the upstream closes it', async () => {
-    for (const finish of ['process', 'upstream']) {
-      const { url, stop, channel } = await startMcpEndpoint(answering());
-      const { body, headers } = listen({ toolsListChanged: true });
-      const stream = messagesOf(await post(url, body, headers));
-      await stream.next();
-      if (finish === 'process') stop();
-      else for (const { listener } of channel.listeners) listener.onEnd(null);
-      expect((await stream.next()).value).toEqual({
-        jsonrpc: '2.0',
-        id: 'sub-1',
-        result: { resultType: 'complete', _meta: mark },
-      });
-      expect((await stream.next()).done).toBe(true);
-    }
-  });
+  verifies(
+    'mcp:subscriptions',
+    'completes with a result when the process closes it, also after the upstream has closed its stream',
+    async () => {
+      for (const finish of ['process', 'upstream']) {
+        const { url, stop, channel } = await startMcpEndpoint(answering());
+        const { body, headers } = listen({ toolsListChanged: true });
+        const stream = messagesOf(await post(url, body, headers));
+        await stream.next();
+        if (finish === 'upstream') {
+          for (const { listener } of [...channel.listeners]) listener.onEnd(null);
+          // It is listened to again, and its lists may have changed meanwhile.
+          expect((await stream.next()).value).toMatchObject({ method: 'notifications/tools/list_changed' });
+        }
+        stop();
+        expect((await stream.next()).value).toEqual({
+          jsonrpc: '2.0',
+          id: 'sub-1',
+          result: { resultType: 'complete', _meta: mark },
+        });
+        expect((await stream.next()).done).toBe(true);
+      }
+    },
+  );
 
   verifies(['mcp:subscriptions', 'mcp:vanish'], 'leaves no listener behind when its client has left', async () => {
     const { url, channel } = await startMcpEndpoint(answering());

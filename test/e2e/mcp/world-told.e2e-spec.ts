@@ -51,6 +51,11 @@ async function listener(door: string): Promise<string[]> {
     headers: { ...headers, accept: 'text/event-stream' },
     signal: ended.signal,
   });
+  return methodsOf(response);
+}
+
+/** The methods of the messages of a stream, as they come. */
+function methodsOf(response: Response): string[] {
   const heard: string[] = [];
   void (async () => {
     let text = '';
@@ -91,6 +96,64 @@ describe('a change of the tools', () => {
       await until(async () => heard.every(({ length }, at) => length > (before[at] ?? 0)), 'all listeners were told');
     }
     expect(new Set(heard.flat())).toEqual(new Set([CHANGED]));
+  });
+});
+
+/** Opens a subscription of 2026-07-28; the methods of its notifications. */
+async function subscriber(door: string): Promise<string[]> {
+  const ended = new AbortController();
+  endAfterFile(async () => ended.abort());
+  const params = {
+    notifications: { toolsListChanged: true },
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  };
+  const method = 'subscriptions/listen';
+  const response = await open(app, owner, door, request(1, method, params), {
+    headers: { accept, 'mcp-protocol-version': '2026-07-28', 'mcp-method': method },
+    signal: ended.signal,
+  });
+  return methodsOf(response);
+}
+
+describe('a change that the owner makes', () => {
+  const CHANGED = 'notifications/tools/list_changed';
+
+  verifies('wire:told-owner-changes', 'reaches the listeners, also during calls that are never answered', async () => {
+    const { upstream, path, doors } = await connected(
+      legacy((message, res) => {
+        if (message.method === 'tools/list') return answer(res, message, { tools });
+        if (message.http === 'GET') return stream(res);
+        // The call is held.
+      }),
+    );
+    const heard = await Promise.all([...doors.map(listener), ...doors.map(subscriber)]);
+    await upstream.came('GET');
+    const held = new AbortController();
+    endAfterFile(async () => held.abort());
+    void open(app, owner, `${path}/.tools/run`, {}, { signal: held.signal }).catch(() => undefined);
+    await upstream.came('tools/call');
+    const changes = [
+      { tools: { allow: ['run'] } },
+      { headers: { 'x-a': 'b' } },
+      { tools: { deny: ['run'] }, headers: { 'x-a': 'c' } },
+      { tools: {} },
+      { headers: {} },
+    ];
+    for (const change of changes) {
+      const before = heard.map(({ length }) => length);
+      expect((await app.as(owner).put(path, { mcpUrl: upstream.url, ...change })).status).toBe(200);
+      const isTold = async () => heard.every((methods, at) => methods.slice(before[at]).includes(CHANGED));
+      await until(
+        isTold,
+        `all listeners are told of ${JSON.stringify(change)}: ${heard.map(({ length }) => length).join()}`,
+      );
+      // The same again is no change.
+      expect((await app.as(owner).put(path, { mcpUrl: upstream.url, ...change })).status).toBe(200);
+    }
   });
 });
 

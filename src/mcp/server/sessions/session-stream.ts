@@ -3,10 +3,9 @@ import { changesOf, isOfSession, listFilter } from '../../protocol/list-pages.js
 import type { Era } from '../../protocol/protocol.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
-import { isWanted, LISTEN_TIMEOUT_MS } from './subscriptions.js';
+import { AGAIN_MS, isWanted, LISTEN_TIMEOUT_MS } from './subscriptions.js';
 
-/** Initial delay before listening to an upstream again after its stream ended; doubles with each attempt. */
-const AGAIN_MS = 1_000;
+/** Limit of the delay before listening again, which doubles with each attempt. */
 const AGAIN_MS_MAX = 60_000;
 
 /**

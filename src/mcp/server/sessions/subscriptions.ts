@@ -1,4 +1,6 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import { parseMessage } from '../../protocol/messages.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { replyError, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
@@ -6,16 +8,20 @@ import { StreamLimiter } from './stream-limiter.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { CallerProfile, Listening, ListenFilter } from '../../protocol/channel.js';
 import { EARLY_CHARS_MAX, uriIn, matchesFilter } from '../../client/listeners.js';
-import { listFilter, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
+import { changesOf, listFilter, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { withSubscription, subscriptionMeta } from '../bridge/hop.js';
 import { isFull } from './live-sessions.js';
 
 /** Timeout of listening to an upstream. */
 export const LISTEN_TIMEOUT_MS = 30_000;
 
+/** Initial delay before listening to an upstream again after its stream ended. */
+export const AGAIN_MS = 1_000;
+
 /**
  * Serves one subscription until its client disconnects or it is ended: sends the acknowledgement with the honoured
- * filter, then the upstream's notifications, each with the subscription's id.
+ * filter, then the upstream's notifications, each with the subscription's id. When the owner of the connection changes it,
+ * the subscription continues at the new channel, and its lists count as changed.
  */
 class Subscription {
   private listening: Listening | null = null;
@@ -44,13 +50,31 @@ class Subscription {
         // The client may subscribe again after the upstream's stream has ended.
         onEnd: (reason: Error | null) => {
           if (this.isOver) return;
-          if (reason === null) return this.close();
+          if (reason === null) return void resume();
           this.stop();
           const message = 'The MCP server closed its change notifications: subscribe again.';
           replyError(this.incoming, rpcCode.upstreamError, message);
         },
       };
-      const listening = await channel.listen(filter, listener, { timeoutMs: LISTEN_TIMEOUT_MS, profile });
+      const options = { timeoutMs: LISTEN_TIMEOUT_MS, profile };
+      const resume = async () => {
+        const before = this.listening;
+        this.listening = null;
+        void before?.close();
+        try {
+          if (!before || !request.reopen) return this.close();
+          await wait(AGAIN_MS, undefined, { ref: false });
+          if (this.isOver) return;
+          const next = await (await request.reopen()).listen(filter, listener, options);
+          if (this.isOver) return void (await next.close());
+          this.listening = next;
+          for (const text of changesOf(filter)) listener.onNotification(text, parseMessage(text)?.method as string);
+        } catch {
+          // The client learns the reason when it subscribes again.
+          this.close();
+        }
+      };
+      const listening = await channel.listen(filter, listener, options);
       if (this.isOver) return void (await listening.close());
       this.listening = listening;
       const params = JSON.stringify({ notifications: listening.honoured });
