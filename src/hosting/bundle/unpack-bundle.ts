@@ -134,7 +134,7 @@ export function commandFor(
   };
 }
 
-/** Values as text: of an option with `multiple` any number, of another one that is left out none. */
+/** Values as text: of an option with `multiple` any number, of another one at most one. */
 function valuesOf(
   userConfig: Record<string, unknown>,
   query: URLSearchParams,
@@ -148,8 +148,8 @@ function valuesOf(
     const isList = option.multiple === true;
     const defaults = textsOf(option.default);
     const sent = query.getAll(name).filter((text) => text !== '');
-    const configured = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : null;
-    const strings = !configured ? defaults : isList ? configured.flatMap(listIn) : configured.slice(0, 1);
+    const ownValues = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : null;
+    const strings = !ownValues ? defaults : isList ? ownValues.flatMap(listIn) : ownValues.slice(0, 1);
     // The default may also arrive as the value of a caller who sent none.
     const resolved = strings.map((text) => (defaults.includes(text) ? inPlace(text) : text));
     if (resolved.length > 0 || isList) values.set(name, resolved);
