@@ -61,7 +61,7 @@ export function accessPath(target: TargetName): string {
   return `ui/access/${target.kind}/${encodeURIComponent(qualifiedNameOf(target))}`;
 }
 
-/** The link to the page of who may use a target; null unless the person administers it. */
+/** The link to the access page of a target; null unless the person administers it. */
 export async function accessLinkOf(accounts: Accounts, person: SessionCaller, name: TargetName) {
   const target = await accounts.target(person, 'administer', name);
   return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));

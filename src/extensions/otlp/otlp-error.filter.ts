@@ -20,18 +20,18 @@ const codes: Readonly<Record<number, number>> = {
   507: 8,
 };
 
-/** Adds the Status of OTLP/HTTP to errors of exports, and sends it alone, in protobuf, to an exporter that sends protobuf. */
+/** Responds to an exporter that sends protobuf with the Status of OTLP/HTTP in protobuf. JSON has the error body of REST. */
 @Catch()
 export class OtlpErrorFilter extends ErrorFilter {
   override catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
-    const sendJson = response.json.bind(response);
-    response.json = (body: { error: string }) => {
-      const status = { code: codes[response.statusCode] ?? 13, message: body.error };
-      if (request.is(PROTOBUF)) return response.type(PROTOBUF[0] ?? '').send(encodeStatus(status));
-      return sendJson({ ...body, ...status });
-    };
+    if (request.is(PROTOBUF)) {
+      response.json = (body: { error: string }) => {
+        const status = { code: codes[response.statusCode] ?? 13, message: body.error };
+        return response.type(PROTOBUF[0] ?? '').send(encodeStatus(status));
+      };
+    }
     super.catch(thrown, host);
   }
 }

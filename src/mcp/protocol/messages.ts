@@ -25,15 +25,15 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
-/** The id of an oversized answer, by its beginning and end; null for one without. Undefined for other text. */
+/** The id of an oversized answer, by its beginning and end; null for one without. Undefined for anything else. */
 export function idOfOversized(text: string): number | null | undefined {
   const [head, tail] = [text.slice(0, 1_000), text.slice(-1_000)];
   if (!/"jsonrpc"/.test(head + tail)) return undefined;
   const version = String.raw`(?:"jsonrpc"\s*:\s*"2\.0"\s*)`;
-  const own = String.raw`"id"\s*:\s*"?(\d{1,15})"?\s*`;
+  const idMember = String.raw`"id"\s*:\s*"?(\d{1,15})"?\s*`;
   const id =
-    new RegExp(String.raw`^\s*\{\s*(?:${version},\s*)?${own},`).exec(head)?.[1] ??
-    new RegExp(String.raw`,\s*${own}(?:,\s*${version})?\}\s*$`).exec(tail)?.[1];
+    new RegExp(String.raw`^\s*\{\s*(?:${version},\s*)?${idMember},`).exec(head)?.[1] ??
+    new RegExp(String.raw`,\s*${idMember}(?:,\s*${version})?\}\s*$`).exec(tail)?.[1];
   if (/^[^[]{0,200}"method"\s*:/.test(head)) return undefined;
   return id === undefined ? null : Number(id);
 }
