@@ -96,7 +96,9 @@ verifies(
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     const copied = await page.evaluate('navigator.clipboard.readText()');
-    expect(copied).toBe(`curl '${app.env.baseUrl}/accounts/me/usable?section=all' -H "Authorization: Bearer $SLIPWAY_KEY"`);
+    expect(copied).toBe(
+      `curl '${app.env.baseUrl}/accounts/me/usable?section=all' -H "Authorization: Bearer $SLIPWAY_KEY"`,
+    );
     expect(problems).toEqual([]);
     await context.close();
   },
