@@ -69,7 +69,7 @@ describe.each([
       expect(await page.getByRole('link', { name: 'Skip to content' }).boundingBox()).toMatchObject({ x: 0 });
       // The mark, the search and the menu of the account come first.
       for (let stop = 0; stop < 3; stop += 1) await page.keyboard.press('Tab');
-      for (const name of ['Home', 'Catalogue', 'Publish', 'Account']) {
+      for (const name of ['Home', 'Catalogue', 'Calls', 'Publish', 'Account']) {
         await page.keyboard.press('Tab');
         await page.getByRole('link', { name, exact: true }).and(page.locator(':focus')).waitFor();
       }

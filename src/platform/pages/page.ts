@@ -66,7 +66,7 @@ export const headersWith = (sources: string): Record<string, string> => ({
 });
 
 /** A page without the frame is whole without a second request: an error may have no address to load the style from. */
-const STYLE = frameFiles['style.css'].text;
+const STYLE = frameFiles['style.css'].text.replace(/\s+/g, ' ').replace(/ ?([{};]) ?/g, '$1');
 const HEADERS = headersWith(`style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`);
 
 /** The way from a page to the root of this service, `./` or `../` as often as needed. @param url its path, with or without query */

@@ -194,9 +194,10 @@ describe('a bundle that is run here', () => {
     };
     await start({ changes: { server, user_config }, secrets: { place: 'Oslo', TOKEN: 's3cret' } });
     const { env, argv } = await seen(await connect('key=one&places=a&places=b'));
-    expect(argv).toEqual(['--key=one', 'a', 'b']);
+    // An argument whose value is not given is empty: one before it takes no other.
+    expect(argv).toEqual(['--key=one', 'a', 'b', '']);
     expect(env).toMatchObject({ PLACE: 'Oslo', UNITS: 'metric', TOKEN: 's3cret' });
-    expect((await seen(await connect('key=two'))).argv).toEqual(['--key=two']);
+    expect((await seen(await connect('key=two'))).argv).toEqual(['--key=two', '']);
   });
 
   verifies('bundle:run', 'is refused with the missing measure, and no process is started', async () => {

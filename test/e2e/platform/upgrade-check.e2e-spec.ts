@@ -41,7 +41,7 @@ describe('slipway upgrade --check', () => {
     expect(output).toMatch(/^warning +changes +The default of REGISTRY_HOSTS changed: .*\.$/m);
     expect(output).toMatch(/^warning +backup +The time of the last backup of DATABASE_URL is unknown: run `/m);
     expect(output).toMatch(
-      /^warning +migrations +\d+ pending: RetiredOauthClients\d+, .*CompanySignIn\d+\. The start runs them\. /m,
+      /^warning +migrations +\d+ pending: RetiredOauthClients\d+, .*CompanySignIn\d+.*\. The start runs them\. /m,
     );
     expect(output).toMatch(/^ok +space +\d+ MB are free in /m);
     expect([code, await catalogOf(url)]).toEqual([0, before]);
