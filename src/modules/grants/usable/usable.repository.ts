@@ -178,8 +178,8 @@ export class UsableRepository {
     };
     const from = (table: string) =>
       `FROM ${table} t JOIN namespaces n ON n.id = t.namespace_id JOIN accounts a ON a.id = n.account_id`;
-    const isManager = `(n.account_id = ${account} OR n.account_id IN (SELECT organization_id FROM memberships WHERE account_id = ${account}
-        AND role IN ('owner', 'editor')) OR ${grantsOf('connections', 'connection_id', ` AND g."ownLevel" = 'manage'`)})`;
+    const isManager = `(n.account_id = ${account} OR n.account_id IN (SELECT m.organization_id FROM memberships m JOIN accounts o ON o.id = m.organization_id
+        WHERE m.account_id = ${account} AND m.role IN ('owner', 'editor') AND o.disabled_at IS NULL) OR ${grantsOf('connections', 'connection_id', ` AND g."ownLevel" = 'manage'`)})`;
     const state = `CASE WHEN coalesce(t.suspended, n.suspended) IS NOT NULL THEN 'broken'
         WHEN t.status_state IN ('auth_required', 'input_required') AND ${isManager} THEN 'needs'
         WHEN t.status_reason = 'never_called' THEN 'unused' WHEN t.status_state = 'connected' THEN 'works' ELSE 'broken' END`;
