@@ -35,13 +35,16 @@ import { extrasOf, sharedProfile } from '../protocol/session.js';
 import { qualifyUri, withQualifiedLinks, withQualifiedTask, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
-import { AggregateEvents, byConnection, MemberEvents, withQualifiedUpdate } from './aggregate-events.js';
+import { AggregateEvents, byConnection, MemberEvents, withUpdateOf } from './aggregate-events.js';
 import { AggregateIdentity } from './aggregate-identity.js';
 import { MEMBERS_MAX, MemberRequests, type AggregateSource } from './member-requests.js';
 import { AggregateLists } from './aggregate-lists.js';
 
 /** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
 const PROFILES_MAX = 10_000;
+
+/** Timeout of finding the connection of a resource whose updates a client wants. */
+const FIND_URI_MS = 5_000;
 
 /** Name separator and mode of an aggregate. */
 export interface AggregateForm {
@@ -146,16 +149,23 @@ export class AggregateChannel implements Channel {
     { profile, era }: Pick<ListenOptions, 'profile' | 'era'>,
   ): Promise<Listening> {
     const { resourceSubscriptions = [], ...lists } = filter;
+    const asked = await this.qualified(resourceSubscriptions, profile);
     const notify = (text: string, method: string) =>
-      listChanges.has(method) ? this.events.schedule(method) : listener.onNotification(text, method);
+      listChanges.has(method)
+        ? this.events.schedule(method)
+        : listener.onNotification(
+            withUpdateOf(text, method, (uri) => asked.get(uri) ?? uri),
+            method,
+          );
     const memberEvents = new MemberEvents(this.source, notify, { profile, era });
     const key = profile?.key ?? '';
     if (profile && !profile.isShared) this.streams.set(key, memberEvents);
-    const subscribed = byConnection(resourceSubscriptions).map(([connectionId, uris]) =>
+    const subscribed = byConnection([...asked.keys()]).map(([connectionId, uris]) =>
       memberEvents.follow(connectionId, uris),
     );
     const used = [...(this.profiles.get(key)?.values() ?? [])].map((connectionId) => memberEvents.follow(connectionId));
-    const uris = (await Promise.all([...subscribed, ...used])).flat();
+    const followed = (await Promise.all([...subscribed, ...used])).flat();
+    const uris = followed.map((uri) => asked.get(uri) ?? uri);
     const stop = this.events.add(lists, listener);
     return {
       honoured: { ...lists, ...(uris.length > 0 && { resourceSubscriptions: uris }) },
@@ -203,6 +213,16 @@ export class AggregateChannel implements Channel {
     }
     const { connectionId, name: ownName } = item;
     return this.forward(connectionId, call, noun === 'tool' ? ownName : null, paramsFor(ownName));
+  }
+
+  /** By the aggregate's URIs of these resources, the URIs by which a client asked for them. */
+  private async qualified(uris: string[], profile?: CallerProfile): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    for (const uri of uris) {
+      const item = await this.lists.findUri(uri, { timeoutMs: FIND_URI_MS, profile });
+      found.set(item ? qualifyUri(item.connectionId, item.name) : uri, uri);
+    }
+    return found;
   }
 
   private async callUri(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
@@ -281,7 +301,11 @@ export class AggregateChannel implements Channel {
           invocationId,
           profile,
           ...(onNotification && {
-            onNotification: (text, method) => onNotification(withQualifiedUpdate(text, method, connectionId), method),
+            onNotification: (text, method) =>
+              onNotification(
+                withUpdateOf(text, method, (uri) => qualifyUri(connectionId, uri)),
+                method,
+              ),
           }),
         });
       } finally {

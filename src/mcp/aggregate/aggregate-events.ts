@@ -197,7 +197,7 @@ async function listenToMember(
   let timer: NodeJS.Timeout | undefined;
   let delayMs = RELISTEN_MS;
 
-  const onNotification = (text: string, sent: string) => notify(withQualifiedUpdate(text, sent, connectionId), sent);
+  const onNotification = (text: string, sent: string) => notify(withUpdateOf(text, sent, qualified), sent);
   const open = async (): Promise<string[]> => {
     let isEnded = false;
     const onEnd = () => {
@@ -241,16 +241,10 @@ async function listenToMember(
   return { uris: await open(), close };
 }
 
-/** A notification of a connection; of a resource's update with the aggregate's URI. */
-export function withQualifiedUpdate(text: string, method: string, connectionId: string): string {
+/** A notification; of a resource's update with another URI. */
+export function withUpdateOf(text: string, method: string, uriFor: (uri: string) => string): string {
   const params = method === RESOURCE_UPDATED ? membersOf(text).get('params') : undefined;
-  return params
-    ? splice(
-        text,
-        params,
-        withQualifiedUri(slice(text, params), (uri) => qualifyUri(connectionId, uri)),
-      )
-    : text;
+  return params ? splice(text, params, withQualifiedUri(slice(text, params), uriFor)) : text;
 }
 
 /** Groups URIs of an aggregate by connection. */

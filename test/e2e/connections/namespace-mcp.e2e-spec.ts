@@ -441,9 +441,11 @@ describe('changes', () => {
       const upstream = closing(await startSdkV1({ stateful: true, json: false, make: talker.make }));
       const namespace = await namespaceWith({ one: upstream.url });
       await listUntil(namespace, (found) => namesIn(found).includes('one__talk'));
-      const [tool, uri] = ['one__talk', `connection://one/${WATCHED}`];
-      const got = await received(talker, `${app.url}/connect/${namespace}/.mcp`, keyed(), { tool, uri });
-      expect(got).toEqual([uri, 'later', 'one', 'one', 'two', 'two'].sort());
+      // By the URI of the namespace, and by the server's own.
+      for (const uri of [`connection://one/${WATCHED}`, WATCHED]) {
+        const got = await received(talker, `${app.url}/connect/${namespace}/.mcp`, keyed(), { tool: 'one__talk', uri });
+        expect(got).toEqual([uri, 'later', 'one', 'one', 'two', 'two'].sort());
+      }
     },
   );
 
@@ -456,12 +458,14 @@ describe('changes', () => {
       const { body, headers } = modern(method, params, { capabilities: { elicitation: {} } });
       return post(`${app.url}/connect/${namespace}/.mcp`, body, { ...headers, authorization: `Bearer ${owner.key}` });
     };
-    const uri = `connection://one/${WATCHED}`;
-    const stream = messagesOf(await sent('subscriptions/listen', { notifications: { resourceSubscriptions: [uri] } }));
-    expect((await stream.next()).value.params.notifications).toEqual({ resourceSubscriptions: [uri] });
-    expect((await sent('tools/call', { name: 'one__talk' })).status).toBe(200);
-    expect((await stream.next()).value.params.uri).toBe(uri);
-    await stream.return();
+    for (const uri of [`connection://one/${WATCHED}`, WATCHED]) {
+      const filter = { notifications: { resourceSubscriptions: [uri] } };
+      const stream = messagesOf(await sent('subscriptions/listen', filter));
+      expect((await stream.next()).value.params.notifications).toEqual({ resourceSubscriptions: [uri] });
+      expect((await sent('tools/call', { name: 'one__talk' })).status).toBe(200);
+      expect((await stream.next()).value.params.uri).toBe(uri);
+      await stream.return();
+    }
   });
 
   verifies('union:any-method', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
