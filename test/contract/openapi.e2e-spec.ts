@@ -201,6 +201,9 @@ describe('the API document', () => {
       failing((operation, path) => !when(operation, path) || status in operation.responses);
     expect(needs('401', needsKey)).toEqual([]);
     expect(needs('413', ({ requestBody }) => requestBody !== undefined)).toEqual([]);
+    const methods = ['POST', 'PUT', 'PATCH'];
+    const takers = operations.filter(({ method }) => methods.includes(method.toUpperCase()));
+    expect(takers.filter(({ operation }) => !('415' in operation.responses)).map(({ name }) => name)).toEqual([]);
     expect(needs('404', (_, path) => path.includes('{') && path !== '/namespaces/{name}')).toEqual([]);
   });
 

@@ -53,6 +53,7 @@ export function faultsOf(
 
 /** The faults of the body of an error. An odd path may lead to a route below another prefix, so to the other body. */
 export function errorFaults(document: ApiDocument, got: Got, schemaName: string, isOdd = false): string[] {
+  if (got.headers['content-type'] === 'application/x-protobuf') return [];
   const value = parse(got.body);
   if (!isObject(value)) return [`the body of ${got.status} is not a JSON object`];
   const names = isOdd ? ['RegistryError', 'ConnectionsError', 'PublishingError', 'JsonRpcError'] : [schemaName];

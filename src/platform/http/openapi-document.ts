@@ -56,6 +56,7 @@ const usual: Record<number, [code: string, text?: string]> = {
   404: ['not_found', 'The resource does not exist, or belongs to another account.'],
   409: ['conflict', 'The request conflicts with the current state.'],
   413: ['validation_error', 'The body is too large.'],
+  415: ['validation_error', 'The body has an encoding or a media type that is not taken here.'],
   422: ['tool_error'],
   429: ['rate_limited', 'Too many requests, or a limit of the account is reached.'],
   502: ['upstream_error'],
@@ -133,7 +134,7 @@ interface Operation {
   tags?: string[];
   parameters?: Parameter[];
   requestBody?: object;
-  responses: Record<string, { description?: string; content?: object }>;
+  responses: Record<string, { description?: string; content?: Record<string, object> }>;
   security?: Record<string, string[]>[];
   [API_ERRORS]?: ApiError[];
 }
@@ -144,6 +145,9 @@ function addErrors(path: string, method: string, operation: Operation): void {
   const declared = operation[API_ERRORS] ?? [];
   const isLimited = declared.some((error) => error === 429 || (error as { status?: number }).status === 429);
   delete operation[API_ERRORS];
+  // Where a success can be protobuf, so can a failure.
+  const protobuf = operation.responses[200]?.content?.['application/x-protobuf'];
+  const binary = protobuf && { 'application/x-protobuf': protobuf };
   for (const error of [
     // For an unknown query parameter, which MCP endpoints alone ignore.
     ...(needsKey && family !== 'json-rpc' ? [400] : []),
@@ -152,6 +156,7 @@ function addErrors(path: string, method: string, operation: Operation): void {
     ...declared,
     ...(needsKey ? [401, ...(isLimited ? [] : [429])] : []),
     ...(operation.requestBody ? [413] : []),
+    ...(['post', 'put', 'patch'].includes(method) ? [415] : []),
   ]) {
     const { status, text, ...details } =
       typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
@@ -162,6 +167,7 @@ function addErrors(path: string, method: string, operation: Operation): void {
           schema: { $ref: `#/components/schemas/${schemaOf[family]}` },
           example: exampleBody(family, status, details),
         },
+        ...binary,
       },
     };
   }
