@@ -6,6 +6,7 @@
  * A guide is a framed page for `Accept: text/html` and its Markdown for everybody else. Swagger UI keeps the key for the tab, in
  * `sessionStorage`.
  */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -22,6 +23,7 @@ import { startPage } from './modules/people/people-pages.js';
 import type { SessionsService } from './modules/people/sessions.service.js';
 import { MODULE_API } from './platform/external-modules/load-external-modules.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
+import { endedUnchanged } from './platform/http/validators.js';
 import { clientContextOf } from './platform/pages/client-context.js';
 import { FramedPage, renderFramed } from './platform/pages/frame.js';
 import { renderGuide, type Guide } from './platform/pages/guide.js';
@@ -36,6 +38,8 @@ const DOCS_HEADERS = {
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
+  // Another version of Slipway has other pages below the same paths.
+  'cache-control': 'no-cache',
 };
 
 /** The documents that describe the API, and their content types. */
@@ -81,12 +85,14 @@ export function serveDocs(
   for (const [path, type] of Object.entries(DOCUMENTS)) {
     // Swagger has the script at a second path too.
     const paths = path.endsWith('.js') ? [path, `/docs${path}`] : path;
-    express.get(paths, async (_request, response) => {
+    express.get(paths, async (request, response) => {
       documents ??= documentsOf(app, env);
       // Rendering can fail for a passing reason, such as a limit of processes: the next request tries it again.
       documents.catch(() => (documents = undefined));
       const { [path]: bytes } = await documents;
-      response.set('content-type', type).send(env.pathPrefix === '' ? bytes : belowPrefix(String(bytes), env));
+      const body = env.pathPrefix === '' ? bytes : belowPrefix(String(bytes), env);
+      const headers = { 'cache-control': 'no-cache', etag: etagOf(body) };
+      if (!endedUnchanged(request, response, headers)) response.set({ ...headers, 'content-type': type }).send(body);
     });
   }
   const files = documentationFiles();
@@ -101,8 +107,13 @@ export function serveDocs(
       const file = join(PACKAGE_FOLDER, path);
       if (path.endsWith('.png')) return response.sendFile(file);
       response.vary('Accept');
-      if (!wantsPage(request)) return response.type('text/plain').sendFile(file);
-      const { title, body } = (rendered ??= renderGuide(readFileSync(file, 'utf8'), `/${path}`, isServed));
+      const text = readFileSync(file, 'utf8');
+      if (!wantsPage(request)) {
+        const headers = { 'cache-control': 'no-cache', etag: etagOf(text) };
+        if (!endedUnchanged(request, response, headers)) response.set(headers).type('text/plain').send(text);
+        return;
+      }
+      const { title, body } = (rendered ??= renderGuide(text, `/${path}`, isServed));
       const root = isGuide ? '../' : './';
       const at = guides.findIndex((guide) => guide.path === path);
       const beside = isGuide ? [guides[at - 1], guides[at + 1]] : [];
@@ -129,8 +140,13 @@ export function serveDocs(
       return (await personOf(request)) ? redirectTo(response, './ui/') : sendPage(response, startPage(env, guides));
     }
     const paths = guides.map(({ path }) => `/${path}`);
+    response.set('cache-control', 'no-cache');
     response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
   });
+}
+
+function etagOf(content: Buffer | string): string {
+  return `"${createHash('sha256').update(content).digest('base64url')}"`;
 }
 
 /** The documents by path. */

@@ -2,6 +2,7 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Public } from '../../platform/http/public.decorator.js';
+import { endedUnchanged } from '../../platform/http/validators.js';
 import { frameFiles } from '../../platform/pages/page-files.js';
 
 /** The style, the script and the mark of pages. */
@@ -14,6 +15,7 @@ export class ConsoleFilesController {
   send(@Query('v') version: unknown, @Req() request: Request, @Res() response: Response): void {
     const { type, text, version: current } = frameFiles[request.path.slice('/ui/'.length) as keyof typeof frameFiles];
     const cacheControl = version === current ? 'public, max-age=31536000, immutable' : 'no-cache';
-    response.set({ 'content-type': type, 'cache-control': cacheControl }).send(text);
+    const headers = { 'cache-control': cacheControl, etag: `"${current}"` };
+    if (!endedUnchanged(request, response, headers)) response.set(headers).type(type).send(text);
   }
 }

@@ -5,6 +5,7 @@ import type { Request, Response } from 'express';
 import { InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
 import { readMultipart } from '../../platform/http/body/multipart.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
+import { endedUnchanged } from '../../platform/http/validators.js';
 import { readWithin } from '../../platform/egress/follow.js';
 import type { SkillBundle } from './skill-files.service.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
@@ -53,14 +54,11 @@ export function typeOf({ path: name, content }: { path: string; content: Buffer 
 
 /** Sends a bundle, or 304 if the client has it. A failure closes the connection, so that half a zip does not look whole. */
 export async function sendBundle(request: Request, response: Response, bundle: SkillBundle): Promise<void> {
-  response.set('etag', `"${bundle.contentHash}"`).set('cache-control', 'no-cache');
-  if (request.fresh) {
-    response.status(304).end();
-    return;
-  }
+  const validators = { etag: `"${bundle.contentHash}"`, 'cache-control': 'no-cache' };
+  if (endedUnchanged(request, response, validators)) return;
   const stream = await bundle.open();
   dropStalledReader(response);
-  response.set('content-type', 'application/zip');
+  response.set({ ...validators, 'content-type': 'application/zip' });
   response.set('content-disposition', `attachment; filename="${bundle.filename}"`);
   // Closes the connection of a client that still reads.
   await pipeline(stream, response).catch(() => response.destroy());

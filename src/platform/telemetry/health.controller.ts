@@ -1,4 +1,4 @@
-import { Controller, Get, Res } from '@nestjs/common';
+import { Controller, Get, Header, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { Public } from '../http/public.decorator.js';
@@ -35,6 +35,7 @@ export class HealthController {
 
   /** The process is alive. */
   @Get('health')
+  @Header('cache-control', 'no-store')
   health(): HealthDto {
     return { status: 'ok', timestamp: new Date().toISOString() };
   }
@@ -46,6 +47,7 @@ export class HealthController {
    * that is off and a full disk are named, and take no process out: calls work.
    */
   @Get('ready')
+  @Header('cache-control', 'no-store')
   @ApiOkResponse({ type: ReadinessDto })
   @ApiResponse({ status: 503, type: ReadinessDto, description: 'The database does not answer, or the process stops.' })
   async ready(@Res({ passthrough: true }) response: Response): Promise<ReadinessDto> {

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect } from '@jest/globals';
+import supertest from 'supertest';
 import { startApp, testAccount, testApp } from '../../support/app.js';
 import { signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
@@ -74,6 +75,41 @@ verifies('docs:guides', 'every guide is a page for browsers whose links and anch
   }
   expect(broken).toEqual([]);
 });
+
+verifies(
+  'docs:caching',
+  'what does not change is kept and asked again, what is of the moment is not kept',
+  async () => {
+    const kept = ['/openapi.json', '/openapi.yaml', '/docs/swagger-ui-init.js', '/ui/style.css', '/ui/mark.svg'];
+    const files = ['/docs/swagger-ui.css', '/docs/connect.md'];
+    const ask = (path: string, method: string, known: string) => {
+      const request = method === 'HEAD' ? supertest(app.url).head(path) : supertest(app.url).get(path);
+      // `fetch` adds `Cache-Control: no-cache`, which files heed.
+      return request.set({ 'if-none-match': known, ...(kept.includes(path) && { 'cache-control': 'no-cache' }) });
+    };
+    for (const path of [...kept, ...files]) {
+      for (const method of ['GET', 'HEAD']) {
+        const changed = await ask(path, method, '"other"');
+        const { etag = '' } = changed.headers;
+        expect([path, method, changed.status, Number(changed.headers['content-length']) > 0]).toEqual([
+          path,
+          method,
+          200,
+          true,
+        ]);
+        for (const known of [etag, `"other", ${etag}`, '*']) {
+          const { status, headers, text } = await ask(path, method, known);
+          const shown = [status, headers.etag, headers['cache-control'], text ?? ''];
+          expect([path, method, known, ...shown]).toEqual([path, method, known, 304, etag, 'no-cache', '']);
+        }
+      }
+    }
+    for (const path of ['/health', '/ready', '/login', '/ui/']) {
+      const { headers } = await fetch(app.url + path, browser);
+      expect([path, headers.get('cache-control')]).toEqual([path, 'no-store']);
+    }
+  },
+);
 
 describe('addresses that a browser opens', () => {
   const addresses = [

@@ -1,7 +1,8 @@
-import { Controller, Get, Headers, Req, Res } from '@nestjs/common';
+import { Controller, Get, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { endedUnchanged } from '../../../platform/http/validators.js';
 import { Access, type GrantedRequest } from '../../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
@@ -30,29 +31,25 @@ export class BundleController {
   @ApiErrors({ status: 404, message: 'Bundle not found: the server has no successful release of type stdio' })
   async download(
     @TargetServer() server: ServerRef,
-    @Headers('if-none-match') etags: string | undefined,
-    @Req() { grant: { caller, isSigned } }: GrantedRequest,
+    @Req() request: GrantedRequest & Request,
     @Res() response: Response,
   ): Promise<void> {
+    const { caller, isSigned } = request.grant;
     if (!isSigned) await this.serversService.requireWhole(caller, server);
     const bundle = await this.releasesRepository.findBundle(server.id);
-    const etag = `"${bundle.hash}"`;
     const validators = {
-      etag,
+      etag: `"${bundle.hash}"`,
       'cache-control': 'private, no-cache',
       'last-modified': bundle.publishedAt.toUTCString(),
     };
-    if (etags?.split(',').some((knownEtag) => knownEtag.trim().replace(/^W\//, '') === etag)) {
-      response.status(304).set(validators).end();
-      return;
-    }
+    if (endedUnchanged(request, response, validators)) return;
     const described = {
       ...validators,
       'content-type': 'application/zip',
       'content-length': String(bundle.bytes),
       'content-disposition': `attachment; filename="${server.slug}.mcpb"`,
     };
-    if (response.req.method === 'HEAD') response.set(described).end();
+    if (request.method === 'HEAD') response.set(described).end();
     else await this.releaseFiles.sendBundle(bundle, response, () => response.set(described));
   }
 }

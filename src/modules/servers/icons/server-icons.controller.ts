@@ -7,6 +7,7 @@ import { Access } from '../../auth/access.decorator.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { ApiServerName, notServerOwner, ownServer, serverNotFound, TargetServer } from '../server.decorator.js';
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
+import { endedUnchanged } from '../../../platform/http/validators.js';
 import type { ServerRef } from '../server.types.js';
 import { iconTypes, readUploadedIcon } from './icon-fetch.js';
 import { ServerIconsService } from './server-icons.service.js';
@@ -61,14 +62,13 @@ export class ServerIconsController {
   )
   async get(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
     const { bytes, contentType, hash } = await this.serverIconsService.get(server);
-    response.set({
+    const headers = {
       etag: `"${hash}"`,
       'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
       'content-security-policy': POLICY,
-    });
+    };
     dropStalledReader(response);
-    if (request.fresh) response.status(304).end();
-    else response.type(contentType).send(bytes);
+    if (!endedUnchanged(request, response, headers)) response.set(headers).type(contentType).send(bytes);
   }
 
   /** Remove the icon of a server. */

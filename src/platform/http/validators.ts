@@ -1,0 +1,18 @@
+import type { Request, Response } from 'express';
+
+/**
+ * Responds 304 with these headers to a client that has the copy of the `etag` (RFC 9110 13.1.2). A `Cache-Control: no-cache` of
+ * the request changes nothing, other than in Express: `fetch` adds one to every such request.
+ *
+ * @returns true if it has responded
+ */
+export function endedUnchanged(
+  request: Request,
+  response: Response,
+  headers: { etag: string } & Record<string, string>,
+): boolean {
+  const known = request.headers['if-none-match']?.split(',') ?? [];
+  if (!known.some((tag) => ['*', headers.etag].includes(tag.trim().replace(/^W\//, '')))) return false;
+  response.set(headers).status(304).end();
+  return true;
+}
