@@ -149,23 +149,23 @@ export class AggregateChannel implements Channel {
     { profile, era }: Pick<ListenOptions, 'profile' | 'era'>,
   ): Promise<Listening> {
     const { resourceSubscriptions = [], ...lists } = filter;
-    const asked = await this.qualified(resourceSubscriptions, profile);
+    const askedUris = await this.qualified(resourceSubscriptions, profile);
     const notify = (text: string, method: string) =>
       listChanges.has(method)
         ? this.events.schedule(method)
         : listener.onNotification(
-            withUpdateOf(text, method, (uri) => asked.get(uri) ?? uri),
+            withUpdateOf(text, method, (uri) => askedUris.get(uri) ?? uri),
             method,
           );
     const memberEvents = new MemberEvents(this.source, notify, { profile, era });
     const key = profile?.key ?? '';
     if (profile && !profile.isShared) this.streams.set(key, memberEvents);
-    const subscribed = byConnection([...asked.keys()]).map(([connectionId, uris]) =>
+    const subscribed = byConnection([...askedUris.keys()]).map(([connectionId, uris]) =>
       memberEvents.follow(connectionId, uris),
     );
     const used = [...(this.profiles.get(key)?.values() ?? [])].map((connectionId) => memberEvents.follow(connectionId));
-    const followed = (await Promise.all([...subscribed, ...used])).flat();
-    const uris = followed.map((uri) => asked.get(uri) ?? uri);
+    const followedUris = (await Promise.all([...subscribed, ...used])).flat();
+    const uris = followedUris.map((uri) => askedUris.get(uri) ?? uri);
     const stop = this.events.add(lists, listener);
     return {
       honoured: { ...lists, ...(uris.length > 0 && { resourceSubscriptions: uris }) },
@@ -217,12 +217,12 @@ export class AggregateChannel implements Channel {
 
   /** By the aggregate's URIs of these resources, the URIs by which a client asked for them. */
   private async qualified(uris: string[], profile?: CallerProfile): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
+    const askedUris = new Map<string, string>();
     for (const uri of uris) {
       const item = await this.lists.findUri(uri, { timeoutMs: FIND_URI_MS, profile });
-      found.set(item ? qualifyUri(item.connectionId, item.name) : uri, uri);
+      askedUris.set(item ? qualifyUri(item.connectionId, item.name) : uri, uri);
     }
-    return found;
+    return askedUris;
   }
 
   private async callUri(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {

@@ -11,8 +11,8 @@ export function endedUnchanged(
   response: Response,
   headers: { etag: string } & Record<string, string>,
 ): boolean {
-  const known = request.headers['if-none-match']?.split(',') ?? [];
-  if (!known.some((tag) => ['*', headers.etag].includes(tag.trim().replace(/^W\//, '')))) return false;
+  const tags = request.headers['if-none-match']?.split(',') ?? [];
+  if (!tags.some((tag) => ['*', headers.etag].includes(tag.trim().replace(/^W\//, '')))) return false;
   response.set(headers).status(304).end();
   return true;
 }
