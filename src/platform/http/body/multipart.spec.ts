@@ -115,6 +115,11 @@ describe('readMultipart', () => {
     });
   });
 
+  it('reads a text that comes as a file', async () => {
+    const { text } = await post(part('module', 'code', 'a.js') + part('payload', '{"a":"ä"}', 'blob') + closing);
+    expect(JSON.parse(text)).toEqual({ fields: { payload: '{"a":"ä"}' }, files: { module: 'module a.js code' } });
+  });
+
   it('streams large files, one file at a time', async () => {
     let now = 0;
     let most = 0;
@@ -166,7 +171,8 @@ describe('readMultipart', () => {
       part('toString', 'x', 'a'),
       'The part "toString" is not known: the form takes payload, note, module, archive',
     ],
-    ['a file where a text is due', part('payload', 'x', 'a'), 'The part "payload" must be text, not a file'],
+    ['a long file where a text is due', part('note', 'x'.repeat(6), 'a'), 'The part "note" is larger than 5 bytes'],
+    ['a text and a file of one name', part('note', 'a') + part('note', 'b', 'b'), 'The part "note" is there twice'],
     ['a text where a file is due', part('module', 'x'), 'The part "module" must be a file, not text'],
     ['two texts of one name', part('note', 'a') + part('note', 'b'), 'The part "note" is there twice'],
     ['two files of one name', part('module', 'a', 'a') + part('module', 'b', 'b'), 'The part "module" is there twice'],
