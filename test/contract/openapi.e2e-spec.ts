@@ -1,6 +1,8 @@
 import { ModulesContainer } from '@nestjs/core';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv } from '../../src/config/env.js';
 import { VERSION } from '../../src/config/version.js';
@@ -181,6 +183,17 @@ describe('the API document', () => {
     }
     expect(wrong).toEqual([]);
     expect(examples).toBeGreaterThan(operations.length);
+  });
+
+  verifies('openapi:valid', 'is OpenAPI 3.0 for a validator that is not ours', async () => {
+    const validator = new Validator();
+    for (const path of ['/openapi.json', '/openapi.yaml']) {
+      const result = await validator.validate(parse(await (await fetch(url + path)).text()) as Record<string, unknown>);
+      expect([path, validator.version, result.errors]).toEqual([path, '3.0', undefined]);
+    }
+    const emptyRequired = structuredClone(committed) as unknown as { components: { schemas: Record<string, object> } };
+    Object.assign(emptyRequired.components.schemas.RegistryError ?? {}, { required: [] });
+    expect((await validator.validate(emptyRequired)).valid).toBe(false);
   });
 
   verifies('openapi:complete', 'has the statuses of every operation, each failure with the body of its prefix', () => {

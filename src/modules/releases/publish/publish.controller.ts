@@ -33,17 +33,16 @@ export class PublishController {
       required: ['payload'],
       properties: {
         payload: {
-          type: 'string',
-          description:
-            'JSON text with `type`: `external` (`upstreamUrl`), `hosted` (file `module`) or `stdio` (`runtime`, file `bundle`).',
-          example: '{"type":"external","upstreamUrl":"http://127.0.0.1:3001/mcp"}',
+          description: 'JSON. `hosted` needs the file `module`, `stdio` the file `bundle`.',
+          oneOf: payloads.map((payload) => ({ $ref: getSchemaPath(payload) })),
+          example: { type: 'external', upstreamUrl: 'http://127.0.0.1:3001/mcp' },
         },
         module: { type: 'string', format: 'binary', description: 'For `hosted`: a JavaScript module, at most 10 MB.' },
         sourcemap: { type: 'string', format: 'binary', description: 'For `hosted`: its source map, at most 20 MB.' },
         bundle: { type: 'string', format: 'binary', description: 'For `stdio`: an MCPB bundle, at most 25 MB.' },
       },
-      'x-payloads': payloads.map((payload) => ({ $ref: getSchemaPath(payload) })),
-    } as object,
+    },
+    encoding: { payload: { contentType: 'application/json' } },
   })
   @ApiErrors(
     { status: 400, message: 'Missing required part: bundle' },
