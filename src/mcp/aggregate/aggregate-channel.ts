@@ -27,7 +27,7 @@ import type {
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import { grantedTools } from '../client/tools/tool-choice.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
-import { listChanges, mcpLists, skillList, type ListKind } from '../protocol/list-pages.js';
+import { listChanges, listOf, mcpLists } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { UpstreamFailure } from '../protocol/mcp-errors.js';
 import { LOG_LEVEL_KEY, rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
@@ -54,8 +54,6 @@ export interface AggregateForm {
   /** The only tools that were granted, by the names of their servers; absent: all, and all else. */
   tools?: readonly string[];
 }
-
-const listOf = new Map<string, ListKind>([...Object.values(mcpLists), skillList].map((kind) => [kind.method, kind]));
 
 /** All connections of a namespace as one MCP server. */
 export class AggregateChannel implements Channel {
@@ -93,7 +91,7 @@ export class AggregateChannel implements Channel {
 
   async request(call: McpCall): Promise<McpReply> {
     const { method, params } = call;
-    const list = listOf.get(method);
+    const list = listOf(method);
     if (list) return list === mcpLists.tools && this.form.isSearched ? this.search.list() : this.lists.page(list, call);
     const parsedParams = JSON.parse(params ?? '{}') as {
       name?: unknown;
@@ -128,6 +126,8 @@ export class AggregateChannel implements Channel {
       case 'resources/subscribe':
       case 'skills/get':
       case 'resources/directory/read':
+        // Some servers name a skill otherwise.
+        if (method === 'skills/get' && parsedParams.uri === undefined) return this.tryMembers(call);
         return this.callUri(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
       // Tasks extension: a task is named by its connection too.
       case 'tasks/get':
@@ -262,8 +262,8 @@ export class AggregateChannel implements Channel {
       try {
         const reply = await this.forward(connectionId, { ...call, timeoutMs: timeLeft() }, null, call.params);
         const code = reply.error?.code;
-        if (code !== rpcCode.methodNotFound && code !== rpcCode.invalidParams) return reply;
-        if (code === rpcCode.invalidParams) refusal ??= reply;
+        if (code !== rpcCode.methodNotFound && code !== rpcCode.invalidParams && code !== -32002) return reply;
+        if (code !== rpcCode.methodNotFound) refusal ??= reply;
       } catch (error) {
         this.source.faultOf(connectionId, error);
         if (error instanceof UpstreamFailure && error.outcomeUnknown) throw error;

@@ -2,7 +2,7 @@ import { withMember } from '../protocol/json-edit.js';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
-import { LIST_ITEMS_MAX, type ListItem, type ListKind, mcpLists, skillList } from '../protocol/list-pages.js';
+import { LEFT_OUT, LIST_ITEMS_MAX, type ListItem, type ListKind, mcpLists, skillList } from '../protocol/list-pages.js';
 import { rpcCode } from '../protocol/protocol.js';
 import { appUrisOf, readAppUri, rewriteAppUris, uniqueAppUri } from './app-uris.js';
 import { repairedItems } from './item-repair.js';
@@ -30,7 +30,7 @@ export interface MemberItem {
 }
 
 /** `_meta` names of a page's additional facts. */
-const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: 'slipway/left-out' };
+const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: LEFT_OUT };
 
 /** Paginated lists of an aggregate. */
 export class AggregateLists {

@@ -41,6 +41,11 @@ export class SessionLostError extends Error {
 /** Methods that only read. */
 const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|read|get))$/;
 
+/** True for a method that may be sent again whether it ran or not. */
+export function onlyReads(method: string): boolean {
+  return READS.test(method);
+}
+
 /** The change with which a failed request is sent again. */
 export type Resend = 'other era' | 'new session' | 'new token' | 'new headers' | 'no change';
 
@@ -57,5 +62,5 @@ export function mayResend(
     return failure.error?.code === rpcCode.headerMismatch && method === 'tools/call' ? 'new headers' : null;
   }
   const isLost = failure instanceof UpstreamError && failure.outcomeUnknown && failure.row.isReadAgain;
-  return isLost && READS.test(method) && !cancellation?.isCancelled ? 'no change' : null;
+  return isLost && onlyReads(method) && !cancellation?.isCancelled ? 'no change' : null;
 }

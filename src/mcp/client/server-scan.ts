@@ -27,11 +27,12 @@ export interface ScanOptions {
 /**
  * Reads all lists of a server without calling its tools. Requests only declared lists; one that the server then does
  * not know counts as empty, and so does one other than the tools that it refuses or breaks. Omits and reports items without
- * a name. Leaves the channel open.
+ * a name, and those nested beyond 100 levels. Leaves the channel open.
  *
- * Of items with one name the first counts. A list ends where a cursor comes twice, with a warning.
+ * Of items with one name the first counts. A list ends where a cursor comes twice, after 64 pages, 1,000 items or 16 MB, with
+ * a warning.
  *
- * @throws UpstreamFailure when the server is unreachable, refuses its tools, or lists more than 1,000 items or 16 MB
+ * @throws UpstreamFailure when the server is unreachable, or refuses its tools
  */
 export async function scanServer(channel: Channel, options: ScanOptions): Promise<ServerScan> {
   return new Scan(channel, options).run();
@@ -84,10 +85,17 @@ class Scan {
         return [];
       }
       read += page.items.length;
-      if (read > ITEMS_MAX) {
-        throw new UpstreamError(`The MCP server lists more than ${ITEMS_MAX} ${noun}: that is all a release may have.`);
-      }
       items.push(...this.usable(kind, page.items, read - page.items.length, names));
+      for (const { name, reason } of page.leftOut ?? []) {
+        this.tell(`Left out the ${noun.slice(0, -1)} ${name === null ? 'without a name' : quote(name)}: ${reason}.`);
+      }
+      if (items.length > ITEMS_MAX) {
+        items.length = ITEMS_MAX;
+        this.tell(
+          `Warning: the server lists more than ${ITEMS_MAX} ${noun}. The list ends there: a release has no more.`,
+        );
+        break;
+      }
       if (page.repeatedCursor !== undefined) {
         this.tell(
           `Warning: the server lists its ${noun} in a circle: the cursor ${quote(page.repeatedCursor)} came twice. The list ` +
@@ -115,21 +123,20 @@ class Scan {
       const lacking = isObject(item)
         ? ['name', id].find((member) => typeof item[member] !== 'string' || item[member] === '')
         : null;
-      // Omitting an item that is too deep to store would hide a usable one. Real schemas stay below 60 levels.
-      if (lacking === undefined && !isWithinDepth(item, DEPTH_MAX)) {
-        throw new UpstreamError(`The MCP server lists a ${singular} that is nested deeper than ${DEPTH_MAX} levels.`);
-      }
       const name = lacking === undefined ? (item[id] as string) : '';
-      if (lacking === undefined && !names.has(name)) {
+      const isDeep = lacking === undefined && !isWithinDepth(item, DEPTH_MAX);
+      if (lacking === undefined && !isDeep && !names.has(name)) {
         names.add(name);
         return [item];
       }
       const problem =
         lacking === null
           ? 'is not an object'
-          : lacking === undefined
-            ? `has the ${id} ${quote(name)} of an earlier one`
-            : `has no ${lacking}`;
+          : isDeep
+            ? `is nested deeper than ${DEPTH_MAX} levels (${quote(name)})`
+            : lacking === undefined
+              ? `has the ${id} ${quote(name)} of an earlier one`
+              : `has no ${lacking}`;
       this.tell(`Left out ${singular} number ${from + at + 1}: it ${problem}.`);
       return [];
     });

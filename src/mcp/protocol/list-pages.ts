@@ -3,7 +3,9 @@ import { deadlineIn } from './deadline.js';
 import { elements, members, slice, type Span } from './json-text.js';
 import { UpstreamError } from './mcp-errors.js';
 import { rpcCode } from './protocol.js';
-import { completeOrRefuse } from './messages.js';
+import { completeOrRefuse, parseMessage } from './messages.js';
+import { memberText, withMember } from './json-edit.js';
+import { isObject, isWithinDepth } from '../../platform/text/json.js';
 
 /** Size limit of one list in all; a single answer may be as large. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
@@ -85,11 +87,16 @@ export const skillList: ListKind = {
   id: 'uri',
 };
 
-const listMethods: ReadonlySet<string> = new Set(Object.values(mcpLists).map(({ method }) => method));
+const lists = new Map<string, ListKind>([...Object.values(mcpLists), skillList].map((kind) => [kind.method, kind]));
+
+/** The list that a method reads. */
+export function listOf(method: string): ListKind | undefined {
+  return lists.get(method);
+}
 
 /** True for the methods of the four lists. */
 export function isList(method: string): boolean {
-  return listMethods.has(method);
+  return method !== skillList.method && lists.has(method);
 }
 
 /** `{}` declares a capability; null and false do not. Both occur although the protocol does not define them. */
@@ -111,6 +118,35 @@ export interface LeftOutItem {
   reason: string;
 }
 
+/** `_meta` name of the items that a page of a list does not have. */
+export const LEFT_OUT = 'slipway/left-out';
+
+/** Nested levels of the response to a list that are read, and of an item that is kept. */
+export const LIST_DEPTH_MAX = 1_000;
+const ITEM_DEPTH_MAX = 95;
+
+/**
+ * The response to a list without the items that are nested deeper than messages may be; its `_meta` names them. Unchanged where it
+ * has no list.
+ */
+export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'member' | 'id'>): string {
+  const result = parseMessage(text) && memberText(text, 'result');
+  const list = result?.startsWith('{') ? memberText(result, member) : undefined;
+  if (!result || !list?.startsWith('[')) return text;
+  const leftOut: LeftOutItem[] = [];
+  const items = elements(list).flatMap((span) => {
+    const item = slice(list, span);
+    const value: unknown = JSON.parse(item);
+    if (isWithinDepth(value, ITEM_DEPTH_MAX)) return [item];
+    const name = isObject(value) && typeof value[id] === 'string' ? value[id] : null;
+    leftOut.push({ name, reason: `it is nested deeper than ${ITEM_DEPTH_MAX} levels` });
+    return [];
+  });
+  const meta = memberText(result, '_meta');
+  const noted = withMember(meta?.startsWith('{') ? meta : '{}', LEFT_OUT, JSON.stringify(leftOut));
+  return withMember(text, 'result', withMember(withMember(result, member, `[${items.join(',')}]`), '_meta', noted));
+}
+
 /** One page of a list. */
 export interface ListPage {
   /** JSON text of each item, of any JSON type. */
@@ -123,6 +159,8 @@ export interface ListPage {
   ttlMs?: number;
   /** Set on the last page if the server failed to send the page after it. */
   failure?: string;
+  /** Items that were nested too deeply to be read. */
+  leftOut?: LeftOutItem[];
   /** True if the server does not know the list (-32601); the only page is then empty. */
   isUnknown: boolean;
 }
@@ -152,6 +190,7 @@ export async function readList(
   const leftOut: LeftOutItem[] = [];
   let [pages, read, ttlMs] = [0, 0, Infinity];
   for await (const page of listPages(channel, kind, timeoutMs)) {
+    leftOut.push(...(page.leftOut ?? []));
     for (const text of page.items.slice(0, LIST_ITEMS_MAX - read)) {
       const name = (JSON.parse(text) as Record<string, unknown> | null)?.[kind.id];
       if (typeof name !== 'string') leftOut.push({ name: null, reason: `it has no ${kind.id}` });
@@ -176,8 +215,8 @@ export async function readList(
  * items.
  *
  * @param timeoutMs total timeout of all pages
- * @throws UpstreamFailure when the first page fails or is malformed, or the list exceeds 16 MB. A later page that fails ends
- * the list with a note.
+ * @throws UpstreamFailure when the first page fails or is malformed. A later page that fails, or with which the list exceeds
+ * 16 MB, ends the list with a note.
  */
 export async function* listPages(
   channel: Pick<Channel, 'request'>,
@@ -202,13 +241,13 @@ export async function* listPages(
         return;
       }
       read = readPage(completeOrRefuse(reply), kind);
+      bytes += Buffer.byteLength(reply.text);
+      if (bytes > LIST_BYTES_MAX) throw new UpstreamError(`The MCP server lists more than 16 MB of ${kind.noun}.`);
     } catch (error) {
       if (cursor === undefined || !(error instanceof UpstreamError)) throw error;
       yield { items: [], isUnknown: false, failure: `a later page of the list failed: ${error.message}` };
       return;
     }
-    bytes += Buffer.byteLength(reply.text);
-    if (bytes > LIST_BYTES_MAX) throw new UpstreamError(`The MCP server lists more than 16 MB of ${kind.noun}.`);
     const { nextCursor: next, ...page } = read;
     cursor = next === '' && reply.era === 'legacy' ? undefined : next;
     if (cursor === undefined) yield page;
@@ -235,11 +274,14 @@ function readPage({ text, result, error }: McpReply, { member, noun }: Pick<List
   const items = elements(text, list[0]).map((span) => slice(text, span));
   const next = parts.get('nextCursor');
   const nextCursor: unknown = next && JSON.parse(slice(text, next));
+  const meta = text.includes(LEFT_OUT) ? parts.get('_meta') : undefined;
+  const leftOut = meta && (JSON.parse(slice(text, meta)) as Record<string, LeftOutItem[]>)[LEFT_OUT];
   const ttl = parts.get('ttlMs');
   const ttlMs: unknown = ttl && JSON.parse(slice(text, ttl));
   return {
     items,
     isUnknown: false,
+    ...(Array.isArray(leftOut) ? { leftOut } : {}),
     ...(typeof nextCursor === 'string' ? { nextCursor } : {}),
     ...(typeof ttlMs === 'number' ? { ttlMs: Math.max(0, ttlMs) } : {}),
   };

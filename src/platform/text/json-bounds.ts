@@ -21,7 +21,8 @@ interface JsonBounds {
   elements: number;
 }
 
-const BOUNDS: JsonBounds = { depth: 100, members: 50_000, elements: 500_000 };
+/** Bounds of messages and bodies. */
+export const BOUNDS: JsonBounds = { depth: 100, members: 50_000, elements: 500_000 };
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

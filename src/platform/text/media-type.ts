@@ -1,10 +1,20 @@
 /** Media types of headers (RFC 9110, 8.3.1): the type counts without parameters, white space and case. Pure functions. */
 
-/** The type of a `Content-Type`, such as `text/event-stream`, in lower case; empty without one. */
+/** The type of a `Content-Type`, such as `text/event-stream`, in lower case; the first of several, empty without one. */
 export function mediaTypeOf(value: string | undefined): string {
   if (value === undefined) return '';
-  const end = value.indexOf(';');
+  const end = value.search(/[;,]/);
   return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
+}
+
+/**
+ * True if an `Accept` header takes this type, by its name or a wildcard; the most exact range decides (RFC 9110, 12.5.1). False
+ * without the header.
+ */
+export function acceptsType(accept: string | undefined, type: string): boolean {
+  const ranges = [type, type.replace(/[^/]*$/, '*'), '*/*'];
+  const range = ranges.find((wildcard) => accept?.split(',').some((each) => mediaTypeOf(each) === wildcard));
+  return range !== undefined && namesType(accept, range);
 }
 
 /** True if an `Accept` header names exactly this type, and not with `q=0`. Wildcards name no type. */

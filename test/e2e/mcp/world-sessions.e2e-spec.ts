@@ -46,7 +46,19 @@ describe(`a session that the server has lost (seed ${testSeed})`, () => {
     code: number | null;
     hasId: boolean;
     isStream?: boolean;
+    /** Words in place of a code: as text, or in a tool's result with the status 200. */
+    words?: string;
+    retryAfter?: string;
   }
+  const worded: Refusal[] = [
+    { status: 403, words: 'Session not found' },
+    { status: 403, words: 'Invalid session ID' },
+    { status: 503, words: 'The session has expired, please reconnect' },
+    { status: 503, words: 'Unknown session', retryAfter: '1' },
+    { status: 500, words: 'No valid session ID provided' },
+    { status: 200, words: 'Error: session abc does not exist' },
+    { status: 200, words: 'Session terminated', isStream: true },
+  ].map((refusal) => ({ code: null, hasId: true, ...refusal }));
   const codes = [-32600, -32000, -32001, -32002];
   const refusals: Refusal[] = [
     ...codes.map((code) => ({ status: 400, code, hasId: true })),
@@ -54,6 +66,7 @@ describe(`a session that the server has lost (seed ${testSeed})`, () => {
     { status: 401, code: null, hasId: false },
     { status: 401, code: -32001, hasId: true },
     { status: 200, code: -32600, hasId: true, isStream: true },
+    ...worded,
     ...fc.sample(
       fc.record({
         status: fc.constantFrom(200, 400, 403, 404, 409, 410, 422, 500),
@@ -65,7 +78,17 @@ describe(`a session that the server has lost (seed ${testSeed})`, () => {
     ),
   ];
 
-  const refused = (res: Parameters<WireScript>[1], { id }: WireMessage, { status, code, hasId, isStream }: Refusal) => {
+  const refused = (res: Parameters<WireScript>[1], message: WireMessage, refusal: Refusal) => {
+    const { id } = message;
+    const { status, code, hasId, isStream, words, retryAfter } = refusal;
+    if (words !== undefined) {
+      const result = { content: [{ type: 'text', text: words }], isError: true };
+      if (status !== 200) return res.writeHead(status, retryAfter ? { 'retry-after': retryAfter } : {}).end(words);
+      if (!isStream) return answer(res, message, result);
+      stream(res);
+      event(res, { id, result });
+      return res.end();
+    }
     if (code === null) return res.writeHead(status).end();
     if (!isStream || status !== 200) return refuse(res, hasId ? id : null, status, code);
     stream(res);
@@ -96,8 +119,9 @@ describe(`a session that the server has lost (seed ${testSeed})`, () => {
         const calls = upstream.count('tools/call');
         const first = (await call()).body;
         // Refused before it ran.
-        const isResent = refusal.status >= 400 && refusal.status < 500;
-        expect([refusal, door, upstream.count('tools/call') - calls, 'result' in first]).toEqual([
+        const isResent = refusal.status >= 400 && (refusal.status < 500 || refusal.words !== undefined);
+        const isDone = 'result' in first && (first.result as { isError?: boolean }).isError !== true;
+        expect([refusal, door, upstream.count('tools/call') - calls, isDone]).toEqual([
           refusal,
           door,
           isResent ? 2 : 1,
@@ -109,7 +133,7 @@ describe(`a session that the server has lost (seed ${testSeed})`, () => {
   });
 
   verifies('wire:restarted-server', 'is not meant by a tool that answers so, while the server knows it', async () => {
-    for (const refusal of [...refusals.slice(0, 9), { status: 429, code: -32000, hasId: true }]) {
+    for (const refusal of [...refusals.slice(0, 9), ...worded, { status: 429, code: -32000, hasId: true }]) {
       const { upstream, path } = await connected(
         legacy((message, res) => {
           if (message.method === 'tools/call') return refused(res, message, refusal);

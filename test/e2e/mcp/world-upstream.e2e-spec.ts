@@ -257,6 +257,27 @@ const kinds: Record<string, { fixed: Partial<Dress>[]; more: fc.Arbitrary<Partia
       era: fc.constantFrom('legacy', 'modern'),
     }),
   },
+  'wire:false-type': {
+    fixed: [
+      { type: 'text/event-stream, text/event-stream', isStream: true, isAlone: true },
+      { type: 'text/event-stream, text/event-stream', era: 'sse', isAlone: true },
+      { type: 'application/json', isStream: true, isAlone: true },
+      { type: 'application/json', isStream: true, chunk: 1, hasBom: true, isAlone: true },
+      { type: 'application/json', isStream: true, isOpenEnded: true, era: 'modern', isAlone: true },
+      { type: 'application/json', era: 'sse', isAlone: true },
+      { type: 'text/event-stream', isAlone: true },
+      { type: 'text/event-stream', hasBom: true, chunk: 1, era: 'modern', isAlone: true },
+      { type: 'TEXT/EVENT-STREAM;charset=utf-8', isBatch: true, isAlone: true },
+      { type: 'text/plain', isStream: true, codings: ['gzip'], isAlone: true },
+    ],
+    more: fc.record({
+      type: cased(['text/event-stream', 'application/json', 'text/html', 'application/json, text/event-stream', '']),
+      isStream: fc.boolean(),
+      era: fc.constantFrom('legacy', 'modern'),
+      chunk: fc.integer({ min: 1, max: 50 }),
+      isAlone: fc.constant(true),
+    }),
+  },
 };
 
 const ran = [{ type: 'text', text: 'ran' }];

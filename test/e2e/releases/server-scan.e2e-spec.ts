@@ -10,7 +10,6 @@ import { scanServer, type ServerScan } from '../../../src/mcp/client/server-scan
 import { checkServer } from '../../../src/modules/releases/scan/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { longIt } from '../../support/jest/globals.mjs';
 import { times } from '../../support/mcp/calls.js';
 import { channelTo } from '../../support/mcp/channels.js';
 import { startEverything } from '../../support/upstream/everything.js';
@@ -240,32 +239,36 @@ describe('scanning a server', () => {
   });
 });
 
-describe('a server that cannot be scanned', () => {
+describe('a server that lists too much', () => {
   const tool = (name: string) => ({ name, inputSchema: { type: 'object' } });
 
-  longIt('lists without end, in large pages', async () => {
-    const endless = (size: number) =>
-      startScripted((_, __, nth) =>
-        JSON.stringify({ tools: times(size, (i) => tool(`t-${nth}-${i}`)), nextCursor: `page ${nth}` }),
-      ).then(closing);
-    expect((await failing((await endless(400)).url)).message).toContain('more than 1000 tools');
+  it('has its first 1,000 tools scanned, with a warning', async () => {
+    for (const sizeOf of [() => 400, () => 1_001, (nth: number) => nth * 100, (nth: number) => 2 ** nth]) {
+      const server = closing(
+        await startScripted((_, __, nth) =>
+          JSON.stringify({ tools: times(sizeOf(nth), (i) => tool(`t-${nth}-${i}`)), nextCursor: `page ${nth}` }),
+        ),
+      );
+      const { scan, told: lines } = await scanAt(server.url);
+      expect(scan.tools).toHaveLength(1_000);
+      expect(lines).toContainEqual(expect.stringContaining('lists more than 1000 tools. The list ends there'));
+    }
+    const full = await start({ tools: times(1_000, (i) => tool(`t-${i}`)), pageSize: 300 });
+    const { scan, told: lines } = await scanAt(full.url);
+    expect([scan.tools?.length, lines.some((line) => line.includes('Warning'))]).toEqual([1_000, false]);
   });
 
-  it('is let to 1,000 items, and not one more', async () => {
-    const server = (count: number) => start({ tools: times(count, (i) => tool(`t-${i}`)), pageSize: 300 });
-    expect((await scanAt((await server(1_000)).url)).scan.tools).toHaveLength(1_000);
-    expect((await failing((await server(1_001)).url)).message).toContain('more than 1000 tools');
-  });
-
-  it('lists more than 16 MB', async () => {
+  it('has the first 16 MB scanned, with a warning', async () => {
+    const warning = /^Warning: the list of tools is incomplete: .*The MCP server lists more than 16 MB of tools\.$/;
     const pad = 'x'.repeat(3 * 1024 * 1024);
     const server = closing(
       await startScripted((_, __, nth) =>
         JSON.stringify({ tools: [{ ...tool(`t${nth}`), description: pad }], nextCursor: `${nth}` }),
       ),
     );
-    expect((await failing(server.url)).message).toBe('The MCP server lists more than 16 MB of tools.');
-    expect(server.count('tools/list')).toBe(6);
+    const long = await scanAt(server.url);
+    expect([long.scan.tools?.length, server.count('tools/list')]).toEqual([5, 6]);
+    expect(long.told).toContainEqual(expect.stringMatching(warning));
     // Three bytes each, whatever a program counts them as.
     const wide = closing(
       await startScripted((_, __, nth) =>
@@ -275,14 +278,33 @@ describe('a server that cannot be scanned', () => {
         }),
       ),
     );
-    expect((await failing(wide.url)).message).toBe('The MCP server lists more than 16 MB of tools.');
-    expect(wide.count('tools/list')).toBe(6);
+    expect([(await scanAt(wide.url)).scan.tools?.length, wide.count('tools/list')]).toEqual([5, 6]);
   });
 
+  const deep = (levels: number, of = '[]') => of[0].repeat(levels) + of[1].repeat(levels);
+
+  it('has a tool that is nested too deeply left out, and named', async () => {
+    for (const text of [
+      deep(96),
+      deep(200),
+      deep(900),
+      `{"a":${deep(200)}}`,
+      `[${'{"a":'.repeat(200)}1${'}'.repeat(200)}]`,
+    ]) {
+      const tooDeep = `{"name":"odd","inputSchema":{"type":"object","default":${text}}}`;
+      const server = closing(await startScripted(() => `{"tools":[${tooDeep},{"name":"sound"}]}`));
+      const { scan, told: lines } = await scanAt(server.url);
+      expect([text, scan.tools]).toEqual([text, [{ name: 'sound' }]]);
+      expect(lines).toContainEqual(expect.stringMatching(/^Left out .*"odd".*nested deeper than/));
+    }
+  });
+});
+
+describe('a server that cannot be scanned', () => {
   it('nests an item deeper than anybody could read', async () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
     const server = closing(await startScripted(() => `{"tools":[{"name":"deep","inputSchema":{"default":${deep}}}]}`));
-    expect((await failing(server.url)).message).toContain('sent a response with more than 100 nested levels');
+    expect((await failing(server.url)).message).toContain('sent a response with more than 1000 nested levels');
   });
 
   it('refuses a list, or returns something else', async () => {

@@ -27,8 +27,9 @@ import {
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
 import { messagesIn } from '../../protocol/messages.js';
+import { LIST_DEPTH_MAX, withoutDeepItems, type ListKind } from '../../protocol/list-pages.js';
 import { SseParser } from './sse-parser.js';
-import { boundExceeded, JsonScanner } from '../../../platform/text/json-bounds.js';
+import { boundExceeded, BOUNDS, JsonScanner } from '../../../platform/text/json-bounds.js';
 import { answerLimit, MessageBudget } from '../message-budget.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { decodeBody, UnknownCodingError } from '../../../platform/egress/content-coding.js';
@@ -100,6 +101,8 @@ export interface ExchangeRequest {
   isAside?: boolean;
   /** Bounds the messages of an event stream, also when it is resumed. */
   budget?: MessageBudget;
+  /** The list that the request reads: its items may be nested more deeply, and are then left out. */
+  list?: ListKind;
   /** Receives each message of an event stream; returns true for the awaited one. */
   onEvent?: (data: string) => boolean;
   /** Resolves at the headers of an event stream, which then stays open. */
@@ -153,6 +156,13 @@ export interface ResumePoint {
   startedAt: number;
 }
 
+/** Beginnings of an event stream and of JSON, by which a body is read whatever its type says. */
+const STREAM_BEGINNING = /^[\uFEFF\uFFFD\s]*(?:data|event|id|retry)?:/;
+const JSON_BEGINNING = /^[\uFEFF\uFFFD\s]*[{[]/;
+
+/** Characters that show what a body is. */
+const BEGINNING_CHARS = 64;
+
 /** Beginning of a batch, which servers of 2025-03-26 may send. */
 const BATCH = /^\s*\[/;
 
@@ -180,6 +190,10 @@ export function openStream(dispatcher: HttpDispatcher, request: StreamRequest): 
   return exchange(dispatcher, { ...rest, isAside: true, budget, onEvent, stream }) as Promise<StreamAnswer>;
 }
 
+function scannerFor(list: ListKind | undefined): JsonScanner {
+  return new JsonScanner(list && { ...BOUNDS, depth: LIST_DEPTH_MAX });
+}
+
 class Exchange implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | null = null;
   private written = false;
@@ -196,6 +210,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   private contentType = '';
   private bytes = 0;
   private chunks: Buffer[] = [];
+  private beginning = '';
+  /** True while the beginning of a successful body has not shown its type. */
+  private isUnrecognized = false;
   private sse: SseParser | null = null;
   /** The coded body, of which the decoded one is read; null for a body in no coding. */
   private coded: Readable | null = null;
@@ -205,7 +222,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private waiting = 0;
   private end: (() => void) | null = null;
   private afterDecoding: () => void = () => undefined;
-  private readonly scanner = new JsonScanner();
+  private readonly scanner: JsonScanner;
   /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
   private handedAt = 0;
   private sentAt = 0;
@@ -217,6 +234,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     private readonly reject: (error: Error) => void,
   ) {
     this.startedAt = request.startedAt ?? Date.now();
+    this.scanner = scannerFor(request.list);
   }
 
   start(): void {
@@ -263,14 +281,34 @@ class Exchange implements Dispatcher.DispatchHandler {
       if (status < 300) return this.finish(null);
     }
     if (headers['content-encoding'] !== undefined && !this.decode(controller, headers['content-encoding'])) return;
-    if (this.contentType === 'text/event-stream' && onEvent && (!stream || status < 300)) {
-      this.sse = new SseParser((data) => this.receive(data), stream?.onOther);
-      if (stream) {
-        this.isOpen = true;
-        return this.finish(null);
-      }
-    }
+    if (this.contentType === 'text/event-stream' && onEvent && (!stream || status < 300)) this.readStream();
+    this.isUnrecognized = onEvent !== undefined && status < 300;
+    if (this.isOpen) return;
     if (Number(headers['content-length'] ?? 0) > answerLimit()) this.tooLarge(controller);
+  }
+
+  private readStream(): SseParser {
+    const { stream } = this.request;
+    const parser = new SseParser((data) => this.receive(data), stream?.onOther);
+    this.sse = parser;
+    this.isOpen = stream !== undefined;
+    if (stream) this.finish(null);
+    return parser;
+  }
+
+  /** Corrects the type of a body that begins otherwise. */
+  private recognize(chunk: Buffer): void {
+    this.beginning += chunk.toString('utf8', 0, BEGINNING_CHARS);
+    const isJson = JSON_BEGINNING.test(this.beginning);
+    this.isUnrecognized = !isJson && this.beginning.length < BEGINNING_CHARS;
+    if (isJson && this.sse && !this.isOpen) {
+      this.sse = null;
+      this.contentType = 'application/json';
+    } else if (!this.sse && STREAM_BEGINNING.test(this.beginning)) {
+      this.isUnrecognized = false;
+      this.contentType = 'text/event-stream';
+      this.readStream().push(Buffer.concat(this.chunks.splice(0)));
+    }
   }
 
   /** Sends the request to the target of a redirect in place of this one. @returns false where it may not */
@@ -321,6 +359,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private read(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.settled && !this.isOpen) return;
+    if (this.isUnrecognized) this.recognize(chunk);
     if (this.sse) {
       if (!this.sse.push(chunk)) this.tooLarge(controller);
       return;
@@ -354,7 +393,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   private finishWhole(): void {
     const body = this.body();
     const isBatch = BATCH.test(body) && this.status < 300 && !this.request.stream;
-    this.finish((isBatch ? this.answerIn(body) : null) ?? body);
+    this.finish((isBatch ? this.answerIn(body) : null) ?? this.shallow(body));
+  }
+
+  private shallow(text: string): string {
+    const { list } = this.request;
+    return list && boundExceeded(text) !== null ? withoutDeepItems(text, list) : text;
   }
 
   private body(): string {
@@ -405,11 +449,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled && !this.isOpen) return null;
     const { request } = this;
     const { host } = request.url;
-    let exceeded = boundExceeded(data);
+    let exceeded = request.list ? scannerFor(request.list).push(Buffer.from(data)) : boundExceeded(data);
     let answer: string | null = null;
     if (request.extendWithEvents) this.timer?.restart();
     try {
-      for (const text of exceeded === null ? messagesIn(data) : [data]) {
+      for (const part of exceeded === null ? messagesIn(data) : [data]) {
+        const text = exceeded === null ? this.shallow(part) : part;
         exceeded ??= request.budget?.spend(text.length) ?? null;
         if (exceeded !== null) throw unreadable(`${host} sent ${exceeded}.`);
         if (request.onEvent?.(text)) answer ??= text;

@@ -18,8 +18,8 @@ import { mayResend, SessionLostError } from '../may-resend.js';
 import { MessageBudget } from '../message-budget.js';
 import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { blockedBy } from '../../oauth/oauth-errors.js';
-import { listChanges } from '../../protocol/list-pages.js';
-import { numericId, parseMessage, replyTo, requestText } from '../../protocol/messages.js';
+import { listChanges, listOf } from '../../protocol/list-pages.js';
+import { isErrorResult, numericId, parseMessage, replyTo, requestText } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
 import { quote } from '../../../platform/text/quoted.js';
 import type { TraceHeaders } from '../../protocol/trace-context.js';
@@ -66,6 +66,20 @@ const DOUBTFUL: ReadonlySet<number | undefined> = new Set([
   rpcCode.sessionLost,
   -32002,
 ]);
+
+/** Words of servers that do not know a session. */
+const LOSS =
+  /\bsession\b[^.]{0,60}\b(?:not found|not exist|unknown|invalid|expired|terminated|closed|lost|no longer)|\b(?:unknown|invalid|expired|missing|no valid|no such|no active)\b[^.]{0,20}\bsession\b/i;
+
+/** Longer bodies are not searched for these words. */
+const LOSS_CHARS_MAX = 2_000;
+
+/** True for a refusal that speaks of a lost session, by an HTTP status, a JSON-RPC error or the result of a tool. */
+export function showsLoss(status: number, text: string | null, reply: McpReply | null): boolean {
+  if (text === null || text.length > LOSS_CHARS_MAX || status === 401 || status === 429) return false;
+  const isRefusal = status >= 400 || (reply !== null && (reply.error !== null || isErrorResult(reply)));
+  return isRefusal && LOSS.test(text);
+}
 
 /** Names sessions for an upstream that restores a session when it is opened again by name. */
 export interface SessionNaming {
@@ -149,6 +163,8 @@ export interface ProbeResult {
   error: () => UpstreamError;
   /** JSON-RPC reply, whatever the HTTP status; null if the body is none. */
   reply: McpReply | null;
+  /** True if the response speaks of a lost session. */
+  showsLoss: boolean;
 }
 
 /**
@@ -230,7 +246,12 @@ export class HttpWire {
     const head = text === null ? null : parseMessage(text);
     const reply = streamed ?? (head && text !== null ? replyTo(id, text, head, manner.era) : null);
     this.requireNoLoop(status, reply);
-    return { status, reply, error: () => this.statusError(answer) };
+    return {
+      status,
+      reply,
+      showsLoss: showsLoss(status, reply?.text ?? text, reply),
+      error: () => this.statusError(answer),
+    };
   }
 
   /** Posts a message without a JSON-RPC answer; the body of the response is ignored. @throws UpstreamFailure */
@@ -357,6 +378,7 @@ export class HttpWire {
       isResumable,
       cancellation,
       timing,
+      list: listOf(method),
       budget: new MessageBudget(),
       onEvent: (data) => {
         const head = parseMessage(data);
@@ -468,29 +490,31 @@ export class HttpWire {
     strayText: string | null,
     streamed: McpReply | null = null,
   ): McpReply {
-    if (streamed?.error === null) return streamed;
+    if (streamed?.error === null && !(mayLoseSession && showsLoss(200, streamed.text, streamed))) return streamed;
     const { url } = this.target;
     const { status, contentType, text } = answer;
     if (status >= 400) this.requireAuthorized(status, answer.headers);
     const isWait = (status === 429 || status === 503) && answer.headers['retry-after'] !== undefined;
-    if (isWait) throw this.statusError(answer);
     const message = streamed?.text ?? text;
     const head = message === null ? null : parseMessage(message);
     const reply = streamed ?? (head && message !== null ? replyTo(id, message, head, era) : null);
+    const isLoss = mayLoseSession === true && showsLoss(status, message, reply);
+    if (isWait && !isLoss) throw this.statusError(answer);
     const isCodeOfLoss = mayLoseSession && DOUBTFUL.has(reply?.error?.code) && !BUSY.includes(status);
-    if (status === 200 && reply && !isCodeOfLoss) return reply;
+    if (status === 200 && reply && !isCodeOfLoss && !isLoss) return reply;
     this.requireNoLoop(status, reply);
     const isRead = numericId(head?.id) === id;
     if (mayLoseSession && isSessionLost(status, reply, isRead)) throw new SessionLostError();
     // A 404 without our request id comes from a server that has not read the message: the endpoint no longer exists.
     if (status === 404 && reply?.error && !isRead) throw endpointGone(url, reply.error.message);
     const isSuccess = status >= 200 && status < 300;
-    const isInDoubt = isCodeOfLoss || (mayLoseSession && !isSuccess && !isRead && !UNRELATED.has(status));
+    const isInDoubt = isLoss || isCodeOfLoss || (mayLoseSession && !isSuccess && !isRead && !UNRELATED.has(status));
     if (reply && (status < 300 || reply.error)) {
-      if (isInDoubt) throw new SessionLostError(reply, isCodeOfLoss && status >= 400 && status < 500);
+      const wasRefused = status >= 400 && (isLoss || (isCodeOfLoss === true && status < 500));
+      if (isInDoubt) throw new SessionLostError(reply, wasRefused);
       return reply;
     }
-    if (isInDoubt) throw new SessionLostError(this.statusError(answer));
+    if (isInDoubt) throw new SessionLostError(this.statusError(answer), isLoss);
     if (!isSuccess) throw this.statusError(answer);
     const isStream = text === null && contentType === 'text/event-stream';
     const stray = strayAnswer(`${url.origin}${url.pathname}`, id, isStream ? parseMessage(strayText ?? '') : head);

@@ -5,7 +5,7 @@ import { UpstreamError, notMcp } from '../../protocol/mcp-errors.js';
 import { parseMessage } from '../../protocol/messages.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
-import type { HttpWire } from './http-wire.js';
+import { type HttpWire, showsLoss } from './http-wire.js';
 import { SessionLostError } from '../may-resend.js';
 import { type Pipe, PipeSession } from '../pipe-session.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
@@ -100,7 +100,8 @@ class SsePipe implements Pipe {
     try {
       await this.wire.post(this.endpoint, this.headers, text, { timeoutMs, cancellation, timing });
     } catch (error) {
-      const isForgotten = error instanceof UpstreamError && error.status === 404 && method !== 'initialize';
+      const status = error instanceof UpstreamError && method !== 'initialize' ? error.status : null;
+      const isForgotten = status === 404 || (status !== null && showsLoss(status, (error as Error).message, null));
       throw isForgotten ? new SessionLostError() : error;
     }
   }

@@ -14,7 +14,7 @@ import { canBeAsked, identityOfInitialize, initializeParams } from '../../protoc
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
 import type { HttpWire, WireManner } from './http-wire.js';
-import { SessionLostError } from '../may-resend.js';
+import { onlyReads, SessionLostError } from '../may-resend.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../pipe-session.js';
 import { GOOD_STREAM_MS, reopenMs } from '../reopen-wait.js';
@@ -183,7 +183,8 @@ class StreamableSession implements LegacySession {
         // The session of a task may be one of another process.
         if (outcome !== null && manner.mayLoseSession && !call.session && (this.hasAnswered || !isBarred)) {
           await this.probe();
-          if (this.isEnded && (isBarred || (error as SessionLostError).wasRefused)) throw new SessionLostError();
+          const isHarmless = isBarred || (error as SessionLostError).wasRefused || onlyReads(call.method);
+          if (this.isEnded && isHarmless) throw new SessionLostError();
         }
         if (outcome !== null && !(outcome instanceof Error)) return outcome;
         if (outcome !== null) throw outcome;
@@ -268,7 +269,8 @@ class StreamableSession implements LegacySession {
   async ping(): Promise<boolean | null> {
     const manner = { era: 'legacy', headers: this.headers, timeoutMs: PING_MS } as const;
     try {
-      const { status, reply } = await this.wire.probe({ method: 'ping' }, manner);
+      const { status, reply, showsLoss } = await this.wire.probe({ method: 'ping' }, manner);
+      if (showsLoss) return false;
       if (AWAY.has(status)) return null;
       if (reply && (reply.error === null || reply.error.code === rpcCode.methodNotFound)) return true;
       return reply || status >= 400 ? false : null;
