@@ -46,6 +46,12 @@ describe('parseChallenges', () => {
     ],
     ['Bearer realm="never closed', [one('bearer')]],
     ['Bearer realm="a" junk, scope=x', [one('bearer', { realm: 'a' }), one('junk', { scope: 'x' })]],
+    ['resource_metadata="https://h/x"', [one('bearer', { resource_metadata: 'https://h/x' })]],
+    ['error="invalid_token", scope=x', [one('bearer', { error: 'invalid_token', scope: 'x' })]],
+    [', resource_metadata=/x; error=e', [one('bearer', { resource_metadata: '/x', error: 'e' })]],
+    ['realm="a", Basic realm="b"', [one('bearer', { realm: 'a' }), one('basic', { realm: 'b' })]],
+    ['Bearer: resource_metadata="/x"', [one('bearer', { resource_metadata: '/x' })]],
+    ['Bearer:;scope=x', [one('bearer', { scope: 'x' })]],
     ['"', []],
     ['', []],
   ])('reads %j', (header, expected) => {

@@ -33,8 +33,8 @@ const PARAM = new RegExp(
   'y',
 );
 
-/** A scheme, with credentials without a name (token68), as Negotiate has them. */
-const SCHEME = new RegExp(`[ \\t,;]*${TOKEN}(?:[ \\t]+[A-Za-z0-9\\-._~+/]+=*[ \\t]*(?=,|$)|(?=[ \\t,;]|$))`, 'y');
+/** A scheme, with credentials without a name (token68), as Negotiate has them. Some write a colon after it. */
+const SCHEME = new RegExp(`[ \\t,;]*${TOKEN}(?:[ \\t]+[A-Za-z0-9\\-._~+/]+=*[ \\t]*(?=,|$)|:?(?=[ \\t,;]|$))`, 'y');
 
 /**
  * Parses all challenges in one or more `WWW-Authenticate` header values. A header may contain several challenges with
@@ -75,7 +75,10 @@ function challengesIn(header: string): Challenge[] {
     const [match, name = '', quoted, single, loose = ''] = part;
     at += match.length;
     if (!param) challenges.push({ scheme: name.toLowerCase(), params: [] });
-    else if (challenges.length === 0) return challenges;
-    else challenges.at(-1)?.params.push([name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? single ?? loose]);
+    else {
+      // Servers that leave out the scheme mean `Bearer`.
+      if (challenges.length === 0) challenges.push({ scheme: 'bearer', params: [] });
+      challenges.at(-1)?.params.push([name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? single ?? loose]);
+    }
   }
 }

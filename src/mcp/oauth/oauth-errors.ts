@@ -34,6 +34,8 @@ export class TokenRefusedError extends Error {
     readonly code: string,
     /** Host of the token endpoint. */
     readonly host: string,
+    /** The code, and the server's own words if it sent some. */
+    readonly words = code,
   ) {
     super(`${host} refused the token request: ${code}.`);
   }

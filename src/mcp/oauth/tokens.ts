@@ -184,8 +184,11 @@ async function requestOnce(fetch: FetchLike, context: TokenContext, request: Tok
     answer = await request(server.issuer, sdkOptions(fetch, context));
   } catch (error) {
     if (error instanceof sdk().OAuthError) {
-      if (FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host);
-      throw new UnclearRefusalError(`${host} refused the token request: ${visible(error.code, 100)}.`);
+      const description =
+        error.message === '' || error.message === error.code ? '' : `: ${visible(error.message, 200)}`;
+      const words = visible(error.code, 100) + description;
+      if (FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host, words);
+      throw new UnclearRefusalError(`${host} refused the token request: ${words.replace(/\.$/, '')}.`);
     }
     // The response is not quoted: it may contain the tokens.
     throw new TokenEndpointUnreachableError(
@@ -232,7 +235,7 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
       }
       const { error = 'no_code', error_description: words = '', message = '' } = document;
       const isClient = !FINAL_REFUSALS.has(error) && UNKNOWN_CLIENT.test(`${error} ${words} ${message}`);
-      return Response.json({ error: isClient ? 'invalid_client' : error }, { status: 400 });
+      return Response.json({ error: isClient ? 'invalid_client' : error, error_description: words }, { status: 400 });
     },
   };
 }

@@ -54,7 +54,7 @@ const CODE_SECONDS = 60;
 const INTERACTION_SECONDS = 60 * 60;
 
 /** Characters of `state`, which clients get back as it is. Theirs have less than 500. */
-const STATE_LENGTH_MAX = 2_048;
+const STATE_LENGTH_MAX = 4_096;
 
 /**
  * Parameters of OpenID Connect, of which nothing is stored, and answers by other ways than the query: a form would run a script

@@ -29,6 +29,7 @@ import {
   OAuthSetupError,
   TokenEndpointUnreachableError,
   TokenRefusedError,
+  UnclearRefusalError,
 } from '../../mcp/oauth/oauth-errors.js';
 import { sdk } from '../../mcp/oauth/sdk.js';
 import { exchangeCode, isClientRefusal, type TokenSet } from '../../mcp/oauth/tokens.js';
@@ -222,7 +223,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   async complete(
     query: CallbackQueryDto,
     cookieOf: (linkId: string) => string | undefined,
-  ): Promise<{ view: SetupResult; linkId: string }> {
+  ): Promise<{ view: SetupResult; linkId: string } | { redirect: string; linkId: string }> {
     const stateHash = isSecret(query.state) ? hashSecret(query.state) : null;
     const pending = stateHash && (await this.database.manager.findOneBy(PendingAuthorization, { stateHash }));
     if (!pending || !stateHash) throw SetupPageError.unknownState();
@@ -242,9 +243,13 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     // Behind an adapter any issuer may answer: state and PKCE bind the answer.
     if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
     if (query.error !== undefined || query.code === undefined) {
-      // The link, opened again, leaves out the parameter that the server refused (RFC 8707 section 2).
-      if (query.error === 'invalid_target')
+      // Once more without the parameter that the server refused (RFC 8707 section 2).
+      if (query.error === 'invalid_target' && pending.resource !== '') {
         await this.database.manager.update(PendingAuthorization, { id: pending.id }, { resource: '' });
+        const again = { ...pending, resource: '' };
+        const redirect = await this.redirectFor(again, await this.clientOf(pending), cookie, holder);
+        return { redirect, linkId: pending.id };
+      }
       const tryAgainUrl = this.setupLinksService.url({ kind: AUTHORIZATION_LINKS, id: pending.id, epoch: 1, holder });
       const name = knownName(await this.serverOf(pending));
       throw answeredError({ id: pending.id, server, tryAgainUrl }, query, name, this.env.appName);
@@ -448,7 +453,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
         const isClient = client !== null && isClientRefusal(error);
         if (isClient) await this.oauthClientsService.handleRejection(client.id);
         if (isClient && client.kind === 'given') {
-          throw SetupPageError.wrongClient(error.host, knownName(await this.serverOf(pending)), error.code);
+          throw SetupPageError.wrongClient(error.host, knownName(await this.serverOf(pending)), error.words);
         }
         throw new SetupPageError(
           'upstream',
@@ -456,14 +461,15 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
           `You signed in, but then ${error.host} gave ${this.env.appName} no access. Nothing was authorized. ` +
             (isClient ? 'Ask for a new link, and try again.' : 'Open the link again to retry.'),
           undefined,
-          error.code,
+          error.words,
         );
       }
       if (!(error instanceof TokenEndpointUnreachableError)) throw error;
       throw new SetupPageError(
         'upstream',
         'The sign-in could not be finished',
-        `You signed in, but then ${issuerOf({ server })} did not answer ${this.env.appName}. Nothing was authorized. ` +
+        `You signed in, but then ${issuerOf({ server })} ` +
+          `${error instanceof UnclearRefusalError ? 'gave no access to' : 'did not answer'} ${this.env.appName}. Nothing was authorized. ` +
           'Open the link again in a few minutes.',
         undefined,
         error.message,

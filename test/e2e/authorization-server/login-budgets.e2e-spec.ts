@@ -116,7 +116,7 @@ describe('rows of unauthenticated clients', () => {
       const shown = await stranger.get(String(newest.headers.location));
       expect([shown.status, shown.text]).toEqual([200, expect.stringContaining('Sign in to decide')]);
       expect((await stranger.get(String(oldest.headers.location))).status).toBe(410);
-      const long = await stranger.get(client.authorizePath({ state: 'x'.repeat(2_049) }));
+      const long = await stranger.get(client.authorizePath({ state: 'x'.repeat(4_097) }));
       expect([long.status, long.text]).toEqual([400, expect.stringContaining('state')]);
     },
   );

@@ -283,10 +283,11 @@ describe('a provider', () => {
 
   verifies(
     'provider:resource',
-    'may refuse it where a person signs in: the link, opened again, leaves it out',
+    'may refuse it where a person signs in, who is sent there again without it',
     async () => {
+      let takesIt = true;
       provider.quirk = ({ endpoint, params }) => {
-        if (endpoint !== 'authorize' || !params.has('resource')) return undefined;
+        if (endpoint !== 'authorize' || (takesIt && !params.has('resource'))) return undefined;
         const answer = new URLSearchParams({ error: 'invalid_target', state: params.get('state') ?? '' });
         return { status: 302, headers: { location: `${params.get('redirect_uri')}?${answer.toString()}` }, body: '' };
       };
@@ -294,11 +295,49 @@ describe('a provider', () => {
       const person = personAt(app);
       const link = await beginSetup(app, owner, provider.mcpUrl);
       await person.open(link);
-      expect((await person.press(link)).html).not.toContain('Authorized');
-      await person.open(link);
       expect((await person.press(link)).html).toContain('Authorized');
       expect(await refreshed(owner)).toMatch(/^at-/);
       expect(provider.of('token').every(({ params }) => !params.has('resource'))).toBe(true);
+      takesIt = false;
+      const refused = await beginSetup(app, newOwner(), provider.mcpUrl);
+      await person.open(refused);
+      const before = provider.of('authorize').length;
+      expect((await person.press(refused)).html).not.toContain('Authorized');
+      expect(
+        provider
+          .of('authorize')
+          .slice(before)
+          .map(({ params }) => params.has('resource')),
+      ).toEqual([true, false]);
+    },
+  );
+
+  verifies(
+    'provider:token-words',
+    'is quoted where it refuses the tokens, in any form and with any status',
+    async () => {
+      const form = 'application/x-www-form-urlencoded';
+      const words = 'The code ran out';
+      for (const [status, type, body, says] of [
+        [200, form, 'error=invalid_grant&error_description=The+code+ran+out', `invalid_grant: ${words}`],
+        [
+          200,
+          'text/plain',
+          'error_description=The+code+ran+out&error=bad_verification_code',
+          `bad_verification_code: ${words}`,
+        ],
+        [200, 'application/json', { error: 'invalid_grant', error_description: words }, `invalid_grant: ${words}`],
+        [200, 'application/json', { error: 'own_code', error_description: words }, `own_code: ${words}`],
+        [400, form, 'error=invalid_grant', 'invalid_grant'],
+        [400, 'text/html', { error: 'own_code' }, 'own_code'],
+      ] as const) {
+        provider.quirk = ({ endpoint }) => (endpoint === 'token' ? { status, type, body } : undefined);
+        const person = personAt(app);
+        const link = await beginSetup(app, newOwner(), provider.mcpUrl);
+        await person.open(link);
+        const { html } = await person.press(link);
+        expect([body, html.includes(says), html.includes('did not answer')]).toEqual([body, true, false]);
+      }
     },
   );
 

@@ -96,8 +96,9 @@ export class SetupController {
   ): Promise<PlainPage | Redirect> {
     try {
       const cookieOf = (id: string) => readSetupCookie(this.env, page.cookies, id);
-      const { view, linkId } = await this.authorizationsService.complete(query, cookieOf);
-      return this.finish(page, { id: linkId }, { view, status: 200 });
+      const answer = await this.authorizationsService.complete(query, cookieOf);
+      if ('redirect' in answer) return new RedirectAway(answer.redirect);
+      return this.finish(page, { id: answer.linkId }, { view: answer.view, status: 200 });
     } catch (error) {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
       const returnUrl = refused === undefined ? null : this.readReturnUrl(page, refused);
