@@ -23,7 +23,7 @@ import { Tuning } from '../../config/tuning.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { ConflictError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
-import { namesType } from '../../platform/text/media-type.js';
+import { acceptsType, namesType } from '../../platform/text/media-type.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
@@ -83,6 +83,9 @@ export interface McpServerTarget extends Pick<
   /** For callers with an OAuth token: the path that it opens. */
   endpoint?: string;
 }
+
+/** Requests that want a stream. Others with a wildcard in `Accept` get JSON, as plain HTTP clients send one unasked. */
+const ASKS_FOR_STREAM = /"(?:progressToken|subscriptions\/listen)"/;
 
 /** One instance per process: the answer to a server request may arrive on any of its routes. */
 @Injectable()
@@ -396,9 +399,12 @@ function contextOf(
     observer,
   }: Pick<McpRequestContext, 'session' | 'findSession' | 'cancellation' | 'observer'>,
 ): McpRequestContext {
+  const { accept } = request.headers;
   return {
     text,
-    acceptsStream: namesType(request.headers.accept, 'text/event-stream'),
+    acceptsStream:
+      namesType(accept, 'text/event-stream') ||
+      (ASKS_FOR_STREAM.test(text) && acceptsType(accept, 'text/event-stream')),
     headers: {
       version: headerOf(request, 'mcp-protocol-version'),
       method: headerOf(request, 'mcp-method'),

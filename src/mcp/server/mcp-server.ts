@@ -61,8 +61,10 @@ export class McpServer {
     } catch {
       return refuse(sink, { status: 400, code: rpcCode.parseError, message: 'The body is not valid JSON' });
     }
-    // MCP 2026-07-28 has no sessions.
-    if (request.findSession && (!isObject(message) || classify(message, request.headers).era === 'legacy')) {
+    // MCP 2026-07-28 has no sessions, and `initialize` begins one whatever id the client has kept.
+    const mayHaveSession =
+      !isObject(message) || (message.method !== 'initialize' && classify(message, request.headers).era === 'legacy');
+    if (request.findSession && mayHaveSession) {
       try {
         const session = request.findSession();
         request.session = session instanceof Promise ? await session : session;

@@ -54,7 +54,7 @@ export interface AccessFacts {
   grant: (accountId: string, target: TargetName) => Promise<FoundGrant | null> | FoundGrant | null;
 }
 
-const BEARER = /^Bearer +(\S+) *$/i;
+const BEARER = /^Bearer +(\S+?)[ ,;]*$/i;
 
 /** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
 @Injectable()

@@ -10,14 +10,17 @@ import { mcp, request, send, toolCall } from '../../support/mcp/calls.js';
 import { officialClients } from '../../support/mcp/official-clients.js';
 import {
   answer,
+  event,
   legacy,
   modern,
   modernHello,
   refuse,
   startWire,
+  stream,
   type WireScript,
   type WireUpstream,
 } from '../../support/special-upstreams/wire-upstream.js';
+import { externalServer } from '../../support/releases/current-releases.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 import { testSeed } from '../../support/seed.mjs';
@@ -230,6 +233,40 @@ describe(`a namespace (seed ${testSeed})`, () => {
       expect((await newest(all, 'skills/get', { uri: 'skill://u2/a/SKILL.md' })).body.error.code).toBe(-32602);
     },
   );
+
+  verifies('wire:namespace-skills', 'gets a skill by what its server names it by', async () => {
+    const skillServer =
+      (of: string, member: string, code: number): WireScript =>
+      (message, res) => {
+        const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+        if (message.method === 'server/discover') return answer(res, message, modernHello);
+        if (message.method === 'skills/get' && message.params?.[member] === of) {
+          return answer(res, message, { ...done, skill: { name: of } });
+        }
+        refuse(res, message.id, 200, message.method === 'skills/get' ? code : -32601);
+      };
+    const { all } = await connected(
+      skillServer('a', 'name', -32602),
+      skillServer('b', 'id', -32002),
+      skillServer('c', 'skill', -32601),
+    );
+    for (const [member, of] of [
+      ['name', 'a'],
+      ['id', 'b'],
+      ['skill', 'c'],
+    ] as const) {
+      const { body } = await newest(all, 'skills/get', { [member]: of });
+      expect([member, body.result?.skill]).toEqual([member, { name: of }]);
+    }
+    for (const params of [{}, { name: 'b' }, { name: '' }]) {
+      const { body } = await newest(all, 'skills/get', params);
+      expect([params, body.error.code, body.error.message]).toEqual([
+        params,
+        expect.any(Number),
+        expect.not.stringContaining('undefined'),
+      ]);
+    }
+  });
 });
 
 describe('a result', () => {
@@ -367,17 +404,27 @@ describe('a result', () => {
 
 describe('a client', () => {
   let path: string;
+  let all: string;
   let upstream: WireUpstream;
-  const echo: WireScript = (message, res) =>
-    answer(
-      res,
-      message,
-      message.method === 'tools/list' ? { tools: [tool('run')] } : { content: [], sent: message.params },
-    );
+  const echo: WireScript = (message, res) => {
+    if (message.params?.name !== 'progress') {
+      const called = { content: [], sent: message.params };
+      return answer(res, message, message.method === 'tools/list' ? { tools: [tool('run')] } : called);
+    }
+    const { progressToken } = message.params._meta as { progressToken?: unknown };
+    stream(res);
+    event(res, { method: 'notifications/message', params: { level: 'error', data: 'x' } });
+    if (progressToken !== undefined)
+      event(res, { method: 'notifications/progress', params: { progressToken, progress: 1 } });
+    event(res, { id: message.id, result: { content: [] } });
+    res.end();
+  };
 
   beforeAll(async () => {
     upstream = await startWire(legacy(echo));
-    path = (await createConnection(app, owner, { mcpUrl: upstream.url })).path;
+    const namespace = await createNamespace(app, owner);
+    path = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: 'c0' })).path;
+    all = `/connect/${namespace}/.mcp`;
     return () => upstream.close();
   });
 
@@ -461,10 +508,35 @@ describe('a client', () => {
     const accepted = async (accept: string) =>
       (await send(app, owner, `${path}/mcp`, undefined, { method: 'GET', headers: { accept } })).status;
     // Without a session the GET opens a stream of HTTP+SSE.
-    for (const accept of ['application/json', 'text/event-streaming', 'text/event-stream;q=0', '*/*']) {
+    const exact = [
+      'application/json',
+      'text/event-streaming',
+      'text/event-stream;q=0',
+      'text/event-stream;q=0, */*',
+      'image/*',
+    ];
+    for (const accept of [...exact, 'text/*;q=0.0, application/*', '*/*; q=0']) {
       expect([accept, await accepted(accept)]).toEqual([accept, 405]);
     }
-    for (const accept of ['Text/Event-Stream', 'application/json , TEXT/EVENT-STREAM ;q=0.5']) {
+    const wildcards = [
+      '*/*',
+      'application/json, text/*',
+      'TEXT/* ; q=0.2',
+      'application/json;q=0.9, */*;q=0.1',
+      '*/*;q=1.0',
+    ];
+    const call = request(1, 'tools/call', { name: 'progress', arguments: {}, _meta: { progressToken: 'p' } });
+    for (const accept of wildcards) {
+      for (const door of [`${path}/mcp`, all]) {
+        const sent = door === all ? JSON.stringify(call).replace('"progress"', '"c0__progress"') : JSON.stringify(call);
+        const { text } = await send(app, owner, door, sent, { headers: { accept } });
+        expect([accept, door, text]).toEqual([accept, door, expect.stringContaining('"progressToken":"p"')]);
+        // Plain HTTP clients send a wildcard unasked.
+        const plain = await send(app, owner, door, sent.replace('"progressToken"', '"other"'), { headers: { accept } });
+        expect([accept, plain.body.id]).toEqual([accept, 1]);
+      }
+    }
+    for (const accept of [...wildcards, 'Text/Event-Stream', 'application/json , TEXT/EVENT-STREAM ;q=0.5']) {
       const aborter = new AbortController();
       const response = await fetch(`${app.url}${path}/mcp`, {
         headers: { ...keyed(), accept },
@@ -476,6 +548,40 @@ describe('a client', () => {
         expect.stringContaining('text/event-stream'),
       ]);
       aborter.abort();
+    }
+  });
+
+  verifies('wire:lost-session', 'begins a session by "initialize" whatever session id it still sends', async () => {
+    const hello = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
+    const { slug } = await externalServer(app, owner, upstream.url);
+    for (const door of [`${path}/mcp`, all, `${all}?mode=search`, `/run/${slug}`]) {
+      let before = 'lost';
+      for (const id of ['lost', 'a.b.c', '0', 'ü', 'previous']) {
+        const headers = { accept: 'application/json', 'mcp-session-id': id === 'previous' ? before : encodeURI(id) };
+        const opened = await send(app, owner, door, request(0, 'initialize', hello), { headers });
+        const minted = opened.headers.get('mcp-session-id') ?? '';
+        expect([door, id, opened.status, minted === before]).toEqual([door, id, 200, false]);
+        before = minted;
+        const listed = await send(app, owner, door, request(1, 'tools/list'), {
+          headers: { ...headers, 'mcp-session-id': minted },
+        });
+        expect([door, id, listed.status]).toEqual([door, id, 200]);
+      }
+      const lost = await send(app, owner, door, request(1, 'tools/list'), { headers: { 'mcp-session-id': 'lost' } });
+      expect([door, lost.status]).toEqual([door, 404]);
+    }
+  });
+
+  verifies('wire:authorization-header', 'may write a separator after its key', async () => {
+    for (const end of [',', ', ', ';', ' ,', ',,']) {
+      const headers = { authorization: `Bearer ${owner.key}${end}`, 'content-type': 'application/json' };
+      const response = await fetch(`${app.url}${path}/mcp`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(request(1, 'tools/list')),
+      });
+      await response.text();
+      expect([end, response.status]).toEqual([end, 200]);
     }
   });
 

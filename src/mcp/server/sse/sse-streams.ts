@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { Vault } from '../../../platform/vault/vault.js';
-import { namesType } from '../../../platform/text/media-type.js';
+import { acceptsType, namesType } from '../../../platform/text/media-type.js';
 import { Cancellation } from '../../protocol/cancellation.js';
 import { parseMessage } from '../../protocol/messages.js';
 import { type CallObserver, type McpResponseSink, silentSink } from '../mcp-request.js';
@@ -160,8 +160,13 @@ export function sseStreamOf({ url = '' }: IncomingMessage): string | null {
   return mark < 0 ? null : new URLSearchParams(url.slice(mark)).get(STREAM_PARAM);
 }
 
-/** True for a GET that opens a stream of HTTP+SSE: clients of newer revisions send a session id or their revision. */
+/**
+ * True for a GET that opens a stream of HTTP+SSE: clients of newer revisions send a session id or their revision, and browsers
+ * name HTML.
+ */
 export function opensSseStream({ method, headers }: IncomingMessage): boolean {
   const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
-  return method === 'GET' && isPlain && namesType(headers.accept, 'text/event-stream');
+  const { accept } = headers;
+  const isPage = namesType(accept, 'text/html') && !namesType(accept, 'text/event-stream');
+  return method === 'GET' && isPlain && !isPage && acceptsType(accept, 'text/event-stream');
 }
