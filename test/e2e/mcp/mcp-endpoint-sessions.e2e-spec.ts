@@ -71,16 +71,21 @@ describe('a session', () => {
     }
   });
 
-  verifies('mcp:session', 'returns 404 to everything legacy when this service did not sign it', async () => {
-    const { url } = await startMcpEndpoint(answering());
-    const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
-    for (const id of ['x', 'SW1.a.b', 'f'.repeat(64)]) {
-      const session = { 'mcp-session-id': id };
-      const first = request(0, 'initialize', { protocolVersion: '2025-11-25' });
-      for (const message of [call, note, first]) expect((await ask(url, message, session)).status).toBe(404);
-      for (const answer of [await open(url, session), await end(url, session)]) expect(answer.status).toBe(404);
-    }
-  });
+  verifies(
+    'mcp:session',
+    'returns 404 to everything legacy except "initialize" when this service did not sign it',
+    async () => {
+      const { url } = await startMcpEndpoint(answering());
+      const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
+      for (const id of ['x', 'SW1.a.b', 'f'.repeat(64)]) {
+        const session = { 'mcp-session-id': id };
+        const first = request(0, 'initialize', { protocolVersion: '2025-11-25' });
+        for (const message of [call, note]) expect((await ask(url, message, session)).status).toBe(404);
+        expect((await ask(url, first, session)).status).toBe(200);
+        for (const answer of [await open(url, session), await end(url, session)]) expect(answer.status).toBe(404);
+      }
+    },
+  );
 
   verifies(['mcp:session', 'mcp:session-ignored'], 'is ignored in requests of 2026-07-28', async () => {
     const { url, channel } = await startMcpEndpoint(answering());

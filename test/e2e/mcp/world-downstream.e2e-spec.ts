@@ -135,6 +135,36 @@ describe(`a namespace (seed ${testSeed})`, () => {
     expect(rest.body.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'deep']);
   });
 
+  verifies('wire:bad-item', 'leaves out a tool of hundreds of levels, like REST and a connection', async () => {
+    for (const [levels, isStream] of [
+      [96, false],
+      [200, false],
+      [200, true],
+      [900, false],
+      [900, true],
+    ] as const) {
+      const deep = JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`) as object;
+      const result = { tools: [tool('deep', { inputSchema: { type: 'object', default: deep } }), tool('good')] };
+      const { all, paths } = await connected(
+        legacy((message, res) => {
+          if (!isStream) return answer(res, message, result);
+          stream(res);
+          event(res, { id: message.id, result });
+          res.end();
+        }),
+      );
+      const namespaceList = await send(app, owner, all, request(1, 'tools/list'));
+      expect([levels, namespaceList.body.result.tools]).toEqual([levels, [tool('c0__good')]]);
+      const list = await mcp(app, owner, paths[0] ?? '', request(1, 'tools/list'));
+      expect([levels, list.body.result.tools]).toEqual([levels, [tool('good')]]);
+      for (const { body } of [namespaceList, list]) {
+        expect(body.result._meta['slipway/left-out']).toEqual([expect.objectContaining({ name: 'deep' })]);
+      }
+      const rest = await send(app, owner, `${paths[0]}/.tools`, undefined, { method: 'GET' });
+      expect([levels, rest.body.tools]).toEqual([levels, [tool('good')]]);
+    }
+  });
+
   verifies('wire:list-end', 'stops, like REST, at a list whose cursors go round, with each tool once', async () => {
     const rounds: [cursors: (string | null)[], requests: number][] = [
       [['same', 'same'], 2],

@@ -509,12 +509,13 @@ export class HttpWire {
     if (status === 404 && reply?.error && !isRead) throw endpointGone(url, reply.error.message);
     const isSuccess = status >= 200 && status < 300;
     const isInDoubt = isLoss || isCodeOfLoss || (mayLoseSession && !isSuccess && !isRead && !UNRELATED.has(status));
+    const hasNotRun = (status >= 400 && status < 500) || status === 503;
     if (reply && (status < 300 || reply.error)) {
-      const wasRefused = status >= 400 && (isLoss || (isCodeOfLoss === true && status < 500));
+      const wasRefused = (isLoss && hasNotRun) || (isCodeOfLoss === true && status >= 400 && status < 500);
       if (isInDoubt) throw new SessionLostError(reply, wasRefused);
       return reply;
     }
-    if (isInDoubt) throw new SessionLostError(this.statusError(answer), isLoss);
+    if (isInDoubt) throw new SessionLostError(this.statusError(answer), isLoss && hasNotRun);
     if (!isSuccess) throw this.statusError(answer);
     const isStream = text === null && contentType === 'text/event-stream';
     const stray = strayAnswer(`${url.origin}${url.pathname}`, id, isStream ? parseMessage(strayText ?? '') : head);
