@@ -33,6 +33,7 @@ const pages = {
   People: '/ui/people',
   'People, search': '/ui/people?q=copy49',
   Organization: '/ui/o/Acme',
+  Service: '/ui/service',
   Account: '/me',
   Apps: '/me/access',
 };

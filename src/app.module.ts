@@ -32,6 +32,7 @@ import { OtlpModule } from './extensions/otlp/otlp.module.js';
 import { PeoplePagesModule } from './extensions/people-pages/people-pages.module.js';
 import { RecordingsModule } from './extensions/recordings/recordings.module.js';
 import { SchedulesModule } from './extensions/schedules/schedules.module.js';
+import { ServicePageModule } from './extensions/service-page/service-page.module.js';
 import { SettingsModule } from './extensions/settings/settings.module.js';
 import { SlotsModule } from './extensions/slots/slots.module.js';
 import { ToolFormsModule } from './extensions/tool-forms/tool-forms.module.js';
@@ -81,6 +82,7 @@ const extensions = [
   PeoplePagesModule,
   RecordingsModule,
   SchedulesModule,
+  ServicePageModule,
   SlotsModule,
   ToolFormsModule,
   TriggersModule,

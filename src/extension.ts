@@ -2,12 +2,14 @@
  * The entry point `@slipway/module`: everything that a module outside the tree may import. Everything else may change at any time.
  * An export without `@stability` is `preview`.
  */
-export { Env, settingDocs, StartError } from './config/env.js';
+export { Env, LAST_BACKUP, settingDocs, StartError } from './config/env.js';
 export { secretText } from './config/setting.js';
 export type { Role } from './config/env.js';
 export { EVENTS_EXTENSION, pairCommandOf } from './config/published-clients.js';
 export { roleModule } from './config/role-module.js';
 export { Tuning } from './config/tuning.js';
+export { COMMIT, VERSION } from './config/version.js';
+export { type CheckLine, examineService } from './service-checks.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { CurrentPage, Form, Page, type PageRequest } from './modules/auth/access.decorator.js';
 export { PublicPage, type PublicPageRequest } from './modules/auth/access.decorator.js';
@@ -114,6 +116,7 @@ export { InvalidInputError, NotFoundError, statusOf, UnsupportedMediaError } fro
 export { ErrorFilter } from './platform/errors/error.filter.js';
 export { type DecoratedMethod, DecoratedMethods } from './platform/external-modules/decorated-methods.js';
 export { defineModule, type ExternalModule } from './platform/external-modules/load-external-modules.js';
+export { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
 export { decodeCursor, encodeCursor } from './platform/http/cursor.js';
 export { readBytes } from './platform/http/body/request-body.js';
@@ -151,6 +154,7 @@ export { schemaFaults } from './platform/json-schema/schema-faults.js';
 export { groupBy } from './platform/group-by.js';
 export { KeyedLimiter, NoSlotError } from './platform/limits/keyed-limiter.js';
 export { withTimeout } from './platform/limits/with-timeout.js';
+export { QueueMetrics } from './platform/queue/queue-metrics.js';
 export { jobOptions, JobWorker, registerQueue } from './platform/queue/register-queue.js';
 export { HOUR_MS, Schedule as IntervalSchedule, scheduledDeletion } from './platform/schedule/schedule.js';
 export { LogNamesRepository, type LogNames } from './platform/telemetry/log-names.repository.js';

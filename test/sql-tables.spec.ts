@@ -55,6 +55,14 @@ const exceptions: Record<string, string> = {
       'the calls of all targets of an account, with the names of callers, are one statement',
     ]),
   ),
+  ...Object.fromEntries(
+    ['accounts', 'account_log_days', 'connections', 'namespaces', 'release_artifacts', 'releases', 'servers'].map(
+      (table) => [
+        `extensions/service-page ${table}`,
+        'what the whole service stores and suspends, for operators alone',
+      ],
+    ),
+  ),
   'extensions/console-pages connections': 'numbers of connections by state, which no facade counts',
   'extensions/console-pages invocations': 'the newest call of each connection of a page, in one statement',
   'extensions/changes accounts': 'the names of actors',

@@ -2,12 +2,9 @@
 import type { Env } from '../config/env.js';
 import { readModuleSettings } from '../extensions/settings/module-settings.js';
 import { startDatabase } from '../infrastructure.js';
-import { databaseFault } from '../platform/checks/connect-checks.js';
 import { examine, type Part } from '../platform/checks/surroundings.js';
 import { loadModules } from '../own-modules.js';
-
-/** The service works, but not as it should; the message says what to do. */
-export class Warning extends Error {}
+import { linesOf } from '../service-checks.js';
 
 let failures = 0;
 
@@ -30,10 +27,9 @@ export async function check<T>(
     printLine('ok', name, tell(result));
     return result;
   } catch (error) {
-    const isWarning = error instanceof Warning;
-    if (!isWarning) failures += 1;
-    const lines = (databaseFault(error) ?? (error as Error).message).split('\n');
-    for (const text of lines) printLine(isWarning ? 'warning' : 'failed', name, text);
+    const lines = linesOf(name, error);
+    if (lines[0].level === 'failed') failures += 1;
+    for (const { level, text } of lines) printLine(level, name, text);
     return null;
   }
 }

@@ -17,33 +17,23 @@ import { ConfigModule } from '../config/config.module.js';
 import { loadEnv, type Env } from '../config/env.js';
 import { Tuning, tuningOf } from '../config/tuning.js';
 import { Sandbox } from '../hosting/sandbox/sandbox.js';
-import { failedHandlers } from '../extensions/events/event-deliveries.repository.js';
-import { issuerOf, offReason } from '../modules/authorization-server/protected-resource.js';
-import { publicWithSecrets } from '../modules/servers/settings/server-secrets.repository.js';
-import { keyFaults } from '../modules/auth/api-keys.repository.js';
-import { BlobsModule, blobStore } from '../platform/blobs/blobs.module.js';
+import { BlobsModule } from '../platform/blobs/blobs.module.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 import { DatabaseSnapshot } from '../platform/database/database-copy.js';
 import { pendingMigrations } from '../platform/database/migrations.js';
-import { AddressPolicy, parseEgressAllow } from '../platform/egress/address-policy.js';
 import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
-import type { DomainError } from '../platform/errors/domain-error.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
 import { RESERVED_NAMESPACES } from '../platform/http/resource-names.js';
-import { openFilesFault } from '../platform/open-files.js';
 import { runningBaseUrl, runningWorkers } from '../platform/processes/processes.repository.js';
 import { chooseQueueBackend } from '../platform/queue/queue-backend.js';
 import { QueueModule } from '../platform/queue/queue.module.js';
 import { HealthController } from '../platform/telemetry/health.controller.js';
-import type { ReadinessDto } from '../platform/telemetry/health.dto.js';
 import { TelemetryModule } from '../platform/telemetry/telemetry.module.js';
 import { requireKeys } from '../platform/vault/sealed-values.repository.js';
 import { Vault } from '../platform/vault/vault.js';
-import { check, checkDatabase, checkSurroundings, exitCode, modulesOf, Warning } from './check-lines.js';
-
-/** Keys that a warning names. */
-const KEYS_NAMED = 5;
+import { loginOf, processChecks, readinessChecks, tableChecks, Warning } from '../service-checks.js';
+import { check, checkDatabase, checkSurroundings, exitCode, modulesOf } from './check-lines.js';
 
 /** Runs all checks, or prints the fixed values as JSON for `--tuning`. @returns 1 when a check failed */
 export async function run(args: string[]): Promise<number> {
@@ -61,21 +51,10 @@ export async function run(args: string[]): Promise<number> {
     await checkLogin(env, null);
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
   } else await checkDatabase(env, checkTables);
-  await check('files', () => filesOf(env));
-  await check('open files', () => {
-    const fault = openFilesFault(tuning);
-    if (fault !== null) throw new Warning(fault);
-    return '';
-  });
-  if (env.roles.includes('host')) {
-    await check('isolation', async () => {
-      const sandbox = new Sandbox(env);
-      const reason = await sandbox.whyNot();
-      if (reason !== null) throw new Warning(`${reason} Uploads of code are refused meanwhile.`);
-      return `hosted code runs at the level ${(await sandbox.describeIsolation()).level}`;
-    });
+  for (const [name, ask] of processChecks) {
+    if (name === 'isolation' && !env.roles.includes('host')) continue;
+    await check(name, () => ask(env, tuning, () => new Sandbox(env)));
   }
-  await check('egress', () => egressOf(env));
   return exitCode();
 }
 
@@ -92,12 +71,7 @@ async function checkLogin(settings: Env, running: string | null): Promise<void> 
     return `${settings.baseUrl}, from ${setting} of this command, since no service runs`;
   });
   const env = running === null ? settings : settings.copyWith({ publicUrl: running });
-  // That clients cannot log in by URL is what many services want, so it is no warning.
-  await check('login', () => {
-    const reason = offReason(env);
-    if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;
-    return `clients${env.isLocalOnly ? ' on this machine' : ''} log in by URL at ${issuerOf(env)}`;
-  });
+  await check('login', () => loginOf(env));
 }
 
 /** Checks that need the tables of this version, if the database has them. */
@@ -132,9 +106,7 @@ async function checkService(env: Env): Promise<void> {
     const machines = workers.map(({ machine, numbers }) => `${numbers.join(', ')} on ${machine}`);
     await check('workers', () => machines.join('; '));
   }
-  await check('API keys', () => withSnapshot(env, apiKeysOf));
-  await check('secrets', () => withSnapshot(env, secretsOf));
-  await check('events', () => withSnapshot(env, eventsOf));
+  for (const [name, ask] of tableChecks) await check(name, () => withSnapshot(env, async (snapshot) => ask(snapshot)));
   if (env.roles.includes('api')) await check('namespaces', () => withSnapshot(env, (rows) => namespacesOf(env, rows)));
   chooseQueueBackend(env);
   const imports = [ConfigModule.forRoot(env, new Tuning()), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
@@ -142,42 +114,7 @@ async function checkService(env: Env): Promise<void> {
   const parts = await NestFactory.createApplicationContext({ module: class Doctor {}, imports }, quiet);
   const ready = await parts.get(HealthController, { strict: false }).readiness();
   await parts.close();
-  for (const [name, nextStep] of Object.entries(NEXT_STEPS)) {
-    const state = ready[name as keyof ReadinessDto];
-    await check(name, () => {
-      if (state !== 'ok') throw new Error(`${state}: ${nextStep}`);
-      return '';
-    });
-  }
-}
-
-/** @throws Warning that names keys which never expire, or were not used for 90 days */
-async function apiKeysOf(snapshot: DatabaseSnapshot): Promise<string> {
-  const { lasting, unused } = await keyFaults(snapshot);
-  const listKeys = (keys: string[]) => keys.slice(0, KEYS_NAMED).join(', ') + (keys.length > KEYS_NAMED ? ', …' : '');
-  const faults = [
-    ...(lasting.length > 0 ? [`${lasting.length} never expire: ${listKeys(lasting)}.`] : []),
-    ...(unused.length > 0 ? [`${unused.length} were not used for 90 days: ${listKeys(unused)}. Revoke them.`] : []),
-  ];
-  if (faults.length > 0) throw new Warning(faults.join('\n'));
-  return 'each expires and is used';
-}
-
-/** @throws Warning that names public servers with secrets */
-async function secretsOf(snapshot: DatabaseSnapshot): Promise<string> {
-  const names = await publicWithSecrets(snapshot);
-  if (names.length === 0) return 'no public server has any';
-  throw new Warning(
-    `Every account that calls ${names.join(', ')} works with the secrets of its owner, since the server is public: make it ` +
-      'private where that is not meant.',
-  );
-}
-
-/** @throws Warning that names methods of modules to which events could not be delivered */
-async function eventsOf(snapshot: DatabaseSnapshot): Promise<string> {
-  const failed = await failedHandlers(snapshot);
-  if (failed.length > 0) throw new Warning(`Could not be delivered to ${failed.join('; ')}. The log has the errors.`);
-  return 'no delivery to a module was given up';
+  for (const [name, ask] of readinessChecks) await check(name, () => ask(ready));
 }
 
 /**
@@ -194,34 +131,4 @@ async function namespacesOf(env: Env, snapshot: DatabaseSnapshot): Promise<strin
     `The short form /{namespace} does not reach ${shadowed.join(', ')}: paths of the service begin with these words. ` +
       'Use /connect/{namespace} in clients and scripts; /run and /servers are not concerned.',
   );
-}
-
-/** Members of `/ready`, and what to do where one is not ok. */
-const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
-  queue: 'check REDIS_URL; without it run `npm run migrate`, since the queue is in Postgres',
-  clock: 'synchronize the clocks (NTP), since calls between processes fail',
-  storage: 'free space on the disk of DATA_DIR, since uploads are refused',
-};
-
-async function filesOf(env: Env): Promise<string> {
-  if (env.blobUrl) {
-    await blobStore(env)
-      .has('0'.repeat(64))
-      .catch(({ detail }: DomainError) => {
-        throw new Error(`BLOB_URL cannot be used (${(detail as Error).message}): check it and its credentials.`);
-      });
-    return `S3 bucket ${env.blobUrl.bucket}`;
-  }
-  return env.dataDir;
-}
-
-function egressOf({ egressAllow, isLocalOnly }: Env): string {
-  const policy = new AddressPolicy(parseEgressAllow(egressAllow ?? ''));
-  const open = ['127.0.0.1', '169.254.169.254'].filter((address) => policy.allows(address, address));
-  if (open.length > 0 && !isLocalOnly) {
-    throw new Warning(
-      `EGRESS_ALLOW opens ${open.join(' and ')} to every account: remove it unless you trust all of them.`,
-    );
-  }
-  return `public addresses${egressAllow ? ' and those of EGRESS_ALLOW' : isLocalOnly ? ' and loopback' : ''}`;
 }

@@ -17,7 +17,8 @@ import { pendingMigrations } from '../platform/database/migrations.js';
 import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
-import { check, checkDatabase, checkSurroundings, exitCode, modulesOf, Warning } from './check-lines.js';
+import { Warning } from '../service-checks.js';
+import { check, checkDatabase, checkSurroundings, exitCode, modulesOf } from './check-lines.js';
 import { UsageError } from './usage-error.js';
 
 /** Defaults that differ from those of the version before, and the action. Emptied when a version is released. */

@@ -150,6 +150,7 @@ longVerifies(
         `/ui/access/namespace/${tooled.namespace}?from=add`,
         `/ui/c/${tooled.namespace}/${tooled.connectionId}/tools/echo`,
         `/ui/s/${slug}?client=cursor`,
+        `/ui/s/${slug}/logs`,
         `/ui/o/${organization.id}`,
         '/me',
         '/me/access',

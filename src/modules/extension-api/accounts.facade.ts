@@ -6,9 +6,11 @@ import type {
   AccountDto,
   AccountListDto,
   AccountsQueryDto,
+  AccountUsageDto,
   CreateAccountDto,
   UpdateAccountDto,
 } from '../auth/account.dto.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { AccountsService } from '../auth/accounts.service.js';
 import type { ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from '../auth/account.dto.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
@@ -62,6 +64,9 @@ export abstract class Accounts {
 
   /** Returns a page of all accounts, the newest first, with the last use of each. @throws ForbiddenError for others than operators */
   abstract list(caller: FacadeCaller, query?: AccountsQueryDto): Promise<AccountListDto>;
+
+  /** Returns the limits of an account, and what it uses of them. @throws NotFoundError as {@link find} */
+  abstract usage(caller: FacadeCaller, accountId: string): Promise<AccountUsageDto>;
 
   /**
    * Creates an account. With a limit `organizations` above 0, others than operators create organizations, and own them.
@@ -158,6 +163,7 @@ const writtenByOwners = { scope: 'accounts:write', account: 'id', may: 'own' } a
 export class ServiceAccounts implements Accounts {
   constructor(
     private readonly accessService: AccessService,
+    private readonly accountLimitsService: AccountLimitsService,
     private readonly facadeTargets: FacadeTargets,
     private readonly accountsService: AccountsService,
     private readonly apiKeysService: ApiKeysService,
@@ -183,6 +189,9 @@ export class ServiceAccounts implements Accounts {
     if (caller !== asSystem) await this.accessService.authorize(caller, { scope: 'accounts:read', operator: true }, {});
     return this.accountsService.list(query);
   }
+
+  readonly usage: Accounts['usage'] = async (caller, id) =>
+    this.accountLimitsService.usage(await this.facadeTargets.account(caller, id, readByOwners));
 
   async create(caller: Caller, account: CreateAccountDto): Promise<AccountDto> {
     await this.accessService.authorize(caller, { scope: 'accounts:write', operator: true, founders: true }, {});

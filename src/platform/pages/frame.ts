@@ -76,8 +76,11 @@ export interface Framed {
   cookies?: OwnCookie[];
   /** The page has audio in `data:` addresses. */
   hasMedia?: boolean;
-  /** What the page shows changes: the page is read again each 2 s. Only for a page into which nothing is typed. */
-  isLive?: boolean;
+  /**
+   * What the page shows changes: the page is read again each 2 s, or with scripts at each event of the stream at this address. Only for a
+   * page into which nothing is typed.
+   */
+  isLive?: boolean | string;
 }
 
 const POLICY = "style-src 'self'; script-src 'self'";
@@ -176,7 +179,10 @@ export function renderFramed(
   for (const cookie of cookies) sendOwnCookie(env, response, cookie);
   const isAt = (path: string) => request.path.replace(/\/$/, '') === `/${path}`.replace(/\/$/, '');
   const address = (name: keyof typeof frameFiles) => `${root}ui/${name}?v=${frameFiles[name].version}`;
-  const modules = (moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module', 'extra'] as const);
+  const modules: (readonly [path: string, label: string, icon: IconName, look: 'extra'])[] = [
+    ...(signedIn?.isOperator ? [['ui/service', 'Service', 'servers', 'extra'] as const] : []),
+    ...(moduleLinks.get(env) ?? []).map(([path, label]) => [path, label, 'module', 'extra'] as const),
+  ];
   const shownLinks = LINKS.filter(([, , , readers]) => readers === undefined || signedIn?.isOperator);
   const organizations = (signedIn?.organizations ?? []).map(
     (name) => [`ui/o/${encodeURIComponent(name)}`, name, 'people', 'extra'] as const,
@@ -217,7 +223,7 @@ ${
 ${account || html`<a class="button" href="${root}login">Sign in</a>`}
 </header>
 ${accountName !== null && html`<nav class="side" aria-label="Pages"><div><ul>${links}</ul></div></nav>`}
-<main id="main" tabindex="-1"${isLive && html` data-live`}>
+<main id="main" tabindex="-1"${isLive && html` data-live${typeof isLive === 'string' && html`="${isLive}"`}`}>
 <div>${crumbs && breadcrumb(root, crumbs)}
 ${head(title, beside)}</div>
 ${tabs}

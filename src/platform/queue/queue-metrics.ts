@@ -10,7 +10,7 @@ const states = ['waiting', 'active', 'delayed', 'failed'] as const;
 /** Timeout of a scrape for the store; without an answer in time it is shown as unreachable. */
 const ANSWER_MS_MAX = 2_000;
 
-/** Gauges of all queues. Every process reports the same values, since processes share the queues. */
+/** Gauges of all queues. Every process reports the same values, since processes share the queues. @stability preview */
 @Injectable()
 export class QueueMetrics implements OnApplicationBootstrap {
   private readonly queues = new Map<string, Queue>();
@@ -51,8 +51,8 @@ export class QueueMetrics implements OnApplicationBootstrap {
     }
   }
 
-  /** Null while the store does not answer. One question at a time: a store that was away must not meet a backlog. */
-  private async current(): Promise<Sample[] | null> {
+  /** Jobs by queue and state; null while the store does not answer. One question at a time: a store that was away must not meet a backlog. */
+  async current(): Promise<Sample[] | null> {
     return withTimeout(ANSWER_MS_MAX, this.samples.get('all'), null);
   }
 }

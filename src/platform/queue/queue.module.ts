@@ -17,6 +17,6 @@ import { PubSub } from './pub-sub.js';
     }),
   ],
   providers: [QueueConnection, QueueMetrics, PubSub],
-  exports: [QueueConnection, PubSub],
+  exports: [QueueConnection, QueueMetrics, PubSub],
 })
 export class QueueModule {}

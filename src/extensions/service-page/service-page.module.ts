@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { roleModule } from '../../extension.js';
+import { ServicePageController } from './service-page.controller.js';
+import { ServicePageRepository } from './service-page.repository.js';
+import { ServiceSections } from './service-sections.js';
+
+/** The page of the service for operators. */
+@Module({})
+export class ServicePageModule {
+  static readonly forRoles = roleModule(() => ({
+    module: ServicePageModule,
+    api: { controllers: [ServicePageController], providers: [ServicePageRepository, ServiceSections] },
+  }));
+}
