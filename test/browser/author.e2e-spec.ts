@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Browser } from 'playwright-core';
+import { Logs } from '../../src/extension.js';
+import { ServerLogsPageController } from '../../src/extensions/author-pages/server-logs.controller.js';
+import { invocationId } from '../../src/modules/logs/ingest/ingest-limits.js';
+import { ServersService } from '../../src/modules/servers/servers.service.js';
 import { testApp } from '../support/app.js';
+import { createServer } from '../support/factories.js';
 import { signedInBrowser } from '../support/people/browser-session.js';
 import { startBrowser } from '../support/people/browser.js';
 import { until } from '../support/until.js';
@@ -97,3 +102,54 @@ it(
   },
   SLOW_MS,
 );
+
+it(
+  'follows a busy log by a stream of its own origin, without reloading, until it is paused',
+  async () => {
+    const author = await app.account();
+    const name = await createServer(app, author);
+    const [namespace, server] = name.split('/');
+    const ref = await app.get(ServersService).find({ namespace, name: server }, null);
+    const send = async (round: number) => {
+      const at = Date.now();
+      const lines = Array.from({ length: 200 }, (_, line) => ({
+        at,
+        level: 'info',
+        message: `round ${round} line ${line}`,
+      }));
+      const id = invocationId(ref.id, `round ${round}`, new Date(at));
+      const request = { id, at, method: 'POST', url: '/mcp', toolName: 'report', status: 200 };
+      await app.get(Logs).ingest(ref, [{ ...request, outcome: 'ok', lines, exceptions: [] }]);
+    };
+    const { cookies } = await signedInBrowser(app, author);
+    const context = await browser.newContext();
+    await context.addCookies([...cookies].map(([cookie, value]) => ({ name: cookie, value, url: app.url })));
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(error.message));
+    page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+    let loads = 0;
+    page.on('load', () => (loads += 1));
+    await page.goto(`${app.url}/ui/s/${name.replace('/', '--')}/logs`);
+    await page.getByRole('link', { name: 'Follow' }).click();
+    await page.getByText('No lines yet').waitFor();
+    const opened = loads;
+    const streamed = page.waitForResponse((response) => response.url().includes('/logs/stream'));
+    for (let round = 1; round <= 3; round += 1) {
+      await send(round);
+      await page.getByText(`round ${round} line 199`).waitFor();
+    }
+    expect((await streamed).headers()['content-type']).toContain('text/event-stream');
+    expect(await page.locator('.log li').count()).toBe(200);
+    expect(loads).toBe(opened);
+    await page.getByRole('link', { name: 'Pause' }).click();
+    await page.getByRole('search', { name: 'Logs' }).waitFor();
+    expect(await page.locator('[data-live]').count()).toBe(0);
+    await until(() => streamsOf() === 0, 'the stream ends with its page');
+    expect(problems).toEqual([]);
+    await context.close();
+  },
+  SLOW_MS,
+);
+
+const streamsOf = () => (app.get(ServerLogsPageController) as unknown as { streams: { size: number } }).streams.size;

@@ -22,7 +22,8 @@ import { serverTabs } from './server-tabs.js';
 /** Filters of the page, as they were sent. */
 export type LogFilters = Partial<Record<'search' | 'outcome' | 'tool', string>>;
 
-type RuntimeLog = Awaited<ReturnType<Logs['search']>>;
+/** A page of the log. */
+export type RuntimeLog = Awaited<ReturnType<Logs['search']>>;
 type Invocation = RuntimeLog['invocations'][number];
 
 /** Outcomes to choose from, in words. */
@@ -43,6 +44,12 @@ export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: stri
 
 /** Requests on a page. */
 export const PAGE_SIZE = 20;
+
+/** Requests of which a page that is followed shows lines. */
+export const FOLLOWED_SIZE = 50;
+
+/** Lines of a page that is followed: more cannot be read while they change. */
+const LINES_MAX = 200;
 
 /** @param fault why the filters are rejected; null if they are not */
 export function logsPage(
@@ -66,7 +73,7 @@ export function logsPage(
     head: {
       tile: tile(server.detail.displayName, { look: 'large' }),
       lead: html`<code>${server.name}</code>`,
-      actions: buttonLink(`${address}/../../calls?target=${encodeURIComponent(server.name)}`, 'All calls'),
+      actions: html`${fault === null && buttonLink(`${address}/logs?${new URLSearchParams({ ...filters, follow: '1' }).toString()}`, 'Follow', { look: 'primary' })}${buttonLink(`${address}/../../calls?target=${encodeURIComponent(server.name)}`, 'All calls')}`,
     },
     tabs: serverTabs(address, server.name, '/logs', server.mayManage),
     body: html`${fault !== null && notice(`${fault}.`, 'bad')}
@@ -81,19 +88,83 @@ ${older !== undefined && html`<nav class="pages" aria-label="More requests"><spa
   };
 }
 
-function entryOf(invocation: Invocation): Html {
-  const { at, tool, rpcMethod, request, response, duration, caller, logs, exceptions, payload, leftOut } = invocation;
-  const label = OUTCOMES.find(([value]) => value === response.outcome)?.[1] ?? response.outcome;
-  const state = response.outcome === 'ok' ? 'ok' : response.outcome === 'unknown' ? 'off' : 'bad';
-  const lines = [
+/** The newest lines of all requests together, newest first, which the page reads again while it is open. */
+export function followedLogPage(
+  address: string,
+  server: OwnServer,
+  filters: LogFilters,
+  { invocations }: RuntimeLog,
+): Framed {
+  const { title, asRequest, crumbs, head, tabs } = logsPage(address, server, filters, NO_LOG, null);
+  const query = new URLSearchParams(filters).toString();
+  const lines = invocations
+    .flatMap((invocation) => {
+      const { at, tool, rpcMethod, request, duration, response } = invocation;
+      const name = tool ?? rpcMethod ?? request.method;
+      const end = {
+        time: at,
+        level: response.outcome === 'ok' ? 'ok' : 'error',
+        message: `${labelOf(invocation)}, ${duration.wallMs} ms`,
+      };
+      return [...linesOf(invocation).reverse(), end].map((line) => ({ ...line, message: `${name}: ${line.message}` }));
+    })
+    .sort((a, b) => b.time.localeCompare(a.time));
+  const stated = Object.entries(filters).map(([name, value]) => html` <code>${name}=${value}</code>`);
+  return {
+    title,
+    asRequest,
+    crumbs,
+    tabs,
+    head: {
+      ...head,
+      badge: badge('Following', 'busy'),
+      actions: buttonLink(`${address}/logs${query && `?${query}`}`, 'Pause', { look: 'primary' }),
+    },
+    isLive: `${address}/logs/stream${query && `?${query}`}`,
+    body: card(
+      'lines',
+      'Lines, newest first',
+      html`${lines.length > 0 ? html`<ol class="log" tabindex="0" aria-label="Log lines, in UTC, newest first">${lines.slice(0, LINES_MAX).map(rowOf)}</ol>` : empty('No lines yet', 'New requests and lines appear here by themselves.')}
+<p class="soft tail">At most ${LINES_MAX} lines of the newest ${FOLLOWED_SIZE} requests${stated.length > 0 && html` with${stated}`}. Pause to search, and to open requests.</p>`,
+      { end: html`<span class="soft">UTC</span>` },
+    ),
+  };
+}
+
+const NO_LOG: RuntimeLog = { invocations: [], total: 0, totalIsExact: true, leftOut: 0 };
+
+interface Line {
+  time: string;
+  level: string;
+  message: string;
+}
+
+function labelOf({ response }: Invocation): string {
+  return OUTCOMES.find(([value]) => value === response.outcome)?.[1] ?? response.outcome;
+}
+
+/** Lines and errors of a request, oldest first. */
+function linesOf({ logs, exceptions }: Invocation): Line[] {
+  return [
     ...logs.map(({ at: time, level, message }) => ({ time, level, message })),
     ...exceptions.map(({ at: time, name, message }) => ({ time, level: 'error', message: `${name}: ${message}` })),
   ].sort((a, b) => a.time.localeCompare(b.time));
+}
+
+const LOOKS: Partial<Record<string, string>> = { ok: 'ok', error: 'bad', warn: 'wait' };
+
+function rowOf({ time, level, message }: Line): Html {
+  const look = LOOKS[level] ?? '';
+  return html`<li class="${look}"><time datetime="${time}">${time.slice(11, 23)}</time><b class="${look}">${level}</b><span>${message}</span></li>\n`;
+}
+
+function entryOf(invocation: Invocation): Html {
+  const { at, tool, rpcMethod, request, response, duration, caller, payload, leftOut } = invocation;
+  const label = labelOf(invocation);
+  const state = response.outcome === 'ok' ? 'ok' : response.outcome === 'unknown' ? 'off' : 'bad';
+  const lines = linesOf(invocation);
   const summary = html`<code>${tool ?? rpcMethod ?? request.method}</code> ${badge(label, state)} ${timeOf(at)}, ${duration.wallMs} ms${caller?.account.name && `, ${caller.account.name}`}${lines.length > 0 && `, ${lines.length} ${lines.length === 1 ? 'line' : 'lines'}`}`;
-  const rows = lines.map(({ time, level, message }) => {
-    const look = level === 'error' ? 'bad' : level === 'warn' ? 'wait' : '';
-    return html`<li class="${look}"><time datetime="${time}">${time.slice(11, 23)}</time><b class="${look}">${level}</b><span>${message}</span></li>\n`;
-  });
+  const rows = lines.map(rowOf);
   const body = html`${rows.length > 0 ? html`<ol class="log" tabindex="0" aria-label="Log lines, in UTC">${rows}</ol>` : html`<p class="soft">It printed nothing.</p>`}
 ${leftOut > 0 && html`<p class="soft">${leftOut} more lines were not stored.</p>`}
 ${payload && html`<pre tabindex="0" aria-label="Arguments">${payload.arguments ?? ''}</pre><pre tabindex="0" aria-label="Result">${payload.result ?? ''}</pre>`}`;

@@ -14,6 +14,7 @@ export const pages: ModuleAccess['pages'] = {
   'POST /ui/s/{slug}/releases/roll-back': 'lxfxx',
   'POST /ui/s/{slug}/releases/resume': 'lxfxx',
   'GET /ui/s/{slug}/logs': 'lxfyx',
+  'GET /ui/s/{slug}/logs/stream': 'lxfyx',
   'GET /ui/s/{slug}/settings': 'lxxyx',
   'POST /ui/s/{slug}/settings/visibility': 'lxxyx',
   'POST /ui/s/{slug}/settings/texts': 'lxxyx',

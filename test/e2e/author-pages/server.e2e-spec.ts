@@ -142,6 +142,42 @@ describe('the logs of a server', () => {
     expect((await other.get(`${page}/logs`)).status).toBe(404);
     expect((await openBrowser(app).get(`${page}/logs`)).headers.location).toContain('login');
   });
+
+  it('are followed without scripts and by a stream, with at most 200 lines', async () => {
+    const [namespace, server] = name.split('/');
+    const ref = await app.get(ServersService).find({ namespace, name: server }, null);
+    const at = Date.now();
+    const lines = Array.from({ length: 250 }, (_, number) => ({
+      at: at + number,
+      level: 'info',
+      message: `n${number}`,
+    }));
+    lines.push({ at: at + 1_000, level: 'warn', message: HOSTILE });
+    const busy = { id: invocationId(ref.id, 'busy', new Date(at)), at, method: 'POST', url: '/mcp', status: 200 };
+    await app.get(Logs).ingest(ref, [{ ...busy, toolName: 'busy', outcome: 'ok', lines, exceptions: [] }]);
+    const text = await until(async () => {
+      const followed = await browser.get(`${page}/logs?follow=1&tool=busy`);
+      return followed.text.includes('busy: n249') && followed.text;
+    }, 'the lines are listed');
+    expect(text.match(/<li class="[a-z]*"><time/g)).toHaveLength(200);
+    expect(text.indexOf('busy: n249')).toBeLessThan(text.indexOf('busy: n248'));
+    expect(text).not.toContain('<script>alert');
+    expect(text).not.toContain('class="filters');
+    expect(text).toContain('<noscript><meta http-equiv="refresh"');
+    const [, stream = ''] = /data-live="([^"]+)"/.exec(text) ?? [];
+    expect(text).toMatch(/href="[^"]*logs\?tool=busy">Pause</);
+    const path = new URL(stream, app.url + page).pathname;
+    expect(path).toBe(`${page}/logs/stream`);
+
+    // Who has seen the newest version receives no event; another reader receives one.
+    const first = await browser.get(`${path}?tool=busy`);
+    expect(first.headers['content-type']).toContain('text/event-stream');
+    const [, id = ''] = /^id: (\S+)\ndata: changed\n/m.exec(first.text) ?? [];
+    expect(id).toContain(busy.id);
+    expect(first.text.match(/^data:/gm)).toHaveLength(1);
+    expect((await browser.get(`${path}?tool=busy`, { 'last-event-id': id })).text).not.toContain('data:');
+    expect((await other.get(path)).status).toBe(404);
+  });
 });
 
 it('is deleted by its name', async () => {

@@ -1,4 +1,4 @@
-/* global document, navigator, addEventListener, location, history, Option, DOMParser */
+/* global document, navigator, addEventListener, location, history, Option, DOMParser, EventSource */
 // Copies, closes menus and filters while typing. Every page works without it.
 let shown = document.getElementById('main')?.innerHTML;
 const showCopy = (part) => {
@@ -32,18 +32,34 @@ if (query !== search) history.replaceState(null, '', pathname + query + hash);
 for (const list of document.querySelectorAll('#zones')) {
   list.append(...Intl.supportedValuesOf('timeZone').map((zone) => new Option(zone)));
 }
-// Reads a page that changes again, every 2 s.
+// Reads a page that changes again: at each event of its stream, or every 2 s.
+const live = document.querySelector('[data-live]');
+const stream = live?.dataset.live ? new EventSource(live.dataset.live) : null;
+const isStreamed = () => stream !== null && stream.readyState !== EventSource.CLOSED;
+let isReading = false;
+let isDue = false;
 async function follow() {
-  const answer = await fetch(location.href).catch(() => null);
-  if (!answer?.ok || answer.redirected) return location.reload();
-  const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  const main = next.getElementById('main');
-  if (main.innerHTML !== shown) {
-    shown = main.innerHTML;
-    showCopy(main);
-    document.getElementById('main').replaceWith(main);
+  isDue = true;
+  if (isReading) return;
+  isReading = true;
+  while (isDue) {
+    isDue = false;
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer?.ok || answer.redirected) return location.reload();
+    const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const main = next.getElementById('main');
+    if (main.innerHTML !== shown) {
+      shown = main.innerHTML;
+      showCopy(main);
+      document.getElementById('main').replaceWith(main);
+    }
+    document.title = next.title;
+    if ('live' in main.dataset && !isStreamed()) setTimeout(follow, 2000);
   }
-  document.title = next.title;
-  if ('live' in main.dataset) setTimeout(follow, 2000);
+  isReading = false;
 }
-if (document.querySelector('[data-live]')) setTimeout(follow, 2000);
+if (live && !stream) setTimeout(follow, 2000);
+if (stream) {
+  stream.onmessage = follow;
+  stream.onerror = () => isStreamed() || setTimeout(follow, 2000);
+}
