@@ -1,10 +1,15 @@
 import type { Env } from './config/env.js';
 import { type ExternalModule, loadExternalModules } from './platform/external-modules/load-external-modules.js';
 
-/** Loads the modules with settings of their own: those of the tree whose settings are in use, and those of `SLIPWAY_MODULES`. */
+/** Loads the modules with settings of their own: those of the tree that are in use, and those of `SLIPWAY_MODULES`. */
 export async function loadModules(env: Env): Promise<ExternalModule[]> {
   const external = await loadExternalModules(env);
-  if (!Object.keys(env.source).some((name) => name.startsWith('OIDC_'))) return external;
-  const { signInOidc } = await import('./extensions/sign-in-oidc/sign-in-oidc.module.js');
-  return [signInOidc, ...external];
+  const included: ExternalModule[] = [];
+  if (Object.keys(env.source).some((name) => name.startsWith('OIDC_'))) {
+    included.push((await import('./extensions/sign-in-oidc/sign-in-oidc.module.js')).signInOidc);
+  }
+  if (env.source.OFFICIAL_REGISTRY_URL?.trim() !== 'off') {
+    included.push((await import('./extensions/official-registry/official-registry.module.js')).officialRegistry);
+  }
+  return [...included, ...external];
 }

@@ -170,6 +170,8 @@ async function startOnce(
     REDIS_URL: process.env.TEST_REDIS_URL,
     ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
     EGRESS_ALLOW: 'loopback',
+    // Nothing listens there: no test calls the registry itself.
+    OFFICIAL_REGISTRY_URL: 'http://127.0.0.1:9',
     LOG_LEVEL: 'fatal',
     // Tests send many wrong keys from one address.
     AUTH_FAILURES_MAX: '100000',

@@ -1,5 +1,13 @@
-import { Controller, Get } from '@nestjs/common';
-import { CurrentPage, FramedPage, OwnNamespacesService, Page, Servers, type PageRequest } from '../../extension.js';
+import { Controller, Get, Optional } from '@nestjs/common';
+import {
+  CurrentPage,
+  FramedPage,
+  OwnNamespacesService,
+  Page,
+  PageParts,
+  Servers,
+  type PageRequest,
+} from '../../extension.js';
 import { cataloguePage } from './catalogue.page.js';
 import { ServerViewsService } from './server-views.service.js';
 
@@ -13,6 +21,7 @@ export class CatalogueController {
     private readonly servers: Servers,
     private readonly serverViewsService: ServerViewsService,
     private readonly ownNamespacesService: OwnNamespacesService,
+    @Optional() private readonly pageParts?: PageParts,
   ) {}
 
   @Get()
@@ -25,6 +34,10 @@ export class CatalogueController {
     const names = servers.flatMap(({ qualifiedName }) => qualifiedName ?? []);
     const views = await this.serverViewsService.viewsOf(person, names);
     const isAuthor = person.isOperator || (await this.ownNamespacesService.namesOf(person)).length > 0;
-    return new FramedPage((token) => cataloguePage({ q, views, pagination, token, isAuthor }));
+    const address = `catalogue?${new URLSearchParams({ q }).toString()}`;
+    const parts = await this.pageParts?.find('catalogue', { person, target: null, address });
+    return new FramedPage((token) =>
+      cataloguePage({ q, views, pagination, token, isAuthor, parts: parts?.map((part) => part(token)) }),
+    );
   }
 }

@@ -8,6 +8,7 @@ export function cataloguePage({
   pagination,
   token,
   isAuthor,
+  parts,
 }: {
   q: string;
   views: ServerView[];
@@ -15,6 +16,7 @@ export function cataloguePage({
   token: Html;
   /** The person owns a namespace or operates the service. */
   isAuthor: boolean;
+  parts?: Html[];
 }): Framed {
   const { currentPage, totalCount } = pagination;
   const query = (page: number) => new URLSearchParams({ ...(q !== '' && { q }), page: String(page) }).toString();
@@ -43,6 +45,7 @@ ${totalCount === 0 && html`<section class="card">${empty('No servers', emptyNote
 ${factsOf(view)}
 <div class="line tail">${mayCall && server.remote && buttonLink(`${address}#connect`, 'Connect', { look: 'small', about: `Connect: ${displayName}` })}${actionsOf(view, { token, address })}</div></section>`;
     })}</div>
-${pager('the catalogue', pagination, (page) => `catalogue?${query(page)}`)}`,
+${pager('the catalogue', pagination, (page) => `catalogue?${query(page)}`)}
+${parts}`,
   };
 }

@@ -2,10 +2,10 @@ import { DiscoveryService } from '@nestjs/core';
 
 /** The part of a page that a module fills. */
 export interface PageSlotOptions {
-  place: 'home' | 'needs' | 'server' | 'connection';
+  place: 'home' | 'needs' | 'catalogue' | 'server' | 'connection';
   /** Heading of the part; without one, the content is shown as it is. */
   title?: string;
-  /** The scope on the target of the page, or on the account at `home`, that a person needs to see the part. */
+  /** The scope on the target of the page, or on the account at `home` and `catalogue`, that a person needs to see the part. */
   rule: { [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}` }[keyof SlipwayScopes];
 }
 
@@ -19,7 +19,7 @@ export type SlotComponent = (request: never) => object | null | Promise<object |
 export const PageSlotMarker = DiscoveryService.createDecorator<PageSlotOptions>();
 
 /**
- * Declares a part of the first page, of its card *Needs you* (`needs`), of the page of a server or of the page of a connection. The
+ * Declares a part of the first page, of its card *Needs you* (`needs`), of the catalogue, of the page of a server or of the page of a connection. The
  * method of a provider takes a `SlotRequest`.
  *
  * @example

@@ -2,12 +2,12 @@ import type { Html } from '../../platform/pages/html.js';
 import type { SessionCaller } from '../auth/access.types.js';
 
 /** A page with parts of modules. `needs` is the card *Needs you* of the first page. */
-export type SlotPlace = 'home' | 'needs' | 'server' | 'connection';
+export type SlotPlace = 'home' | 'needs' | 'catalogue' | 'server' | 'connection';
 
 /** The request of a page with parts. */
 export interface SlotRequest {
   person: SessionCaller;
-  /** The server of the page by its qualified name, or its connection as `namespace/connection`; null on the first page. */
+  /** The server of the page by its qualified name, or its connection as `namespace/connection`; null on the first page and in the catalogue. */
   target: { id: string; name: string } | null;
   /** The address of the page, relative to the one that the browser shows. */
   address: string;

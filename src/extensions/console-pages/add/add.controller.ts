@@ -1,5 +1,5 @@
 /**
- * `/ui/add`: adds a server. The field takes the address of an MCP server, a name of the registry, or an mcp.json. `find` probes
+ * `/ui/add`: adds a server. `?what=` fills the field, and `&header=` the name of the header of a key. The field takes the address of an MCP server, a name of the registry, or an mcp.json. `find` probes
  * it and shows what is there; of an mcp.json it lists the servers and probes none. `create` makes the connection in a namespace
  * where the person may, of which the first is made on the way, and leads to the setup page where the server wants a login or
  * values, and then to the steps of `add-steps.controller.ts`. Of several listed servers it shows the list again, whose forms name the
@@ -41,6 +41,9 @@ const HOST = /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/;
 /** Length of a command that is stored. */
 const COMMAND_CHARS_MAX = 8_000;
 
+/** Length of a value that the address of the page fills in. */
+const QUERY_CHARS_MAX = 4_000;
+
 /** Servers of an mcp.json that are listed. */
 const LISTED_MAX = 50;
 
@@ -57,6 +60,10 @@ export class AddController {
   @Get()
   @Page('connections:write')
   show(@CurrentPage() page: PageRequest): Promise<FramedPage> {
+    for (const name of ['what', 'header']) {
+      const value = page.query[name];
+      if (typeof value === 'string') page.form.set(name, value.slice(0, QUERY_CHARS_MAX));
+    }
     return this.render(page);
   }
 
@@ -146,10 +153,10 @@ export class AddController {
       name: name.slice(0, 255),
       id: probed ? await this.freeIdIn(person, namespace, idOf(name)) : '',
       namespace,
-      header: probed?.login?.header ?? '',
+      header: form.get('header') ?? probed?.login?.header ?? '',
     };
     const added = new Map(form.getAll('added').map((text) => text.split(' ', 2) as [string, string]));
-    const base = { added, what: form.get('what') ?? '', rejected, found, fields };
+    const base = { added, what: form.get('what') ?? '', hasHeader: form.has('header'), rejected, found, fields };
     const view = { ...base, namespaces: usable, isFirst: ownNames.length === 0 };
     return new FramedPage((token, root) => addPage({ ...view, token, root, address: `${root}ui/add` }));
   }

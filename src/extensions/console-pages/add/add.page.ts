@@ -43,6 +43,8 @@ export interface AddView extends FormsView {
   root: string;
   /** The text of the field. */
   what: string;
+  /** The name of the header of a key was sent. */
+  hasHeader: boolean;
   /** Result of the field; null before it was sent. */
   found: { probed: Probed; target: AddTarget } | { listed: ListedServer[] } | null;
   fields: AddFields;
@@ -79,7 +81,7 @@ export function addPage(view: AddView): Framed {
       html`${card(
         'what',
         'Server',
-        html`${formOf(view, 'find', [what], button('Find', { look: result ? '' : 'primary' }))}
+        html`${formOf(view, 'find', [what, view.hasHeader && html`<input type="hidden" name="header" value="${view.fields.header}">`], button('Find', { look: result ? '' : 'primary' }))}
 ${rejected && /^[^{:]+$/.test(text) && html`<p><a href="${root}ui/catalogue?${new URLSearchParams({ q: text.slice(0, 500) }).toString()}">Look for it in the catalogue</a></p>`}`,
       )}
 ${result && 'probed' in result && foundSection(view, result)}
@@ -97,15 +99,6 @@ function foundSection(view: AddView, { probed, target }: { probed: Probed; targe
     probed;
   const isFound = state !== 'error';
   const versions = [version !== null && `version ${version}`, protocolVersion !== null && `MCP ${protocolVersion}`];
-  const key: Field[] = [
-    { name: 'header', label: 'Header of the key', value: fields.header, attributes: html`maxlength="256"` },
-    {
-      name: 'key',
-      label: 'Key or token (you can enter it later)',
-      type: 'password',
-      attributes: html`autocomplete="off" maxlength="8000"`,
-    },
-  ];
   return card(
     'found',
     title ?? name ?? (!isFound ? 'Not found' : login ? 'Found: it needs a login or a key' : 'Found'),
@@ -129,9 +122,21 @@ ${
     facts(tools.slice(0, TOOLS_MAX).map((tool) => [tool.title ?? tool.name, tool.description])),
   )
 }
-${isFound && addForm(view, target, fields, login?.kind === 'key' ? key : [])}`,
+${isFound && addForm(view, target, fields, login?.kind === 'key' || view.hasHeader ? keyFields(fields) : [])}`,
     { end: isFound ? badge('Found', 'ok') : badge('No server', 'bad') },
   );
+}
+
+function keyFields({ header }: AddFields): Field[] {
+  return [
+    { name: 'header', label: 'Header of the key', value: header, attributes: html`maxlength="256"` },
+    {
+      name: 'key',
+      label: 'Key or token (you can enter it later)',
+      type: 'password',
+      attributes: html`autocomplete="off" maxlength="8000"`,
+    },
+  ];
 }
 
 function loginOf({ kind, header, host }: NonNullable<Probed['login']>): string {
@@ -156,7 +161,7 @@ function listedSection(view: AddView, { name, target }: ListedServer, at: number
     name,
     html`${target.mcpUrl !== undefined && html`<p><code>${target.mcpUrl}</code></p>`}
 ${command !== undefined && html`<p>It runs on your machine. Add it: the next page has the command that starts it there.</p>${snippet(`command-${at}`, 'Command', command)}`}
-${addForm(view, target, { ...view.fields, id: idOf(name), name }, [], at)}`,
+${addForm(view, target, { ...view.fields, id: idOf(name), name }, view.hasHeader ? keyFields(view.fields) : [], at)}`,
   );
 }
 

@@ -1,0 +1,16 @@
+import { Module } from '@nestjs/common';
+import { defineModule } from '../../extension.js';
+import { officialRegistrySettings } from './official-registry-settings.js';
+import { RegistryController } from './registry.controller.js';
+import { RegistryService } from './registry.service.js';
+import { RegistrySlots } from './registry.slots.js';
+
+/** People search the official MCP registry and add servers from it. */
+@Module({ controllers: [RegistryController], providers: [RegistryService, RegistrySlots] })
+export class OfficialRegistryModule {}
+
+export const officialRegistry = defineModule({
+  name: 'official-registry',
+  module: () => OfficialRegistryModule,
+  settings: officialRegistrySettings,
+});

@@ -1,0 +1,82 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { errorOf, Http, InjectSettings, KeyedLimiter } from '../../extension.js';
+import { officialRegistrySettings, type OfficialRegistrySettings } from './official-registry-settings.js';
+import { readServerList, SERVERS_MAX, type RegistryServer } from './registry-server.js';
+
+const TIMEOUT_MS = 5_000;
+
+const BYTES_MAX = 2 * 1024 * 1024;
+
+/** How long a page of the registry is kept, and how long a failure. */
+const FRESH_MS = 5 * 60_000;
+const FAILED_MS = 10_000;
+
+const CACHED_MAX = 32;
+
+/** Requests of an account and of all accounts that run concurrently. */
+const EACH_MAX = 2;
+const ALL_MAX = 6;
+
+/** A page of the servers of the registry. */
+export interface RegistryPage {
+  servers: RegistryServer[];
+  /** Null on the last page. */
+  nextCursor: string | null;
+}
+
+/** The registry did not return a list of servers. */
+export class RegistryUnavailableError extends errorOf('unavailable') {}
+
+/**
+ * Reads the official MCP registry under the egress policy: its newest servers, or those whose name contains words. One page is one
+ * request of at most 5 s and 2 MB. Pages are kept for 5 min in this process, and failures for 10 s.
+ */
+@Injectable()
+export class RegistryService {
+  /** Pages by URL, the least recently used one first. */
+  private readonly pages = new Map<string, { page: Promise<RegistryPage>; until: number }>();
+  private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX, TIMEOUT_MS);
+  private readonly logger = new Logger(RegistryService.name);
+
+  constructor(
+    private readonly http: Http,
+    @InjectSettings(officialRegistrySettings) private readonly officialRegistrySettings: OfficialRegistrySettings,
+  ) {}
+
+  /** The host of the registry. */
+  get host(): string {
+    return new URL(this.officialRegistrySettings.OFFICIAL_REGISTRY_URL).host;
+  }
+
+  /** Returns a page of servers. @param cursor of the page before; null for the first one @throws RegistryUnavailableError */
+  async search(accountId: string, q: string, cursor: string | null): Promise<RegistryPage> {
+    const query = new URLSearchParams({ limit: String(SERVERS_MAX), version: 'latest' });
+    if (q !== '') query.set('search', q);
+    if (cursor !== null) query.set('cursor', cursor);
+    const url = `${this.officialRegistrySettings.OFFICIAL_REGISTRY_URL}/v0.1/servers?${query.toString()}`;
+    const cached = this.pages.get(url);
+    this.pages.delete(url);
+    const isFresh = cached !== undefined && cached.until > Date.now();
+    const entry = isFresh ? cached : { page: this.read(accountId, url), until: Date.now() + FRESH_MS };
+    this.pages.set(url, entry);
+    for (const oldest of this.pages.keys()) if (this.pages.size > CACHED_MAX) this.pages.delete(oldest);
+    if (!isFresh) entry.page.catch(() => (entry.until = Date.now() + FAILED_MS));
+    return entry.page;
+  }
+
+  private async read(accountId: string, url: string): Promise<RegistryPage> {
+    try {
+      return await this.limiter.run(accountId, async () => {
+        const headers = { accept: 'application/json' };
+        const response = await this.http.fetch(url, { headers, timeoutMs: TIMEOUT_MS, bytesMax: BYTES_MAX });
+        if (!response.ok) throw new Error(`The registry returned ${response.status}`);
+        const page = readServerList(await response.json());
+        if (page === null) throw new Error('The registry did not return a list of servers');
+        return page;
+      });
+    } catch (error) {
+      this.logger.warn({ err: error, url }, 'the official registry is unavailable');
+      throw new RegistryUnavailableError(`The registry at ${this.host} is unavailable`, error);
+    }
+  }
+}
