@@ -197,7 +197,7 @@ export class UpstreamTimeoutError extends upstreamFailure('timeout') {
   }
 }
 
-const PAIR = 'The command that pairs one is the `nextStep` of the status of the connection.';
+const PAIR = 'The page and the status of the connection have the command that pairs one.';
 
 /** No local server is paired with an uplink connection, or its tunnel has closed. */
 @Serializable('outcomeUnknown')
