@@ -33,7 +33,7 @@ export {
 export type { OwnedNamespace, Role as MemberRole, Scope, SessionCaller } from './modules/auth/access.types.js';
 export { pathOfEndpoint, type McpEndpoint } from './modules/auth/mcp-endpoint.access.js';
 export { grantsTo } from './modules/auth/memberships.access.js';
-export { visibleTo } from './modules/auth/visible-servers.access.js';
+export { namespacesOf, visibleTo } from './modules/auth/visible-servers.access.js';
 
 export { OnEvent } from './extensions/events/on-event.decorator.js';
 export { AfterCall, BeforeCall, type HookOptions } from './extensions/hooks/call-hook.decorators.js';

@@ -1,13 +1,14 @@
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../extension.js';
+import { CallListController } from './call-list.controller.js';
 import { CallsPageController } from './calls.controller.js';
 import { CallsRepository } from './calls.repository.js';
 
-/** The page of the recorded calls of everything that a person can see. */
+/** The recorded calls of everything that an account can see, as a page and over REST. */
 @Module({})
 export class CallsPagesModule {
   static readonly forRoles = roleModule(() => ({
     module: CallsPagesModule,
-    api: { controllers: [CallsPageController], providers: [CallsRepository] },
+    api: { controllers: [CallsPageController, CallListController], providers: [CallsRepository] },
   }));
 }

@@ -91,6 +91,7 @@ export function callsPage(view: CallsView): Framed {
     : empty('No calls in this period', 'Calls of your apps appear here within seconds.');
   return {
     title: 'Calls',
+    asRequest: requestOf(filters),
     head: {
       actions: buttonLink(hrefOf({}, '/csv'), 'Download CSV'),
       lead: 'Calls of the connections and servers that you manage, and your own calls of other connections.',
@@ -111,6 +112,12 @@ ${(older || newest) && html`<nav class="pages" aria-label="Pages of calls">${new
   },
 )}`,
   };
+}
+
+/** The path of the REST request with the same calls. */
+function requestOf({ isAll, before, call: _call, ...remaining }: CallFilters): string {
+  const more = { ...(isAll && { all: 'true' }), ...(before !== undefined && { cursor: before }) };
+  return `/calls?${new URLSearchParams({ ...remaining, ...more }).toString()}`;
 }
 
 /** The filters as a query. */
@@ -155,7 +162,7 @@ function callerOf({ callerId, accountName, credentialKind, credentialName, clien
       : credentialKind === 'session'
         ? 'a browser'
         : (credentialName ?? 'an app that was revoked');
-  return html`${accountName ?? 'a deleted account'}<small>${client !== null && `${client}, `}${credential}</small>`;
+  return html`${accountName ?? 'a deleted account'} <small>${client !== null && `${client}, `}${credential}</small>`;
 }
 
 /** All stored fields of a call. */

@@ -2,8 +2,8 @@
  * Reads the recorded requests of everything that an account can see, newest first, of connections and servers together.
  *
  * Rights are those of the logs of one target. The owner, editors and grantees with level `manage` read all requests of a connection;
- * other callers read those of their own account. Accounts that manage a server read all of its requests. A request that both sides
- * recorded is one row, of the connection.
+ * other callers read those of their own account. Accounts that manage a server read all of its requests. A key with scopes in some
+ * namespaces reads only those of their targets. A request that both sides recorded is one row, of the connection.
  *
  * The newest requests of each target are read along its index, within the days of the range. A statement runs on one core for at
  * most 10 s, and two of one account at a time.
@@ -16,6 +16,7 @@ import {
   errorOf,
   grantsTo,
   KeyedLimiter,
+  namespacesOf,
   type Caller,
   type InvocationOutcome,
   type LogException,
@@ -64,6 +65,7 @@ export interface FoundCall {
   callerId: string | null;
   /** Null after the deletion of the account. */
   accountName: string | null;
+  credentialId: string | null;
   credentialKind: 'key' | 'oauth' | 'session' | null;
   /** The name of an API key or an app; null after its end. */
   credentialName: string | null;
@@ -91,7 +93,7 @@ const isProtocol = (method: string) =>
   `coalesce(${method} LIKE '%/list' OR ${method} LIKE 'notifications/%'
      OR ${method} IN ('initialize', 'ping', 'server/discover', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'), false)`;
 
-/** The targets of the account $1, whose accounts are $2 (all requests) and $3 (at least its own); $4: the name of some of them. */
+/** The targets of the account $1, whose accounts are $2 (all requests) and $3 (at least its own); $4: the name of some of them; $5: the only namespaces. */
 const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},
   visible AS MATERIALIZED (
     SELECT 'connection' AS kind, c.id, n.name || '/' || c.connection_id AS name,
@@ -107,7 +109,8 @@ const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},
      WHERE n.account_id = ANY ($2::uuid[])
         OR EXISTS (SELECT FROM held g WHERE g."ownLevel" = 'manage' AND (g.server_id = s.id OR g.namespace_id = n.id))),
   chosen AS MATERIALIZED (
-    SELECT * FROM visible WHERE $4::text IS NULL OR name = $4 OR starts_with(name, $4 || '/'))`;
+    SELECT * FROM visible WHERE ($4::text IS NULL OR name = $4 OR starts_with(name, $4 || '/'))
+       AND ($5::text[] IS NULL OR split_part(name, '/', 1) = ANY ($5)))`;
 
 /** Columns of each side of a row. */
 const SIDES = {
@@ -163,14 +166,17 @@ const shownColumns = (side: Side) =>
 
 /** With the names of today. */
 const NAMED = `SELECT c.id, c.at, c.kind, c.target, c.tool, c.method, c.outcome, coalesce(c."durationMs", 0) AS "durationMs", c."callerId",
-    (SELECT a.name FROM accounts a WHERE a.id = c."callerId"::uuid) AS "accountName", c."credentialKind",
+    (SELECT a.name FROM accounts a WHERE a.id = c."callerId"::uuid) AS "accountName", c."credentialId", c."credentialKind",
     coalesce((SELECT k.name FROM api_keys k WHERE k.id = c."credentialId"::uuid),
              (SELECT g.client_name FROM as_grants g WHERE g.id = c."credentialId"::uuid)) AS "credentialName", c.client, c.exceptions`;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
+/** The last millisecond of the year 9999. Later times do not fit a date of Postgres. */
+const TIME_MAX = 253_402_300_799_999;
+
 /** The day of a time in UTC, and the smallest id of it. */
-const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
+const dayOf = (time: number) => new Date(Math.min(time, TIME_MAX)).toISOString().slice(0, 10);
 function leastIdAt(time: number): string {
   const hex = time.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
@@ -260,6 +266,7 @@ function conditionsOf(caller: Caller, { from, target, account, tool, outcome, is
     accountsWith('owner', 'editor'),
     accountsWith('owner', 'editor', 'member'),
     target ?? null,
+    namespacesOf(caller),
   ];
   const add = (value: unknown) => `$${values.push(value)}`;
   const end = before === undefined ? null : [add(dayOf(timeOfId(before))), add(before)];

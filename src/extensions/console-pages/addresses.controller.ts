@@ -16,6 +16,7 @@ import {
   formatQualifiedName,
   FramedPage,
   Grants,
+  html,
   InvalidInputError,
   noticeOf,
   OwnNamespacesService,
@@ -34,7 +35,7 @@ import {
 import { serverPage } from './addresses.page.js';
 import { ConnectService } from './clients/connect.service.js';
 import { ServerViewsService } from './server-views.service.js';
-import { accessLinkOf } from './target-access.page.js';
+import { accessLinkOf, callsLink } from './target-access.page.js';
 
 /** Sentences for the word in the address after a form. */
 const DONE: Record<string, string> = { asked: 'You asked for access. This page shows the decision.' };
@@ -105,14 +106,21 @@ export class AddressesController {
     if (!view) throw new ServerNotFoundError();
     const ownAddress = `${rootFrom(page.path)}ui/s/${view.slug}`;
     const parts = await this.pageParts?.find('server', { person, target, address: ownAddress });
-    const access = await accessLinkOf(this.accounts, person, { kind: 'server', ...parseQualifiedName(target.name) });
+    const name = { kind: 'server', ...parseQualifiedName(target.name) } as const;
+    const access = await accessLinkOf(this.accounts, person, name);
+    const isManager = await this.accounts.may(person, 'manage', name);
     return new FramedPage((token, root) => {
       const address = `${root}ui/s/${view.slug}`;
       const connect = this.connectService.part({ kind: 'server', slug: view.slug }, page, address);
       const content = serverPage(view, { token, address, connect, parts: parts?.map((part) => part(token)), rejected });
       const notice = noticeOf(query.done, DONE);
       const cookies = this.connectService.remember(page);
-      return { ...content, head: { ...content.head, actions: access?.(root) }, notice, cookies };
+      return {
+        ...content,
+        head: { ...content.head, actions: html`${isManager && callsLink(root, target.name)}${access?.(root)}` },
+        notice,
+        cookies,
+      };
     });
   }
 

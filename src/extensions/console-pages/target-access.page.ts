@@ -67,6 +67,11 @@ export async function accessLinkOf(accounts: Accounts, person: SessionCaller, na
   return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));
 }
 
+/** A link to the recorded calls of a target. @param name of the connection as `namespace/connectionId`, the server or the namespace */
+export function callsLink(root: string, name: string): Html {
+  return buttonLink(`${root}ui/calls?${new URLSearchParams({ target: name }).toString()}`, 'Calls');
+}
+
 /** The path of the page of a target. */
 function pathOf({ kind, namespace, name }: TargetName): string {
   if (kind === 'namespace') return `ui/n/${namespace}`;

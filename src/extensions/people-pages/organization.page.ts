@@ -252,11 +252,11 @@ function keysPart(view: OrganizationView): Html | null {
     who(name, html`<code>${prefix}…</code>`),
     expiresAt === null ? 'No end' : timeOf(expiresAt),
     lastUsedAt === null ? 'Never' : timeOf(lastUsedAt),
-    popup(
+    html`${buttonLink(`${view.root}ui/calls?account=${id}`, 'Calls', { look: 'small', about: `Calls: ${name}` })}${popup(
       html`Revoke<span class="hidden"> ${name}</span>`,
       formOf(view, 'revoke', nameFields(name), button('Revoke', { look: 'danger' }), { id }),
       view.rejected?.id === id,
-    ),
+    )}`,
   ]);
   const spaces = (namespaces ?? []).flatMap(({ name }) => name ?? []);
   return card(

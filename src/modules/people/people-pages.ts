@@ -3,6 +3,7 @@ import {
   actions,
   badge,
   button,
+  buttonLink,
   card,
   columns,
   details,
@@ -229,7 +230,7 @@ export function mePage(view: MeView): Framed {
   };
 }
 
-function keysSection({ apiKeys }: MeView, forms: FormsView): Html {
+function keysSection({ apiKeys, root }: MeView, forms: FormsView): Html {
   const rows = apiKeys.map(({ id, name, prefix, scopes: rights, expiresAt, lastUsedAt, replacedBy }) => {
     const act = (word: string, label: string, look: string) =>
       formOf(forms, word, [], button(label, { look, about: `${label}: ${name}` }), { id });
@@ -237,7 +238,7 @@ function keysSection({ apiKeys }: MeView, forms: FormsView): Html {
       html`<b>${name}</b><small><code>${prefix}…</code> ${rights?.join(', ') ?? 'all rights of your account'}</small>`,
       expiresAt === null ? 'Never' : timeOf(expiresAt),
       html`${lastUsedAt === null ? 'Never' : timeOf(lastUsedAt)}${replacedBy !== null && html`<small>replaced by another one</small>`}`,
-      html`${replacedBy === null && act('rotate', 'Rotate', 'small')}${act('revoke', 'Revoke', 'small ghost danger')}`,
+      html`${buttonLink(`${root}ui/calls?account=${id}`, 'Calls', { look: 'small', about: `Calls: ${name}` })}${replacedBy === null && act('rotate', 'Rotate', 'small')}${act('revoke', 'Revoke', 'small ghost danger')}`,
     ];
   });
   return card(

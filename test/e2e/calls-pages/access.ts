@@ -1,7 +1,7 @@
+import { kinds } from '../../support/access/access-kinds.js';
 import type { ModuleAccess } from '../../support/access/access-matrix.js';
 
-/* The rows of their operations are in the matrix. */
-export const access: ModuleAccess['access'] = {};
+export const access: ModuleAccess['access'] = { 'GET /calls': kinds.everyKeyReads };
 
 /* signedOut, stranger, guest, owner, operator */
 export const pages: ModuleAccess['pages'] = { 'GET /ui/calls': 'lyyyy', 'GET /ui/calls/csv': 'lyyyy' };

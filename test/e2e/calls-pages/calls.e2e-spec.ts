@@ -18,12 +18,14 @@ const stranger = testAccount(app);
 let namespace: string;
 let connection: string;
 let server: string;
+let upstreamUrl: string;
 
 beforeAll(async () => {
   const organization = await createOrganization(app, { owner, editor, member });
   namespace = uniqueName('shop');
   await app.as(owner).put(`/namespaces/${namespace}`, { organizationId: organization.id });
   const { url } = await startUpstream();
+  upstreamUrl = url;
   await createConnection(app, owner, { mcpUrl: url }, { namespace, connectionId: 'main' });
   connection = `${namespace}/main`;
   for (const [account, level] of [
@@ -73,6 +75,88 @@ function rowsIn(page: string): string[] {
 
 const hrefOf = (page: string, text: string) =>
   new RegExp(`href="([^"]*)"[^>]*>(?:<code>)?${text}`).exec(page)?.[1].replaceAll('&amp;', '&') ?? '';
+
+describe('GET /calls', () => {
+  const list = async (account: Pick<TestAccount, 'key'>, query = '') => {
+    const { status, body } = await app.as(account).get(`/calls${query}`);
+    expect(status).toBe(200);
+    return body as { calls: Record<string, unknown>[]; nextCursor: string | null };
+  };
+
+  it('lists the calls of the page to the same accounts, with the same filters', async () => {
+    for (const query of [
+      ...['', '?all=true', `?target=${connection}`, `?target=${namespace}`, `?account=${guest.id}`, '?tool=echo'],
+      ...[`?tool=${encodeURIComponent(HOSTILE)}`, '?outcome=exception', '?since=30d'],
+    ]) {
+      for (const account of [owner, editor, member, guest, manager, stranger, app.operator]) {
+        const { calls, nextCursor } = await list(account, query);
+        const rows = rowsIn(await open(account, query));
+        expect({ query, calls: calls.length, nextCursor }).toEqual({ query, calls: rows.length, nextCursor: null });
+        expect(rows.map((row) => row.includes('OK'))).toEqual(calls.map(({ outcome }) => outcome === 'ok'));
+      }
+    }
+    const { calls } = await list(guest);
+    expect(calls).toEqual([
+      {
+        ...{ id: calls[0].id, at: calls[0].at, durationMs: calls[0].durationMs, exceptions: [] },
+        ...{ kind: 'connection', target: connection, tool: 'echo', method: 'tools/call', outcome: 'ok' },
+        caller: {
+          account: { id: guest.id, name: guest.name },
+          credential: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), kind: 'key', name: 'test' },
+          client: null,
+        },
+      },
+    ]);
+    expect(JSON.stringify(await list(owner))).not.toMatch(/secret|\/etc/);
+  });
+
+  it('continues by cursor, and rejects values that no filter has', async () => {
+    const { calls } = await list(owner, '?all=1');
+    const pages: unknown[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page = await list(owner, `?all=1&limit=2${cursor && `&cursor=${cursor}`}`);
+      expect(page.calls.length).toBeLessThanOrEqual(2);
+      pages.push(...page.calls);
+      cursor = page.nextCursor;
+    }
+    expect(pages).toEqual(calls);
+    for (const query of ['outcome=nothing', 'since=soon', 'cursor=x', 'limit=101', 'all=maybe', 'tool=a%00'])
+      expect([query, (await app.as(owner).get(`/calls?${query}`)).status]).toEqual([query, 400]);
+    const latest = 'ffffffff-ffff-7fff-bfff-ffffffffffff';
+    expect(await list(owner, `?all=1&cursor=${latest}`)).toMatchObject({ calls });
+    expect((await app.as({ key: '' }).get('/calls')).status).toBe(401);
+  });
+
+  it('lists to a key with a scope in one namespace only the calls there', async () => {
+    const other = await createConnection(app, owner, { mcpUrl: upstreamUrl });
+    await app.as(owner).post(`${other.path}/.tools/echo`, { message: 'elsewhere' });
+    await until(async () => (await list(owner)).calls.length === 7, 'the call elsewhere is listed');
+    const created = await app
+      .as(owner)
+      .post(`/accounts/${owner.id}/api-keys`, { name: 'narrow', scopes: [`read:${namespace}`] });
+    expect(created.status).toBe(201);
+    expect((await list(created.body as TestAccount)).calls).toHaveLength(6);
+    expect((await list(created.body as TestAccount, '?target=' + other.path.slice('/connect/'.length))).calls).toEqual(
+      [],
+    );
+    await app.as(owner).delete(other.path);
+  });
+
+  it('is one click from the pages of servers, connections, namespaces and keys', async () => {
+    const browser = await signedInBrowser(app, owner);
+    const { apiKeys } = (await app.as(owner).get('/accounts/me/api-keys')).body as { apiKeys: { id: string }[] };
+    for (const [path, query] of [
+      [`/ui/s/${server.replace('/', '--')}`, `target=${encodeURIComponent(server)}`],
+      [`/ui/n/${namespace}`, `target=${namespace}`],
+      [`/ui/n/${namespace}`, `target=${encodeURIComponent(connection)}`],
+      [`/ui/c/${connection}`, `target=${encodeURIComponent(connection)}`],
+      ['/me', `account=${apiKeys[0].id}`],
+    ])
+      expect([path, (await browser.get(path)).text.includes(`ui/calls?${query}"`)]).toEqual([path, true]);
+    const ofGuest = await (await signedInBrowser(app, guest)).get(`/ui/s/${server.replace('/', '--')}`);
+    expect(ofGuest.text).not.toContain('ui/calls?');
+  });
+});
 
 describe('/ui/calls', () => {
   it('shows each person the calls that the logs show', async () => {

@@ -37,8 +37,8 @@ import { changeIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
 import { toolsPart } from './connection-tools.page.js';
 
-/** Records of *Last calls*. */
-const CALLS_MAX = 20;
+/** Records of *Last calls*, of which the page shows tool calls first. */
+const CALLS_MAX = 100;
 
 type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }>;
 

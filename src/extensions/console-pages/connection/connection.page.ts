@@ -140,15 +140,23 @@ const OUTCOMES: Record<string, Html> = {
   canceled: badge('Canceled', 'off'),
 };
 
+/** Rows of *Last calls*. */
+const SHOWN_CALLS_MAX = 20;
+
 function callsPart({ calls, root, namespace, connection }: ConnectionView): Html | null {
   if (!calls) return null;
-  const rows = calls.invocations.map(({ at, tool, rpcMethod, caller, response, duration, exceptions }) => [
-    timeOf(at),
-    html`<code>${tool ?? rpcMethod ?? 'a message that cannot be read'}</code>`,
-    caller ? html`${caller.account.name ?? 'a deleted account'}<small>${withWhat(caller)}</small>` : 'this service',
-    html`${OUTCOMES[response.outcome] ?? badge('End not known')}${exceptions[0] && html`<small>${exceptions[0].message}</small>`}`,
-    `${duration.wallMs} ms`,
-  ]);
+  // The tool calls first: clients send requests of the protocol around each of them.
+  const isOfTool = ({ tool }: Calls['invocations'][number]) => tool !== null;
+  const ordered = [...calls.invocations.filter(isOfTool), ...calls.invocations.filter((call) => !isOfTool(call))];
+  const rows = ordered
+    .slice(0, SHOWN_CALLS_MAX)
+    .map(({ at, tool, rpcMethod, caller, response, duration, exceptions }) => [
+      timeOf(at),
+      html`<code>${tool ?? rpcMethod ?? 'a message that cannot be read'}</code>`,
+      caller ? html`${caller.account.name ?? 'a deleted account'}<small>${withWhat(caller)}</small>` : 'this service',
+      html`${OUTCOMES[response.outcome] ?? badge('End not known')}${exceptions[0] && html`<small>${exceptions[0].message}</small>`}`,
+      `${duration.wallMs} ms`,
+    ]);
   const headings = [['Time'], ['Tool'], ['Caller'], ['Outcome', 'state'], ['Duration', 'num']] as const;
   return card(
     'calls',

@@ -10,6 +10,7 @@ import {
   DomainError,
   Form,
   FramedPage,
+  html,
   InvalidInputError,
   listedTools,
   namespaceNamed,
@@ -22,7 +23,7 @@ import {
   type RejectedForm,
 } from '../../../extension.js';
 import { ConnectService } from '../clients/connect.service.js';
-import { accessLinkOf } from '../target-access.page.js';
+import { accessLinkOf, callsLink } from '../target-access.page.js';
 import { filtersIn, metadataIn, queryOf, type ConnectionFilters } from './connection-filters.js';
 import { DONE, namespacePage, PAGE_SIZE } from './namespace.page.js';
 import { NamespaceRepository } from './namespace.repository.js';
@@ -75,7 +76,12 @@ export class NamespaceController {
         const content = namespacePage({ token, rejected, root, address, name, grant: person.grant, connect, listing });
         const notice = noticeOf(query.done, DONE);
         const cookies = this.connectService.remember(page);
-        return { ...content, head: { ...content.head, actions: access?.(root) }, notice, cookies };
+        return {
+          ...content,
+          head: { ...content.head, actions: html`${callsLink(root, name)}${access?.(root)}` },
+          notice,
+          cookies,
+        };
       },
       listing?.problem ? 400 : 200,
     );

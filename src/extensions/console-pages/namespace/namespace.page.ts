@@ -145,7 +145,9 @@ function rowOf(view: NamespaceView, { filters, mayDelete, lastCalls }: Listing, 
     who(name, html`<code>${connectionId}</code>`, { href: page, iconUrl: icon }),
     html`${state.badge}<small>${state.detail}</small>${status.message !== undefined && status.reason !== 'uplink_waiting' && html`<small>${shorten(status.message, 200)}</small>`}`,
     html`${members.slice(0, METADATA_MAX).map(([key, value]) => html`<code>${key}=${shorten(textOf(value), VALUE_CHARS_MAX)}</code> `)}${members.length > METADATA_MAX && html`<small>and ${members.length - METADATA_MAX} more</small>`}`,
-    lastCall ? timeOf(lastCall.toISOString()) : 'Never',
+    lastCall
+      ? html`<a href="${root}ui/calls?${new URLSearchParams({ target: `${namespace}/${connectionId}` }).toString()}">${timeOf(lastCall.toISOString())}</a>`
+      : 'Never',
     html`${status.setupUrl !== undefined && popup('Copy setup link', snippet(`setup-${connectionId}`, `Setup link of ${connectionId}`, status.setupUrl))}${formOf(view, 'check', [], button('Check', { look: 'small', about: `Check: ${name}` }), { action: `${page}/check` })}${
       mayDelete &&
       popup(
