@@ -32,7 +32,7 @@ import { linearPattern, patternsOf } from '../src/platform/json-schema/patterns.
 import { redactedJson } from '../src/platform/telemetry/redact-payload.js';
 import { valueRedactor } from '../src/platform/telemetry/redact-values.js';
 import { openZip, type ZipArchive } from '../src/platform/zip/zip-archive.js';
-import { repairedItems } from '../src/mcp/aggregate/item-repair.js';
+import { repairedItems } from '../src/mcp/protocol/item-repair.js';
 import { mcpLists } from '../src/mcp/protocol/list-pages.js';
 import { defaultsOf, formOf, valueIn } from '../src/extensions/tool-forms/schema-form.js';
 import { fetchIcon, ICON_BYTES_MAX, iconTypeOf } from '../src/modules/servers/icons/icon-fetch.js';

@@ -5,7 +5,7 @@ import type { McpCall, McpReply } from '../protocol/channel.js';
 import { LEFT_OUT, LIST_ITEMS_MAX, type ListItem, type ListKind, mcpLists, skillList } from '../protocol/list-pages.js';
 import { rpcCode } from '../protocol/protocol.js';
 import { appUrisOf, readAppUri, rewriteAppUris, uniqueAppUri } from './app-uris.js';
-import { repairedItems } from './item-repair.js';
+import { repairedItems } from '../protocol/item-repair.js';
 import { MemberNames, qualifyUri, readUri, type Separator } from './member-names.js';
 import { errorReply, resultReply } from '../protocol/messages.js';
 import {

@@ -9,7 +9,7 @@ import { LIST_ITEMS_MAX, mcpLists, type ListItem } from '../protocol/list-pages.
 import { resultReply, toolFailureReply, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
 import type { MemberCall, MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
-import { repairedItem } from './item-repair.js';
+import { repairedItem } from '../protocol/item-repair.js';
 import { rewriteMembers, withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
 

@@ -142,9 +142,16 @@ export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'm
     leftOut.push({ name, reason: `it is nested deeper than ${ITEM_DEPTH_MAX} levels` });
     return [];
   });
+  return withItems(text, member, items, leftOut);
+}
+
+/** The response to a list with these items instead; its `_meta` names those that were left out. */
+export function withItems(text: string, member: string, items: string[], leftOut: LeftOutItem[]): string {
+  const result = withMember(memberText(text, 'result') ?? '{}', member, `[${items.join(',')}]`);
+  if (leftOut.length === 0) return withMember(text, 'result', result);
   const meta = memberText(result, '_meta');
   const noted = withMember(meta?.startsWith('{') ? meta : '{}', LEFT_OUT, JSON.stringify(leftOut));
-  return withMember(text, 'result', withMember(withMember(result, member, `[${items.join(',')}]`), '_meta', noted));
+  return withMember(text, 'result', withMember(result, '_meta', noted));
 }
 
 /** One page of a list. */

@@ -14,7 +14,9 @@ import { Env } from '../../config/env.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { progressTokenIn } from '../protocol/messages.js';
+import { repairedReply } from '../protocol/item-repair.js';
 import { members, slice, splice } from '../protocol/json-text.js';
+import { listOf } from '../protocol/list-pages.js';
 import type { Era } from '../protocol/protocol.js';
 import type { McpRequest, McpRequestContext } from './mcp-request.js';
 import { CallList } from '../client/call-registry.js';
@@ -101,7 +103,8 @@ export class UpstreamCalls {
         if (call.params !== received) observer?.received(method, JSON.parse(call.params as string));
       }
       observer?.recordReply?.(reply);
-      return reply;
+      const list = listOf(method);
+      return list ? await repairedReply(list, reply) : reply;
     } finally {
       end();
     }

@@ -95,7 +95,7 @@ describe('a client of 2026-07-28', () => {
       properties: { a: { type: 'string', 'x-mcp-header': name } },
     });
     const tools = [
-      { name: 'one', inputSchema: {}, execution: { taskSupport: 'optional' }, n: 1 },
+      { name: 'one', inputSchema: { type: 'object' }, execution: { taskSupport: 'optional' }, n: 1 },
       { name: 'good', inputSchema: annotated('Region') },
       { name: 'bad', inputSchema: annotated('no token') },
     ];

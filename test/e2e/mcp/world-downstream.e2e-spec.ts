@@ -94,20 +94,25 @@ describe(`a namespace (seed ${testSeed})`, () => {
     ),
   ];
 
-  verifies(['wire:bad-item'], 'lists the tools of all members to every client despite an odd tool', async () => {
+  verifies(['wire:bad-item'], 'and a connection list all tools to every client despite an odd one', async () => {
     let current: unknown = null;
     const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
-    const { all } = await connected(
+    const { all, paths } = await connected(
       serves([tool('sound')]),
       // Its lists are never fresh, so that no cache stands between the rows.
       modern((message, res) => answer(res, message, { ...done, tools: [current, tool('good')] })),
     );
     for (current of odd) {
       for (const [name, connect] of officialClients) {
-        const client = await connect(`${app.url}${all}`, { headers: keyed() });
-        const names = (await client.listTools()).tools.map((listed) => listed.name);
-        expect([name, current, names.sort()]).toEqual([name, current, ['c0__sound', 'c1__good', 'c1__odd']]);
-        await client.close();
+        for (const [door, expected] of [
+          [all, ['c0__sound', 'c1__good', 'c1__odd']],
+          [`${paths[1]}/mcp`, ['good', 'odd']],
+        ] as const) {
+          const client = await connect(app.url + door, { headers: keyed() });
+          const names = (await client.listTools()).tools.map((listed) => listed.name);
+          expect([name, current, door, names.sort()]).toEqual([name, current, door, expected]);
+          await client.close();
+        }
       }
     }
   });
@@ -133,6 +138,13 @@ describe(`a namespace (seed ${testSeed})`, () => {
     ]);
     const rest = await send(app, owner, `${paths[0]}/.tools`, undefined, { method: 'GET' });
     expect(rest.body.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'deep']);
+    // A connection passes on what clients take.
+    const { result } = (await mcp(app, owner, paths[0] ?? '', request(1, 'tools/list'))).body;
+    expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'a', 'deep']);
+    expect(result._meta['slipway/left-out']).toEqual([
+      { name: null, reason },
+      { name: null, reason },
+    ]);
   });
 
   verifies('wire:bad-item', 'leaves out a tool of hundreds of levels, like REST and a connection', async () => {

@@ -1,8 +1,7 @@
 /**
- * Items of a connection in a list of all connections. Official clients refuse a whole list for one item that does not match
- * the schema of MCP, so that a fault of one server would hide the tools of all: an item is repaired by dropping the members
- * that these clients refuse, or left out with a reason. Members without fault keep their bytes.
- * Items are checked in short turns of the event loop.
+ * Items of a list as clients accept them. Official clients refuse a whole list for one item that does not match the schema of
+ * MCP: an item is repaired by dropping the members that these clients refuse, or left out with a reason. Members without fault
+ * keep their bytes. Items are checked in short turns of the event loop.
  *
  * A tool whose `inputSchema` is missing or no schema of an object takes any object. A boolean property schema `true`, which
  * these clients refuse, becomes `{}`, which means the same.
@@ -12,10 +11,12 @@ import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type * as SdkTypes from '@modelcontextprotocol/sdk/types.js';
 import { lazyRequire } from '../../platform/lazy-require.js';
-import { isWithinDepth } from '../../platform/text/json.js';
-import { memberText, rewriteMembers, withMember } from '../protocol/json-edit.js';
-import { elements, slice } from '../protocol/json-text.js';
-import type { LeftOutItem, ListItem, ListKind } from '../protocol/list-pages.js';
+import { isObject, isWithinDepth } from '../../platform/text/json.js';
+import { memberText, rewriteMembers, withMember } from './json-edit.js';
+import type { McpReply } from './channel.js';
+import { elements, members, slice } from './json-text.js';
+import { withItems, type LeftOutItem, type ListItem, type ListKind } from './list-pages.js';
+import type { Era } from './protocol.js';
 
 const sdk = lazyRequire<typeof SdkTypes>('@modelcontextprotocol/sdk/types.js');
 
@@ -34,7 +35,10 @@ const ITEM_DEPTH_MAX = 64;
 const ITEM_VALUES_MAX = 10_000;
 
 /** Faults of an item, after which it is left out. */
-const FAULTS_MAX = 4;
+const FAULTS_MAX = 64;
+
+/** Checks of an item: what a removal leaves behind may be refused in turn. */
+const ROUNDS_MAX = 4;
 
 /** A connection's faulty list is repaired again after this time; a list of the same content is not. */
 const REPAIR_EVERY_MS = 30_000;
@@ -45,10 +49,15 @@ const TURN_MS = 10;
 /** Characters of the lists that are kept. */
 const KEPT_CHARS_MAX = 64 * 1024 * 1024;
 
+/** Lists without a fault of which a hash is kept. */
+const SOUND_MAX = 10_000;
+
 interface Repaired {
   items: ListItem[];
   leftOut: LeftOutItem[];
 }
+
+const REFUSED = 'MCP clients refuse it: it does not match the schema of MCP';
 
 /** Items by the list they come from: a list is repaired once while it is cached. */
 const repairCache = new WeakMap<readonly ListItem[], Promise<Repaired>>();
@@ -98,11 +107,43 @@ function repairedList(kind: ListKind, from: readonly ListItem[], connection: str
   return entry.repaired;
 }
 
-async function repairedInTurns(kind: ListKind, from: readonly ListItem[]): Promise<Repaired> {
+/** Hashes of the arrays whose items have no fault. */
+const sound = new LRUCache<string, true>({ max: SOUND_MAX });
+
+/** The reply to a list as clients accept it; `_meta` names what was left out. One without a fault is unchanged. */
+export async function repairedReply(kind: ListKind, reply: McpReply): Promise<McpReply> {
+  const result = reply.result && slice(reply.text, reply.result);
+  const list = result?.startsWith('{') ? memberText(result, kind.member) : undefined;
+  if (!list?.startsWith('[')) return reply;
+  const hash = createHash('sha256').update(`${kind.member} ${reply.era}`).update(list).digest('base64');
+  if (sound.has(hash)) return reply;
+  const from = elements(list).map((span) => ({ name: '', text: slice(list, span) }));
+  const { items, leftOut } = await repairedInTurns(kind, from, (each, item) => {
+    if (hasMoreValues(item.text)) return item;
+    const usable = repairItem(each, item.text, reply.era);
+    if (usable !== null) return usable === item.text ? item : { name: '', text: usable };
+    const name = (JSON.parse(item.text) as Record<string, unknown> | null)?.[kind.id];
+    return { name: typeof name === 'string' ? name : null, reason: REFUSED };
+  });
+  if (leftOut.length === 0 && items.every((item, at) => item === from[at])) {
+    sound.set(hash, true);
+    return reply;
+  }
+  const repaired = items.map((item) => item.text);
+  const text = withItems(reply.text, kind.member, repaired, leftOut);
+  const parts = members(text);
+  return { ...reply, text, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
+}
+
+async function repairedInTurns(
+  kind: ListKind,
+  from: readonly ListItem[],
+  repair: typeof repairedItem = repairedItem,
+): Promise<Repaired> {
   const result: Repaired = { items: [], leftOut: [] };
   let began = performance.now();
   for (const item of from) {
-    const checked = repairedItem(kind, item);
+    const checked = repair(kind, item);
     if ('reason' in checked) result.leftOut.push(checked);
     else result.items.push(checked);
     if (performance.now() - began < TURN_MS) continue;
@@ -120,7 +161,7 @@ export function repairedItem(kind: ListKind, item: ListItem): ListItem | LeftOut
     return { name, reason: `it is nested deeper than ${ITEM_DEPTH_MAX} levels` };
   }
   const usable = repairItem(kind, text);
-  if (usable === null) return { name, reason: 'MCP clients refuse it: it does not match the schema of MCP' };
+  if (usable === null) return { name, reason: REFUSED };
   return usable === text ? item : { name, text: usable };
 }
 
@@ -131,27 +172,32 @@ function hasMoreValues(text: string): boolean {
 }
 
 /** The item as clients accept it; null if it has too many faults, or if dropping members does not help. */
-function repairItem({ member }: ListKind, text: string): string | null {
+function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): string | null {
   const dropped = new Set<string>();
   let item = text;
   const schema = schemas[member as keyof typeof schemas]?.();
   if (!schema) return text;
-  // A fault of a required member takes further repairs: the member, then what has it.
-  for (let repairs = 0; repairs <= 2 * FAULTS_MAX; repairs += 1) {
-    const { issues = [] } = schema.safeParse(JSON.parse(item)).error ?? {};
-    const [issue] = issues;
-    if (!issue) return item;
+  for (let round = 0; round <= ROUNDS_MAX; round += 1) {
+    const value = JSON.parse(item) as { outputSchema?: unknown } | null;
+    // Any schema since 2026-07-28; clients of earlier revisions get another one from us.
+    const isAllowed = ([name]: PropertyKey[]) =>
+      era === 'modern' && name === 'outputSchema' && isObject(value?.outputSchema);
+    const issues = (schema.safeParse(value).error?.issues ?? []).filter(({ path }) => !isAllowed(path));
+    if (issues.length === 0) return item;
     if (issues.length > FAULTS_MAX) return null;
-    let { path } = issue;
-    if (path[0] === 'inputSchema' && (path.length === 1 || path[1] === 'type')) {
-      item = withMember(item, 'inputSchema', objectSchema(memberText(item, 'inputSchema')));
-      continue;
+    const droppedBefore = new Set(dropped);
+    // From the end: indexes before a removed element stay the same.
+    for (let { path } of issues.reverse()) {
+      if (path[0] === 'inputSchema' && (path.length === 1 || path[1] === 'type')) {
+        item = withMember(item, 'inputSchema', objectSchema(memberText(item, 'inputSchema')));
+        continue;
+      }
+      // A member that is still refused after it was dropped is required: its parent goes.
+      while (droppedBefore.has(path.join('.'))) path = path.slice(0, -1);
+      if (path.length === 0) return null;
+      dropped.add(path.join('.'));
+      item = removePath(item, path);
     }
-    // A member that is still refused after it was dropped is required: its parent goes.
-    while (dropped.has(path.join('.'))) path = path.slice(0, -1);
-    if (path.length === 0) return null;
-    dropped.add(path.join('.'));
-    item = removePath(item, path);
   }
   return null;
 }
