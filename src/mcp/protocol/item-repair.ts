@@ -1,6 +1,6 @@
 /**
  * Items of a list as clients accept them. Official clients refuse a whole list for one item that does not match the schema of
- * MCP: an item is repaired by dropping the members that these clients refuse, or left out with a reason. Members without fault
+ * MCP: an item is repaired by dropping the members that these clients refuse, or left out with a reason. Members without an error
  * keep their bytes. Items are checked in short turns of the event loop.
  *
  * A tool whose `inputSchema` is missing or no schema of an object takes any object. A boolean property schema `true`, which
@@ -28,19 +28,19 @@ const schemas = {
   resourceTemplates: () => sdk().ResourceTemplateSchema,
 };
 
-/** Nested levels of an item; a text with more stops the readers of some clients. */
+/** Nested levels of an item; more of them stop the readers of some clients. */
 const ITEM_DEPTH_MAX = 64;
 
 /** Values of an item, counted as commas; the check of one with more takes seconds. */
 const ITEM_VALUES_MAX = 10_000;
 
-/** Faults of an item, after which it is left out. */
-const FAULTS_MAX = 64;
+/** Errors of an item, after which it is left out. */
+const ERRORS_MAX = 64;
 
 /** Checks of an item: what a removal leaves behind may be refused in turn. */
 const ROUNDS_MAX = 4;
 
-/** A connection's faulty list is repaired again after this time; a list of the same content is not. */
+/** A connection's list with an error is repaired again after this time; a list of the same content is not. */
 const REPAIR_EVERY_MS = 30_000;
 
 /** Time of one turn of the event loop in milliseconds, after which other work goes first. */
@@ -49,7 +49,7 @@ const TURN_MS = 10;
 /** Characters of the lists that are kept. */
 const KEPT_CHARS_MAX = 64 * 1024 * 1024;
 
-/** Lists without a fault of which a hash is kept. */
+/** Lists without an error of which a hash is kept. */
 const SOUND_MAX = 10_000;
 
 interface Repaired {
@@ -70,7 +70,7 @@ const last = new LRUCache<string, { hash: string; until: number; size: number; r
 
 /**
  * The items of one connection that clients accept, and those that they would not. A list is repaired once; where the last one
- * had a fault, a changed list of the same names takes its place after 30 s.
+ * had an error, a changed list of the same names takes its place after 30 s.
  *
  * @param connection its number, which is unique over all namespaces
  */
@@ -107,10 +107,10 @@ function repairedList(kind: ListKind, from: readonly ListItem[], connection: str
   return entry.repaired;
 }
 
-/** Hashes of the arrays whose items have no fault. */
+/** Hashes of the arrays whose items have no error. */
 const sound = new LRUCache<string, true>({ max: SOUND_MAX });
 
-/** The reply to a list as clients accept it; `_meta` names what was left out. One without a fault is unchanged. */
+/** The reply to a list as clients accept it; `_meta` names what was left out. One without an error is unchanged. */
 export async function repairedReply(kind: ListKind, reply: McpReply): Promise<McpReply> {
   const result = reply.result && slice(reply.text, reply.result);
   const list = result?.startsWith('{') ? memberText(result, kind.member) : undefined;
@@ -171,7 +171,7 @@ function hasMoreValues(text: string): boolean {
   return count > ITEM_VALUES_MAX;
 }
 
-/** The item as clients accept it; null if it has too many faults, or if dropping members does not help. */
+/** The item as clients accept it; null if it has too many errors, or if dropping members does not help. */
 function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): string | null {
   const dropped = new Set<string>();
   let item = text;
@@ -184,7 +184,7 @@ function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): st
       era === 'modern' && name === 'outputSchema' && isObject(value?.outputSchema);
     const issues = (schema.safeParse(value).error?.issues ?? []).filter(({ path }) => !isAllowed(path));
     if (issues.length === 0) return item;
-    if (issues.length > FAULTS_MAX) return null;
+    if (issues.length > ERRORS_MAX) return null;
     const droppedBefore = new Set(dropped);
     // From the end: indexes before a removed element stay the same.
     for (let { path } of issues.reverse()) {
