@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { describe, expect } from '@jest/globals';
+import { OTLPLogExporter as JsonExporter } from '@opentelemetry/exporter-logs-otlp-http';
+import { OTLPLogExporter as ProtobufExporter } from '@opentelemetry/exporter-logs-otlp-proto';
+import { InMemoryLogRecordExporter, LoggerProvider, SimpleLogRecordProcessor } from '@opentelemetry/sdk-logs';
 import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createServer } from '../../support/factories.js';
@@ -226,6 +229,45 @@ describe('OTLP log records', () => {
       ]);
     }
   });
+
+  verifies(
+    ['wire:otlp-values', 'wire:otlp-events'],
+    'are kept and refused as the official exporters expect',
+    async () => {
+      const memory = new InMemoryLogRecordExporter();
+      const provider = new LoggerProvider({ processors: [new SimpleLogRecordProcessor({ exporter: memory })] });
+      const logger = provider.getLogger('spec');
+      const bodies = [
+        { n: 0, d: 0.5, ok: false, s: '', list: ['x', 0, false, ''], empty: {} },
+        0,
+        false,
+        'text',
+        ['a', 1],
+      ];
+      for (const [i, body] of bodies.entries()) logger.emit({ body, timestamp: Date.now() - 1_000 + i });
+      logger.emit({ eventName: 'gen_ai.choice', timestamp: Date.now() });
+      logger.emit({ attributes: { other: 'x' } });
+      const records = memory.getFinishedLogRecords();
+      for (const Exporter of [JsonExporter, ProtobufExporter]) {
+        const name = await createServer(app, owner);
+        const sent = (key: string) =>
+          new Promise<Error | undefined>((resolve) => {
+            const url = app.url + pathOf(name, '/otlp/v1/logs');
+            const exporter = new Exporter({ url, headers: { authorization: `Bearer ${key}` } });
+            exporter.export(records, ({ error }) => resolve(error));
+          });
+        expect(await sent(owner.key)).toBeUndefined();
+        const { invocations } = await logWith(app, owner, name, 1);
+        const shown = [
+          ...bodies.map((body) => (typeof body === 'string' ? body : JSON.stringify(body))),
+          'gen_ai.choice',
+        ];
+        expect(invocations.flatMap(messagesOf)).toEqual(shown);
+        expect(await sent(stranger.key)).toMatchObject({ code: 404 });
+        expect(await sent('none')).toMatchObject({ code: 401 });
+      }
+    },
+  );
 
   verifies('runtime-log:own', 'are taken for one’s own servers only', async () => {
     const name = await createServer(app, owner);
