@@ -179,7 +179,7 @@ const RECORDED: Recorded[] = [
 
 /**
  * The values that a connection sends differ. The epoch counts their changes, but also the move of a namespace; the sealed text
- * changes also when the encryption key is rotated.
+ * changes even when the encryption key is rotated.
  */
 const SENT_DIFFERS = `old.setup_epoch <> new.setup_epoch
   AND (old.sealed_url, old.sealed_headers, old.sealed_query, old.sealed_oauth_secret)

@@ -97,7 +97,7 @@ export function serveDocs(
   }
   const files = documentationFiles();
   const guides = files.filter(({ isGuide }) => isGuide).map(({ path }) => ({ path, title: titleOf(path) }));
-  // A page also shows where the session cannot be read: under a foreign name, and while the database is away.
+  // A page also shows where the session cannot be read: under a foreign name, and while the database is unavailable.
   const personOf = async (request: Request) =>
     isOwnHost(request, env) ? sessions.current(clientContextOf(request, env)).catch(() => null) : null;
   const isServed = (path: string) => path in DOCUMENTS || files.some((file) => path === `/${file.path}`);
@@ -240,7 +240,7 @@ interface SwaggerUi {
 
 /**
  * Keeps the key that a person enters for as long as the tab is open. Swagger UI's own `persistAuthorization` keeps it in the
- * browser for ever. Runs in the browser: the source of the function is sent.
+ * browser forever. Runs in the browser: the source of the function is sent.
  */
 function keepKeyForTab(): void {
   const page = globalThis as unknown as {

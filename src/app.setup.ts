@@ -2,7 +2,7 @@
  * Assembles the HTTP application that `main.ts`, the tests and the OpenAPI generator share: Nest on `SlipwayAdapter`,
  * the fast path, the authorization server, WebSocket handshakes, the documentation (`app.docs.ts`).
  *
- * Limits that hold for the process (size of answers, depth of JSON) are set here, before the first request. Parts of
+ * Limits that hold for the process (size of responses, depth of JSON) are set here, before the first request. Parts of
  * modules that only some roles load, and modules outside the tree (`SLIPWAY_MODULES`), are imported before Nest sees
  * any module. The first words of all routes are reserved, so that no namespace has a name that its short form
  * `/{namespace}` could not reach.

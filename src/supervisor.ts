@@ -9,7 +9,7 @@
  * The supervisor adds up what workers count together: requests and failures (`RateCounter`), and `/metrics`.
  *
  * Messages: `obeys` from a worker that takes orders, `ready` from one that serves; a {@link StopOrder} to a worker. Signals of
- * a terminal or a service manager reach all processes, so a worker ignores them. A worker ends at once when its supervisor is
+ * a terminal or a service manager reach all processes, so a worker ignores them. A worker ends immediately when its supervisor is
  * gone.
  */
 import cluster, { type Worker } from 'node:cluster';

@@ -30,7 +30,7 @@ export interface Manifest extends DatabaseOutline {
   keyIds: string[];
   /** A sealed value for each of them, which proves a key of the same name. */
   samples?: string[];
-  /** Files that rows name and that were gone or damaged already. */
+  /** Files that rows name and that were missing or damaged already. */
   lostBlobs: string[];
 }
 

@@ -488,7 +488,7 @@ export class Env extends (class {} as new () => Values) {
     return Math.max(4, Math.ceil(Math.min(16, fitting) / this.workers));
   }
 
-  /** Hosted programs that run at once. */
+  /** Hosted programs that run at the same time. */
   get runtimeLiveMax(): number {
     return this.ownRuntimeLiveMax ?? Math.min(100, Math.max(4, Math.floor(this.memoryBytes / (64 * MB))));
   }
@@ -530,7 +530,7 @@ export function settingDocs(): SettingDoc[] {
 /**
  * Reads and checks every setting together; an empty value counts as unset.
  *
- * @param checks validate settings whose format other code defines: each throws an Error whose message is a sentence
+ * @param checks validate settings whose format other code defines: each throws an Error whose message is for the operator
  * @throws StartError with all faults at once. Values are not repeated: some are secrets.
  */
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {

@@ -18,9 +18,9 @@ export class Tuning {
   httpConnectionsMax = shareOf(20_000);
   /** ms for a request to arrive, with its body. */
   httpRequestTimeoutMs = 300_000;
-  /** Bytes of request bodies in memory, from the first byte to the end of the answer. One account may hold a quarter. */
+  /** Bytes of request bodies in memory, from the first byte to the end of the response. One account may hold a quarter. */
   httpBodiesBytes = Math.max(32 * MB, shareOf(Math.max(64 * MB, Math.floor(memoryBytes() / 8))));
-  /** Bytes of answers that clients have not read. One address may cause a quarter. */
+  /** Bytes of responses that clients have not read. One address may cause a quarter. */
   httpUnreadBytes = this.httpBodiesBytes;
   /** Bytes of a body that is read without an API key: the forms of setup pages. */
   httpFormBytes = 64 * KB;
@@ -30,11 +30,11 @@ export class Tuning {
   requestsPerAddress = 60_000;
   /** ms of a REST call of a tool, of a list, and of the handshake with an MCP server. Published REST clients repeat after 60 s. */
   upstreamCallTimeoutMs = 50_000;
-  /** Messages an MCP server may send with one answer, or in a minute on a stream without answers. */
+  /** Messages an MCP server may send with one response, or in a minute on a stream without answers. */
   upstreamMessagesMax = 10_000;
   /** Bytes of these messages together. */
   upstreamMessagesBytes = 64 * MB;
-  /** ms between pings to a paired local server. Its tunnel is closed after two without an answer. */
+  /** ms between pings to a paired local server. Its tunnel is closed after two without a response. */
   uplinkPingMs = 25_000;
   /** ms without a heartbeat of its process after which a tunnel counts as closed. */
   uplinkLeaseMs = 15_000;
@@ -48,11 +48,11 @@ export class Tuning {
   releaseKeep = 20;
   /** ms for which a link to authorize Slipway at an MCP server is valid. */
   oauthSetupTtlMs = 3_600_000;
-  /** ms of the language model for one call. After them, the answer is made from schemas. */
+  /** ms of the language model for one call. After them, the response is made from schemas. */
   simulatorTimeoutMs = 20_000;
   /** ms after which hosted code that blocks its event loop is ended. */
   runtimeStallMs = 1_500;
-  /** Bytes of one answer of hosted code. */
+  /** Bytes of one response of hosted code. */
   runtimeResponseBytes = 16 * MB;
   /** Bytes of the stored console lines of one request to hosted code. */
   runtimeLogBytes = 256 * KB;

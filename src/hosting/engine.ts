@@ -38,7 +38,7 @@ export interface EngineContext {
   stateDir: string;
   /** Writes a log line with the names of the program. */
   log: ProgramLog;
-  /** Blanks the secrets of the program in its output: call it before a text is cut. */
+  /** Blanks the secrets of the program in its output: call it before a string is cut. */
   redact: (text: string) => string;
   /** Receives lines and exceptions of the code, whose secrets it blanks. Must not throw. */
   onTrace(trace: Trace): void;

@@ -2,7 +2,7 @@
  * Static check of an uploaded ES module, without running it: its form (a factory function, or an object with `fetch`),
  * its exports, whether it is stateful, and its imports.
  *
- * `module-outline.ts` parses the top level with acorn; this file turns the outline into facts, or into a sentence for
+ * `module-outline.ts` parses the top level with acorn; this file turns the outline into facts, or into a message for
  * the publisher. A module of 10 MB takes seconds of CPU and up to a gigabyte of memory, so the publish pipeline calls
  * it in a process of its own (`module-check.process.ts`).
  *

@@ -36,7 +36,7 @@ export interface ProgramOwner {
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
   /** Current values of a program. @throws ProgramStartError when it no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
-  /** The account of a program, and how many of its programs may run in one process; null when the program is gone. */
+  /** The account of a program, and how many of its programs may run in one process; null when the program no longer exists. */
   quotaOf(ref: ProgramRef): Promise<ProgramQuota | null>;
   /** Names for a log line. Never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
@@ -78,7 +78,7 @@ export class ProgramOwners implements OnModuleInit {
 /** Sends requests to hosted programs anywhere in the service. Starts programs on demand and enforces limits. */
 export abstract class Hosting {
   /**
-   * Sends one request. Failures go to the handler as a HostedFailure, or as an undici error when the answer breaks;
+   * Sends one request. Failures go to the handler as a HostedFailure, or as an undici error when the response breaks;
    * never throws. Starts the program if it is not running.
    */
   abstract dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void;

@@ -46,11 +46,11 @@ export interface Program {
 export interface ProgramLimits {
   /** CPU time of one request. */
   cpuMs: number;
-  /** Time from the request to the end of its answer, except for event streams. */
+  /** Time from the request to the end of its response, except for event streams. */
   wallMs: number;
   /** Memory that its code may allocate. */
   memoryMb: number;
-  /** Size of one answer. */
+  /** Size of one response. */
   responseBytes: number;
   /** Size of console lines and exceptions of one request. */
   logBytes: number;
@@ -140,7 +140,7 @@ export const INVOCATION_HEADER = 'x-slipway-invocation';
 
 /**
  * Header that names a session of a stateful program when it is opened or ended; opening it again continues it. A
- * program that stores sessions repeats the header in its answer. Set by this service only, and removed before the code.
+ * program that stores sessions repeats the header in its response. Set by this service only, and removed before the code.
  */
 export const SESSION_HEADER = 'x-slipway-session';
 

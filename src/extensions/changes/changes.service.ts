@@ -62,7 +62,7 @@ export function toCsv(changes: ChangeDto[]): string {
   return [names, ...lines, ''].join('\r\n');
 }
 
-/** A text that a spreadsheet would take for a formula begins with an apostrophe. */
+/** A string that a spreadsheet would take for a formula begins with an apostrophe. */
 function cell(text: string): string {
   const literal = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(literal) ? `"${literal.replaceAll('"', '""')}"` : literal;

@@ -15,10 +15,10 @@ const HISTORY_CALLS_MAX = 20;
 const HISTORY_CHARS_MAX = 2_000;
 const PART_CHARS_MAX = 16_000;
 
-/** Time of the call reserved for an answer without the model. */
+/** Time of the call reserved for a response without the model. */
 const RESERVE_MS = 500;
 
-/** Attempts for one call: an answer that breaks the schema is requested once more. */
+/** Attempts for one call: a response that breaks the schema is requested once more. */
 const TRIES = 2;
 
 const SYSTEM =
@@ -77,7 +77,7 @@ function promptFor(call: ModelledCall, recent: Awaited<ReturnType<ModelledCall['
   ].join('\n\n');
 }
 
-/** Returns the result that a model wrote, or the fault of its answer for the next attempt. */
+/** Returns the result that a model wrote, or the fault of its response for the next attempt. */
 async function readAnswer({ definition, outputFault }: ModelledCall, text: string): Promise<ToolResult | string> {
   // JSON, also inside a Markdown fence, as models often write it.
   const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;

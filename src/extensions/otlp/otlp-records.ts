@@ -64,12 +64,12 @@ const FIELDS_MAX = 200_000;
 
 let types: Record<string, protobuf.Type> | undefined;
 
-/** The answer to an export; without `partialSuccess` all records were accepted. */
+/** The response to an export; without `partialSuccess` all records were accepted. */
 export interface ExportAnswer {
   partialSuccess?: { rejectedLogRecords: number; errorMessage: string };
 }
 
-/** The answer to an export that failed, with a code of gRPC. */
+/** The response to an export that failed, with a code of gRPC. */
 export interface ExportStatus {
   code: number;
   message: string;

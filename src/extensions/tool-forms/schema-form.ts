@@ -227,11 +227,11 @@ export function valueIn(field: Field, form: URLSearchParams, faults: Faults): un
 interface SentTexts {
   /** The texts of each input. */
   texts: Map<string, string[]>;
-  /** Names of the inputs with a text, and of the fields around them. */
+  /** Names of the inputs with a string, and of the fields around them. */
   filled: Set<string>;
 }
 
-/** Forms that were read: one that is the answer to several input requests is read once. */
+/** Forms that were read: one that is the response to several input requests is read once. */
 const readForms = new WeakMap<URLSearchParams, SentTexts>();
 
 function sentIn(form: URLSearchParams): SentTexts {

@@ -1,4 +1,4 @@
-/** The page of a tool of a connection: what the model sees of it, the form to try it, and the answer to a call. */
+/** The page of a tool of a connection: what the model sees of it, the form to try it, and the response to a call. */
 import {
   actions,
   annotationsOf,
@@ -25,7 +25,7 @@ import {
 import { formOf } from './schema-form.js';
 import { inputsOf, type Typed } from './schema-form.page.js';
 
-/** An answer that asks for input: all that its continuation repeats. */
+/** A response that asks for input: all that its continuation repeats. */
 export interface Waiting {
   arguments: JsonObject;
   requestState?: unknown;

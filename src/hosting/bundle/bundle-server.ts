@@ -1,6 +1,6 @@
 /**
  * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle. `initialize` starts a session with a process
- * of its own; the `Mcp-Session-Id` of its answer leads every further request there.
+ * of its own; the `Mcp-Session-Id` of its response leads every further request there.
  *
  * The query of the `initialize` has the caller's configuration values, which become arguments and environment of the
  * process. A session without calls ends after the idle time.

@@ -63,7 +63,7 @@ export type SessionLimits = Pick<ProgramLimits, 'cpuMs' | 'memoryMb' | 'logBytes
 export interface SessionHandlers {
   /** Receives a line of standard error with the invocation that it belongs to; an empty id if unknown. */
   onLine(invocationId: string, line: TraceLine): void;
-  /** Called when a call ended without an answer. */
+  /** Called when a call ended without a response. */
   onFailure(invocationId: string, outcome: RuntimeOutcome, message: string): void;
   onEnd(): void;
   /** Blanks the secrets of the bundle in its output. */

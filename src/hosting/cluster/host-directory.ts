@@ -16,7 +16,7 @@ declare module '../../platform/queue/pub-sub.js' {
 export interface HostDetails {
   /** Id of its data folder (`DataFolder`): hosts with the same one find each other's state. */
   dataId: string;
-  /** Engines it runs: null, or a sentence why not. */
+  /** Engines it runs: null, or a message why not. */
   engines: Record<EngineName, string | null>;
   /** Number of programs it runs, by account. */
   livePrograms: Record<string, number>;
@@ -66,7 +66,7 @@ export class HostDirectory implements OnModuleInit {
     this.suspects.set(id, performance.now() + SUSPECT_MS);
   }
 
-  /** The next caller reads the list again, unless the database is away. */
+  /** The next caller reads the list again, unless the database is unavailable. */
   forget(): void {
     this.lists.expire('all');
   }
@@ -85,8 +85,8 @@ export class HostDirectory implements OnModuleInit {
       url: address,
       ...(details as unknown as HostDetails),
     }));
-    // A lease that ended while the database was away is renewed with the next heartbeat, after a third of its length. Until
-    // then the host is known; one that is gone is not reached, and the next one is asked.
+    // A lease that ended while the database was unavailable is renewed with the next heartbeat, after a third of its length. Until
+    // then the host is known; one that no longer exists is not reached, and the next one is asked.
     const renewing = databaseAvailability.isRenewing(this.tuning.runtimeLeaseMs)
       ? this.last.filter((host) => !live.some(({ id }) => id === host.id))
       : [];

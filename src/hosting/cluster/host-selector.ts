@@ -20,7 +20,7 @@ export interface Choosing {
 /**
  * Chooses the host of a program.
  *
- * A stateless program runs on the first host of its order ({@link ranked}), also when this process is a host. A preference
+ * A stateless program runs on the first host of its order ({@link ranked}), even when this process is a host. A preference
  * for this process would save the hop (0.3 to 0.5 ms, `node bench/hosting-hop.mjs`), and cost the memory and the start of a
  * second copy of every program (23 MB and 80 ms each).
  *
@@ -53,7 +53,7 @@ export class HostSelector {
     throw await this.noHost(ref, hosts, choosing);
   }
 
-  /** Null when some host offers the engine; otherwise a sentence why none does. @throws the database's error */
+  /** Null when some host offers the engine; otherwise a message why none does. @throws the database's error */
   async whyNot(engine: ProgramRef['engine']): Promise<string | null> {
     const hosts = await this.hostDirectory.live();
     const reachable = hosts.filter(({ id, url }) => url !== null || id === this.processRegistry.id);
@@ -81,7 +81,7 @@ export class HostSelector {
     return first.id === this.processRegistry.id ? null : first;
   }
 
-  /** The placement from the cache; read anew when it names no live host. */
+  /** The placement from the cache; read again when it names no live host. */
   private async placementOf(ownerId: string): Promise<Placement | null> {
     const placement = await this.placements.find(ownerId);
     if (!placement?.hostId || placement.hostId === this.processRegistry.id || (await this.hostOf(placement.hostId)))

@@ -117,7 +117,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
    * Runs a request that another process sent.
    *
    * @param host the addressee; a request for another process is refused, and one to a stateful program for an earlier epoch
-   *   of this one: the others need no lease, which ends while the database is away
+   *   of this one: the others need no lease, which ends while the database is unavailable
    */
   receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
     const isPast = ref.isStateful && host.epoch !== this.processRegistry.epoch;

@@ -49,7 +49,7 @@ export class DataFolder {
 /** Placements, and the programs that this host has claimed. */
 @Injectable()
 export class Placements implements OnModuleInit {
-  /** A claim is also published, and a host that has not got the program says so. */
+  /** A claim is also published, and a host that has not got the program reports it. */
   private readonly cache = new RowCache<Placement>((ownerId) => this.placementsRepository.find(ownerId));
   /** Programs of this host, with the epoch of the claim. */
   private readonly ownEpochs = new Map<string, string>();
@@ -96,7 +96,7 @@ export class Placements implements OnModuleInit {
     return started;
   }
 
-  /** Deletes the placement of an owner that is gone. @throws the database's error */
+  /** Deletes the placement of an owner that no longer exists. @throws the database's error */
   async remove(ownerId: string): Promise<void> {
     await this.placementsRepository.remove(ownerId);
     this.released(ownerId);
@@ -141,7 +141,7 @@ export class Placements implements OnModuleInit {
     const dataId = await this.dataFolder.id();
     const dataBefore = await this.placementsRepository.claim(ownerId, { hostId, epoch, dataId });
     if (dataBefore !== undefined && dataBefore !== dataId) await clear();
-    // An answer that arrives after the fence does not count.
+    // A response that arrives after the fence does not count.
     if (dataBefore === undefined || this.processRegistry.epoch !== epoch) return false;
     this.ownEpochs.set(ownerId, epoch);
     this.forgetCached(ownerId);

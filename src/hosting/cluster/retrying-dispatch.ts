@@ -2,7 +2,7 @@
  * One request to a program, tried at up to three hosts. The caller sees one request and one controller.
  *
  * Another host gets the request only when the first certainly did not begin with it (it was not reached, or refused),
- * no answer has begun, and the body can still be sent: a stream that was read cannot. A host that was not reached is
+ * no response has begun, and the body can still be sent: a stream that was read cannot. A host that was not reached is
  * tried last for a while by everybody.
  *
  * When no host is left, the caller gets the failure that says most: that of a host which refused, rather than that
@@ -122,7 +122,7 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
       if (this.aborted) this.finish(this.reason ?? new Error('aborted'));
       else this.candidate.send(this.request, this);
     } catch (error) {
-      // Without another host, the answer of the one that refused says more than that there is none.
+      // Without another host, the response of the one that refused says more than that there is none.
       const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
       this.finish(isLessSpecific ? failedBefore : placementFailure(error));
     }

@@ -23,8 +23,8 @@ export interface Upgrade {
 }
 
 /**
- * Forwards one request and its answer as streams with back-pressure in both directions. Closes the far socket when the
- * program disconnects. Drops trailers and interim answers (1xx). Resolves after the answer, or when the program has
+ * Forwards one request and its response as streams with back-pressure in both directions. Closes the far socket when the
+ * program disconnects. Drops trailers and interim answers (1xx). Resolves after the response, or when the program has
  * disconnected.
  *
  * @throws errors of the egress policy; OutboundError (504) after `idleMs` without a byte
@@ -76,10 +76,10 @@ export function requireWebSocket({ headers }: IncomingMessage): void {
 }
 
 /**
- * Forwards a WebSocket handshake and its answer. True when the far side accepted: both sockets then carry frames. False
+ * Forwards a WebSocket handshake and its response. True when the far side accepted: both sockets then carry frames. False
  * when it answered otherwise, which ends both.
  *
- * @throws the error of the far socket; OutboundError (504) without an answer for `idleMs`. The far socket is closed
+ * @throws the error of the far socket; OutboundError (504) without a response for `idleMs`. The far socket is closed
  * then
  */
 export async function upgradeOut(upgrade: Upgrade, limits: ProxyLimits): Promise<boolean> {

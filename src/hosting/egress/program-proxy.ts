@@ -2,11 +2,11 @@
  * Egress proxy of one program, on a unix socket or on a socket in the program's network namespace: HTTP requests in
  * absolute form, WebSocket upgrades, and `CONNECT` for raw TCP. TLS to the target is opened here for requests.
  *
- * All input comes from a tenant: no request, and no answer arranged by it, may end the process, exceed `ProxyLimits` or
+ * All input comes from a tenant: no request, and no response arranged by it, may end the process, exceed `ProxyLimits` or
  * reach an address that is not open to this program. Names are checked by `OutboundRules` (the server's `egressAllow`),
  * addresses by the egress policy when the socket is opened.
  *
- * Answers of the proxy itself are text: 400 for what is no proxy request, 403 for a refused host, 408 for a slow
+ * Responses of the proxy itself are text: 400 for what is no proxy request, 403 for a refused host, 408 for a slow
  * request, 431 for a large head, 502 and 504 for targets that fail, 503 without a free slot. Refusals also appear in
  * the program's log, 20 lines a minute.
  */
@@ -204,7 +204,7 @@ export class ProgramProxy {
     });
   }
 
-  /** Waits for the end of the last answer, which the client may have read before it is noticed here. */
+  /** Waits for the end of the last response, which the client may have read before it is noticed here. */
   private async detach(req: IncomingMessage, near: Socket): Promise<ServerResponse> {
     const last = this.answers.get(near);
     if (last && !last.closed) await new Promise((resolve) => last.once('close', resolve));
@@ -250,7 +250,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Answers with the error that `work` throws, or ends an answer that has begun. Never rejects. */
+  /** Answers with the error that `work` throws, or ends a response that has begun. Never rejects. */
   private async respond(req: IncomingMessage, res: ServerResponse, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -262,7 +262,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Answers malformed input only if no other answer is being written on its socket. */
+  /** Answers malformed input only if no other response is being written on its socket. */
   private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
     let [status, message] = [400, 'The request is not sound HTTP.'];
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') [status, message] = [408, 'The request did not end in time.'];

@@ -8,7 +8,7 @@ const REST_MS_MAX = 60_000;
 
 /**
  * Back-off of a version that keeps crashing. The first crash has none: one bad request must not lock out all others.
- * From the second in a row it is 1 s, doubling to 60 s. An answer resets it.
+ * From the second in a row it is 1 s, doubling to 60 s. A response resets it.
  */
 export class Backoff {
   /** Crashes in a row. */

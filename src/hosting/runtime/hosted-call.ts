@@ -59,7 +59,7 @@ interface Ending {
   outcome?: RuntimeOutcome;
 }
 
-/** One request to a program, and its answer. */
+/** One request to a program, and its response. */
 export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
   readonly invocationId: string;
@@ -96,7 +96,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     const { method, path, body } = this.request;
     const headers = endToEnd(this.request.headers);
     headers[INVOCATION_HEADER] = this.invocationId;
-    // undici computes the length of a text itself, and refuses a request with another length.
+    // undici computes the length of a string itself, and refuses a request with another length.
     if (!(body instanceof Readable)) delete headers['content-length'];
     try {
       const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
@@ -106,7 +106,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     }
   }
 
-  /** Ends the call with an error for the caller. An answer in progress is cut off. */
+  /** Ends the call with an error for the caller. A response in progress is cut off. */
   fail(error: HostedFailure): void {
     if (!this.isEnded && !error.mayHaveRun) this.host.countRefusal(error);
     this.finish({ error, outcome: error.outcome });

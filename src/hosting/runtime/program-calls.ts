@@ -7,7 +7,7 @@ import type { HostedCall } from './hosted-call.js';
 const STREAMS_MAX = 256;
 
 /**
- * Time after its answer in which a request may be the cause of its program's exit: workerd allows 30 s of `waitUntil`.
+ * Time after its response in which a request may be the cause of its program's exit: workerd allows 30 s of `waitUntil`.
  */
 const BLAME_MS = 35_000;
 

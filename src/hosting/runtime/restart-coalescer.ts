@@ -14,7 +14,7 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
 }
 
 /**
- * True if secrets or egress rules changed since the start; also when unknown, since restarting is safer than keeping a
+ * True if secrets or egress rules changed since the start; even when unknown, since restarting is safer than keeping a
  * revoked secret.
  */
 export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, digest: string | null): Promise<boolean> {

@@ -78,7 +78,7 @@ export function whenGone({ reason }: InstanceExit, { memoryMb }: ProgramLimits):
   return new ProgramCrashedError(`The program crashed while it worked on the request, which may have run. ${IN_LOG}`);
 }
 
-/** Error of a connection that the program closed without an answer while running on. */
+/** Error of a connection that the program closed without a response while running on. */
 export function noAnswer(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program closed the connection without a response. The request may have run: try again.',

@@ -104,7 +104,7 @@ export class Sandbox {
     return { level, measures: measures as Record<IsolationMeasure, string> };
   }
 
-  /** Null when modules may run here; otherwise a sentence with the missing measures, the reasons, and a remedy. */
+  /** Null when modules may run here; otherwise a message with the missing measures, the reasons, and a remedy. */
   async whyNot(): Promise<string | null> {
     const lacking = await this.describeMissing(REQUIRED[this.env.hostingIsolation]);
     if (lacking === null) return null;
@@ -114,7 +114,7 @@ export class Sandbox {
     );
   }
 
-  /** Null when bundles may run here; otherwise a sentence with the missing measures and the reasons. */
+  /** Null when bundles may run here; otherwise a message with the missing measures and the reasons. */
   async whyNoBundles(): Promise<string | null> {
     const lacking = await this.describeMissing(ISOLATION_MEASURES);
     return lacking && `Bundles run with complete isolation only, and this host cannot build ${lacking}.`;

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { ENDED_MAX, INVOCATION_HEADER } from '../hosting.types.js';
 import { passingTo } from '../hosting.js';
 
-/** Time before a process exit in which an answer may have broken because of it, since the answer ends first. */
+/** Time before a process exit in which a response may have broken because of it, since the response ends first. */
 const BROKEN_MS = 2_000;
 
 /** Limit of remembered broken answers. */

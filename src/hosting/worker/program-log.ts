@@ -8,7 +8,7 @@
  * with the process: to the only one lost, otherwise to none.
  *
  * Limits: 2,000 waiting lines or 1 MB of characters, the oldest are dropped; per request the log limit of the program,
- * with one line that says so. An id that the tail reports and no request had is made up by the code; its lines belong
+ * with one line that reports it. An id that the tail reports and no request had is made up by the code; its lines belong
  * to no request.
  */
 import { growingLru } from '../../platform/limits/growing-lru.js';
@@ -175,7 +175,7 @@ export class ProgramLog {
     });
   }
 
-  /** Drops lines above the limit of a request, with one line that says so. */
+  /** Drops lines above the limit of a request, with one line that reports it. */
   private withinBytes(id: string, lines: TraceLine[], exceptions: TraceException[]) {
     let used = this.bytes.get(id) ?? 0;
     const before = used;

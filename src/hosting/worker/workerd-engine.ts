@@ -8,7 +8,7 @@
  * sessions as SQLite files in the owner's state folder, at most 1 GB.
  *
  * Fails: a module that does not load in 30 s, or exits before, is a ProgramStartError with its output; one that has
- * used up its memory says so. One that the machine killed (SIGKILL) is started once more. `whyNot` is the reason of
+ * used up its memory reports it. One that the machine killed (SIGKILL) is started once more. `whyNot` is the reason of
  * the sandbox not to run modules here.
  */
 import { createRequire } from 'node:module';

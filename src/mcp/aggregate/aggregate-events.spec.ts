@@ -10,7 +10,7 @@ afterEach(() => void jest.useRealTimers());
 
 const UPDATED = 'notifications/resources/updated';
 
-/** A listener of one resource of the connection `docs`, whose upstream may be away. */
+/** A listener of one resource of the connection `docs`, whose upstream may be unavailable. */
 async function listening() {
   const channel = new ScriptedChannel('legacy', () => ({}));
   const upstream = { channel, isAway: false };

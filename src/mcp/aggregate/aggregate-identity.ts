@@ -92,7 +92,7 @@ export class AggregateIdentity {
   }
 }
 
-/** The beginning of a text of at most this many bytes, with `…` for the rest. */
+/** The beginning of a string of at most this many bytes, with `…` for the rest. */
 function truncate(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length <= bytesMax) return text;

@@ -70,7 +70,7 @@ export class AggregateLists {
     return spelled;
   }
 
-  /** Null also while it is unknown if a further connection has the name. */
+  /** Null even while it is unknown if a further connection has the name. */
   private async findOwn(
     kind: ListKind,
     name: string,

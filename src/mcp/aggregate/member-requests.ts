@@ -23,7 +23,7 @@ const MEMBER_WAIT_MS = 5_000;
 /** Wait for the tools of a connection whose last list or failure is known. */
 const KNOWN_WAIT_MS = 500;
 
-/** Total time of one answer; members not requested by then are left to the next page. */
+/** Total time of one response; members not requested by then are left to the next page. */
 const ANSWER_MS_MAX = 20_000;
 
 /** Time for which an upstream that did not answer is not requested again. */
@@ -40,7 +40,7 @@ export interface AggregateMember {
   fault: MemberFault | null;
 }
 
-/** Reason why a connection is missing from an answer. */
+/** Reason why a connection is missing from a response. */
 export interface MemberFault {
   connectionId: string;
   state: string;
@@ -89,7 +89,7 @@ export class MemberRequests {
   private readonly failures = new WeakMap<UpstreamHandle, { until: number; fault: MemberFault }>();
 
   /**
-   * @param onToolsChanged called when a connection lists other tools than an answer has just said
+   * @param onToolsChanged called when a connection lists other tools than a response has just said
    *
    * @param tools the only ones that are listed; absent: all
    */

@@ -4,11 +4,11 @@
  *
  * Probe: `server/discover` goes first, since a legacy server cannot mistake it for a call. Its answer decides, or leads
  * to `initialize`, and where that is answered as no MCP at all, to a GET that waits for the event `endpoint`. The probe
- * sends `server/discover` twice when the answer names our version or says that a header is missing, which proxies drop.
+ * sends `server/discover` twice when the response names our version or says that a header is missing, which proxies drop.
  * What was opened on the way, an identity or a session, is kept for the first call.
  *
  * No era is decided, and the probe fails, on redirects, 403, 429 and 5xx except 500 and 501, on a demand for
- * authorization, and without an answer. The decision is stored by `eras/era.repository.ts`.
+ * authorization, and without a response. The decision is stored by `eras/era.repository.ts`.
  */
 import type { McpReply } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';

@@ -2,7 +2,7 @@
  * Tools of legacy servers that run only as tasks (`execution.taskSupport: required`, MCP 2025-11-25), called like any
  * other tool.
  *
- * A call of such a tool is sent with `task: {ttl}`; the answer names a task, whose result is awaited with
+ * A call of such a tool is sent with `task: {ttl}`; the response names a task, whose result is awaited with
  * `tasks/result`. When the caller leaves or the time is over, `tasks/cancel` follows. A call that names a task itself
  * passes unchanged. Lists show the tools as `optional`, since callers need not know.
  *

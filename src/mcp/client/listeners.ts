@@ -113,7 +113,7 @@ export class Listeners {
     else if (listChanges.has(method)) this.onChange(method);
   }
 
-  /** Replaces the stream of a session that is gone, if there are listeners. A new session may have a stream again. */
+  /** Replaces the stream of a session that no longer exists, if there are listeners. A new session may have a stream again. */
   restart(): void {
     const { stream } = this;
     this.stream = null;

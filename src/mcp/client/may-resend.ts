@@ -7,9 +7,9 @@
  *   the session is lost                           no                   in a new session       LegacyAdapter
  *   401, and another token is stored              no                   with that token        HttpWire
  *   wrong `Mcp-Param-…` headers of a tool call    no                   with headers as listed ModernAdapter
- *   the answer is lost, of a method that reads    perhaps, harmless    as it was              both adapters
+ *   the response is lost, of a method that reads    perhaps, harmless    as it was              both adapters
  *
- * The stream of an answer that breaks after an event id is resumed (`resumed` in http-exchange.ts): the call still runs.
+ * The stream of a response that breaks after an event id is resumed (`resumed` in http-exchange.ts): the call still runs.
  */
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';

@@ -4,7 +4,7 @@ interface MessageLimits {
   messages: number;
   /** Characters of these messages together. */
   chars: number;
-  /** Bytes of one answer, and characters of one event. */
+  /** Bytes of one response, and characters of one event. */
   answer: number;
 }
 
@@ -15,7 +15,7 @@ export function useMessageLimits(replaced: Partial<MessageLimits>): void {
   limits = { ...limits, ...replaced };
 }
 
-/** Size limit of one answer or event of an upstream. */
+/** Size limit of one response or event of an upstream. */
 export function answerLimit(): number {
   return limits.answer;
 }
@@ -24,8 +24,8 @@ export function answerLimit(): number {
 const RENEWAL_MS = 60_000;
 
 /**
- * Limits the messages that come with one answer, so that an upstream cannot occupy the process with a flood of them for
- * as long as a call may take. On a stream that stays open, each answer and each minute renews the budget.
+ * Limits the messages that come with one response, so that an upstream cannot occupy the process with a flood of them for
+ * as long as a call may take. On a stream that stays open, each response and each minute renews the budget.
  */
 export class MessageBudget {
   private messages = 0;

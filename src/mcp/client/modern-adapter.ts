@@ -66,7 +66,7 @@ export interface ModernOptions {
   discovered?: Discovered;
   /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
-  /** Called for an answer that modern servers do not send. The answer is returned all the same. */
+  /** Called for a response that modern servers do not send. The response is returned all the same. */
   invalidateEra(): void;
 }
 
@@ -156,7 +156,7 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   /**
-   * Checks that an answer is one of a modern server.
+   * Checks that a response is one of a modern server.
    *
    * @throws EraContradictedError when it proves that the request did not run
    */

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { until } from '../../../test/support/until.js';
 import { type Pipe, PipeSession } from './pipe-session.js';
 
-/** A pipe to a peer that never answers, and the answers that it receives. */
+/** A pipe to a peer that never answers, and the responses that it receives. */
 function silentPipe(): Pipe & { answers: string[] } {
   const nothing = () => undefined;
   const answers: string[] = [];

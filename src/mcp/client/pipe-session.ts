@@ -8,8 +8,8 @@
  * running calls have the same caller; otherwise a notification goes to the owner of the session, as every list change
  * does, and a request is refused with -32601, because it may concern the call of another.
  *
- * A call ends with its answer, its timeout (messages restart it if the caller listens), the leaving of its caller, or
- * the end of the pipe. Except for `initialize`, the peer is told by `notifications/cancelled`. A late answer is
+ * A call ends with its response, its timeout (messages restart it if the caller listens), the leaving of its caller, or
+ * the end of the pipe. Except for `initialize`, the peer is told by `notifications/cancelled`. A late response is
  * dropped.
  */
 import type { McpCall, McpReply } from '../protocol/channel.js';
@@ -59,7 +59,7 @@ export interface Pipe {
   send(text: string, call: McpCall, timeoutMs: number): Promise<void>;
   /** Sends a notification. Never throws. */
   notify(text: string): void;
-  /** Sends an answer to a request of the peer. Never throws. */
+  /** Sends a response to a request of the peer. Never throws. */
   sendResponse(text: string): void;
   /** The error for a refused `initialize`. @param message that of the peer */
   toRejection(message: string): Error;
@@ -88,7 +88,7 @@ export class PipeSession implements LegacySession {
     private readonly handlers: Partial<SessionHandlers>,
   ) {}
 
-  /** Calls without an answer. */
+  /** Calls without a response. */
   get size(): number {
     return this.running.size;
   }
@@ -129,7 +129,7 @@ export class PipeSession implements LegacySession {
     if (!this.loss) this.pipe.notify(text);
   }
 
-  /** Sends an answer to a request of the peer. */
+  /** Sends a response to a request of the peer. */
   readonly answer = (text: string): void => {
     if (!this.loss) this.pipe.sendResponse(text);
   };
@@ -164,7 +164,7 @@ export class PipeSession implements LegacySession {
     call?.fail(error);
   }
 
-  /** Handles one message of the peer. @returns true for the answer to a call */
+  /** Handles one message of the peer. @returns true for the response to a call */
   receive(head: RpcHead, text: string): boolean {
     const { method } = head;
     if (typeof method !== 'string') {

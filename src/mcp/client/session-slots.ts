@@ -60,7 +60,7 @@ export interface LegacySession {
   /**
    * @param isRepeat the request was already sent once in a lost session; it is not resent again
    *
-   * @throws UpstreamFailure, SessionLostError when the request did not run because the session is gone
+   * @throws UpstreamFailure, SessionLostError when the request did not run because the session no longer exists
    */
   request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply>;
   /** Sends a notification of the session's caller, a JSON-RPC message. Never throws. */

@@ -17,7 +17,7 @@ export class UpstreamRequestResponder {
   private open = 0;
   private answeredAt = -Infinity;
 
-  /** @param answer sends an answer, a JSON-RPC message, to the upstream */
+  /** @param answer sends a response, a JSON-RPC message, to the upstream */
   constructor(
     private readonly answer: (text: string) => void,
     readonly forward?: McpCall['onRequest'],

@@ -84,7 +84,7 @@ export async function registerAt(
         if (!response.ok) return response;
         const document = readDocument('registration', await response.text());
         const { status } = response;
-        // Demanded by the library. An answer repeats it, which many servers leave out.
+        // Demanded by the library. A response repeats it, which many servers leave out.
         return new Response(JSON.stringify({ ...document, redirect_uris: submitted.redirect_uris }), { status });
       },
     });
@@ -104,7 +104,7 @@ export async function registerAt(
   }
 }
 
-/** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other answers. */
+/** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other responses. */
 function refusalReason(error: unknown): string {
   if (error instanceof OAuthFetchError) return error.message;
   if (!(error instanceof sdk().RegistrationRejectedError)) return 'its response is not a client registration.';

@@ -35,7 +35,7 @@ const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_
 export interface AuthorizationServer {
   /** Issuer as spelled in its document, or as the owner chose it; compared as text, never as a URL. */
   issuer: string;
-  /** Issuer of its answers (RFC 9207), where its document names another one than the owner chose. */
+  /** Issuer of its responses (RFC 9207), where its document names another one than the owner chose. */
   answersAs?: string;
   authorizationEndpoint: string;
   tokenEndpoint: string;
@@ -144,7 +144,7 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
 
 /**
  * Fetches the metadata from the URLs in the challenges, otherwise from the well-known URLs; the first that describes this
- * resource counts. A relative URL is one of the upstream's origin. An HTML page in place of a document (sites that answer
+ * resource counts. A relative URL is one of the upstream's origin. An HTML page in place of a document (sites that response
  * every path) counts as none.
  */
 async function findResource(

@@ -66,7 +66,7 @@ export type ForeignDocument<Kind extends DocumentKind> = {
         : string;
 };
 
-/** The document in a text; null when it is no object. */
+/** The document in a string; null when it is no object. */
 export function readDocument<Kind extends DocumentKind>(kind: Kind, text: string): ForeignDocument<Kind> | null {
   let value: unknown;
   try {

@@ -50,7 +50,7 @@ export class TokenEndpointUnreachableError extends Error {}
  */
 export class UnclearRefusalError extends TokenEndpointUnreachableError {}
 
-/** The sentence for a page with status 403 or 503 in place of an answer of OAuth or MCP; null for other answers. */
+/** The sentence for a page with status 403 or 503 in place of a response of OAuth or MCP; null for other responses. */
 export function blockedBy(host: string, status: number, contentType: string | null): string | null {
   if ((status !== 403 && status !== 503) || mediaTypeOf(contentType ?? '') !== 'text/html') return null;
   return `${host} answered ${status} with a web page: a firewall or proxy answered in its place. Ask whoever runs it to let Slipway through.`;

@@ -61,7 +61,7 @@ export interface CallTiming {
   queueMs?: number;
   /** Opening a socket with TLS; 0 for an open one. */
   connectMs?: number;
-  /** From sending the request to the first byte of the answer. */
+  /** From sending the request to the first byte of the response. */
   firstByteMs?: number;
 }
 
@@ -84,15 +84,15 @@ export interface McpCall {
    * caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info). A hook may replace them.
    */
   params?: string;
-  /** Timeout of the answer. With {@link onNotification} every message of the call restarts it, up to an hour in all. */
+  /** Timeout of the response. With {@link onNotification} every message of the call restarts it, up to an hour in all. */
   timeoutMs: number;
   /** Cancels the call upstream when the caller no longer waits. */
   cancellation?: Cancellation;
-  /** Receives the notifications that precede the answer, as JSON text, each with its method. */
+  /** Receives the notifications that precede the response, as JSON text, each with its method. */
   onNotification?: (text: string, method: string) => void;
   /** Receives the list changes among these notifications, also where the caller takes none. */
   onListChange?: (text: string, method: string) => void;
-  /** Called when the stream of the answer broke off and is resumed: the answer takes longer. */
+  /** Called when the stream of the response broke off and is resumed: the response takes longer. */
   onInterrupted?: () => void;
   /** Profile of a caller that can answer server requests; without it they are refused. */
   profile?: CallerProfile;

@@ -1,6 +1,6 @@
 /**
  * The one table of the failures of a call. An error names its row by `failure`, and the row decides everything that is
- * the same for all errors of this kind: the answer over HTTP and over JSON-RPC, the outcome in the logs, the reason of a
+ * the same for all errors of this kind: the response over HTTP and over JSON-RPC, the outcome in the logs, the reason of a
  * connection's status, the step of its diagnosis, and whether a request may be sent again. A new kind is a new row.
  *
  * The message belongs to the error: what happened, and what to do. Errors that are no {@link CallFailure} have one of two
@@ -44,13 +44,13 @@ const away = { kind: 'unavailable', code: 'unavailable' } as const;
 
 const rows = {
   // The rows of UpstreamError.
-  /** No connection, or one that broke before the answer. */
+  /** No connection, or one that broke before the response. */
   unreachable: { ...upstream, reason: 'unreachable', isReadAgain: true },
   'rate limited': { ...upstream, reason: 'rate_limited', isReadAgain: true },
   /** 429 and 503 with `Retry-After`. */
   'told to wait': { ...upstream, kind: 'rate_limited', code: 'rate_limited', reason: 'rate_limited' },
   'away for now': { ...upstream, ...away, reason: 'server_error' },
-  /** Another HTTP status that is no answer of MCP. */
+  /** Another HTTP status that is no response of MCP. */
   'server error': { ...upstream, reason: 'server_error', isReadAgain: true },
   /** The host answers, but not as an MCP server. */
   'wrong path': { ...upstream, reason: 'not_mcp' },

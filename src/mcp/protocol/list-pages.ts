@@ -7,7 +7,7 @@ import { completeOrRefuse, parseMessage } from './messages.js';
 import { memberText, withMember } from './json-edit.js';
 import { isObject, isWithinDepth } from '../../platform/text/json.js';
 
-/** Size limit of one list in all; a single answer may be as large. */
+/** Size limit of one list in all; a single response may be as large. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Flag of a list in a filter. */
@@ -266,7 +266,7 @@ export async function* listPages(
   } while (cursor !== undefined);
 }
 
-/** @throws UpstreamError of the row `broken list` when the answer is not a page of this list */
+/** @throws UpstreamError of the row `broken list` when the response is not a page of this list */
 function readPage({ text, result, error }: McpReply, { member, noun }: Pick<ListKind, 'member' | 'noun'>): ListPage {
   if (error) {
     const message = `The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`;

@@ -202,7 +202,7 @@ const PAIR = 'The page and the status of the connection have the command that pa
 /** No local server is paired with an uplink connection, or its tunnel has closed. */
 @Serializable('outcomeUnknown')
 export class UplinkDisconnectedError extends upstreamFailure('no tunnel') {
-  /** @param outcomeUnknown true when the tunnel closed during the request @param reason as a sentence; null if unknown */
+  /** @param outcomeUnknown true when the tunnel closed during the request @param reason as a message; null if unknown */
   constructor(
     override readonly outcomeUnknown = false,
     reason: string | null = null,
@@ -245,7 +245,7 @@ export class HostedAwayError extends upstreamFailure('host away') {
   }
 }
 
-/** Time limit of the first answer of a program, which may have to be downloaded or compiled first. */
+/** Time limit of the first response of a program, which may have to be downloaded or compiled first. */
 export const PROGRAM_START_MS = 10 * 60_000;
 
 /** The program has not opened its session, and continues to. The request was not sent. */
@@ -258,7 +258,7 @@ export class StartingError extends upstreamFailure('host away') {
   }
 }
 
-/** The caller left before the answer. The message is never sent. */
+/** The caller left before the response. The message is never sent. */
 @Serializable()
 export class CallerLeftError extends upstreamFailure('caller left') {
   constructor() {
@@ -409,7 +409,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
 }
 
 /**
- * Error for an answer to another request than ours; null for what is no answer.
+ * Error for a response to another request than ours; null for what is no response.
  *
  * @param where name of the server @param id of our request
  */

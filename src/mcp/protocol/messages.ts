@@ -38,7 +38,7 @@ export function idOfOversized(text: string): number | null | undefined {
   return id === undefined ? null : Number(id);
 }
 
-/** Messages in a text: the elements of a batch, or the text itself, if it is none or empty. */
+/** Messages in a string: the elements of a batch, or the text itself, if it is none or empty. */
 export function messagesIn(text: string): string[] {
   const spans = /^\s*\[/.test(text) && Array.isArray(jsonIn(text)) ? elements(text) : [];
   return spans.length === 0 ? [text] : spans.map((span) => slice(text, span));
@@ -67,7 +67,7 @@ export function requestText(id: number | null, method: string, params: string | 
   return `{"jsonrpc":"2.0",${idPart}"method":${JSON.stringify(method)}${paramsPart}}`;
 }
 
-/** The id of an answer as ours are: a number, also where the peer wrote it as text. */
+/** The id of a response as ours are: a number, also where the peer wrote it as text. */
 export function numericId(id: unknown): unknown {
   return typeof id === 'string' && id.trim() !== '' ? Number(id) : id;
 }

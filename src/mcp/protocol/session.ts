@@ -49,7 +49,7 @@ export function canBeAsked(capabilities: Record<string, unknown>): boolean {
 }
 
 /**
- * Profile of requests that need no answers of the client, such as those for lists: some servers offer tools by the
+ * Profile of requests that need no responses of the client, such as those for lists: some servers offer tools by the
  * capabilities of their client. Callers with the same ones share its session of a legacy upstream. Undefined when there
  * are none.
  */

@@ -41,8 +41,8 @@ export function batchFault(batch: readonly unknown[], { session, headers }: McpR
 }
 
 /**
- * Processes the messages of a batch independently and answers with the array of their answers, in the order of the
- * messages. Answers beyond the size of one answer are replaced by errors.
+ * Processes the messages of a batch independently and answers with the array of their responses, in the order of the
+ * messages. Answers beyond the size of one response are replaced by errors.
  */
 export async function serveBatch(
   request: McpRequestContext,

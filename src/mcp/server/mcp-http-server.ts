@@ -7,7 +7,7 @@
  * HTTP+SSE client, which sends neither a session id nor a revision. DELETE ends a session in all processes.
  *
  * Headers read: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Last-Event-ID`, `Origin`, `Via` (a
- * call that passed this service already is refused as a loop). Limits: 1,024 requests at once for an account, 20,000
+ * call that passed this service already is refused as a loop). Limits: 1,024 requests at the same time for an account, 20,000
  * for the process.
  *
  * Errors before the message is read are HTTP errors with a JSON-RPC body (`mcp-server.errors.ts`): 404 makes a client
@@ -87,7 +87,7 @@ export interface McpServerTarget extends Pick<
 /** Requests that want a stream. Others with a wildcard in `Accept` get JSON, as plain HTTP clients send one unasked. */
 const ASKS_FOR_STREAM = /"(?:progressToken|subscriptions\/listen)"/;
 
-/** One instance per process: the answer to a server request may arrive on any of its routes. */
+/** One instance per process: the response to a server request may arrive on any of its routes. */
 @Injectable()
 export class McpHttpServer implements BeforeApplicationShutdown {
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
@@ -122,7 +122,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
 
   /**
    * Answers one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
-   * listens to the upstream anew.
+   * listens to the upstream again.
    *
    * @throws ForbiddenError, TooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionLostError,
    * ConflictError, TooManyError, errors of `find`
@@ -148,14 +148,14 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.inFlight.acquire(target.account);
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
-    // Also where its client may come back for the answer.
+    // Also where its client may come back for the response.
     const disconnect = () => {
       cancellation.cancel();
       response.destroy();
     };
     this.openRequests.endBy(request, disconnect, () => toolIn(text));
     let release: () => void = () => undefined;
-    // A call without an answer yet may have had effects: it is answered.
+    // A call without a response yet may have had effects: it is answered.
     sink.opened = () => {
       release = this.streamLimiter.endWithKey(target.principal, () => cancellation.cancel());
     };

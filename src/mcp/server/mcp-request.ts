@@ -19,7 +19,7 @@ export interface CountedRequest extends IncomingMessage {
 export interface McpRequestContext {
   /** Request body. */
   text: string;
-  /** True when the client accepts an event stream as the answer. */
+  /** True when the client accepts an event stream as the response. */
   acceptsStream: boolean;
   headers: McpRequestHeaders;
   /** Returns a header by its lower-case name. */
@@ -78,7 +78,7 @@ export interface CallObserver {
   /** Called when the upstream answered, also with a JSON-RPC error. */
   recordReply?(reply: McpReply): void;
   /**
-   * Called when the upstream failed or was not called. A JSON-RPC error of the upstream is an answer, not a failure.
+   * Called when the upstream failed or was not called. A JSON-RPC error of the upstream is a response, not a failure.
    */
   failed(error: Error): void;
   /** Filled during the upstream call. */
@@ -89,28 +89,28 @@ export interface CallObserver {
   readonly origin?: CallOrigin | null;
 }
 
-/** Receives the answer. */
+/** Receives the response. */
 export interface McpResponseSink {
   /**
-   * Sends the answer: a status and JSON text, or null for no body. After an event it ends the stream.
+   * Sends the response: a status and JSON text, or null for no body. After an event it closes the stream.
    *
    * @param sessionId id of the session that `initialize` began, sent as a header
    */
   reply(status: number, text: string | null, sessionId?: string): void;
   /**
-   * Ends the exchange of a request that its client cancelled: without an answer, or with this one where the client would
-   * resume a stream without an answer.
+   * Ends the exchange of a request that its client cancelled: without a response, or with this one where the client would
+   * resume a stream without a response.
    */
   cancelled(text: string): void;
-  /** Sends a message before the answer; the first one turns the answer into an event stream. */
+  /** Sends a message before the response; the first one turns the response into an event stream. */
   event(text: string): void;
-  /** Turns the answer into a long-lived event stream before the first message. */
+  /** Turns the response into a long-lived event stream before the first message. */
   open(): void;
-  /** Turns the answer of a call into an event stream before the first message. */
+  /** Turns the response of a call into an event stream before the first message. */
   openAnswer(): void;
-  /** Turns the answer into an event stream if it does not come soon, so that proxies see that the request is served. */
+  /** Turns the response into an event stream if it does not come soon, so that proxies see that the request is served. */
   openWhenLate(): void;
-  /** Ends the stream without an answer. */
+  /** Ends the stream without a response. */
   close(): void;
 }
 

@@ -121,7 +121,7 @@ export class McpServer {
     try {
       if (channel instanceof McpRefusal) throw channel;
       const incoming = { channel, method, params: message.params ?? undefined, paramsText, id, request, sink };
-      // The answer to `initialize` carries the session id as a header.
+      // The response to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
       if (classified.era === 'modern' && classified.envelope)
         await this.modernServer.handleRequest(incoming, classified.envelope);
@@ -170,7 +170,7 @@ function opensPages(
   );
 }
 
-/** JSON text of the id of a refused message; undefined where it has none that an answer may carry. */
+/** JSON text of the id of a refused message; undefined where it has none that a response may carry. */
 function idOf({ id }: RpcHead, text: string): string | undefined {
   return typeof id === 'string' || typeof id === 'number' ? memberText(text, 'id') : undefined;
 }

@@ -6,7 +6,7 @@
  * `input_required` with a `requestState`, stays open, and goes on when the client repeats it with `inputResponses`
  * (`pending-input/`). Results of a legacy upstream get `resultType`, `ttlMs` and `cacheScope` (`bridge/to-modern.ts`).
  *
- * The upstream's era is read only where the answer depends on it, since it costs a dial. What fails: headers that
+ * The upstream's era is read only where the response depends on it, since it costs a dial. What fails: headers that
  * contradict marked arguments, a state that was changed or has expired, tasks at an upstream without them, and a
  * capability that the client did not declare (400 with the names).
  */

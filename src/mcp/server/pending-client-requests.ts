@@ -3,13 +3,13 @@
  * are answered.
  *
  * A request is sent on the stream of the call that needs it, or on the GET stream of the client's session, in whichever
- * process holds it: topic `mcp.requests`. The answer is a POST of its own and may arrive at any process. The request id
- * is `<process>.<random>`; the other process publishes the answer on `mcp.answers.<process>`. An id is unguessable and
+ * process holds it: topic `mcp.requests`. The response is a POST of its own and may arrive at any process. The request id
+ * is `<process>.<random>`; the other process publishes the response on `mcp.answers.<process>`. An id is unguessable and
  * counts in its own session only.
  *
  * Every request resolves, with an error for the upstream when the client left, did not answer in 10 minutes, has 32
  * requests open, or when no process has a stream within 2 s. Other processes get messages of up to 400 KB; a longer
- * answer becomes an error. An answer that nobody waits for is dropped.
+ * answer becomes an error. A response that nobody waits for is dropped.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type BeforeApplicationShutdown, Injectable, type OnModuleInit } from '@nestjs/common';
@@ -59,7 +59,7 @@ export interface ClientRequest {
   params: string | undefined;
 }
 
-/** Sends requests to clients and receives their answers. */
+/** Sends requests to clients and receives their responses. */
 @Injectable()
 export class PendingClientRequests implements OnModuleInit, BeforeApplicationShutdown {
   private readonly processId = randomBytes(9).toString('base64url');
@@ -82,7 +82,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
       const stream = this.liveSessions.streamOf(session, principal);
       if (!stream || this.isClosed) return;
       stream.event(text);
-      // An id begins with the process that waits for the answer.
+      // An id begins with the process that waits for the response.
       this.pubSub.publish(topicOf(id.slice(0, id.indexOf('.'))), { id, session, text: '' });
     });
     await this.pubSub.subscribe(topicOf(this.processId), (answer) =>
@@ -147,7 +147,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
   }
 
   /**
-   * Delivers a client's answer to the waiting request in any process. An answer without a waiting request is dropped.
+   * Delivers a client's answer to the waiting request in any process. A response without a waiting request is dropped.
    */
   deliverResponse(session: ClientSession | null, { id }: RpcHead, text: string): void {
     if (!session || typeof id !== 'string') return;
@@ -235,7 +235,7 @@ export class ClientInput {
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 
-  /** Sends all input requests to the client at once and returns its answers by the upstream's keys. */
+  /** Sends all input requests to the client at once and returns its responses by the upstream's keys. */
   async collect(
     { request, sink }: McpRequest,
     { requests }: InputRequired,

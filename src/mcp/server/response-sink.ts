@@ -1,5 +1,5 @@
 /**
- * Writes the answer to one MCP request. It is JSON, or an event stream (`text/event-stream`) as soon as a message
+ * Writes the response to one MCP request. It is JSON, or an event stream (`text/event-stream`) as soon as a message
  * precedes it or after 5 s.
  *
  * A stream has a comment line every 10 s, so that proxies leave it open. If its client can resume it, each event has an
@@ -8,7 +8,7 @@
  * `x-should-retry: false`, because published clients would repeat it.
  *
  * A client that does not read is disconnected at 16 MB unread, on a long-lived stream at 1 MB. After the end nothing is
- * written: a late event would raise an error that ends the process.
+ * written: a late event would raise an error that exits the process.
  */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
@@ -21,7 +21,7 @@ import { JSON_TYPE } from '../../platform/http/json-answer.js';
 /** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
 const KEEP_ALIVE_MS = 10_000;
 
-/** Time after which a request without an answer gets the headers of a stream. */
+/** Time after which a request without a response gets the headers of a stream. */
 const EARLY_MS = 5_000;
 
 /** Limit of bytes unread by the client; above it the connection is closed, to protect memory. */
@@ -30,7 +30,7 @@ const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 /** The same limit for long-lived streams, of which there are many. */
 const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
-/** Writes JSON, or an event stream if messages precede the answer. */
+/** Writes JSON, or an event stream if messages precede the response. */
 export class ResponseSink implements McpResponseSink {
   private keepAlive: Repeat | null = null;
   private early: NodeJS.Timeout | undefined;
@@ -39,10 +39,10 @@ export class ResponseSink implements McpResponseSink {
 
   private unreadBytesMax = UNREAD_BYTES_MAX;
 
-  /** Opens a stream that the client can resume, when the answer becomes a stream; null when it cannot. */
+  /** Opens a stream that the client can resume, when the response becomes a stream; null when it cannot. */
   resumable: ((reader: StreamReader) => ResumableStream | null) | null = null;
   private stream: ResumableStream | null = null;
-  /** Called when the answer becomes a stream. */
+  /** Called when the response becomes a stream. */
   opened: () => void = () => undefined;
   /** This response as the first reader of a resumable stream. */
   private readonly reader: StreamReader = {
@@ -90,7 +90,7 @@ export class ResponseSink implements McpResponseSink {
     this.openAnswer();
   }
 
-  /** Turns the answer into an event stream of one call. */
+  /** Turns the response into an event stream of one call. */
   openAnswer(): void {
     if (this.isOver || this.response.destroyed) return;
     this.begin();
@@ -117,7 +117,7 @@ export class ResponseSink implements McpResponseSink {
   /**
    * Lets a call go on after its client left, while the client can resume the stream.
    *
-   * @returns false for an answer that cannot be resumed
+   * @returns false for a response that cannot be resumed
    */
   detachClient(cancellation: Cancellation): boolean {
     if (!this.stream) return false;
@@ -164,7 +164,7 @@ function frame(text: string): string {
 }
 
 /**
- * Cancels the work of a request when its client disconnects before its answer is complete. {@link stopWatching} must be
+ * Cancels the work of a request when its client disconnects before its response is complete. {@link stopWatching} must be
  * called after the work.
  */
 export class DisconnectCancellation extends Cancellation {

@@ -3,7 +3,7 @@
  * notifications.
  *
  * Each call gets a progress token of ours, since tokens of different clients may be equal; `notifications/progress`
- * returns with the client's own. A client that accepts no event stream gets the answer only. `notifications/cancelled`
+ * returns with the client's own. A client that accepts no event stream gets the response only. `notifications/cancelled`
  * finds its call by caller, session and JSON-RPC id. Ids are not unique even for one caller, as some clients number
  * every request 1: when two calls match, neither is cancelled.
  *
@@ -38,9 +38,9 @@ export interface UpstreamRequestOptions {
   session?: string;
   /** Time without a message after which the call fails; `MCP_CALL_TIMEOUT` by default. */
   timeoutMs?: number;
-  /** Selects the notifications before the answer that the client receives, besides its own progress. */
+  /** Selects the notifications before the response that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;
-  /** Destination of messages before the answer, if not the stream of this request. */
+  /** Destination of messages before the response, if not the stream of this request. */
   target?: NotificationSink;
 }
 

@@ -227,7 +227,7 @@ export class AccessService implements OnModuleInit {
       requireActive(action, rule, namespace);
       return this.opened(caller, namespace);
     }
-    // Asked also where there is no such namespace: otherwise the time of the answer would tell.
+    // Asked also where there is no such namespace: otherwise the time of the response would tell.
     const find = (candidate: TargetName) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, candidate));
     // A target that is not there yet may be made by who was granted its namespace.
     const granted = (await find(target)) ?? (await find(namespaceNamed(name)));

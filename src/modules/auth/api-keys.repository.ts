@@ -68,7 +68,7 @@ export async function keyFaults(database: {
   return { lasting: namesOf('lasting'), unused: namesOf('unused') };
 }
 
-/** The keys $1, and those that were created with them, also if they were revoked long ago. */
+/** The keys $1, and those that were created with them, even if they were revoked long ago. */
 const MADE_KEYS = `WITH RECURSIVE made AS (SELECT unnest($1::uuid[]) AS id UNION
   SELECT c.target_id FROM changes c JOIN made ON c.credential_id = made.id WHERE c.action = 'key.created') SELECT id FROM made`;
 

@@ -51,7 +51,7 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** A revoked key must stop working everywhere within 5 s, also if the message about it is lost. */
+/** A revoked key must stop working everywhere within 5 s, even if the message about it is lost. */
 const CACHE_MS = 5_000;
 
 /** Interval at which the keys of open streams are checked: with the query, streams end within 5 s. */
@@ -149,7 +149,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Creates a key. Only this answer holds it in clear text.
+   * Creates a key. Only this response holds it in clear text.
    *
    * @param caller whose key makes it
    * @throws NotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future or later than that of
@@ -172,7 +172,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Makes a key with the name and the scopes of another, which works on for `overlapSeconds` at most. Only this answer holds
+   * Makes a key with the name and the scopes of another, which works on for `overlapSeconds` at most. Only this response holds
    * it in clear text.
    *
    * @param caller whose key rotates it
@@ -239,7 +239,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Revokes a key, and ends its streams and tunnels: at once in this process, within 5 s in every other.
+   * Revokes a key, and closes its streams and tunnels: at once in this process, within 5 s in every other.
    *
    * @param made also revokes what was made by it; of other accounts only for the operator
    * @param now cuts the calls that run with these keys; otherwise they have 2 s to be answered
@@ -290,7 +290,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     if (isChanged && !tx) await this.accountChanged(accountId);
   }
 
-  /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read anew, and what they hold open may end. */
+  /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read again, and what they hold open may end. */
   async accountChanged(accountId: string): Promise<void> {
     this.pubSub.announce('auth.account-changed', { accountId });
     await this.checkHeld();

@@ -131,7 +131,7 @@ export function parseScopes(scopes: readonly string[]): KeyScope[] {
   });
 }
 
-/** What a scope allows, as a sentence. */
+/** What a scope allows, as a message. */
 export function scopeInWords({ level, namespace }: KeyScope): string {
   const where = namespace === null ? 'in all of its namespaces' : `in the namespace ${namespace}`;
   if (level === 'manage') {

@@ -70,7 +70,7 @@ function pageOfEndpoint(endpoint: McpEndpoint): string {
 
 /**
  * Leads a browser from an MCP address to its page (303). A client of MCP sends a token, a session, or accepts an event stream:
- * it never gets this answer.
+ * it never gets this response.
  *
  * @param request with its canonical URL
  * @returns false for every other request, which is not answered

@@ -4,7 +4,7 @@
  * the account accepts it, or by the operator.
  *
  * One owner stays, also of two who leave at the same moment: every change locks the organization. A change drops the cached
- * callers of the account and ends its streams (`ApiKeysService.accountChanged`), and the removal of a member ends the OAuth
+ * callers of the account and closes its streams (`ApiKeysService.accountChanged`), and the removal of a member ends the OAuth
  * logins that the membership opened.
  *
  * Fails: 404 without the organization, the account or the member, 409 for the last owner, beyond the limits, and for an account

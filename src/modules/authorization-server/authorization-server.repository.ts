@@ -14,7 +14,7 @@ import type { AsRecord } from './as-record.entity.js';
 import type { ShownGrant } from './authorization-server.types.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
-/** Time for which a used refresh token stays good after its successor was used: an answer may have been lost. */
+/** Time for which a used refresh token stays good after its successor was used: a response may have been lost. */
 const GRACE_SECONDS = 60;
 
 /** Refresh tokens of a grant, and as many other records: access tokens and the code. The oldest go. */
@@ -179,7 +179,7 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Stores a record, or its payload and end anew.
+   * Stores a record, or its payload and end again.
    *
    * @returns false for a used assertion that is stored already
    */
@@ -222,7 +222,7 @@ export class AuthorizationServerRepository {
    * Marks a code or token as used. The use of a refresh token ends the one before it after 60 s. The grant is locked first, as by
    * its deletion, then rows from the successor to its predecessor, so two statements never wait for each other.
    *
-   * @returns false when it had been used before, or is gone
+   * @returns false when it had been used before, or no longer exists
    */
   async consume(kind: string, hash: Buffer): Promise<boolean> {
     const rows = await this.database.query<{ isFirst: boolean }[]>(
@@ -374,16 +374,16 @@ export class AuthorizationServerRepository {
     return rows.map(({ id }) => id);
   }
 
-  /** Deletes a grant with its tokens. @returns false when it is gone */
+  /** Deletes a grant with its tokens. @returns false when it no longer exists */
   async deleteGrant(id: string): Promise<boolean> {
     const [rows] = await this.database.query<[unknown[]]>('DELETE FROM as_grants WHERE id = $1 RETURNING id', [id]);
     return rows.length > 0;
   }
 
   /**
-   * Deletes a grant as its person: a consent to the same is not remembered any more.
+   * Deletes a grant as its person: a consent to the same is no longer remembered.
    *
-   * @returns false when it is gone, or of another account
+   * @returns false when it no longer exists or is of another account
    */
   async deleteOwnGrant(actor: Actor, id: string, accountId: string): Promise<boolean> {
     // Before the deletion, which may fail: then the login is there to be ended again.

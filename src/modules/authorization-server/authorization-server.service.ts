@@ -176,7 +176,7 @@ export class AuthorizationServerService {
     }
   }
 
-  /** Name, host and redirect URIs of a client; null for one that is gone. */
+  /** Name, host and redirect URIs of a client; null for one that no longer exists. */
   async client(
     id: string,
   ): Promise<{ id: string; name: string; host: string | null; redirectUris: readonly string[] } | null> {
@@ -269,7 +269,7 @@ export class AuthorizationServerService {
     return Object.create(request, overrides) as IncomingMessage;
   }
 
-  /** Runs an answer in the background; its errors become those of RFC 6749, or a page where a person reads them. */
+  /** Runs a response in the background; its errors become those of RFC 6749, or a page where a person reads them. */
   private answering(request: IncomingMessage, response: ServerResponse, answer: () => Promise<void>): void {
     answer().catch((error: unknown) => {
       if (response.headersSent) return void response.destroy();
@@ -464,7 +464,7 @@ interface Changes {
 type Library = typeof import('oidc-provider');
 
 /**
- * Lets scripts of every web page read the answer: no cookies are read there. @returns true for a preflight, which is answered
+ * Lets scripts of every web page read the response: no cookies are read there. @returns true for a preflight, which is answered
  */
 function openToPages({ method, headers }: IncomingMessage, response: ServerResponse): boolean {
   response.setHeader('access-control-allow-origin', '*');

@@ -32,7 +32,7 @@ const COPY_BYTES_MAX = 8 * 1024;
 const FRESH_S = 5 * 60;
 const FAILED_S = 60;
 
-/** Documents of which a process remembers the last answer: at most 64 KB each. */
+/** Documents of which a process remembers the last response: at most 64 KB each. */
 const REMEMBERED_MAX = 200;
 
 /** Documents that a process fetches at once: in all, and of one host or for one asker. */
@@ -56,13 +56,13 @@ export abstract class ClientDocumentStore {
   abstract write(url: string, body: string): Promise<void>;
 }
 
-/** A client's document cannot be used. `message` is a sentence for the person who logs in, and for the operator. */
+/** A client's document cannot be used. `message` is for the person who logs in, and for the operator. */
 export class ClientDocumentError extends Error {
   /** True when the owner of the address answered that there is no document: then no copy is used. */
   isWithdrawn = false;
 }
 
-/** The last answer for a URL: a body, or why there is none. */
+/** The last response for a URL: a body, or why there is none. */
 interface Remembered {
   outcome: string | ClientDocumentError;
   /** Unix time in ms. */

@@ -5,7 +5,7 @@
  * registrations (`POST /register`), for client id metadata documents, and when it loads a stored client, each time before its
  * own checks. The validator changes the metadata in place: it derives `application_type` from the redirect URIs, sets grants,
  * response types and the authentication method, shortens the name, and deletes every member that is not used here. So a client is
- * refused for its redirect URIs (`invalid_redirect_uri`), and for more than 8 KB (`invalid_client_metadata`), with a sentence.
+ * refused for its redirect URIs (`invalid_redirect_uri`), and for more than 8 KB (`invalid_client_metadata`), with a message.
  *
  * `allowLoopbackPorts` lets a client that registered one loopback address use another port and another name of loopback at the
  * authorization request (RFC 8252 section 7.3). Setting: OAUTH_REDIRECT_HOSTS.

@@ -7,7 +7,7 @@ import { timeOf } from '../../platform/pages/times.js';
 import { qualifiedNameOf, type Target } from '../targets/target.types.js';
 import type { ShownGrant } from './authorization-server.types.js';
 
-/** Who asks for what, and where the answer goes. */
+/** Who asks for what, and where the response goes. */
 export interface ConsentView {
   personName: string;
   client: { name: string; host: string | null };

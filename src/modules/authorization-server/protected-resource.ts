@@ -21,7 +21,7 @@ export function issuerOf({ baseUrl }: Env): string {
   return new URL(baseUrl).origin;
 }
 
-/** Why there is no authorization server, as a sentence for the operator; null where there is one. */
+/** Why there is no authorization server, as a message for the operator; null where there is one. */
 export function offReason(env: Env): string | null {
   const { oauth, publicUrl, isLocalOnly, baseUrl } = env;
   if (oauth === 'off') return 'OAUTH=off.';

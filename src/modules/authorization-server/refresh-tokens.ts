@@ -1,6 +1,6 @@
 /**
  * Ids of the tokens of a login. A refresh token has one successor, and the successor and its access token follow from it (HMAC):
- * a refresh that is repeated, because its answer was lost or in another process, makes the same tokens again and stores the same
+ * a refresh that is repeated, because its response was lost or in another process, makes the same tokens again and stores the same
  * rows. A refresh token also proves of which grant it is, so that one whose row went long ago is known as a replay.
  *
  * The successor is made with the key that made the token, so it is the same after a rotation of `ENCRYPTION_KEYS`.

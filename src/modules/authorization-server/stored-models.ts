@@ -4,7 +4,7 @@
  * writes. Sessions of the library are not stored: who is signed in is asked of our own session at each authorization.
  *
  * Refresh tokens (rule of the lost answer): a used one stays good until its successor was used, and 60 s more. After that its use
- * is a replay, which ends the grant, also when its row has gone. A token has one successor (`refresh-tokens.ts`), so a repeated
+ * is a replay, which ends the grant, even when its row has gone. A token has one successor (`refresh-tokens.ts`), so a repeated
  * refresh stores the same rows again.
  */
 import type { Logger } from '@nestjs/common';
@@ -119,7 +119,7 @@ class StoredRecords extends SimpleAdapter {
     if (this.kind === 'RefreshToken') {
       logger.warn({ grant: record.grantId, client: payload.clientId, msg: REPLAY });
     }
-    // Any number but 0 says so to the library.
+    // Any number but 0 reports it to the library.
     return { ...model, consumed: 1 };
   }
 

@@ -39,7 +39,7 @@ export class ConnectionDeletion implements NamespaceDeletion {
     return { success: true };
   }
 
-  /** Deletes the row of a connection and ends its session. @returns false if there was none */
+  /** Deletes the row of a connection and closes its session. @returns false if there was none */
   async delete(actor: Actor, id: string): Promise<boolean> {
     const deleted = await this.connectionsRepository.delete(actor, id);
     if (!deleted) return false;

@@ -3,7 +3,7 @@
  * message passes what a POST at the MCP endpoint of the connection passes: the access rule, grants of tools, the limit of calls at
  * work, `McpServer`, the call log and the last use. The log names the session of the browser.
  *
- * The client declares elicitation by form and by URL: the answer may be a result with `resultType: input_required`, whose call goes
+ * The client declares elicitation by form and by URL: the response may be a result with `resultType: input_required`, whose call goes
  * on with the same params, `inputResponses` and `requestState`. A person who leaves the page cancels the call.
  *
  * Fails: as the access rule; 429 beyond the limits of calls. Failures of the upstream are answers.
@@ -32,7 +32,7 @@ import { PAGE_CAPABILITIES } from './tools/connection-tools.service.js';
 /** Notifications of one call that are kept; the newest. */
 const NOTICES_MAX = 100;
 
-/** The answer to a message. */
+/** The response to a message. */
 export interface Trial {
   /** Result of the JSON-RPC answer; absent for an error. */
   result?: JsonObject;
@@ -70,7 +70,7 @@ export class McpTrial {
   ) {}
 
   /**
-   * Sends one request and waits for its answer.
+   * Sends one request and waits for its response.
    *
    * @param response of the page that sends it: when its client leaves, the call is cancelled
    * @throws DomainError as the access rule; TooManyError

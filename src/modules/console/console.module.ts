@@ -10,7 +10,7 @@
  *   calls, and returns a `FramedPage` or a `Redirect`.
  * - There is no SQL here and no rule: what a page needs belongs into the service, and so REST has it too.
  * - A form posts to an address of its own below its page, with the token that a `FramedPage` hands out. The guard has checked its
- *   values. The handler changes, then leads to the page, whose query names what was done; the page turns that word into a sentence
+ *   values. The handler changes, then leads to the page, whose query names what was done; the page turns that word into a message
  *   (`notice`). `respondToForm` shows a rejected form again with what was typed.
  * - Names of tenants are values of `html`. Addresses begin with the way to the root: a rejected form has another than its page. Pages
  *   leave out what a person is not allowed to do.

@@ -1,6 +1,6 @@
 /**
- * The list of what an operator has still to do, a part of Home: a sentence each, with the page or the guide. Read from the settings, from the
- * folder of the embedded database, and from the lists of Home, so that an item is gone as soon as it is done.
+ * The list of what an operator has still to do, a part of Home: a message each, with the page or the guide. Read from the settings, from the
+ * folder of the embedded database, and from the lists of Home, so that an item disappears as soon as it is done.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * Why an account may call a server, a connection or a namespace, or may not. Asks the rule of every call (`AccessService.isAllowed`)
- * with what was granted, and names the facts behind the answer: the owner, the role in its organization, each grant, the
+ * with what was granted, and names the facts behind the response: the owner, the role in its organization, each grant, the
  * visibility, the scopes of the asking key, the suspension.
  *
  * Every account asks about itself, of what it may find; the owner of a target, and editors of its organization, about every
@@ -36,7 +36,7 @@ export class AccessCheckService {
     const account = await this.grantsRepository.findAccount(accountName ?? caller.accountId);
     if (!account) throw new NotFoundError('No account has this id or name');
     const row = await this.targetsService.find(target);
-    // Also read for what does not exist: otherwise the time of the answer would tell.
+    // Also read for what does not exist: otherwise the time of the response would tell.
     const ownGrants = await this.grantsRepository.opening(caller.accountId, target);
     const { ownerId, visibility } = row ?? { ownerId: ANONYMOUS.accountId, visibility: null };
     const place = { ownerId, namespace: target.namespace, visibility };

@@ -1,6 +1,6 @@
 /**
  * Requests for access to servers that an account may find. One is open for an account and a server until it is decided: a
- * grant of who may grant to the asker, or a refusal with a sentence by whoever may manage the server. The asker reads the answer.
+ * grant of who may grant to the asker, or a refusal with a message by whoever may manage the server. The asker reads the response.
  *
  * Fails: 429 for the 21st request of an account within a day, 409 for the owner's own server and for a decided request.
  */

@@ -30,7 +30,7 @@ import { GrantsRepository } from './grants.repository.js';
 /** Grants that a server, a connection or a namespace may have. */
 const GRANTS_MAX = 100;
 
-/** Grants servers, connections and namespaces to other accounts, lists the grants and withdraws them. */
+/** Grants servers, connections and namespaces to other accounts, lists the grants and revokes them. */
 @Injectable()
 export class GrantsService {
   constructor(
@@ -114,7 +114,7 @@ export class GrantsService {
   }
 
   /**
-   * Withdraws a grant, and ends its streams and tunnels: at once in this process, within 5 s in every other.
+   * Withdraws a grant, and closes its streams and tunnels: at once in this process, within 5 s in every other.
    *
    * @param now cuts the calls that run by it; otherwise they have 2 s to be answered
    * @throws NotFoundError, ForbiddenError for an editor and a grant to others than members of the organization

@@ -1,15 +1,15 @@
 /**
  * One authorization from its discovery to the stored token (RFC 6749 with PKCE): finds the authorization server,
- * registers Slipway there, makes the link, redirects to the server, and takes its answer at `/oauth/callback`.
+ * registers Slipway there, makes the link, redirects to the server, and takes its response at `/oauth/callback`.
  *
  * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`. The state works
  * once, for 10 minutes and in that browser; the issuer is checked by `iss` (RFC 9207). The code is exchanged, the
  * tokens are stored in place of the owner's earlier ones, other links of the owner end, and the owner's module is told.
- * A set-up page and the authorization that begins on it within 60 s share one discovery; the next one discovers anew.
+ * A set-up page and the authorization that begins on it within 60 s share one discovery; the next one discovers again.
  *
- * Faults of the server are OAuthSetupErrors. Faults of the person's way are SetupPageErrors, pages with a sentence and
+ * Faults of the server are OAuthSetupErrors. Faults of the person's way are SetupPageErrors, pages with a message and
  * the next step: link unknown, used or expired, another browser, refusal by the person (which returns to the app),
- * refusal or silence of the server. A client that the server refuses is registered anew at the next attempt.
+ * refusal or silence of the server. A client that the server refuses is registered again at the next attempt.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -73,7 +73,7 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 /** The time for discovery and registration: an upstream may list several servers, each with several documents. */
 const BEGIN_MS_MAX = 30_000;
 
-/** The time from the redirect to the authorization server to its answer. */
+/** The time from the redirect to the authorization server to its response. */
 const ANSWER_MS_MAX = 10 * 60_000;
 
 /** Valid links of one owner; a new one ends the oldest. */
@@ -124,7 +124,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
    * Discovers the upstream's authorization server, registers Slipway there where needed, and waits for a person to authorize
    * it by {@link openLink}, once, even after a restart.
    *
-   * @throws OAuthSetupError with a sentence for the publisher
+   * @throws OAuthSetupError with a message for the publisher
    */
   async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<void> {
     await this.prepare(owner, request, null);
@@ -145,7 +145,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
    * @param client a client that the person entered; it is stored for this owner, and used from now on
    * @param cookie identifies the browser, which must come back with it
    * @param holder of the link that it begins with; its right is checked again at the callback
-   * @throws OAuthClientNeededError, also if that client is for another authorization server than the present one
+   * @throws OAuthClientNeededError, even if that client is for another authorization server than the present one
    */
   async start(
     owner: CredentialOwner,
@@ -175,7 +175,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return target;
   }
 
-  /** The client of a login, in a sentence; registered as for a login if there is none yet. @throws OAuthSetupError */
+  /** The client of a login, in a message; registered as for a login if there is none yet. @throws OAuthSetupError */
   async clientFor(owner: CredentialOwner, request: BeginAuthorization): Promise<string> {
     const { server } = await this.preview(owner, request);
     if (server.adapter !== undefined) return 'The code of the server signs people in: it needs no client.';
@@ -215,7 +215,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Exchanges the code of an answer and stores the tokens. A state works once, within ten minutes, in the browser that
+   * Exchanges the code of a response and stores the tokens. A state works once, within ten minutes, in the browser that
    * began.
    *
    * @throws SetupPageError
@@ -231,7 +231,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const isSame = isSecret(cookie) && pending.browserHash?.equals(hashSecret(cookie));
     if (!isSame) throw SetupPageError.otherBrowser();
     const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
-    // One guarded statement uses up the state: of two answers with it, only one continues.
+    // One guarded statement uses up the state: of two responses with it, only one continues.
     const isClaimed = await this.credentialsRepository.claimState(pending.id, stateHash, startedAfter);
     if (!isClaimed) throw SetupPageError.unknownState();
     const holder = holderOf(pending);
@@ -240,7 +240,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     if (!(await this.owners[pending.ownerKind].isAuthorizationPending(pending.ownerId)))
       throw SetupPageError.nothingWaits();
     const { server } = pending;
-    // Behind an adapter any issuer may answer: state and PKCE bind the answer.
+    // Behind an adapter any issuer may answer: state and PKCE bind the response.
     if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
     if (query.error !== undefined || query.code === undefined) {
       // Once more without the parameter that the server refused (RFC 8707 section 2).

@@ -96,7 +96,7 @@ export class CredentialsRepository {
 
   /**
    * True if two browsers were sent to the server with a client within a day and none of them came back, since the last that
-   * did: the server may have forgotten the client, and say so on a page of its own.
+   * did: the server may have forgotten the client, and report it on a page of its own.
    */
   async isUnanswered(clientId: string): Promise<boolean> {
     const [{ unanswered }] = await this.database.query<[{ unanswered: number }]>(

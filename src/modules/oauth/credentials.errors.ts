@@ -111,7 +111,7 @@ function page(...args: ConstructorParameters<typeof SetupPageError>): () => Setu
 const TRY_LATER = 'Open the link again in a few minutes.';
 const NOT_ALLOWED = 'It might not allow you to give this access. Ask whoever gave you the link.';
 
-/** What to do next about the error of an answer (RFC 6749 section 4.1.2.1), in words. */
+/** What to do next about the error of a response (RFC 6749 section 4.1.2.1), in words. */
 const nextSteps: Partial<Record<string, string>> = {
   server_error: TRY_LATER,
   temporarily_unavailable: TRY_LATER,
@@ -120,7 +120,7 @@ const nextSteps: Partial<Record<string, string>> = {
 };
 
 /**
- * The page for an answer without a code (RFC 6749 section 4.1.2.1).
+ * The page for a response without a code (RFC 6749 section 4.1.2.1).
  *
  * @param name of the server, as people know it
  */

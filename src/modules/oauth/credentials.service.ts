@@ -174,7 +174,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 
   /**
    * Awaits the step of the owner's module after an authorization was stored. Never rejects: the authorization stands, and the
-   * next call uses it also if the step failed.
+   * next call uses it even if the step failed.
    */
   async completeAuthorization(owner: CredentialOwner, owners: CredentialOwners): Promise<void> {
     this.changed(keyOf(owner));

@@ -21,7 +21,7 @@ import { OAuthClient } from './oauth-client.entity.js';
 /** The remaining lifetime of a secret below which a client is not used for a new authorization. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
 
-/** A forgotten client is registered anew at most this often at one issuer. */
+/** A forgotten client is registered again at most this often at one issuer. */
 const REGISTRATION_EVERY_MS = 24 * 60 * 60_000;
 
 type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;

@@ -5,7 +5,7 @@ import { OAuthClient } from './oauth-client.entity.js';
 
 /**
  * An authorization on its way: opened by its signed link, begun by the button (which binds it to that browser), completed
- * by the answer with its state. Deleted with its owner, as credentials are.
+ * by the response with its state. Deleted with its owner, as credentials are.
  */
 @Entity('pending_authorizations')
 @Index('pending_authorizations_owner', ['ownerKind', 'ownerId'])
@@ -17,7 +17,7 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('text')
   label: string;
 
-  /** Null for an auth adapter, which needs no client. CASCADE: an answer for a deleted client cannot be redeemed. */
+  /** Null for an auth adapter, which needs no client. CASCADE: a response for a deleted client cannot be redeemed. */
   @ForeignKey(() => OAuthClient, { name: 'pending_authorizations_client_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'client_row_id', nullable: true })
   clientRowId: string | null;
@@ -42,7 +42,7 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** The last press of the button; the answer must come within ten minutes. */
+  /** The last press of the button; the response must come within ten minutes. */
   @Column({ type: 'timestamptz', name: 'started_at', precision: 3, nullable: true })
   startedAt: Date | null;
 
@@ -50,7 +50,7 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('bytea', { name: 'browser_hash', nullable: true })
   browserHash: Buffer | null;
 
-  /** SHA-256 of the `state` parameter; null before the button is pressed, and after an answer has used it up. */
+  /** SHA-256 of the `state` parameter; null before the button is pressed, and after a response has used it up. */
   @Column('bytea', { name: 'state_hash', nullable: true })
   stateHash: Buffer | null;
 

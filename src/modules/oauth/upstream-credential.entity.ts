@@ -49,7 +49,7 @@ export class UpstreamCredential extends AuthorizationColumns {
   @Column({ type: 'timestamptz', name: 'refreshed_at', precision: 3, nullable: true })
   refreshedAt: Date | null;
 
-  /** Consecutive refreshes without an answer. */
+  /** Consecutive refreshes without a response. */
   @Column('integer', { default: 0 })
   failures: number;
 

@@ -22,7 +22,7 @@ import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
 /**
- * Makes an invitation for an account. Only the answer has the link.
+ * Makes an invitation for an account. Only the response has the link.
  *
  * @param minutes for which it works; 72 h by default
  * @throws NotFoundError, ConflictError
@@ -71,7 +71,7 @@ export class InvitationsService {
     return makeInvitation(this.peopleRepository, this.env, accountId, caller);
   }
 
-  /** Makes an invitation into an organization. Only the answer has the link. @throws ConflictError */
+  /** Makes an invitation into an organization. Only the response has the link. @throws ConflictError */
   async inviteMember(organizationId: string, role: Role, caller: Caller): Promise<InvitationDto> {
     if (this.passwordsService.isOff) throw passwordsOff();
     const secret = newSecret();
@@ -94,7 +94,7 @@ export class InvitationsService {
   }
 
   /**
-   * Uses a link up: sets the password, ends the sessions of the account, and signs the person in; or makes the person a member of
+   * Uses a link up: sets the password, closes the sessions of the account, and signs the person in; or makes the person a member of
    * the organization.
    *
    * @param person who is signed in; null: joins with a new account, by the name and the password of the form

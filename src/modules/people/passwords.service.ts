@@ -3,7 +3,7 @@
  * in base64url. A hash takes 32 MB and about 120 ms of a core, so three are computed at once, two of a network, and others wait. A
  * network has a third of the places, enough for an office, and a name has four.
  *
- * An unknown account, one without a password and a wrong password take the same work and have the same answer. Attempts are
+ * An unknown account, one without a password and a wrong password take the same work and have the same response. Attempts are
  * counted by address and by the name that was typed, before they are checked.
  */
 import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:crypto';
@@ -100,7 +100,7 @@ export class PasswordsService {
     { accountId, accountName, keyId: sessionId, rootKeyId }: SessionCaller,
     form: URLSearchParams,
   ): Promise<void> {
-    // A password outlives the key: whoever has a key for a moment would sign in for ever.
+    // A password outlives the key: whoever has a key for a moment would sign in forever.
     if (rootKeyId !== undefined)
       throw new ForbiddenError('You signed in with an API key, so you cannot set a password');
     const password = this.newPasswordIn(form);
@@ -111,7 +111,7 @@ export class PasswordsService {
   }
 
   /**
-   * Removes the password of an account, and ends its sessions, its logins and its unused invitations.
+   * Removes the password of an account, and closes its sessions, its logins and its unused invitations.
    *
    * @param always ends them even if it has no password
    * @returns false without a password

@@ -84,7 +84,7 @@ export class PeopleRepository {
     replaced: Buffer | null,
   ): Promise<boolean> {
     return transactionOf(this.database, { accountId, keyId }, async (tx) => {
-      // Shared lock: what ends the sessions of an account locks it too, so none begins behind its back.
+      // Shared lock: what closes the sessions of an account locks it too, so none begins behind its back.
       await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR SHARE', [accountId]);
       const added = await tx.query<unknown[]>(
         `INSERT INTO sessions (hash, account_id, key_id, address, agent, expires_at, ends_at)
@@ -114,7 +114,7 @@ export class PeopleRepository {
     await this.database.query('DELETE FROM sessions WHERE hash = $1', [hash]);
   }
 
-  /** Ends a session by its id. @returns false when it is gone, or of another account */
+  /** Ends a session by its id. @returns false when it no longer exists or is of another account */
   async endSessionById(actor: Actor, id: string, accountId: string): Promise<boolean> {
     const sql = 'DELETE FROM sessions WHERE id = $1 AND account_id = $2 RETURNING id';
     const [ended] = await transactionOf(this.database, actor, (tx) => tx.query<[unknown[]]>(sql, [id, accountId]));
@@ -165,7 +165,7 @@ export class PeopleRepository {
   }
 
   /**
-   * Sets a password, and ends the sessions of the account and its unused invitations.
+   * Sets a password, and closes the sessions of the account and its unused invitations.
    *
    * @param keptSessionId id of the session that goes on; null for none
    */
@@ -177,9 +177,9 @@ export class PeopleRepository {
   }
 
   /**
-   * Removes the password of an account, and ends its sessions, logins and unused invitations.
+   * Removes the password of an account, and closes its sessions, logins and unused invitations.
    *
-   * @param always ends them also when it has no password
+   * @param always ends them even when it has no password
    * @returns false when it has none
    */
   removePassword(actor: Actor, accountId: string, always = false): Promise<boolean> {

@@ -1,6 +1,6 @@
 /**
  * Sessions of people in a browser. The cookie has a random secret, the table its SHA-256, so every process knows every session
- * and a sign-out counts in all of them at once. The cookie opens pages only, as the caller of `@Page`: REST, MCP and run endpoints
+ * and a sign-out counts in all of them at the same time. The cookie opens pages only, as the caller of `@Page`: REST, MCP and run endpoints
  * read the header `Authorization` and nothing else.
  *
  * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session,
@@ -93,7 +93,7 @@ export class SessionsService implements SessionSource {
     return this.peopleRepository.endOtherSessions();
   }
 
-  /** Signs a browser out by the id of its session. @returns false when it is gone, or of another account */
+  /** Signs a browser out by the id of its session. @returns false when it no longer exists or is of another account */
   endById(actor: Actor, id: string, accountId: string): Promise<boolean> {
     return this.peopleRepository.endSessionById(actor, id, accountId);
   }

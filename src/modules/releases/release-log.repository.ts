@@ -5,7 +5,7 @@ import { toStorableText } from '../../platform/database/storable.js';
 import { LogNamesRepository, type LogNames } from '../../platform/telemetry/log-names.repository.js';
 import { ReleaseLog, type LogLine } from './release.entity.js';
 
-/** Enough for a sentence with a URL or two; texts of upstreams have no bound of their own. */
+/** Enough for a message with a URL or two; texts of upstreams have no bound of their own. */
 const MESSAGE_CHARS_MAX = 2_000;
 
 /** Lines that scans of a published release leave in its log; older ones are removed. */

@@ -59,10 +59,10 @@ export class HostedHttpProxy {
   ) {}
 
   /**
-   * Passes a request on and its response back. Resolves at the end of the response, also if it broke off.
+   * Passes a request on and its response back. Resolves at the end of the response, even if it broke off.
    *
    * @param request with its canonical URL
-   * @throws TooManyError, UpstreamFailure when there is no answer
+   * @throws TooManyError, UpstreamFailure when there is no response
    */
   async forward(
     ref: ProgramRef,
@@ -74,7 +74,7 @@ export class HostedHttpProxy {
     const leave = this.limiter.acquire(accountId);
     if (!leave) throw tooManyOpen('requests');
     const forget = this.revocationRegistry.addCall(response, [keyId, grant?.id]);
-    // A call without an answer yet may have had effects: it is answered.
+    // A call without a response yet may have had effects: it is answered.
     const release = this.revocationRegistry.add(keyId, () => {
       if (response.headersSent) response.destroy();
     });

@@ -8,7 +8,7 @@ import { InvocationRecord } from './invocation-record.js';
 
 const SERVER = { serverId: '00000000-0000-4000-8000-000000000001', releaseId: null };
 
-/** The log entry of a call of a tool with this answer. */
+/** The log entry of a call of a tool with this response. */
 function recorded(reply: McpReply, { keepsPayload = false, method = 'tools/call' } = {}) {
   const record = new InvocationRecord(null, { keepsPayload });
   record.received(method, { name: 'forecast', arguments: {} });

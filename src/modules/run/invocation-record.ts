@@ -182,7 +182,7 @@ export class InvocationRecorder {
    * Ends a record.
    *
    * @param url the called address
-   * @param http method and status of the answer
+   * @param http method and status of the response
    * @param keepsDenied false: a call that was refused before the server was reached is not stored
    */
   finishRecord(

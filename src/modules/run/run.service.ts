@@ -229,7 +229,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       true,
     );
     for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
-      // A call without an answer yet may have had effects: it is answered, unless it shall be cut.
+      // A call without a response yet may have had effects: it is answered, unless it shall be cut.
       if (now || response.headersSent) response.destroy();
     }
   }

@@ -220,7 +220,7 @@ export class ServerChannelsService {
    * before the server was reached is recorded for the connection only.
    */
   private async send(serverId: string, caller: Caller, call: McpCall, open: OpenHandle): Promise<McpReply> {
-    // The caller gets the answer also while the database is unavailable.
+    // The caller gets the response even while the database is unavailable.
     const server =
       this.serverResolver.peekFor(serverId, caller) ??
       (await this.serverResolver.byId(serverId, caller).catch(() => null));

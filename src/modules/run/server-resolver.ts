@@ -50,7 +50,7 @@ export interface ResolvedServer extends ServerTarget {
   logPayloads: boolean;
   /** Why the operator suspended it, or its namespace; null for one in use. */
   suspended: string | null;
-  /** The current release, or a sentence with the reason why it cannot be called. */
+  /** The current release, or a message with the reason why it cannot be called. */
   release: ResolvedRelease | { id: string | null; reason: string };
   /** The grant that opens it to the caller; absent for its own and public ones. */
   grant?: GrantRef;

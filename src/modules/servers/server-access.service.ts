@@ -2,8 +2,8 @@
  * Who may do what with a server: its owner everything, others what its visibility opens or what was granted to their
  * account.
  *
- * The answer comes without a promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and
- * `grants.changed` drop them at once. A server that the caller may not find is answered like one that does not exist,
+ * The response comes without a promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and
+ * `grants.changed` drop them at the same time. A server that the caller may not find is answered like one that does not exist,
  * in the same time (`spendLookUp`). Only the owner of a namespace learns what is missing in it, and the nearest name.
  *
  * A key that lacks a right which its account has is a KeyScopeError; everything else that is hidden is a
@@ -22,8 +22,8 @@ import { ServersRepository } from './servers.repository.js';
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /**
-     * Published when a server, a connection or a namespace was granted to an account, or a grant was changed or withdrawn.
-     * `cut`: the withdrawn grant whose calls are cut.
+     * Published when a server, a connection or a namespace was granted to an account, or a grant was changed or revoked.
+     * `cut`: the revoked grant whose calls are cut.
      */
     'grants.changed': { serverId?: string; connectionId?: string; namespaceId?: string; cut?: string };
   }
@@ -117,13 +117,13 @@ export class ServerAccessService implements OnModuleInit {
     return ofClosed.length === 0 ? [] : this.serversRepository.lostAmong(ofClosed);
   }
 
-  /** Takes the time of a look-up of a grant, for an answer that must not tell whether there is a server. */
+  /** Takes the time of a look-up of a grant, for a response that must not tell whether there is a server. */
   async spendLookUp({ accountId }: Caller): Promise<void> {
     await this.serversRepository.findGrant(NO_SERVER, accountId);
   }
 
   /**
-   * The answer for a server that does not exist, or that the caller may not find. The owner of the namespace learns what is
+   * The response for a server that does not exist, or that the caller may not find. The owner of the namespace learns what is
    * missing and the nearest name; others learn nothing.
    */
   async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {

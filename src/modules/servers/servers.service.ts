@@ -57,7 +57,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     (counts) => this.serversRepository.addUses(counts),
     { merge: (newer, older) => newer + older },
   );
-  /** Servers that this process deleted, by id: emitted before the answer, and so before the topic arrives. */
+  /** Servers that this process deleted, by id: emitted before the response, and so before the topic arrives. */
   readonly events = new EventEmitter<{ deleted: [id: string] }>();
   private deletion!: ServerDeletion;
 

@@ -28,7 +28,7 @@ const WORD = /^[\p{L}\p{N}@][\p{L}\p{N}@/_ .-]{0,99}$/u;
  * convention has it. `metadata.categories` and `metadata.servers` may be lists or comma-separated. Where the front matter is
  * no YAML, as with a colon in an unquoted description, name and description are read line by line, and nothing else.
  *
- * @throws SkillPublishError (422) with a sentence that says what to change
+ * @throws SkillPublishError (422) with a message that says what to change
  */
 export function parseSkillMd(content: Buffer): SkillMd {
   let text: string;

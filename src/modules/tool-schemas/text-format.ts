@@ -12,7 +12,7 @@ const EMAIL = /^[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9]
 const URI =
   /^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:[/?](?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/i;
 
-/** The format of a text; null without one. Narrower than the definitions of Zod and of JSON Schema: both accept the text. */
+/** The format of a string; null without one. Narrower than the definitions of Zod and of JSON Schema: both accept the text. */
 export function formatOf(text: string): TextFormat | null {
   if (text.length < 8 || text.length > FORMAT_CHARS_MAX) return null;
   const day = text.slice(0, 10);

@@ -134,7 +134,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     this.timer = this.buffer.length > 0 ? setTimeout(() => this.processSlice(), PAUSE_MS).unref() : null;
   }
 
-  /** Never throws: an uncaught error in a timer ends the process. */
+  /** Never throws: an uncaught error in a timer exits the process. */
   private processNext(): void {
     const next = this.buffer.shift();
     if (!next) return;

@@ -64,7 +64,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
     return this.buffer.onApplicationShutdown();
   }
 
-  /** Never rejects: samples are buffered again while the database is away, and are dropped on other errors. */
+  /** Never rejects: samples are buffered again while the database is unavailable, and are dropped on other errors. */
   private async writeAll(batch: Map<string, BufferedSamples>): Promise<void> {
     for (const [key, samples] of batch) {
       try {

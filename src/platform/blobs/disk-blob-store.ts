@@ -25,7 +25,7 @@ export class DiskBlobStore extends BlobStore {
       // The folder of the shelves too: the shelf may be new.
       await syncFolder(shelf);
       await syncFolder(this.folder);
-      // Its age counts from this upload, also when the same content was there before: a rename preserves the time of the new
+      // Its age counts from this upload, even when the same content was there before: a rename preserves the time of the new
       // file. A sweep may have removed it already; code that refers to it in a row checks that it exists.
     });
   }

@@ -26,7 +26,7 @@ import { UploadFolder } from './upload-folder.js';
 
 const sdk = lazyRequire<typeof Sdk>('@aws-sdk/client-s3');
 
-/** Bounds of one request without an answer, and of the wait for a connection. */
+/** Bounds of one request without a response, and of the wait for a connection. */
 const REQUEST_MS = 60_000;
 const CONNECT_MS = 5_000;
 
@@ -155,7 +155,7 @@ function unusable(error: unknown): never {
   );
 }
 
-/** @throws UnavailableError for other errors, also for a missing bucket where the answer names it */
+/** @throws UnavailableError for other errors, also for a missing bucket where the response names it */
 function nullIfMissing(error: unknown): null {
   const { name, $metadata } = error as Sdk.S3ServiceException;
   if ($metadata?.httpStatusCode === 404 && name !== 'NoSuchBucket') return null;

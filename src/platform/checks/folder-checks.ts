@@ -1,4 +1,4 @@
-/** Folders that the service writes to. What tries it is removed at once. Of a folder that is missing, the one above it is tried. */
+/** Folders that the service writes to. What tries it is removed immediately. Of a folder that is missing, the one above it is tried. */
 import { mkdtemp, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -88,7 +88,7 @@ export function runProcess(
   });
 }
 
-/** The answer of a process, which is killed afterwards. @param listen calls its argument with the answer */
+/** The response of a process, which is killed afterwards. @param listen calls its argument with the response */
 async function answerOf<T>(
   child: ChildProcess,
   timeoutMs: number,

@@ -9,7 +9,7 @@ const here = (relative: string): string => fileURLToPath(new URL(relative, impor
 /** Time limits of requests and jobs. */
 const LIMITS = {
   statement_timeout: 30_000,
-  // A process that freezes inside a transaction must not hold its locks for ever. A token refresh waits for 10 s in one.
+  // A process that freezes inside a transaction must not hold its locks forever. A token refresh waits for 10 s in one.
   idle_in_transaction_session_timeout: 30_000,
 };
 

@@ -31,7 +31,7 @@ class DatabaseAvailability {
     this.isAway = true;
   }
 
-  /** True while the database is away and rows of caches stand in for it. */
+  /** True while the database is unavailable and rows of caches stand in for it. */
   get isBridged(): boolean {
     return this.isAway && performance.now() < this.answeredAt + this.staleMs;
   }

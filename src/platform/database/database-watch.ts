@@ -50,7 +50,7 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   private async ping(): Promise<boolean> {
-    // A ping that times out ends its connection, so that the next one does not wait on a dead network too.
+    // A ping that times out closes its connection, so that the next one does not wait on a dead network too.
     const text = `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now, current_setting('transaction_read_only')::boolean AS "isReadOnly"`;
     const query = { text, query_timeout: PING_MS_MAX };
     try {

@@ -90,7 +90,7 @@ async function runMigrations(source: DataSource): Promise<void> {
       return;
     } catch (error) {
       const { code } = (error as { driverError?: { code?: string } }).driverError ?? {};
-      // Migrations refuse rows by `RAISE EXCEPTION` with a sentence for the operator.
+      // Migrations refuse rows by `RAISE EXCEPTION` with a message for the operator.
       if (code === RAISED) throw new SchemaVersionError((error as Error).message);
       if (!NOT_LOCKED.includes(code ?? '')) throw error;
       const holders = await source.query<{ pid: number; name: string; seconds: number }[]>(
@@ -144,7 +144,7 @@ export async function pendingMigrations(databaseUrl: string, modules: ExternalMo
 
 /**
  * Brings the database to this version, then to that of modules outside the tree, and runs `afterwards` before another
- * process may start: what must happen once per database belongs there. Safe to call from any number of processes at once.
+ * process may start: what must happen once per database belongs there. Safe to call from any number of processes at the same time.
  *
  * @param only runs these migrations and no others, so that the tables are those of an earlier version
  * @throws SchemaVersionError, or an error of Postgres: it is unreachable or a migration failed, which leaves nothing behind

@@ -13,7 +13,7 @@ export class DatabaseUnreachableError extends UnavailableError {
 }
 
 /**
- * SQLSTATEs that say so: class 08 (connection), 53 (no room: connections, memory, disk), 57P01 to 57P03 (ending, crashed,
+ * SQLSTATEs that report it: class 08 (connection), 53 (no room: connections, memory, disk), 57P01 to 57P03 (ending, crashed,
  * starting), 25P03 (a transaction was left open too long, and its connection with it), 25006 (it only reads: a standby, or a primary
  * that was replaced); and what the operating system says
  * of a socket or a name.

@@ -22,13 +22,13 @@ export class PreparedStatement<Row extends object> {
     this.name = `slipway_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
   }
 
-  /** The row; null when there is none. @throws QueryFailedError also when no connection can be made */
+  /** The row; null when there is none. @throws QueryFailedError even when no connection can be made */
   async findOne(database: DataSource, values: unknown[]): Promise<Row | null> {
     const [row] = await this.run(database, values);
     return row ?? null;
   }
 
-  /** All rows that it returns. @throws QueryFailedError also when no connection can be made */
+  /** All rows that it returns. @throws QueryFailedError even when no connection can be made */
   run(database: DataSource, values: unknown[]): Promise<Row[]> {
     const { name, text } = this;
     return poolOf(database)

@@ -5,7 +5,7 @@ import { databaseAvailability } from './database-availability.js';
 import { isDatabaseUnreachable } from './postgres-errors.js';
 
 /**
- * Lifetime of a row: a revoked key, a withdrawn grant or an ended login stops working everywhere within this time, also if the
+ * Lifetime of a row: a revoked key, a revoked grant or an ended login stops working everywhere within this time, even if the
  * message about it is lost.
  */
 const LIFETIME_MS = 5_000;
@@ -30,7 +30,7 @@ interface Reading<Row> {
 
 /**
  * Cache of rows with a lifetime of seconds. Concurrent callers share one query; a missing row is not cached. While the
- * database is away, rows are used for longer, as {@link databaseAvailability} allows; a dropped one is not.
+ * database is unavailable, rows are used for longer, as {@link databaseAvailability} allows; a dropped one is not.
  *
  * A row that is dropped while it is being read is returned to the callers that wait for it, and not cached: later callers
  * read it again. (`LRUCache.fetch` rejects the callers that wait, who would answer 500.)
@@ -74,7 +74,7 @@ export class RowCache<Row extends object> {
 
   /**
    * The next caller reads the row of this key again. The old one, which may be one that is being read, is used while the
-   * database is away if `isCurrent` is true for it.
+   * database is unavailable if `isCurrent` is true for it.
    */
   expire(key: string, isCurrent: (row: Row) => boolean = () => true): void {
     const entry = this.rows.get(key);
@@ -90,7 +90,7 @@ export class RowCache<Row extends object> {
     this.reading.clear();
   }
 
-  /** The row that is being read, or the one read before if the database turns out to be away. */
+  /** The row that is being read, or the one read before if the database turns out to be unavailable. */
   private async orStale(key: string, read: Promise<Row | null>): Promise<Row | null> {
     const unanswered = {};
     try {

@@ -5,7 +5,7 @@
  * `options` of DATABASE_URL, and PgBouncer would refuse it. Settings of ours replace those of the URL, the role and the database.
  *
  * Each client has a listener for errors as long as it exists. A pool takes its own away while a client is borrowed, and a server
- * that ends a session right after it opened it emits an error then, which without a listener ends the process. The query that
+ * that ends a session right after it opened it emits an error then, which without a listener exits the process. The query that
  * runs, or the next one, reports the same error.
  */
 import { Client, type ClientBase } from 'pg';

@@ -2,7 +2,7 @@
 export const DEPTH_MAX = 100;
 
 /**
- * Why Postgres would refuse a JSON value or change it on the way, as the end of a sentence; null when it can be stored.
+ * Why Postgres would refuse a JSON value or change it on the way, as the end of a message; null when it can be stored.
  * Text and jsonb hold no NUL and no lone surrogates; a number such as 1e400 is infinite here and null in JSON.
  */
 export function storableFault(value: unknown, depth = 0): string | null {
@@ -20,7 +20,7 @@ export function storableFault(value: unknown, depth = 0): string | null {
   return null;
 }
 
-/** A text that an upstream wrote, as text of Postgres: what that cannot hold becomes U+FFFD. */
+/** A string that an upstream wrote, as text of Postgres: what that cannot hold becomes U+FFFD. */
 export function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

@@ -1,6 +1,6 @@
 /**
  * Bodies in a content coding (RFC 9110, 8.4.1). Requests ask for none by {@link uncoded}; some servers and proxies code
- * their answers all the same. `gzip`, `x-gzip`, `deflate` (with or without the header of zlib) and `br` are decoded while
+ * their responses all the same. `gzip`, `x-gzip`, `deflate` (with or without the header of zlib) and `br` are decoded while
  * they arrive, at most two on top of each other. Decoding is tolerant of a missing end, as browsers are.
  *
  * The caller bounds the decoded bytes and destroys the stream beyond: a small body can stand for a huge one.
@@ -14,7 +14,7 @@ export const uncoded = { 'accept-encoding': 'identity' };
 const CODINGS_MAX = 2;
 
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
-/** Every chunk is decoded at once, and a missing end is no error. */
+/** Every chunk is decoded immediately, and a missing end is no error. */
 const zlib = { flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH };
 const brotli = { flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH };
 

@@ -52,7 +52,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
 
 /** The operator's HTTP proxy opened no tunnel. The message has neither its address nor its password. */
 export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
-  /** The proxy was not reached, or its answer was no HTTP. */
+  /** The proxy was not reached, or its response was no HTTP. */
   static ofConnectFailure(error: NodeJS.ErrnoException): EgressProxyError {
     return new EgressProxyError(
       `The HTTP proxy of this service (EGRESS_PROXY) cannot be used (${error.code ?? 'no answer'}): its operator must ` +

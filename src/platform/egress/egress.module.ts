@@ -20,7 +20,7 @@ export function egressTo(host: string, { egressProxy: proxy }: Env): Egress {
 
 /**
  * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the API
- * stays open: a connection that leads back there is recognized and says so.
+ * stays open: a connection that leads back there is recognized and reports it.
  */
 export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port, worker }: Env): ClosedPorts {
   const urls = [databaseUrl, redisUrl, advertiseUrl].flatMap((url) => (url === null ? [] : [new URL(url)]));

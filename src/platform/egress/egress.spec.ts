@@ -28,7 +28,7 @@ afterEach(async () => {
 
 const GET: EgressRequestOptions = { method: 'GET', headers: {} };
 
-/** Answers each question with the next set of addresses, the last one for ever; counts the questions. */
+/** Answers each question with the next set of addresses, the last one forever; counts the questions. */
 function resolver(...answers: string[][]): ResolveHost & { asked: string[] } {
   const asked: string[] = [];
   const resolve: ResolveHost = (hostname, _options, callback) => {

@@ -10,7 +10,7 @@
  * because rules of proxies are about names. A name is refused if any of its addresses is closed, as far as this machine
  * resolves it. The proxy resolves it again, so it must refuse the operator's internal addresses itself.
  *
- * Refusals are EgressRefusedErrors with a sentence that does not tell internal addresses. There is no deadline but that
+ * Refusals are EgressRefusedErrors with a message that does not tell internal addresses. There is no deadline but that
  * of connecting (10 s), and no byte limit: both are the caller's.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
@@ -55,11 +55,11 @@ export interface EgressRequestOptions {
   /** Header names in any case. `Host` is refused: it would choose another site, and the TLS name, at a checked address. */
   headers: Record<string, string | string[]>;
   body?: Dispatcher.DispatchOptions['body'];
-  /** Aborting, or emitting `abort`, closes the socket at once, also while the body is being read. */
+  /** Aborting, or emitting `abort`, closes the socket immediately, even while the body is being read. */
   signal?: AbortSignal | EventEmitter;
   /** `stream` for what stays open (SSE listeners), so that it never holds a socket that calls wait for. Default `call`. */
   dispatcherKind?: 'call' | 'stream';
-  /** The socket is closed after the answer instead of being kept. */
+  /** The socket is closed after the response instead of being kept. */
   isSocketClosed?: boolean;
   /** The request is that of a hosted program, which names its sender itself. */
   isForwarded?: boolean;
@@ -88,7 +88,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Node's default of 250 ms gives up on a working address whose round trip is longer, and fails if it was the only one. */
 const NEXT_ADDRESS_AFTER_MS = 2_000;
 
-/** With a proxy: a name without an answer after this time is left to the proxy. Name servers inside may know inside names only. */
+/** With a proxy: a name without a response after this time is left to the proxy. Name servers inside may know inside names only. */
 const NAME_WAIT_MS = 2_000;
 
 const CALL_SOCKETS_PER_ORIGIN = 64;
@@ -134,7 +134,7 @@ export class Egress {
   private readonly connects = growingLru<LastConnect>();
   /** Sockets that are open now, at work or kept. */
   openSockets = 0;
-  /** How long the last answer for a name took. */
+  /** How long the last response for a name took. */
   private readonly lookups = growingLru<number>();
 
   constructor(
@@ -373,7 +373,7 @@ export class Egress {
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
   }
 
-  /** Asked once per connection by `net.connect`, which then dials only addresses from this answer. */
+  /** Asked once per connection by `net.connect`, which then dials only addresses from this response. */
   private lookupFor(port?: number): LookupFunction {
     return (hostname, options, callback) => {
       const from = performance.now();

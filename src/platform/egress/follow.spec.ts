@@ -48,7 +48,7 @@ const redirect =
 /** Answers every request with its path. */
 const echo: RequestListener = (request, response) => response.end(request.url);
 
-/** Follows redirects from this address, and reads the answer at the end of them. */
+/** Follows redirects from this address, and reads the response at the end of them. */
 async function followed(start: string, options: Partial<FollowOptions> = {}): Promise<string[]> {
   const egress = new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1/32')), undefined, { ca: cert });
   cleanups.push(() => egress.close());

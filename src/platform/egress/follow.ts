@@ -25,15 +25,15 @@ export interface FollowOptions extends Pick<EgressRequestOptions, 'headers' | 'b
   sameOrigin?: boolean;
 }
 
-/** The answer at the end of a chain of redirects, and who gave it. */
+/** The response at the end of a chain of redirects, and who gave it. */
 export interface Followed {
   url: URL;
   answer: Dispatcher.ResponseData;
 }
 
 /**
- * Sends a request and follows redirects: each address passes {@link Egress.check} anew, and none leaves TLS. A redirect to
- * nowhere is an answer like any other.
+ * Sends a request and follows redirects: each address passes {@link Egress.check} again, and none leaves TLS. A redirect to
+ * nowhere is a response like any other.
  *
  * @throws RedirectRefusedError, EgressRefusedError, and what {@link Egress.request} rejects with
  */

@@ -9,7 +9,7 @@ const PROXY_MS = 10_000;
  * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 section 9.3.6), with the user name and password of its URL.
  *
  * @param authority `host:port`
- * @throws EgressProxyError when the proxy is away or refuses
+ * @throws EgressProxyError when the proxy is unavailable or refuses
  */
 export function openTunnel(proxy: URL, authority: string): Promise<Socket> {
   const { hostname, port, username, password } = proxy;

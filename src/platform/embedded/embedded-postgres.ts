@@ -7,7 +7,7 @@
  * 0 to 30 s. It ends with its process, however that ends (`postmaster.ts`).
  *
  * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. A fault that the operator must mend is a
- * StartError with a sentence: another major version, a folder that cannot be written, a process that does not become
+ * StartError with a message: another major version, a folder that cannot be written, a process that does not become
  * ready in 60 s.
  */
 import { realpath, rmdir } from 'node:fs/promises';
@@ -207,12 +207,12 @@ function keepRunning(
 
 type SharedServer = OwnServer & { isShared: boolean };
 
-/** A server of another process. `died` resolves when it is not running any more. */
+/** A server of another process. `died` resolves when it is no longer running. */
 function shareServer(port: number, dataDirectory: string): SharedServer {
   let look: Repeat | undefined;
   const died = new Promise<string>((resolve) => {
     look = repeat(SHARED_LOOK_MS, () => {
-      // A data directory that is gone has no server.
+      // A data directory that no longer exists has no server.
       const running = findRunningServer(dataDirectory).catch(() => undefined);
       void running.then((portNow) => {
         if (portNow === port || look === undefined) return;

@@ -11,7 +11,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 /** A server that this process started. */
 export interface OwnServer {
   port: number;
-  /** Resolves with a sentence when it ends without {@link stop}. */
+  /** Resolves with a message when it ends without {@link stop}. */
   died: Promise<string>;
   /** Ends it in an orderly way and resolves when it has ended. May be called again. */
   stop(): Promise<void>;

@@ -5,7 +5,7 @@
  * draft beside its place and renamed when it is complete, so that a killed start leaves nothing that looks complete. Its
  * password lies in it (`slipway.password`); `pg-location` in the data folder says where it lies when not in `pg`.
  *
- * A fault that the operator must mend is a StartError with a sentence.
+ * A fault that the operator must mend is a StartError with a message.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import {

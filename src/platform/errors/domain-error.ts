@@ -56,7 +56,7 @@ export abstract class DomainError extends Error {
   readonly advice?: string;
   /** Of a page: the address that the browser is led to instead. */
   readonly location?: string;
-  /** Headers of the answer. */
+  /** Headers of the response. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Code of the JSON-RPC body where clients know one; otherwise the status decides. */
   readonly rpcCode?: number;
@@ -99,7 +99,7 @@ export function errorOf<Kind extends ErrorKind>(kind: Kind, code: string = kind)
 /** The input does not have the promised form; the message says which part and what was expected. */
 export class InvalidInputError extends errorOf('invalid', 'validation_error') {}
 
-/** The thing does not exist, or the caller may not know of it. */
+/** The thing does not exist, or the caller cannot see it. */
 export class NotFoundError extends errorOf('not_found') {}
 
 /** The caller may not do this. */

@@ -62,7 +62,7 @@ export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorR
     const description = message.replace(/["\\]/g, "'");
     headers['www-authenticate'] = `Bearer realm="slipway", error_description="${description}"${further}`;
   }
-  // One connection is accepted in a turn of the event loop, so a caller that repeats without a pause gets one answer a turn,
+  // One connection is accepted in a turn of the event loop, so a caller that repeats without a pause gets one response a turn,
   // and others' requests run in between: their p95 was 31 to 40 ms beside 24 such callers, and 14 to 20 with this
   // (`node bench/hostile.mjs --only w4`).
   if (kind === 'rate_limited') headers['connection'] = 'close';

@@ -31,7 +31,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   logger.debug({ msg: `${route} answered ${statusOf[failure.kind]}`, requestId, reason, detail: brief(detail) });
 }
 
-/** An error in a word and a sentence: its other fields may hold what an upstream or the database said, secrets too. */
+/** An error in a word and a message: its other fields may hold what an upstream or the database said, secrets too. */
 function brief(detail: unknown): unknown {
   if (!types.isNativeError(detail)) return detail;
   const { code, message } = detail as NodeJS.ErrnoException;

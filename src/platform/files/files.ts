@@ -72,7 +72,7 @@ export const PASSABLE = 0o711;
 
 /**
  * Creates a folder and those above it, for this account alone unless `mode` says otherwise. Not `mkdir` with `recursive`: in a file system without new folders (`/proc`)
- * Node 20 then tries for ever.
+ * Node 20 then tries forever.
  *
  * @throws errors of the file system
  */

@@ -1,12 +1,12 @@
 /**
  * The HTTP server in front of Express. Each request gets its canonical path, an `x-request-id` (that of the client if
- * it is harmless) and the headers that forbid browsers to run an answer. Then it goes to CORS, the authorization
+ * it is harmless) and the headers that forbid browsers to run a response. Then it goes to CORS, the authorization
  * server, the fast path, or Express.
  *
  * Sockets: connections of one address and in all (`HTTP_CONNECTIONS_…`), unread answers (`response-backlog.ts`) and the
  * time of a request are bounded; who is over a bound is cut off or gets no further requests executed. Pipelined
- * requests, and those with a body and without a key, take turns of two per event loop, because refusing many at once
- * delays the calls of others. WebSocket handshakes go to `upgrade`; any other `Upgrade` is read anew as if it had not
+ * requests, and those with a body and without a key, take turns of two per event loop, because refusing many at the same time
+ * delays the calls of others. WebSocket handshakes go to `upgrade`; any other `Upgrade` is read again as if it had not
  * been asked for (RFC 9110 section 7.8).
  *
  * Shutdown: no new connections; after 25 s running calls are answered with an error, a second later sockets are closed.
@@ -37,7 +37,7 @@ import { setImmediate as immediate, setTimeout as wait } from 'node:timers/promi
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 
-/** For every answer that is not a page: browsers run nothing of it, load nothing for it, and show it in no frame. */
+/** For every response that is not a page: browsers run nothing of it, load nothing for it, and show it in no frame. */
 const NO_PAGE = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
 /** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */
@@ -152,7 +152,7 @@ export class SlipwayAdapter extends ExpressAdapter {
         });
       }
       meter?.(request, response);
-      // A request without a socket was sent before the answer to the one before: its sender can wait.
+      // A request without a socket was sent before the response to the one before: its sender can wait.
       if (!response.socket || (request.headers.authorization === undefined && hasBody(request))) {
         patient.run(() => this.route(app, request, response));
       } else this.route(app, request, response);
@@ -163,7 +163,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       const { upgrade } = this.parts;
       if (!upgrade || request.headers.upgrade?.toLowerCase() !== 'websocket') {
         // Some clients offer HTTP/2 with every request (`Upgrade: h2c`), and are to be answered as if they had not (RFC 9110
-        // section 7.8). Node emits `upgrade` for any protocol, so the request is read anew.
+        // section 7.8). Node emits `upgrade` for any protocol, so the request is read again.
         const { method, url, httpVersion, rawHeaders } = request;
         const lines = [`${method} ${url} HTTP/${httpVersion}`];
         for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -179,7 +179,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       upgrade(request, socket, head);
     });
     server.on('connection', (socket: Socket) => {
-      // A request for another protocol is read anew on its socket, which comes here a second time then.
+      // A request for another protocol is read again on its socket, which comes here a second time then.
       if (this.unused.has(socket) || socket.bytesRead > 0) return;
       const address = plainAddress(socket.remoteAddress ?? '');
       const leave = isTrusted(address, env.trustProxy) ? () => undefined : connections.acquire(peerOf(address));

@@ -5,7 +5,7 @@ import type { RevocationRegistry } from './revocation-registry.js';
 import { repeat } from '../schedule/repeat.js';
 import { STALL_MS_MAX } from './stalled-reader.js';
 
-/** Headers of a stream of server-sent events. `x-accel-buffering` makes nginx pass each event on at once. */
+/** Headers of a stream of server-sent events. `x-accel-buffering` makes nginx pass each event on immediately. */
 export const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',

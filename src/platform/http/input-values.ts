@@ -52,7 +52,7 @@ export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDec
 /** Text that Postgres can store: no NUL, no lone surrogates. */
 export const STORABLE = /^[^\0\p{Cs}]*$/u;
 
-/** A text that can be stored. */
+/** A string that can be stored. */
 export function IsText(charsMax: number): PropertyDecorator {
   return applyDecorators(
     ApiProperty({ type: String, maxLength: charsMax }),
@@ -67,7 +67,7 @@ export function IsOptionalText(charsMax: number): PropertyDecorator {
   return applyDecorators(IsOptional(), IsText(charsMax));
 }
 
-/** A text of one line that can be stored: no control characters, no lone surrogates. */
+/** A string of one line that can be stored: no control characters, no lone surrogates. */
 export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   return applyDecorators(
     ApiProperty({

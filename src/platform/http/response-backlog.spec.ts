@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => shut(server));
 
-/** Asks for an answer and does not read it. @returns the socket of each side */
+/** Asks for a response and does not read it. @returns the socket of each side */
 async function asked(address: string): Promise<{ client: Socket; served: Socket }> {
   const client = connect(port, '127.0.0.1');
   client.on('error', () => undefined).pause();

@@ -6,7 +6,7 @@ import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address
 /** Below this, unread bytes of a connection are not counted: streams with backpressure stay below it. */
 const COUNTED_BYTES_MIN = 64 * 1024;
 
-/** Requests of a connection that are not answered yet: those that wait for the answer before theirs, and that one. */
+/** Requests of a connection that are not answered yet: those that wait for the response before theirs, and that one. */
 const UNANSWERED_MAX = 16;
 
 /** Node's code for a request after which its parser reads nothing more. */
@@ -20,9 +20,9 @@ type AddressedSocket = Socket & { [ADDRESS]?: string };
 type ParsedSocket = Socket & { parser?: { onIncoming: () => number } };
 
 /**
- * Bounds the requests of a connection that have no answer yet, and the bytes of answers that clients have not read, in all
+ * Bounds the requests of a connection that have no response yet, and the bytes of responses that clients have not read, in all
  * and for one address. Beyond the bound of bytes the connection that has been behind for the longest time is cut, which is
- * a reader that stalls rather than one that reads a large answer.
+ * a reader that stalls rather than one that reads a large response.
  */
 export class ResponseBacklog {
   /** Address of each connection that is behind, longest first; null where the bound for one address does not apply. */
@@ -56,12 +56,12 @@ export class ResponseBacklog {
 
   /**
    * Counts a request until it is answered. Beyond 16 of a connection it is not to be executed: the connection is closed after
-   * the last answer that was admitted, and read no further.
+   * the last response that was admitted, and read no further.
    *
    * @returns false for a request that is not to be executed
    */
   admit({ socket }: IncomingMessage, response: ServerResponse): boolean {
-    // Only an answer that is held back has no socket yet.
+    // Only a response that is held back has no socket yet.
     if (response.socket) return true;
     if (this.full.has(socket)) return false;
     const heldBack = (this.heldBack.get(socket) ?? []).filter((other) => !other.socket && !other.writableFinished);
@@ -82,7 +82,7 @@ export class ResponseBacklog {
       socket.off('resume', readNoFurther).removeAllListeners('data');
       halfClose(socket);
     };
-    // The head of that answer may be written already, without `Connection: close`: then Node does not call it.
+    // The head of that response may be written already, without `Connection: close`: then Node does not call it.
     last.once('finish', () => socket.destroySoon());
     return false;
   }

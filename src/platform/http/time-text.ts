@@ -6,7 +6,7 @@ import { IsDate, IsOptional } from 'class-validator';
 /** A date, with or without a time, `T` or a blank between them, with or without a zone. */
 const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/i;
 
-/** The moment a text means; null when it means none. Without a zone it is UTC, as the times we write are. */
+/** The moment a string means; null when it means none. Without a zone it is UTC, as the times we write are. */
 export function parseTime(text: string): Date | null {
   const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text.trim()) ?? [];
   if (day === undefined) return null;

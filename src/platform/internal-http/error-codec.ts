@@ -15,7 +15,7 @@ const classes = new Map<string, { errorClass: ErrorClass; fields: readonly strin
 const MESSAGE_CHARS_MAX = 16_000;
 
 /**
- * The other process may have carried out the request: its answer broke off, or its failure is of a class
+ * The other process may have carried out the request: its response broke off, or its failure is of a class
  * that this version does not know. A caller must not repeat the request.
  */
 export class OutcomeUnknownError extends Error {

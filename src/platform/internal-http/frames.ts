@@ -3,7 +3,7 @@ import type { SerializedError } from './error-codec.js';
 /**
  * One piece of an internal HTTP message: one byte of kind, four of length, content.
  *
- * A request is a head and the bytes of its body. An answer is a head and data (an HTTP response of a program), or messages
+ * A request is a head and the bytes of its body. A response is a head and data (an HTTP response of a program), or messages
  * (JSON); it ends with `end` or `failure`, and is broken without one of them.
  */
 export type Frame =

@@ -2,7 +2,7 @@
  * HTTP between the processes of one service: `POST` to the other's `ADVERTISE_URL`, path below `/internal/`, header
  * `x-slipway-internal` (a signature, see `internal-signatures.ts`).
  *
- * Request and answer consist of frames (`frames.ts`): a JSON head and the bytes of a body; the answer has a head and
+ * Request and answer consist of frames (`frames.ts`): a JSON head and the bytes of a body; the response has a head and
  * data, or JSON messages, and ends with `end` or `failure`. The signature covers address, path and head, and the head
  * has the digest of a body that is known at the start. A body that streams has none: who can change bytes between two
  * processes can also read them, and `https` in `ADVERTISE_URL` prevents both. Addresses come from the operator, so the
@@ -49,13 +49,13 @@ export interface InternalCall {
   /** JSON object. */
   head: object;
   body?: string | Buffer | Readable;
-  /** Longest wait for the begin of the answer; without it the caller has a timer of its own. */
+  /** Longest wait for the begin of the response; without it the caller has a timer of its own. */
   answerTimeoutMs?: number;
 }
 
-/** Receives the answer of another process. Exactly one of `onEnd` and `onFailure` is called, as the last. */
+/** Receives the response of another process. Exactly one of `onEnd` and `onFailure` is called, as the last. */
 export interface InternalAnswerHandler {
-  /** The request is being sent; the controller pauses the answer and aborts the request. */
+  /** The request is being sent; the controller pauses the response and aborts the request. */
   onStart?(controller: Dispatcher.DispatchController): void;
   onHead?(head: unknown): void;
   onData?(chunk: Buffer): void;
@@ -68,9 +68,9 @@ export interface InternalAnswerHandler {
   onFailure(error: Error): void;
 }
 
-/** An answer that consists of messages. */
+/** A response that consists of messages. */
 export interface MessageStream {
-  /** Resolves with the end of the answer. Rejects as {@link InternalAnswerHandler.onFailure} says. */
+  /** Resolves with the end of the response. Rejects as {@link InternalAnswerHandler.onFailure} says. */
   ended: Promise<void>;
   abort(reason: Error): void;
 }
@@ -87,7 +87,7 @@ export class InternalClient implements OnApplicationShutdown {
     await this.agent.destroy();
   }
 
-  /** Sends a request and streams its answer to the handler. */
+  /** Sends a request and streams its response to the handler. */
   send({ url, path, head, body, answerTimeoutMs = 0 }: InternalCall, handler: InternalAnswerHandler): void {
     const buffered = body === undefined || body instanceof Readable ? null : Buffer.from(body);
     const sha256 = buffered && hash('sha256', buffered, 'base64url');
@@ -139,7 +139,7 @@ export class InternalClient implements OnApplicationShutdown {
   }
 }
 
-/** Reads the frames of one answer. */
+/** Reads the frames of one response. */
 class AnswerReader implements Dispatcher.DispatchHandler {
   private readonly reader = new FrameReader((frame) => {
     switch (frame.kind) {
@@ -204,7 +204,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** True when the other process was not reached, refused the request, or ended before its answer. */
+/** True when the other process was not reached, refused the request, or ended before its response. */
 export function isProcessGone(error: unknown): boolean {
   return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((type) => error instanceof type);
 }

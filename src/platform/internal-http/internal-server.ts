@@ -44,7 +44,7 @@ export class InternalServer {
     if (!isSigned(headText)) throw routeNotFound('POST', path);
     const { head, body: signed } = JSON.parse(headText) as SignedHead;
     if (!signed) request.resume();
-    // Destroying it early ends neither the request nor the answer: the rest of the body is discarded.
+    // Destroying it early ends neither the request nor the response: the rest of the body is discarded.
     const body = signed && new VerifiedBody(signed.sha256);
     if (body) {
       body.on('error', () => undefined);
@@ -64,7 +64,7 @@ export class InternalServer {
   }
 }
 
-/** Writes the frames of one answer. Frames after its end, or after the other process left, are dropped. */
+/** Writes the frames of one response. Frames after its end, or after the other process left, are dropped. */
 export class InternalAnswer {
   private readonly logger = new Logger('internal');
   private isOver = false;
@@ -112,7 +112,7 @@ export class InternalAnswer {
     this.finish(textFrame('failure', JSON.stringify(serializeError(error))));
   }
 
-  /** Ends the answer with the outcome of the work. Logs an error that other processes cannot read. Never rejects. */
+  /** Ends the response with the outcome of the work. Logs an error that other processes cannot read. Never rejects. */
   async endAfter(work: Promise<void>): Promise<void> {
     try {
       await work;

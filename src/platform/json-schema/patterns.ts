@@ -3,7 +3,7 @@
  * time for some patterns, and nothing else runs meanwhile.
  *
  * Refused, and then not checked: look-around, back-references, repeats above 1,000, patterns longer than 2,000
- * characters, and more than 50 patterns or 64,000 instructions in a schema. A text above 64 K characters is not matched
+ * characters, and more than 50 patterns or 64,000 instructions in a schema. A string above 64 K characters is not matched
  * and counts as matching. `\s` stands for ASCII white space only. Nothing is thrown: a pattern that is refused has a
  * reason (`refusal`) for the publisher, and a schema can be used without it (`withoutRefusedPatterns`).
  */
@@ -55,7 +55,7 @@ export interface FoundPattern {
 
 /** A compiled pattern, as Ajv uses one. */
 export interface LinearPattern {
-  /** True also for a text that is too long to match. */
+  /** True also for a string that is too long to match. */
   test: (text: string) => boolean;
   toString: () => string;
 }

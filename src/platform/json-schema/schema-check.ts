@@ -11,7 +11,7 @@ const SCHEMA_CHARS_MAX = 256 * 1024;
 
 /**
  * Longest time to compile a schema and to validate a value: shorter than that of a thread's job, since an ended thread loses
- * what it compiled. Some schemas would take for ever, and all memory.
+ * what it compiled. Some schemas would take forever, and all memory.
  */
 const usualLimits = { compileMs: 1_000, validateMs: 250 };
 
@@ -24,7 +24,7 @@ const context = createContext(scope);
 
 const start = new Script('work()');
 
-/** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
+/** The error of a value, as a message without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
 /** Compiled schemas at most, in characters of their JSON. A compiled one takes about 8 K besides. */
@@ -57,13 +57,13 @@ export interface SchemaFault {
 /** Faults of a value, at most five; null when its validation takes too long, now or once before. */
 type SchemaValidator = (value: unknown) => SchemaFault[] | null;
 
-/** Validators by the hash of their schema: equal schemas are compiled once. A text instead of a validator is the reason why the schema is not used. */
+/** Validators by the hash of their schema: equal schemas are compiled once. A string instead of a validator is the reason why the schema is not used. */
 const validators = new LRUCache<string, { validator: SchemaValidator | string; chars: number }>({
   maxSize: CACHED_CHARS_MAX,
   sizeCalculation: ({ chars }) => chars + 8 * 1024,
 });
 
-/** A validator for a schema as in {@link schemaCheck}. A text instead says why the schema cannot be used. */
+/** A validator for a schema as in {@link schemaCheck}. A string instead says why the schema cannot be used. */
 export function schemaValidator(schema: unknown, limits = usualLimits): string | SchemaValidator {
   if (typeof schema !== 'object' || schema === null) return 'no schema';
   const text = JSON.stringify(schema);

@@ -21,8 +21,8 @@ const FAILURES_SECONDS = 15 * 60;
 
 /**
  * Counts requests and failures by key: of all processes with Redis, otherwise of those of `WORKERS`, which the supervisor
- * adds up. Counting a request is synchronous in all cases: own counts are sent once a second, and the answer is the count
- * of all processes. While Redis is away, each process counts alone.
+ * adds up. Counting a request is synchronous in all cases: own counts are sent once a second, and the response is the count
+ * of all processes. While Redis is unavailable, each process counts alone.
  */
 @Injectable()
 export class RateCounter implements OnApplicationShutdown {

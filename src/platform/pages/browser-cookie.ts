@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import type { Env } from '../../config/env.js';
 
-/** Longer than the lifetime of a link and the time for its answer together. */
+/** Longer than the lifetime of a link and the time for its response together. */
 const COOKIE_SECONDS = 25 * 60 * 60;
 
 /** Name of the cookie of a person's session, for the functions of this file. */

@@ -86,7 +86,7 @@ export interface Head {
   tile?: Html;
   badge?: HtmlValue;
   actions?: HtmlValue;
-  /** A sentence on the page. */
+  /** A message on the page. */
   lead?: HtmlValue;
 }
 
@@ -165,7 +165,7 @@ export function facts(
   return html`<dl class="facts">${rows.map((row) => row && html`<dt>${row[0]}</dt><dd>${row[1]}</dd>\n`)}</dl>`;
 }
 
-/** A text to copy. @param id of the element with the text */
+/** A string to copy. @param id of the element with the text */
 export function snippet(id: string, caption: string, text: HtmlValue): Html {
   return html`<figure class="snippet"><figcaption>${caption}<button class="small ghost" type="button" data-copy="${id}" hidden>Copy</button></figcaption>
 <pre id="${id}" tabindex="0" aria-label="${caption}">${text}</pre></figure>`;

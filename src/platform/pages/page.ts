@@ -100,7 +100,7 @@ export function withoutLastSlash({ method, originalUrl }: Request, response: Res
   redirectTo(response, `../${name}${search ?? ''}`);
 }
 
-/** A page with one sentence or more, in the role of an alert. For the last parameter see {@link PageError}. */
+/** A page with one message or more, in the role of an alert. For the last parameter see {@link PageError}. */
 export function messagePage(
   env: PageEnv,
   title: string,

@@ -38,7 +38,7 @@ interface Lease {
  *
  * The fence: the database writes a lease of L ms after this process sent the heartbeat, so by any clock the lease ends no
  * earlier than L after `since`. Holders end their work {@link fenceMs} after `since`, a sixth of L before that: time to kill
- * programs, and for the drift of two clocks. A heartbeat counts only if its answer arrives before the fence. A later one may
+ * programs, and for the drift of two clocks. A heartbeat counts only if its response arrives before the fence. A later one may
  * have raced with a process that found the lease over; the epoch is then given up for good. So a process that finds the
  * lease over by the database's clock knows that nothing of the epoch runs. A frozen process may pass its fence unawares, but
  * everything that depends on the lease reads {@link epoch}, which compares both clocks first.
@@ -171,7 +171,7 @@ export class ProcessRegistry {
     if (!lease) return;
     const since = currentMoment();
     const isRenewed = await this.processesRepository.renew(registration, lease.epoch);
-    // The fence passed meanwhile: the answer came too late.
+    // The fence passed meanwhile: the response came too late.
     if (this.epoch !== lease.epoch) return;
     if (isRenewed) this.confirm({ epoch: lease.epoch, since });
     else this.loseLease();

@@ -3,7 +3,7 @@
  * topic is a member of `Topics`, declared by the module that publishes it.
  *
  * Messages travel over the store of the queue (Redis, or Postgres without `REDIS_URL`) and reach every process, the
- * sender included. Delivery is best effort: a message is lost while the store is away, and the loss is logged. So every
+ * sender included. Delivery is best effort: a message is lost while the store is unavailable, and the loss is logged. So every
  * subscriber must also bound the age of what it caches to a few seconds, and every handler must be idempotent.
  */
 import { randomUUID } from 'node:crypto';
@@ -78,7 +78,7 @@ export class PubSub implements OnApplicationShutdown {
     await this.relay.getCounts();
   }
 
-  /** Ends in 5 s at the latest: the relay waits for ever for a Redis that is away. */
+  /** Ends in 5 s at the latest: the relay waits forever for a Redis that is unavailable. */
   async onApplicationShutdown(): Promise<void> {
     await withTimeout(CLOSE_MS_MAX, this.relay.close(), undefined);
   }

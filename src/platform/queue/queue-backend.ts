@@ -43,7 +43,7 @@ export class QueueConnection implements OnApplicationShutdown {
 }
 
 /**
- * BullMQ listens to the errors of a client once it has it. It would keep for ever a client whose connection ended before,
+ * BullMQ listens to the errors of a client once it has it. It would keep forever a client whose connection ended before,
  * and no worker or relay of the process would hear of anything again.
  */
 class QueuePool extends Pool {
@@ -66,11 +66,11 @@ function postgresPool(databaseUrl: string | null): Pool {
     max: POSTGRES_CONNECTIONS_MAX,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
-    // Without these bounds a dead network leaves a worker waiting for ever, and its process cannot close.
+    // Without these bounds a dead network leaves a worker waiting forever, and its process cannot close.
     connectionTimeoutMillis: CONNECT_MS_MAX,
     query_timeout: 10_000,
     // BullMQ's SQL names its tables and functions without the schema.
-    // eslint-disable-next-line @typescript-eslint/no-misused-promises -- pg-pool awaits it; its types do not say so.
+    // eslint-disable-next-line @typescript-eslint/no-misused-promises -- pg-pool awaits it; its types lack that.
     onConnect: (client) => prepareSession(client, { search_path: 'bullmq' }),
   });
   // Each queue, worker and relay listens to the pool's errors.

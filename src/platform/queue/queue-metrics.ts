@@ -7,7 +7,7 @@ import { Metrics, type Sample } from '../telemetry/metrics.js';
 
 const states = ['waiting', 'active', 'delayed', 'failed'] as const;
 
-/** Timeout of a scrape for the store; without an answer in time it is shown as unreachable. */
+/** Timeout of a scrape for the store; without a response in time it is shown as unreachable. */
 const ANSWER_MS_MAX = 2_000;
 
 /** Gauges of all queues. Every process reports the same values, since processes share the queues. @stability preview */
@@ -51,7 +51,7 @@ export class QueueMetrics implements OnApplicationBootstrap {
     }
   }
 
-  /** Jobs by queue and state; null while the store does not answer. One question at a time: a store that was away must not meet a backlog. */
+  /** Jobs by queue and state; null while the store does not answer. One question at a time: a store that was unavailable must not meet a backlog. */
   async current(): Promise<Sample[] | null> {
     return withTimeout(ANSWER_MS_MAX, this.samples.get('all'), null);
   }

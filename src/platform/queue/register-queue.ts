@@ -45,7 +45,7 @@ export class JobWorker extends Worker {
 
   /**
    * Ends in 5 s at the latest: another worker runs a job again that is cut off. BullMQ 6.7 on Postgres sometimes never
-   * finishes once the database was away, and Nest would wait for that with the whole shutdown.
+   * finishes once the database was unavailable, and Nest would wait for that with the whole shutdown.
    */
   override close(force?: boolean): Promise<void> {
     return withTimeout(CLOSE_MS_MAX, super.close(force), undefined);

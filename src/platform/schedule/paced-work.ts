@@ -28,7 +28,7 @@ export class PacedWork {
 
 /**
  * Runs a few tasks in each turn of the event loop and the rest, in order, in later turns, so that other work runs in
- * between. Without a rush a task runs at once.
+ * between. Without a rush a task runs immediately.
  */
 export class PerTickQueue {
   private started = 0;

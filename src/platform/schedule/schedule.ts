@@ -8,7 +8,7 @@ export const HOUR_MS = 3_600_000;
 
 /** Options of {@link Schedule.every}. */
 export interface ScheduleOptions {
-  /** Also runs at once. */
+  /** Also runs immediately. */
   immediately?: boolean;
 }
 
@@ -27,7 +27,7 @@ export class Schedule implements BeforeApplicationShutdown {
 
   /**
    * Runs `work` every `ms` milliseconds until the application shuts down. Runs never overlap: a tick during a run is
-   * skipped. A failure is logged (at debug while the database is away) and the next tick tries again.
+   * skipped. A failure is logged (at debug while the database is unavailable) and the next tick tries again.
    *
    * @param name names the work in the log, such as `sweep of releases`
    */

@@ -7,7 +7,7 @@ import { Metrics, type Durations, type LabeledCounter } from './metrics.js';
 const kinds = ['rest', 'mcp', 'run', 'registry', 'other'] as const;
 type Kind = (typeof kinds)[number];
 
-/** How it was answered; `left`: its client was gone before the answer began. */
+/** How it was answered; `left`: its client disconnected before the response began. */
 const statuses = ['1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const;
 
 const registry = /^\/(?:servers|skills|namespaces|accounts)(?:[/?]|$)/;

@@ -18,7 +18,7 @@ const patterns: readonly [RegExp, string][] = [
   [/(\bsignature=)[A-Za-z0-9_-]{16,}/g, '$1[redacted]'],
   [/slipway_[A-Za-z0-9_-]{20,}/g, 'slipway_[redacted]'],
   [/\b(Bearer|Basic|Token)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 [redacted]'],
-  // Bounded, and ended by the next beginning, or a text of many beginnings is searched far on from each of them.
+  // Bounded, and ended by the next beginning, or a string of many beginnings is searched far on from each of them.
   [/(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@"\\]{0,256}):(?:(?!:\/\/)[^\s@"\\]){0,1024}@/gi, '$1:[redacted]@'],
   [/((?:authorization|cookie|x-api-key|api[-_]?key|password|secret|token)\\*"\s*:\s*\\*")[^"\\]*/gi, '$1[redacted]'],
 ];
@@ -81,7 +81,7 @@ const nestContexts = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver',
 /** Interval in which a repeated warning is logged once. */
 const REPEAT_MS = 60_000;
 
-/** Different warnings that are counted at once. Above it, warnings are logged without a count. */
+/** Different warnings that are counted at the same time. Above it, warnings are logged without a count. */
 const COUNTED_MAX = 1_000;
 
 /** Lets Nest and every `new Logger('context')` of ours write through pino. A message may be text or fields with `msg`. */

@@ -30,7 +30,7 @@ type Type = 'counter' | 'gauge' | 'histogram';
 type Aggregator = 'sum' | 'max' | 'min' | 'first';
 
 /**
- * Upper ends of the buckets of durations: from a call that is refused at once to one that takes the longest time allowed.
+ * Upper ends of the buckets of durations: from a call that is refused immediately to one that takes the longest time allowed.
  */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 

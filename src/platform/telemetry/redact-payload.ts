@@ -6,7 +6,7 @@
  * runs of mixed characters. It is a guess that blanks too much rather than too little; a secret that looks like a word
  * is not recognized.
  *
- * Work is bounded whatever the value: what is beyond 128 K characters or nested deeper than 32 is left out, a text
+ * Work is bounded whatever the value: what is beyond 128 K characters or nested deeper than 32 is left out, a string
  * above 64 K is replaced as a whole, because a cut secret could not be recognized.
  */
 import { isObject } from '../text/json.js';
@@ -107,7 +107,7 @@ class Redaction {
   }
 }
 
-/** A text without what looks like a secret. Takes time that grows with the text: at most 64 K characters. */
+/** A string without what looks like a secret. Takes time that grows with the text: at most 64 K characters. */
 export function redactText(text: string): string {
   const clean = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
     NAMED,

@@ -15,7 +15,7 @@ function countsOf(value: unknown): { depth: number; members: number; elements: n
   };
 }
 
-/** The outcome of a text that arrives in pieces of this many bytes. */
+/** The outcome of a string that arrives in pieces of this many bytes. */
 function scanned(text: string, pieceBytes: number, bounds?: ReturnType<typeof countsOf>): string | null {
   const scanner = new JsonScanner(bounds);
   const bytes = Buffer.from(text);

@@ -3,11 +3,11 @@
  * Within them `JSON.parse` and the recursive functions behind it cost no more memory and stack than their text
  * suggests; a megabyte of `[[[[` or of `{"a":…` would.
  *
- * `JsonScanner` counts while bytes arrive, without recursion and without building values, so that a text is refused
+ * `JsonScanner` counts while bytes arrive, without recursion and without building values, so that a string is refused
  * before it is complete. The counts are exact for valid JSON in UTF-8; other text is refused by `JSON.parse`. Strings
  * are skipped by a native search.
  *
- * A text above a bound is refused with a noun phrase such as "more than 100 nested levels"; `parseBounded` throws it as
+ * A string above a bound is refused with a noun phrase such as "more than 100 nested levels"; `parseBounded` throws it as
  * a SyntaxError, `jsonIn` returns undefined.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Characters that a reader cannot see or that change how a text is shown: controls, formatting and
+ * Characters that a reader cannot see or that change how a string is shown: controls, formatting and
  * default-ignorable characters, lone surrogates, private use, unassigned, and every white space but the plain blank.
  */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/gu;
@@ -8,7 +8,7 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/g
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * Foreign text for a sentence of this service: in double quotes, at most `charsMax` characters with `…`
+ * Foreign text for a message of this service: in double quotes, at most `charsMax` characters with `…`
  * for the rest, and everything invisible written as its code (`\u{202E}`), so that an error or a log line never carries
  * what it warns of.
  */
@@ -17,7 +17,7 @@ export function quote(text: string, charsMax = 60): string {
   return `"${escapeUnseen(start.replace(/[\\"]/g, '\\$&'))}${isCut ? '…' : ''}"`;
 }
 
-/** The same without quotes and escapes of quotes, for words that make a sentence of their own. */
+/** The same without quotes and escapes of quotes, for words that make a message of their own. */
 export function visible(text: string, charsMax: number): string {
   const { start, isCut } = truncate(text, charsMax);
   return escapeUnseen(start) + (isCut ? '…' : '');

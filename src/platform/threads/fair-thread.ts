@@ -97,7 +97,7 @@ export class FairThread {
   private received(message: ThreadMessage): void {
     if (message === 'started') {
       const job = this.running;
-      // An answer that arrived while this process was busy is received before the check.
+      // A response that arrived while this process was busy is received before the check.
       const interrupt = () => {
         if (job !== this.running) return;
         void this.worker?.terminate();

@@ -79,7 +79,7 @@ export interface KeyUse {
 export interface SealedReport {
   /** Values that open. */
   opened: number;
-  /** Values that were sealed anew. */
+  /** Values that were sealed again. */
   rotated: number;
   /** Values that do not open, by `table.column`. */
   broken: Record<string, number>;

@@ -114,7 +114,7 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
  * the first start. Losing the file loses every stored header and token, so it lies beside the data it seals.
  *
  * @param mayCreate false when there is a database already: a new key would open nothing in it
- * @throws StartError when the file does not hold keys, or is gone
+ * @throws StartError when the file does not hold keys, or no longer exists
  */
 export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');

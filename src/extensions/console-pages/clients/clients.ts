@@ -18,12 +18,12 @@ export interface ConnectTarget {
 
 /** The way of one client to an address. */
 export interface Setup {
-  /** The place in the client, as a sentence; before the snippet where there is one. */
+  /** The place in the client, as a message; before the snippet where there is one. */
   how: string;
   snippet?: { language: 'sh' | 'json'; text: string };
   /** Adds the server when it is opened. */
   link?: string;
-  /** The step after it, as a sentence. */
+  /** The step after it, as a message. */
   then?: string;
 }
 

@@ -27,7 +27,7 @@ export interface ToolsQuery {
   q?: unknown;
   /** From 1 on. */
   page?: unknown;
-  /** The server is to be asked, also if it was never asked before. */
+  /** The server is to be asked, even if it was never asked before. */
   ask?: unknown;
 }
 

@@ -2,7 +2,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 
 /** Types of workerd used by the wrapper beyond the web standards. */
 
-/** Extends a request beyond its answer. */
+/** Extends a request beyond its response. */
 export interface ExecutionContext {
   waitUntil(promise: Promise<unknown>): void;
 }

@@ -203,7 +203,7 @@ class FactoryWorker {
   }
 }
 
-/** Marks an answer whose session can be opened again by name. */
+/** Marks a response whose session can be opened again by name. */
 function markKept(answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SESSION_HEADER, 'kept');

@@ -1,9 +1,9 @@
 /**
- * One HTTP request to an upstream and its whole answer: JSON, or the events of a stream up to the awaited message.
+ * One HTTP request to an upstream and its whole response: JSON, or the events of a stream up to the awaited message.
  *
  * One deadline covers headers and body. Events restart it where the caller listens, up to an hour in all, and it waits
- * while the upstream waits for an answer of the caller. A message above 256 KB is parsed in turn, one at a time for
- * each account, so that large answers do not stall the process. After its answer a stream has 1 s to end, else its
+ * while the upstream waits for a response of the caller. A message above 256 KB is parsed in turn, one at a time for
+ * each account, so that large responses do not stall the process. After its response a stream has 1 s to end, else its
  * socket is closed.
  *
  * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry`
@@ -40,7 +40,7 @@ import { CALL_MS_MAX, SilenceTimer } from '../silence-timer.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { PacedWork } from '../../../platform/schedule/paced-work.js';
 
-/** Time for an upstream to end its body after the answer; afterwards the socket is closed instead of reused. */
+/** Time for an upstream to end its body after the response; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
 
 /** Messages above this size are read and passed on one at a time for each account. */
@@ -77,7 +77,7 @@ export interface ExchangeRequest {
   body?: string;
   /** Account that large messages are counted for; default the host of the URL. */
   account?: string;
-  /** Timeout for the whole answer, headers and body. */
+  /** Timeout for the whole response, headers and body. */
   timeoutMs: number;
   /** True for a request that opens a session, or asks for the versions of the server. */
   isOpening?: boolean;
@@ -85,13 +85,13 @@ export interface ExchangeRequest {
   extendWithEvents?: boolean;
   /** Begin of the call in epoch milliseconds, for a request that resumes its stream; default now. */
   startedAt?: number;
-  /** Called at the deadline. True restarts the timeout, because the upstream waits for an answer of the caller. */
+  /** Called at the deadline. True restarts the timeout, because the upstream waits for a response of the caller. */
   isHeld?: () => boolean;
-  /** Returns a stream that breaks after an event with an id as an answer without its message, instead of failing. */
+  /** Returns a stream that breaks after an event with an id as a response without its message, instead of failing. */
   isResumable?: boolean;
   cancellation?: Cancellation;
   timing?: CallTiming;
-  /** Resolves a success at its headers, without its body: no answer is awaited. */
+  /** Resolves a success at its headers, without its body: no response is awaited. */
   isOneWay?: boolean;
   /** Redirects that were followed before this request. */
   redirects?: number;
@@ -99,7 +99,7 @@ export interface ExchangeRequest {
   onRedirect?: (to: URL) => void;
   /** Uses a socket of its own: the sockets of calls may be waiting for this very message. */
   isAside?: boolean;
-  /** Bounds the messages of an event stream, also when it is resumed. */
+  /** Bounds the messages of an event stream, even when it is resumed. */
   budget?: MessageBudget;
   /** The list that the request reads: its items may be nested more deeply, and are then left out. */
   list?: ListKind;
@@ -114,7 +114,7 @@ export interface StreamRequest extends Pick<ExchangeRequest, 'url' | 'headers' |
   method: 'GET' | 'POST';
   /** Timeout for the response headers; the stream itself has no limit. */
   timeoutMs: number;
-  /** Receives each message; returns true for the answer to a call. An exception ends the stream. */
+  /** Receives each message; returns true for the response to a call. An exception closes the stream. */
   onMessage: (data: string) => boolean | void;
   /** Receives events with other names than `message`. */
   onOther?: (event: string, data: string) => void;
@@ -125,7 +125,7 @@ export interface StreamRequest extends Pick<ExchangeRequest, 'url' | 'headers' |
   onEnd: (error: Error | null, retryMs: number | null) => void;
 }
 
-/** An HTTP answer. For an event stream, `text` is the awaited message, or null when the stream ended without it. */
+/** An HTTP response. For an event stream, `text` is the awaited message, or null when the stream ended without it. */
 export interface ExchangeAnswer {
   status: number;
   headers: IncomingHttpHeaders;
@@ -142,7 +142,7 @@ export interface ExchangeAnswer {
 
 /** Response to a {@link StreamRequest}: an open stream, whose `text` is null, or another answer with its complete body. */
 export interface StreamAnswer extends ExchangeAnswer {
-  /** Closes the socket at once. Idempotent. */
+  /** Closes the socket immediately. Idempotent. */
   close(): void;
 }
 
@@ -166,7 +166,7 @@ const BEGINNING_CHARS = 64;
 /** Beginning of a batch, which servers of 2025-03-26 may send. */
 const BATCH = /^\s*\[/;
 
-/** Sends one request and reads its answer. @throws UpstreamFailure for every transport failure */
+/** Sends one request and reads its response. @throws UpstreamFailure for every transport failure */
 export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
     new Exchange(dispatcher, request, resolve, reject).start();
@@ -378,7 +378,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private atEnd(): void {
-    // The rest of a stream may be its answer.
+    // The rest of a stream may be its response.
     if (!this.settled || this.isOpen) this.sse?.finish();
     if (this.waiting > 0) return void (this.end = () => this.atEnd());
     this.timer?.stop();
@@ -547,7 +547,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
 /**
  * Resumes the broken stream of a legacy answer by GET with `Last-Event-ID`. The call still runs, so this does not
- * repeat it. Returns the answer whose stream brought the awaited message; otherwise the broken one.
+ * repeat it. Returns the response whose stream brought the awaited message; otherwise the broken one.
  *
  * @throws UpstreamFailure when the deadline passes or the caller leaves
  */
@@ -605,7 +605,7 @@ export async function resumeAnswer(
   return broken;
 }
 
-/** The wait that an answer asks for by `Retry-After`, in milliseconds. */
+/** The wait that a response asks for by `Retry-After`, in milliseconds. */
 function waitOf({ status, headers }: ExchangeAnswer): number {
   return status === 429 || status === 503 ? (Number(headers['retry-after']) || 0) * 1_000 : 0;
 }

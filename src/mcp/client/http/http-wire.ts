@@ -41,12 +41,12 @@ import { refusalText, wordsOf } from '../protocol-adapter.js';
 /** Timeout of messages without an awaited answer. */
 const ASIDE_TIMEOUT_MS = 2_000;
 
-/** Timeout for sending the answer to an upstream request; the upstream's call is blocked until it arrives. */
+/** Timeout for sending the response to an upstream request; the upstream's call is blocked until it arrives. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /**
  * Limit of concurrent messages without an awaited answer per channel. Protects memory from an upstream that sends
- * requests and does not read the answers.
+ * requests and does not read the responses.
  */
 const ASIDES_MAX = 256;
 
@@ -141,7 +141,7 @@ export interface WireManner {
   /** Replaces the params of the call. */
   params?: string;
   /**
-   * Rejects with {@link SessionLostError} on answers that mean the session is gone, and on those that may mean it, then
+   * Rejects with {@link SessionLostError} on answers that mean the session no longer exists, and on those that may mean it, then
    * with their outcome.
    */
   mayLoseSession?: boolean;
@@ -159,7 +159,7 @@ export type WireCall = Omit<McpCall, 'timeoutMs'>;
 /** Answer of an endpoint to a probe, MCP or not. */
 export interface ProbeResult {
   status: number;
-  /** The answer as an error, by its status. */
+  /** The response as an error, by its status. */
   error: () => UpstreamError;
   /** JSON-RPC reply, whatever the HTTP status; null if the body is none. */
   reply: McpReply | null;
@@ -235,7 +235,7 @@ export class HttpWire {
   /**
    * Sends a request to probe the endpoint.
    *
-   * @throws UpstreamFailure when there is no answer or authorization is required
+   * @throws UpstreamFailure when there is no response or authorization is required
    */
   async probe(call: WireCall, manner: WireManner): Promise<ProbeResult> {
     const id = this.takeId();
@@ -283,7 +283,7 @@ export class HttpWire {
     this.sendOneWay(headers, text, url, ANSWER_TIMEOUT_MS);
   }
 
-  /** Responder that posts its answers. @param onRequest forwards requests to the caller; without it they are refused */
+  /** Responder that posts its responses. @param onRequest forwards requests to the caller; without it they are refused */
   responder(headers: Headers, onRequest?: McpCall['onRequest']): UpstreamRequestResponder {
     return new UpstreamRequestResponder((text) => this.postResponse(headers, text), onRequest);
   }
@@ -325,7 +325,7 @@ export class HttpWire {
     return answer;
   }
 
-  /** The error for an answer whose status is no success. */
+  /** The error for a response whose status is no success. */
   statusError(answer: ExchangeAnswer, url = this.target.url): UpstreamError {
     const { status, headers, contentType } = answer;
     // The query of a redirect target may be secret.
@@ -342,7 +342,7 @@ export class HttpWire {
     return fromHttpStatus(status, url, location, this.wordsIn(answer, url), headers['retry-after']);
   }
 
-  /** The server's own words in an answer, without what it was sent. */
+  /** The server's own words in a response, without what it was sent. */
   private wordsIn({ contentType, text, token }: ExchangeAnswer, url: URL): string {
     const { headers } = this.target;
     const authorization = token ?? headers.authorization ?? '';
@@ -480,7 +480,7 @@ export class HttpWire {
   }
 
   /**
-   * @param strayText the first message of a stream that was neither the answer nor a notification or request
+   * @param strayText the first message of a stream that was neither the response nor a notification or request
    * @param streamed the reply, if it came by an event stream
    */
   private replyIn(
@@ -528,7 +528,7 @@ export class HttpWire {
   }
 }
 
-/** True for an answer that refuses the token, whatever its status (RFC 6750 section 3.1). */
+/** True for a response that refuses the token, whatever its status (RFC 6750 section 3.1). */
 function refusesToken({ status, headers }: ExchangeAnswer): boolean {
   if (status === 401) return true;
   const hasChallenge = (status === 400 || status === 403) && headers['www-authenticate'] !== undefined;

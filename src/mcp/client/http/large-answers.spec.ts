@@ -8,7 +8,7 @@ import { exchange } from './http-exchange.js';
 
 const CALLS = 6;
 
-/** Work with an answer that blocks the event loop. */
+/** Work with a response that blocks the event loop. */
 const BUSY_MS = 40;
 
 let egress: Egress;
@@ -16,7 +16,7 @@ let server: Server;
 let url: URL;
 let responses: ServerResponse[];
 
-/** Answers when all calls have come, so that the answers arrive together. */
+/** Answers when all calls have come, so that the responses arrive together. */
 let answer: (response: ServerResponse) => void;
 
 beforeAll(async () => {
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([shut(server), egress.close()]));
 
-/** The fewest turns of the event loop between two answers, while each is handled in {@link BUSY_MS}. */
+/** The fewest turns of the event loop between two responses, while each is handled in {@link BUSY_MS}. */
 async function turnsBetween(onText: (text: string | null) => void): Promise<number> {
   responses = [];
   const turns: number[] = [];

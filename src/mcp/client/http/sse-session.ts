@@ -50,7 +50,7 @@ class SsePipe implements Pipe {
 
   /**
    * Opens the stream and reads the POST address from its first event. The address must have the same origin; otherwise
-   * another site would receive our headers. The session ends with the stream, which carries all answers.
+   * another site would receive our headers. The session ends with the stream, which carries all responses.
    */
   async open(session: PipeSession, timeoutMs: number, onStream?: () => void): Promise<void> {
     const { headers, target } = this.wire;
@@ -95,7 +95,7 @@ class SsePipe implements Pipe {
     return this.wire.takeId();
   }
 
-  /** Posts a request. The answer arrives on the stream, so the response to the POST only confirms receipt. */
+  /** Posts a request. The response arrives on the stream, so the response to the POST only confirms receipt. */
   async send(text: string, { cancellation, timing, method }: McpCall, timeoutMs: number): Promise<void> {
     try {
       await this.wire.post(this.endpoint, this.headers, text, { timeoutMs, cancellation, timing });

@@ -38,7 +38,7 @@ const PING_MS = 5_000;
 /** Statuses with which servers refuse the stream of a session they do not find: 404, and 400 of the SDK's examples. */
 const LOST: ReadonlySet<number> = new Set([400, 404]);
 
-/** Statuses of a server that is away or overloaded; it may have a stream. */
+/** Statuses of a server that is unavailable or overloaded; it may have a stream. */
 const AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /** A GET stream that cannot be opened after this many waits in a row is given up. */

@@ -65,7 +65,7 @@ export class UplinkChannel implements Channel {
   private readonly adapter: LegacyAdapter;
   private readonly budget = new MessageBudget(true);
   private lastId = 0;
-  /** Reason of the end of the pipe, as a sentence. */
+  /** Reason of the end of the pipe, as a message. */
   private fault: string | null = null;
 
   constructor(private readonly port: FramePort) {
@@ -140,14 +140,14 @@ export class UplinkChannel implements Channel {
     if (id !== undefined) this.session.failCall(id, unreadable(`${host} sent a response with ${exceeded}.`));
   }
 
-  /** Fails everything in progress after the pipe has closed. @param fault its reason, as a sentence */
+  /** Fails everything in progress after the pipe has closed. @param fault its reason, as a message */
   handleClose(fault: string | null = null): void {
     this.fault = fault;
     this.session.fail(new UplinkDisconnectedError());
     void this.adapter.plain.listeners.close(new UplinkDisconnectedError());
   }
 
-  /** Answers the peer. Closes the pipe of a peer that sends requests without reading the answers, to protect memory. */
+  /** Answers the peer. Closes the pipe of a peer that sends requests without reading the responses, to protect memory. */
   private sendReply(text: string): void {
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) this.port.refuse('answers are not read');
     else this.port.send(text);

@@ -4,7 +4,7 @@
  * Modern: a result with `resultType: input_required`, `inputRequests` by key and `requestState`; the client repeats the
  * call with `inputResponses`. Legacy (2025-11-25): requests of the server during the call, or the error -32042 with
  * `elicitations` of mode `url`. Our own request, key `slipway-setup`, sends a person to the set-up page of a
- * connection. It is answered here, so the upstream never sees its answer.
+ * connection. It is answered here, so the upstream never sees its response.
  *
  * Everything is JSON text, since params and states must pass byte for byte. Malformed requests of an upstream are left
  * out.
@@ -76,7 +76,7 @@ export function inputResult(requests: readonly InputRequest[], requestState?: st
 }
 
 /**
- * Params of the retry: the original ones with the answers of this round only. An answer that is an error is omitted;
+ * Params of the retry: the original ones with the responses of this round only. A response that is an error is omitted;
  * the upstream then repeats its request or fails.
  */
 export function retryParams(
@@ -146,7 +146,7 @@ export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   return Object.entries(answers).some(([key, answer]) => isOurs(key) && isObject(answer) && answer.action !== 'accept');
 }
 
-/** Params of a retry for a modern upstream, without the answer to our own request. */
+/** Params of a retry for a modern upstream, without the response to our own request. */
 export function withoutSetupAnswer(params: string): string {
   if (!params.includes(SETUP_KEY)) return params;
   const answers = memberText(params, 'inputResponses');

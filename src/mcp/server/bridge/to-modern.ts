@@ -4,7 +4,7 @@
  * Set: `resultType: complete`, for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes upstream are
  * not known here, and `content` of a tool's result that has none. Removed: `execution` of tools, which the revision lacks,
  * and tools whose header marks are invalid. Codes -32000 to -32099 have other meanings now: a missing resource becomes
- * -32602, all others -32603 with the original in `data.upstream`. Answers of modern upstreams that lack required members, or have odd ones, are
+ * -32602, all others -32603 with the original in `data.upstream`. Responses of modern upstreams that lack required members, or have odd ones, are
  * completed likewise, because official clients refuse them. `cacheScope` is always `private`: an endpoint of ours is called
  * with a key, and what it answers may depend on the caller's headers, values and choice of tools.
  */
@@ -97,7 +97,7 @@ const ofSubscriptions: ReadonlySet<string> = new Set([
   'notifications/elicitation/complete',
 ]);
 
-/** True if a notification may precede the answer on its stream. */
+/** True if a notification may precede the response on its stream. */
 export function isOfRequest(method: string): boolean {
   return !ofSubscriptions.has(method);
 }

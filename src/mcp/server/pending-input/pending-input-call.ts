@@ -46,14 +46,14 @@ export interface RoundRequest {
   answers: string;
 }
 
-/** Destination of messages that precede an answer: the stream of the waiting request, with its progress token. */
+/** Destination of messages that precede a response: the stream of the waiting request, with its progress token. */
 export interface NotificationSink {
   sink: Pick<McpResponseSink, 'event'>;
   /** Progress token as JSON text; null without one. */
   token: string | null;
 }
 
-/** Result of one round: the answer of the call, or the upstream's input requests. */
+/** Result of one round: the response of the call, or the upstream's input requests. */
 export type Round = { reply: McpReply } | { requests: InputRequest[] };
 
 /** Starts a call that may become pending. */
@@ -64,7 +64,7 @@ export type Begin = (
 ) => Promise<McpReply>;
 
 /**
- * Limit of buffered data per call in characters: params of pending requests, or an answer without a waiting request.
+ * Limit of buffered data per call in characters: params of pending requests, or a response without a waiting request.
  */
 const WAITING_CHARS_MAX = 4 * 1024 * 1024;
 

@@ -9,7 +9,7 @@
  *
  * An upstream session knows one person, and a client without sessions may act for many, so concurrent calls of a caller
  * use up to 8 separate sessions, the lowest free number first. Limits: 64 open calls for an account, 2,000 for a
- * process, 10 minutes for all answers. A wrong or late state is a StateRefusedError; a call without a free session runs
+ * process, 10 minutes for all responses. A wrong or late state is a StateRefusedError; a call without a free session runs
  * in the shared one, where requests of the upstream are refused.
  */
 import { createHash, randomBytes } from 'node:crypto';

@@ -21,7 +21,7 @@ import {
 /** Head of a request to the process that holds a call. The body contains the client's answers. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<NotificationSink, 'token'>;
 
-/** One message of the answer. */
+/** One message of the response. */
 export type PendingCallMessage =
   | { type: 'event'; text: string }
   | { type: 'requests'; requests: InputRequest[] }
@@ -37,7 +37,7 @@ const GRACE_MS = 2_000;
  * Runs the next round of a call held by another process.
  *
  * @param url address of that process; null when it has none
- * @throws StateRefusedError when that process, or the call, is gone; UpstreamFailure
+ * @throws StateRefusedError when that process, or the call, no longer exists; UpstreamFailure
  */
 export async function remoteRound(
   client: InternalClient,

@@ -54,16 +54,16 @@ export interface ResumedStreamHead {
   after: number;
 }
 
-/** One message of the answer: the stream was found, then its events. */
+/** One message of the response: the stream was found, then its events. */
 export type ResumedStreamMessage = { type: 'opened' } | { type: 'event'; frame: string };
 
 /** Connection of a client that reads a stream. */
 export interface StreamReader {
-  /** Begins the answer, before the first event. */
+  /** Begins the response, before the first event. */
   open(): void;
   /** Writes one SSE event. */
   write(frame: string): void;
-  /** Ends the answer with this SSE event. */
+  /** Ends the response with this SSE event. */
   end(last?: string): void;
 }
 

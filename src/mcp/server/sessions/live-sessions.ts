@@ -3,7 +3,7 @@
  *
  * Every change is published (`mcp.sessions`) and kept in memory by every process, without a store. A lost message costs
  * a level or a subscription, which the client may set again. A process that started later knows nothing of an older
- * session. The row in `session_marks` says that the session had state, and the client then gets 404 and begins anew,
+ * session. The row in `session_marks` says that the session had state, and the client then gets 404 and begins again,
  * instead of silence.
  *
  * A session has one GET stream: a new one ends that of another process. The end of a session ends its upstream

@@ -28,7 +28,7 @@ export class StreamLimiter {
    *
    * @param msLeft maximum lifetime, at most an hour
    *
-   * @param end ends the stream
+   * @param end closes the stream
    * @returns function to call when the stream has ended; null when a limit is reached
    */
   openStream(

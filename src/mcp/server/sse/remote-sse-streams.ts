@@ -9,7 +9,7 @@ export interface SseStreamHead {
   name: string;
 }
 
-/** One message of the answer: the process has taken the message, then at most one failure of its call. */
+/** One message of the response: the process has taken the message, then at most one failure of its call. */
 export type SseStreamMessage = { type: 'taken' } | { type: 'failed'; error: SerializedError };
 
 /** Path of the internal route. */
@@ -22,7 +22,7 @@ const TAKEN_MS = 10_000;
  * Passes a message of an HTTP+SSE client to the process that holds its stream. Resolves when it was answered there.
  *
  * @param onTaken called when the other process has taken the message
- * @throws McpSessionNotFoundError when that process, or the stream, is gone
+ * @throws McpSessionNotFoundError when that process, or the stream, no longer exists
  */
 export async function postToRemoteStream(
   client: InternalClient,

@@ -35,7 +35,7 @@ export interface SseServer {
 }
 
 /**
- * A client of HTTP+SSE (MCP 2024-11-05): one stream carries the answers to all messages that it posts, and ends its session.
+ * A client of HTTP+SSE (MCP 2024-11-05): one stream carries the responses to all messages that it posts, and closes its session.
  */
 class SseClient {
   /** Session after `initialize`; null before. */
@@ -48,7 +48,7 @@ class SseClient {
     private readonly server: SseServer,
   ) {}
 
-  /** Serves one posted message; a target that is gone ends the stream. Never rejects. */
+  /** Serves one posted message; a target that no longer exists closes the stream. Never rejects. */
   async serveMessage(text: string, observer?: CallObserver): Promise<void> {
     const cancellation = new Cancellation();
     this.running.add(cancellation);

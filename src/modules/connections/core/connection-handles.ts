@@ -8,7 +8,7 @@
  *
  * The outcome of each call goes to the status (`status-recorder.ts`), except a timeout of one slow tool; the status of
  * an uplink follows its tunnel. Errors that a person can settle (authorization, missing values) leave with the set-up
- * link, which callers who may not manage the connection do not see. A call whose connection is deleted meanwhile fails with a sentence that says so.
+ * link, which callers who may not manage the connection do not see. A call whose connection is deleted meanwhile fails with a message that reports it.
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
@@ -118,7 +118,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /**
-   * Makes the handle of a connection that is about to be deleted, so that {@link deleted} can end the session that its
+   * Makes the handle of a connection that is about to be deleted, so that {@link deleted} can close the session that its
    * server keeps. Never rejects: a session that is not ended here ends by its idle timeout.
    */
   async prepareEnd(id: string): Promise<void> {

@@ -134,7 +134,7 @@ export class ConnectionReader {
   }
 }
 
-/** Lists every field of an answer, so that no other column leaves the service. */
+/** Lists every field of a response, so that no other column leaves the service. */
 function toConnectionDto(row: ShownConnection, urls: ConnectionUrls, holder: LinkHolder | null): ConnectionDto {
   const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
   const nextStep = urls.nextStep(reason);

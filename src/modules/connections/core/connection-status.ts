@@ -106,7 +106,7 @@ export interface ConnectionStatus {
   message: string | null;
   /** The values that the server requires; null unless some are missing or invalid. */
   inputs: RequiredInputs | null;
-  /** The `WWW-Authenticate` headers of the 401 or 403; null without such an answer. */
+  /** The `WWW-Authenticate` headers of the 401 or 403; null without such a response. */
   challenges: string[] | null;
 }
 

@@ -6,7 +6,7 @@ import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { CONNECTION_LINKS } from './connections.access.js';
 import { nextStepOf, type StatusReason } from './connection-status.js';
 
-/** The absolute URLs in the answers about a connection. */
+/** The absolute URLs in the responses about a connection. */
 @Injectable()
 export class ConnectionUrls {
   constructor(

@@ -19,7 +19,7 @@ import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
 
-/** The columns that an answer is made from. Sealed values are not among them. */
+/** The columns that a response is made from. Sealed values are not among them. */
 export const shownColumns = [
   'id',
   'connectionId',
@@ -169,7 +169,7 @@ export class ConnectionsRepository {
     else if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrlHash IN (:...hashes)', mcpUrl);
     if (serverId !== undefined) rows.andWhere('connection.serverId = :serverId', { serverId });
     if (state !== undefined) rows.andWhere('connection.statusState = :state', { state });
-    // Filters that can only mean a text are one containment test: the planner estimates it better than several (1,000,000
+    // Filters that can only mean a string are one containment test: the planner estimates it better than several (1,000,000
     // rows, two common values that never meet: 6 ms instead of 220).
     const plain = metadata.filter((filter) => jsonValuesOf(filter).length === 1);
     if (plain.length > 0) {
@@ -368,7 +368,7 @@ export class ConnectionsRepository {
 }
 
 /**
- * A filter that may mean a text or another JSON value. Containment finds too much for objects and arrays (`{"a": 1}` finds
+ * A filter that may mean a string or another JSON value. Containment finds too much for objects and arrays (`{"a": 1}` finds
  * `{"a": 1, "b": 2}`), so these are compared as well. For other values containment is equality, and a second test would
  * mislead the planner (40 to 220 ms instead of 2).
  */

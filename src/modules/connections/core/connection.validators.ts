@@ -8,7 +8,7 @@ import type { QueryValues } from './connection.entity.js';
 
 const URL_CHARS_MAX = 2048;
 
-/** Metadata, or the names of tools, of one connection: they are in every answer of a list. */
+/** Metadata, or the names of tools, of one connection: they are in every response of a list. */
 const DETAIL_BYTES_MAX = 16 * 1024;
 
 /** Headers, or query values, of one connection: they are sent with each request. */
@@ -56,7 +56,7 @@ export function headerNameFault(name: string): 'invalid' | 'reserved' | null {
   return OWN_HEADERS.test(name) ? 'reserved' : null;
 }
 
-/** The fault of headers for an upstream, as the end of a sentence about them; null without one. */
+/** The fault of headers for an upstream, as the end of a message about them; null without one. */
 export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of strings';
   const names = new Set<string>();
@@ -74,7 +74,7 @@ export function headersFault(value: unknown): Fault {
   return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;
 }
 
-/** The fault of query values, names included, as the end of a sentence; null without one. */
+/** The fault of query values, names included, as the end of a message; null without one. */
 export function queryFault(query: QueryValues): Fault {
   const bytes = Buffer.byteLength(JSON.stringify(query));
   return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;

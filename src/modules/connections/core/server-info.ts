@@ -8,7 +8,7 @@ function record(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
 }
 
-/** Limits of the stored server info: an answer may have 16 MB, and a list returns a hundred of them. */
+/** Limits of the stored server info: a response may have 16 MB, and a list returns a hundred of them. */
 const TEXT_CHARS_MAX = 2_000;
 const ICON_CHARS_MAX = 32_000;
 const ICONS_MAX = 8;

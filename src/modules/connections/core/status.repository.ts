@@ -35,7 +35,7 @@ export interface Observation {
   at: Date;
   /** The last good round trip; null if there was none. */
   okAt: Date | null;
-  /** From the answer to `initialize`; null if none was sent. */
+  /** From the response to `initialize`; null if none was sent. */
   serverInfo: ServerInfo | null;
 }
 

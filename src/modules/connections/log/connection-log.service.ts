@@ -41,7 +41,7 @@ export class ConnectionLogService {
   }
 }
 
-/** Lists every field the answer may contain. */
+/** Lists every field the response may contain. */
 function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
   const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call.timing ?? UNKNOWN;
   return {

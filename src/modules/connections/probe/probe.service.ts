@@ -6,7 +6,7 @@
  * authorization server are read, and no client is registered. Where the address is no MCP endpoint, a second session tries it
  * with `/mcp`. All of it takes 8 s at most.
  *
- * Limits of an account, over all processes: 4 at once, 30 in a minute, 300 in a day (TooManyError). All other failures of the
+ * Limits of an account, over all processes: 4 at the same time, 30 in a minute, 300 in a day (TooManyError). All other failures of the
  * server are results. Refused addresses and names without one, even those to which a server redirects, have one message, so
  * that nobody learns which names and addresses exist behind Slipway. Messages have no words of the server, and no headers.
  */

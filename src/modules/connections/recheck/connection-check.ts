@@ -56,7 +56,7 @@ export class ConnectionCheck {
 
   /**
    * {@link runAside} for all connections to this URL that have no credentials. Sends none either, not even those that one
-   * of them has received since: the answer to them concerns no other connection.
+   * of them has received since: the response to them concerns no other connection.
    */
   runPublic(url: string, group: CheckedConnection[]): Promise<void> {
     return this.checkAside(this.connectionTransports.anonymousChannelTo(url), group);

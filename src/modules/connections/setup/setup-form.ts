@@ -119,7 +119,7 @@ export function mergedValues(
   return key.value === '' ? next : { ...next, headers: { ...next.headers, [key.header.toLowerCase()]: key.value } };
 }
 
-/** The fault of the values as a whole, beside those of single fields, in a sentence; null without one. */
+/** The fault of the values as a whole, beside those of single fields, in a message; null without one. */
 export function valuesFault({ headers, query }: StoredValues): string | null {
   const fault = headersFault(headers) ?? queryFault(query);
   return fault === null ? null : 'These values are too long or too many to be stored together.';

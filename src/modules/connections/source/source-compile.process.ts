@@ -23,7 +23,7 @@ const PACKAGE_FILE = /\/node_modules\/(?:zod|@modelcontextprotocol\/sdk)\//;
 /** Name and namespace of the module for esbuild. */
 const ENTRY = 'module';
 
-/** Faults of one answer. */
+/** Faults of one response. */
 const DIAGNOSTICS_MAX = 20;
 
 // The parent ends this process. A signal to the whole service would look like a fault of the module.

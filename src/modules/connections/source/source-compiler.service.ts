@@ -3,7 +3,7 @@
  * has; of this service's files it sees only the code and the packages.
  *
  * A compiled module is a file in `<DATA_DIR>/cache/sources`, named by the hash of its content, so that equal modules
- * are compiled once; the 200 used last are kept. Two compilations run at once, one of a namespace.
+ * are compiled once; the 200 used last are kept. Two compilations run at the same time, one of a namespace.
  *
  * Fails: InvalidSourceError with diagnostics by line and column, which published clients print as a list; also for more
  * than 512 MB or 20 s. NoSlotError after 15 s of waiting.
@@ -62,7 +62,7 @@ export class SourceCompiler {
   }
 
   /**
-   * Compiles a module, also if a compiled one is cached.
+   * Compiles a module, even if a compiled one is cached.
    *
    * @param namespaceId one namespace has half of the slots at most
    * @returns `isStateful` is true for a module that keeps sessions

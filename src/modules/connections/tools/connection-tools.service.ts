@@ -28,7 +28,7 @@ import { statusAfter } from '../core/connection-status.js';
 import { Connection } from '../core/connection.entity.js';
 import { LogRecorder, type CallRecord, type RecordedRequest } from '../log/log-recorder.js';
 
-/** Connections of one answer, and concurrent requests to their upstreams. */
+/** Connections of one response, and concurrent requests to their upstreams. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
 const NAMESPACE_PARALLEL = 8;
 
@@ -276,7 +276,7 @@ function withinGrant(tools: ListItem[], granted: GrantedTools): ListItem[] {
   return granted ? tools.filter(({ name }) => granted.includes(name)) : tools;
 }
 
-/** True if the upstream lists no such tool; false also if it does not answer the list. */
+/** True if the upstream lists no such tool; false even if it does not answer the list. */
 async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
   try {
     const match = await handle.catalog.find(name, timeoutMs);

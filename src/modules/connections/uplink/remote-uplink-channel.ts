@@ -54,7 +54,7 @@ export type UplinkRequest =
   /** The client's answer to a `client-request` message with this id. The body is the ClientAnswer. */
   | { kind: 'client-answer'; id: string };
 
-/** One message of the answer. `text` is a message of the local server, unchanged. */
+/** One message of the response. `text` is what the local server sent, unchanged. */
 export type UplinkMessage =
   | { type: 'identity'; identity: UpstreamIdentity }
   | { type: 'notification'; method: string; text: string }
@@ -69,7 +69,7 @@ type TimedRequest = Exclude<UplinkRequest, { kind: 'client-answer' }>;
 type Reader<T> = (message: UplinkMessage) => T | undefined;
 
 /**
- * A tunnel of another process. Requests of the local server to the client arrive as messages of the answer; each of the
+ * A tunnel of another process. Requests of the local server to the client arrive as messages of the response; each of the
  * client's answers goes back in a request of its own.
  */
 export class RemoteUplinkChannel implements Channel {
@@ -171,11 +171,11 @@ export class RemoteUplinkChannel implements Channel {
 
 const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client did not answer' } };
 
-/** The answer to one request. */
+/** The response to one request. */
 class RemoteAnswer<T> {
   /** Rejects with a TunnelMovedError or an UpstreamFailure. */
   readonly value: Promise<T>;
-  /** Settles with the end of the answer. Never rejects. */
+  /** Settles with the end of the response. Never rejects. */
   readonly ended: Promise<void>;
   private readonly stream: MessageStream;
   private readonly timer: SilenceTimer;

@@ -23,7 +23,7 @@ export const FRAME_BYTES_MAX = 4 * MESSAGE_BYTES_MAX;
 export class TunnelSocket implements FramePort {
   readonly channel: UplinkChannel;
   readonly ready: Promise<void>;
-  /** The peer's first violation of the protocol, as a sentence; null while there is none. */
+  /** The peer's first violation of the protocol, as a message; null while there is none. */
   fault: string | null = null;
   private readonly logger = new Logger('uplink');
   private unansweredPings = 0;

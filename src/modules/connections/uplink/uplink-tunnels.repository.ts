@@ -56,7 +56,7 @@ export class UplinkTunnelsRepository {
   /**
    * Makes a process the owner of the connection's tunnel, if none is open or `force` is set.
    *
-   * @param ended tunnels that are not open any more, although their rows are there
+   * @param ended tunnels that are no longer open, although their rows are there
    * @throws ResourceNotFoundError when the connection was deleted
    */
   async claim(

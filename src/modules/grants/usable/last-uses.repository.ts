@@ -17,7 +17,7 @@ export interface Use {
 export class LastUsesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Stores uses, unless a newer one of the same account and target is stored, or one of these is gone. */
+  /** Stores uses, unless a newer one of the same account and target is stored, or one of these no longer exists. */
   async save(uses: Use[]): Promise<void> {
     for (const kind of ['connection', 'server'] as const) {
       const of = uses.filter(({ target }) => target.kind === kind);

@@ -4,7 +4,7 @@
  *
  * Each row says what the account may do and why, the state of the connection, and the last use by the account. No row has more
  * than a guest may read: no address of an MCP server, no text of it, no metadata, no header. A key for namespaces lists what is
- * in these. Memberships and grants are read as they are stored, so a withdrawn one lists nothing at once.
+ * in these. Memberships and grants are read as they are stored, so a revoked one lists nothing at once.
  *
  * Order and cursors go by the address, numbers at the end of a name by their value. Fails: 400 for a cursor that is none.
  */

@@ -65,7 +65,7 @@ export class LogBatchesRepository {
     return row?.id ?? null;
   }
 
-  /** Removes a batch, for the caller to write in the same transaction. @returns null if it is gone, or being written elsewhere */
+  /** Removes a batch, for the caller to write in the same transaction. @returns null if it no longer exists or is being written elsewhere */
   async remove(id: string, tx: EntityManager): Promise<LogBatch | null> {
     const [[batch]] = await tx.query<[LogBatch[], number]>(TAKE, [id]);
     return batch ?? null;

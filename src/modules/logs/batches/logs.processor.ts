@@ -10,7 +10,7 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 import { publishIngested } from '../store/ingested.js';
 import { LOGS_QUEUE } from './logs.queue.js';
 
-/** Batches written at once: Postgres does most of the work. */
+/** Batches written at the same time: Postgres does most of the work. */
 const WRITERS = 2;
 
 /**
@@ -65,7 +65,7 @@ export class LogsProcessor extends WorkerHost {
       throw new AggregateError(errors, `${errors.length} batches of records wait for the database`);
   }
 
-  /** Writes one batch. @returns its server; null if the batch is gone, or being written elsewhere */
+  /** Writes one batch. @returns its server; null if the batch no longer exists or is being written elsewhere */
   private async write(id: string): Promise<string | null> {
     const outcome = await this.database.transaction(async (tx) => {
       const batch = await this.logBatchesRepository.remove(id, tx);

@@ -11,7 +11,7 @@ const AHEAD_MS_MAX = 5 * 60_000;
 const VERSION_7 = /^.{14}7.{4}[89ab]/;
 
 /**
- * Returns why records of this time are rejected, as the end of a sentence; null if they are accepted.
+ * Returns why records of this time are rejected, as the end of a message; null if they are accepted.
  *
  * @stability preview
  * @example

@@ -12,7 +12,7 @@ import {
 /** Maximum number of records in a request, and of lines and of exceptions of one invocation; the earliest are stored. */
 export const ENTRIES_MAX = 1_000;
 
-/** Maximum length of a text in characters. Payloads have been cut where they were made. */
+/** Maximum length of a string in characters. Payloads have been cut where they were made. */
 const TEXT_CHARS_MAX = 8_192;
 
 /** Maximum total length of the messages of one invocation; hosted code has a lower limit. */

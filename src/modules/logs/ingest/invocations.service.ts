@@ -5,7 +5,7 @@
  * `record` puts a part into memory and returns. Half a second later all that waits goes to the database, in batches of up to
  * 512 Ki characters with one statement for each view; parts of one invocation become one row. What comes during the write
  * waits for the next flush, half a second later: small batches cost the database five times as much a row. A batch that the database does
- * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is away, or its disk has no room, parts
+ * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is unavailable, or its disk has no room, parts
  * wait, up to a bound in all and for each server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
  * what it recorded. A process that is killed loses its last half second.
  *

@@ -54,7 +54,7 @@ export class RuntimeLogsService {
   }
 }
 
-/** Lists every field the answer may contain. An invocation whose main part has not come yet is shown as far as known. */
+/** Lists every field the response may contain. An invocation whose main part has not come yet is shown as far as known. */
 export function toInvocationDto(invocation: FoundInvocation): InvocationDto {
   const { payload } = invocation;
   return {

@@ -154,7 +154,7 @@ export class InvocationStore {
       }
       let printed = 0;
       for (const { message } of [...lines, ...exceptions]) printed += Buffer.byteLength(message);
-      // Search has a text of a server's messages, and an index of about its size.
+      // Search has a string of a server's messages, and an index of about its size.
       size += printed + 2 * Math.min(printed, searched);
       bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + size);
     }

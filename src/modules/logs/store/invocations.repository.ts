@@ -8,7 +8,7 @@
  * does not override an error that the server answered with. `invocation_hours` counts a server's requests by hour,
  * `account_log_days` the bytes of an account by day.
  *
- * Rows of deleted servers and connections are cleared side by side: a row goes when both sides are gone. Parts of
+ * Rows of deleted servers and connections are cleared side by side: a row is deleted when both sides no longer exist. Parts of
  * owners that do not exist, or that name another server than the row, are skipped.
  */
 import { Injectable } from '@nestjs/common';
@@ -32,7 +32,7 @@ const CLEAR_MAX = 5_000;
 /** Time after which a row that was being inserted during the deletion is there: an insert ends within 35 s. */
 const LAST_CLEARING_AFTER = `interval '1 minute'`;
 
-/** Time after which a deleted owner is claimed again, also if the process that claimed it died. */
+/** Time after which a deleted owner is claimed again, even if the process that claimed it died. */
 const NEXT_CLEARING_AFTER = `interval '2 minutes'`;
 
 /** The two sides of an invocation that can be deleted. */

@@ -80,7 +80,7 @@ export class SetupPageService {
     }
   }
 
-  /** The form for values where authorization is needed. @param obstacle why none can be begun, in a sentence */
+  /** The form for values where authorization is needed. @param obstacle why none can be begun, in a message */
   valuesForm(form: AuthorizationOffer['form'], obstacle?: string): FormView {
     const reason =
       obstacle === undefined

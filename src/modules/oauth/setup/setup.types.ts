@@ -41,7 +41,7 @@ export function linkHolderOf(reader: ErrorReader, namespace: string): LinkHolder
 
 /** An owner of setup links. `Row` is what {@link open} reads and the others use. */
 export interface SetupPageOwner<Row> {
-  /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or is gone */
+  /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or no longer exists */
   open(link: Pick<SetupLink, 'id' | 'epoch'>): Promise<Row>;
   /** True if the account of a link, with all its rights, can `manage` what the link is for. */
   mayUse(row: Row, person: Person): Promise<boolean>;
@@ -64,7 +64,7 @@ export const pageOwners = {
   connections: Symbol('SetupPageOwner of connections'),
 };
 
-/** The answer to a form: a page (422 where nothing was stored, for a fault of the form), or a redirect to an authorization server, whose answer needs the cookie for `linkId`. */
+/** The response to a form: a page (422 where nothing was stored, for a fault of the form), or a redirect to an authorization server, whose answer needs the cookie for `linkId`. */
 export type SetupAnswer = { view: SetupView; status: 200 | 422 } | { redirect: string; linkId: string };
 
 /** The content of a setup page. */
@@ -146,7 +146,7 @@ export interface FormView extends PageServer {
   fields: SetupField[];
   /** Set where the person must enter a client. */
   client: ClientRequest | null;
-  /** The error of the form as a whole, in a sentence; null without one. */
+  /** The error of the form as a whole, in a message; null without one. */
   fault: string | null;
   /** A technical detail for whoever is asked for help. */
   note?: string;
@@ -176,7 +176,7 @@ export interface SetupField {
   isStored: boolean;
   /** The value of the form before, which is shown again; null for a secret, which must be entered again. */
   entered?: string | null;
-  /** The error of the value, in a sentence; null without one. */
+  /** The error of the value, in a message; null without one. */
   fault: string | null;
 }
 

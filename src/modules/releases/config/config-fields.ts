@@ -239,7 +239,7 @@ async function faultsTogether(
   });
 }
 
-/** The requirement that a value fails, as the end of a sentence; null without one. */
+/** The requirement that a value fails, as the end of a message; null without one. */
 function faultOf({ type, allowed }: ConfigField, value: string): string | null {
   if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
   if (type === 'number' && !isNumber(value)) return 'a number';

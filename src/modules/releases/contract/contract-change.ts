@@ -33,7 +33,7 @@ export interface ContractChange {
   tool: string | null;
   /** The place in the tool, `inputSchema.city`, or another item, `prompts.review`. Null for a whole tool. */
   path: string | null;
-  /** A sentence shown beside tool and path. */
+  /** A message shown beside tool and path. */
   message: string;
 }
 

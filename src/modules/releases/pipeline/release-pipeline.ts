@@ -8,7 +8,7 @@
  *
  * Topics: `releases.changed` and `servers.deleted` renew the lease, so that a cancelled or deleted release is dropped
  * at once; `releases.changed` is also published after each write. An unexpected error ends the release as
- * INTERNAL_ERROR with a sentence for the publisher; the reason is in the operator's log. While the database is away the
+ * INTERNAL_ERROR with a message for the publisher; the reason is in the operator's log. While the database is unavailable the
  * job is retried.
  */
 import { randomUUID } from 'node:crypto';
@@ -72,7 +72,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
    * Runs the remaining stages of a release. Does nothing when another worker holds it, it has ended, or its account has no
    * free slot.
    *
-   * @throws when the database is away, for the queue to try again
+   * @throws when the database is unavailable, for the queue to try again
    */
   async run(releaseId: string, attempt: number): Promise<void> {
     const claim = { releaseId, attempt, holder: randomUUID() };

@@ -1,5 +1,5 @@
 /**
- * Shares the workers among accounts: three releases of one account run at once in all workers together, so that
+ * Shares the workers among accounts: three releases of one account run at the same time in all workers together, so that
  * upstreams which never answer occupy only the slots of their own account.
  *
  * A slot is a row of `releases` with a lease. A release without a free slot waits with `lease_until = 'infinity'` and
@@ -17,7 +17,7 @@ import { SERVER_NAMES, type LogNames } from '../../../platform/telemetry/log-nam
 import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
 import type { RunReleaseJob } from '../releases.queue.js';
 
-/** Releases of one account that all workers together run at once; a worker runs 8 of any accounts. */
+/** Releases of one account that all workers together run at the same time; a worker runs 8 of any accounts. */
 const ACCOUNT_SLOTS = 3;
 
 /** `lease_until` of a release without a job, which waits for a slot of its account. */

@@ -145,7 +145,7 @@ export class ReleasePrograms implements ProgramOwner {
   }
 }
 
-/** Tells the hosting runtime which releases became current, whose values changed, and which servers are gone. */
+/** Tells the hosting runtime which releases became current, whose values changed, and which servers no longer exist. */
 @Injectable()
 export class ProgramChanges implements OnModuleInit {
   private readonly logger = new Logger('releases');

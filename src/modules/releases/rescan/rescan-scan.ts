@@ -15,7 +15,7 @@ import type { ClaimedRescan } from './rescan.repository.js';
 /** Reasons why a scan failed. `refused`: the server requires authorization, and ours is not enough. */
 export type Trouble = 'refused' | 'unreachable' | 'failed-inside';
 
-/** Result of a scan, or a sentence for the server's owner that says why it failed. */
+/** Result of a scan, or a message for the server's owner that says why it failed. */
 export type RescanResult =
   { facts: ServerFacts; source: FactsSource; mcpPath?: string } | { trouble: Trouble; message: string };
 

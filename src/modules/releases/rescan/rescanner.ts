@@ -3,7 +3,7 @@
  * request (`releases.rescan`).
  *
  * Due rows are claimed in Postgres by moving their time past the end of the scan, so scans of a process that dies
- * become due again. Four scans run at once, two of them at one host, and two of one account in the whole service.
+ * become due again. Four scans run at the same time, two of them at one host, and two of one account in the whole service.
  * `rescan-verdict.ts` tells what follows from a result: a new snapshot, contract changes, log lines, or a failed
  * security check.
  *
@@ -60,7 +60,7 @@ export class RescanOutcomes {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Writes a result in one transaction and publishes it. Does nothing when the release is not current any more. */
+  /** Writes a result in one transaction and publishes it. Does nothing when the release is no longer current. */
   async write(claim: ClaimedRescan, result: RescanResult): Promise<void> {
     const current = await this.serverReleasesService.currentOf(claim.serverId);
     if (current?.releaseId !== claim.releaseId) return;

@@ -73,7 +73,7 @@ export class BundleScan {
       const scan = await scanUnderLease(channel, lease, {
         timeoutMs: this.tuning.releaseScanTimeoutMs,
         redact,
-        // A session that ended later would place the program anew.
+        // A session that ended later would place the program again.
         onClose: (closed) => void closed.then(() => this.hosting.forget(program.ownerId)),
       });
       const { runtime, configSchema, serverInfo } = claimed;

@@ -7,7 +7,7 @@
  * line `auth_required`, which published tools look for. A server that answers at another path gets one try at `/mcp`,
  * for a hint to the publisher.
  *
- * Failures end the release with FAILURE and a sentence for the publisher, without the credentials that were sent.
+ * Failures end the release with FAILURE and a message for the publisher, without the credentials that were sent.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';

@@ -21,7 +21,7 @@ const SMALL = lookAlikes(
   'օoսuոnհhցgզqɑaɡgɩiıi',
 );
 
-/** Characters in a text that people do not see but models read. */
+/** Characters in a string that people do not see but models read. */
 export interface HiddenCharacters {
   count: number;
   /** Each kind once, at most five, as `U+202E right-to-left override`. */
@@ -83,7 +83,7 @@ const NAMES: Record<number, string> = {
   0xfeff: 'byte order mark',
 };
 
-/** The hidden characters of a text; null for none. */
+/** The hidden characters of a string; null for none. */
 export function hiddenCharacters(text: string): HiddenCharacters | null {
   if (text.search(SUSPECT) === -1) return null;
   const rest = text.replace(TAG_FLAG, '\u{1F3F4}');

@@ -63,7 +63,7 @@ export class HostedScan {
       return await this.handleRefusal(release, failure as UpstreamFailure, config, lease);
     } finally {
       // In the background: nothing depends on it, and it never rejects. A session that ended later would place the program
-      // anew.
+      // again.
       void Promise.all(closed).then(() => this.hosting.forget(program.ownerId));
     }
   }

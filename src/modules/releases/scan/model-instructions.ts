@@ -49,7 +49,7 @@ const patterns: { pattern: RegExp; problem: string }[] = [
   },
 ];
 
-/** Instructions to a model in a text, the first of each known form. */
+/** Instructions to a model in a string, the first of each known form. */
 export function modelInstructions(text: string): ModelInstruction[] {
   return patterns.flatMap(({ pattern, problem }) => {
     const [words] = pattern.exec(text) ?? [];

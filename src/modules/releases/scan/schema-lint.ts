@@ -12,7 +12,7 @@ const ISSUES_MAX = 3;
 
 export interface SchemaIssue {
   rule: 'invalid-schema' | 'schema-too-large' | 'remote-reference';
-  /** The end of a sentence that begins with the schema's name, without the full stop. */
+  /** The end of a message that begins with the schema's name, without the full stop. */
   text: string;
 }
 

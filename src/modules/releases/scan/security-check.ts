@@ -5,7 +5,7 @@
  *
  * Each part (server info, instructions, tool, prompt, resource, template) is checked by itself, its texts and member
  * names at any depth included; `_meta` and icons are not, as models do not see them. A finding has a rule, its place
- * and a sentence for the publisher, and never quotes hidden text as it is. The meaning of visible text is not judged;
+ * and a message for the publisher, and never quotes hidden text as it is. The meaning of visible text is not judged;
  * `wordWarnings` warns of phrases that known attacks use.
  *
  * At most 100 findings, 8 per part. What cannot be checked, because it is nested too deeply or brings a check down, is
@@ -40,7 +40,7 @@ export interface Finding {
     | 'check-failed';
   /** Subject: `tool "search"`, `prompt "review"`, `server info`, `instructions`. */
   where: string;
-  /** A sentence for the publisher: what was found, why it matters, what to do. It quotes nothing hidden. */
+  /** A message for the publisher: what was found, why it matters, what to do. It quotes nothing hidden. */
   message: string;
 }
 
@@ -369,7 +369,7 @@ function charsMaxOf({ parent, name, isMemberName }: FoundText): number {
   return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
 }
 
-/** The beginning of a sentence about a text. */
+/** The beginning of a message about a string. */
 function subjectOf({ parent, name, isMemberName }: FoundText): string {
   const path = shownPath([...parent, name]);
   if (isMemberName) return `The name ${path}`;

@@ -12,7 +12,7 @@ import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleasesService } from '../releases.service.js';
 import { toLogPosition } from '../releases.types.js';
 
-/** Messages may be lost while the queue's store is away, so the rows are also polled. */
+/** Messages may be lost while the queue's store is unavailable, so the rows are also polled. */
 const POLL_MS = 5_000;
 
 /** Streams of one account and of all accounts in this process: each costs a small query every 5 s. */

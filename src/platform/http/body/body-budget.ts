@@ -49,7 +49,7 @@ class BodyPool {
   }
 }
 
-/** Charge of one body, which ends with the answer to its request. */
+/** Charge of one body, which ends with the response to its request. */
 export class BodyLease {
   private charged = 0;
   private bytes = 0;

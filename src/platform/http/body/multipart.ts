@@ -145,7 +145,7 @@ function collect<T>(
         files[name] = await shape.take(name, file, { filename: filename ?? '', mimeType }, fields);
         return;
       }
-      // Clients made from an API document send a text with a media type of its own as a file.
+      // Clients made from an API document send a string with a media type of its own as a file.
       const bytes = await readWithin(file, shape.fields[name] ?? 0);
       if (bytes) setField(name, String(bytes));
       else fail(tooLong(name));

@@ -30,7 +30,7 @@ export interface BodyFormat {
 
 /**
  * Reads a whole request body. Its bytes count against the budget of the caller until the request is answered. A body that
- * was read before is an error at once: its end would never come.
+ * was read before is an immediate error: its end would never come.
  *
  * @throws TooLargeError, UnavailableError or InvalidInputError (beyond a bound of JSON), before more is read;
  * TooSlowError for a body without a key that takes longer than its time; UnsupportedMediaError for a coding that is not taken;

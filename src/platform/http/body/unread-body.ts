@@ -1,7 +1,7 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 
-/** Bytes of input that are discarded after the last answer of a connection, and the time before it is cut. */
+/** Bytes of input that are discarded after the last response of a connection, and the time before it is cut. */
 const DISCARDED_BYTES_MAX = 64 * 1024;
 const DISCARD_MS_MAX = 1_000;
 
@@ -11,11 +11,11 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Makes an answer that is sent before the request's body has arrived whole close the connection: the rest of the body must
+ * Makes a response that is sent before the request's body has arrived whole close the connection: the rest of the body must
  * not be taken for the next request, and is not waited for. Called before anything is written.
  *
  * The connection is half-closed first. At most 64 KB of the body are discarded, and after 1 s the connection is cut, so that
- * a client which still sends reads the answer instead of a reset.
+ * a client which still sends reads the response instead of a reset.
  */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
   // On the instance, since Express replaces the prototype.
@@ -40,8 +40,8 @@ function close(request: IncomingMessage, socket: Socket): void {
 }
 
 /**
- * Closes a connection after its last answer. Input that was not read would make the kernel reset it, and a client that still
- * sends would lose the answer: the connection is half-closed, at most 64 KB are discarded, and after 1 s it is cut.
+ * Closes a connection after its last response. Input that was not read would make the kernel reset it, and a client that still
+ * sends would lose the response: the connection is half-closed, at most 64 KB are discarded, and after 1 s it is cut.
  */
 export function halfClose(socket: Socket): void {
   if (socket.writableEnded) return;

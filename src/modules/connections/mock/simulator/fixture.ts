@@ -65,7 +65,7 @@ export class FixtureSimulator implements Simulator {
   }
 }
 
-/** One rule of a tool: the calls it answers, and the answer. */
+/** One rule of a tool: the calls it answers, and the response. */
 export interface FixtureRule {
   /** Members that a call's arguments must have; empty: any arguments. */
   arguments: JsonObject;

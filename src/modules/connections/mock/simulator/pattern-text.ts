@@ -1,7 +1,7 @@
 /** Longest text that is made; a pattern that needs more is unsupported. */
 const CHARS_MAX = 10_000;
 
-/** The characters that a text is made of, in order of preference: those of ASCII, letters and digits first. */
+/** The characters that a string is made of, in order of preference: those of ASCII, letters and digits first. */
 const CHARS = ['a', 'A', '0', '-', ...Array.from({ length: 95 }, (_none, at) => String.fromCharCode(32 + at))];
 
 /** One character, class or escape of a pattern, or the start of a group. */
@@ -14,7 +14,7 @@ const QUANTIFIER = /(?:([*+?])|\{(\d+)(,?)(\d*)\})?\??/y;
  * as possible. In one pass; anchors are ignored.
  *
  * @param turn takes other characters, and that many repeats more where the pattern allows them
- * @returns null for look-around, back-references, and a text over 10,000 characters
+ * @returns null for look-around, back-references, and a string over 10,000 characters
  */
 export function textOfPattern(pattern: string, turn: number): string | null {
   const groups = [{ text: '', isComplete: false }];

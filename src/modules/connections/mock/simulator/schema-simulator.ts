@@ -47,7 +47,7 @@ export class SchemaSimulator implements Simulator {
     return (await this.refusal(call)) ?? this.accepted(call);
   }
 
-  /** The answer to arguments that the input schema forbids, as SDK servers write it; null for allowed ones. */
+  /** The response to arguments that the input schema forbids, as SDK servers write it; null for allowed ones. */
   async refusal({ tool, arguments: args }: ToolCall): Promise<Answerer | null> {
     const { inputSchema } = this.tool(tool);
     const refuse = (reason: string) => toAnswerer(errorResult(`MCP error -32602: Input validation error: ${reason}`));
@@ -83,7 +83,7 @@ export class SchemaSimulator implements Simulator {
   }
 
   /**
-   * The answer to allowed arguments: a value of the output schema, which repeats arguments under equal names; without a
+   * The response to allowed arguments: a value of the output schema, which repeats arguments under equal names; without a
    * schema the arguments as text.
    */
   async accepted({ tool: name, arguments: args }: ToolCall): Promise<Answerer> {

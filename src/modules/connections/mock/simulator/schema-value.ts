@@ -16,10 +16,10 @@ import { plainName } from './simulator.js';
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
-/** Values in one answer, and characters of one text; a schema that needs more is unsatisfiable here. */
+/** Values in one response, and characters of one text; a schema that needs more is unsatisfiable here. */
 const VALUES_MAX = 20_000;
 
-/** A schema that no value satisfies, or that needs a value larger than an answer may be. */
+/** A schema that no value satisfies, or that needs a value larger than a response may be. */
 export class UnsatisfiableError extends Error {}
 
 /** A value for a schema, which may break it. @param hint values such as a call's arguments @throws UnsatisfiableError */
@@ -234,7 +234,7 @@ function timeOf(n: number): string {
   return `${new Date(n * 1_000).toISOString().slice(11, 19)}Z`;
 }
 
-/** A text of the pattern, else of the format, else the name of its place; within the allowed lengths. */
+/** A string of the pattern, else of the format, else the name of its place; within the allowed lengths. */
 function textFor(schema: JsonObject, name: string, place: number): string {
   const min = countOf(schema.minLength) ?? 0;
   const max = countOf(schema.maxLength) ?? Infinity;

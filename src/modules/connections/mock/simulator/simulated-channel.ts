@@ -146,7 +146,7 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   // A cancelled call is not recorded.
   if (call.cancellation?.isCancelled) return refuse('The call was cancelled');
   const { result, delayMs } = await history.append(toolCall, answerer);
-  // Outside of the mock's order, so that a slow answer delays no other call.
+  // Outside of the mock's order, so that a slow response delays no other call.
   if (delayMs) await sleep(delayMs, undefined, { ref: false });
   return result;
 }

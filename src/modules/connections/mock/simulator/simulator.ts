@@ -55,14 +55,14 @@ export interface PastCall {
 export interface SimulatedCall extends ToolCall {
   /** The newest earlier calls, oldest first. */
   recent: (limit: number) => Promise<PastCall[]>;
-  /** Time left for the answer. */
+  /** Time left for the response. */
   timeoutMs: number;
 }
 
 /** How many calls of a mock each fixture rule and each recorded call has answered, by key. The only state of a mock. */
 export type UseCounts = Readonly<Record<string, number>>;
 
-/** The answer to a call. */
+/** The response to a call. */
 export interface Answer {
   result: ToolResult;
   /** After the call; absent when nothing changed. */
@@ -79,7 +79,7 @@ export interface Simulator {
   prepare(call: SimulatedCall): Promise<Answerer>;
 }
 
-/** Members of a result's `_meta` that name the source of an answer. */
+/** Members of a result's `_meta` that name the source of a response. */
 export const simulatorMark = {
   /** `fixture`, `recording`, `model` or `schema`. Absent when the schemas answer without a scenario. */
   by: 'slipway/simulator',
