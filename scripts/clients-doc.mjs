@@ -1,4 +1,4 @@
-/** `npm run clients`: writes the snippets of the MCP clients into docs/clients.md. */
+/** `npm run clients`: writes the snippets of the MCP clients into docs/guides/clients.md. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,6 +9,6 @@ await ensureBuilt();
 const { clients } = await import(
   pathToFileURL(join(root, 'dist/src/extensions/console-pages/clients/clients.js')).href
 );
-const page = join(root, 'docs/clients.md');
+const page = join(root, 'docs/guides/clients.md');
 writeFileSync(page, clientsPage(readFileSync(page, 'utf8'), clients));
-process.stdout.write('Wrote docs/clients.md.\n');
+process.stdout.write('Wrote docs/guides/clients.md.\n');

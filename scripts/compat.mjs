@@ -1,6 +1,6 @@
 /**
  * `npm run lab compat`: published MCP clients and servers, each directly and through Slipway's three kinds of MCP endpoint. Prints
- * the tables of clients, servers and features of docs/compatibility.md. Exits with 1 where Slipway makes a difference that is not
+ * the tables of clients, servers and features of docs/contributing/compatibility.md. Exits with 1 where Slipway makes a difference that is not
  * expected, or a client fails directly.
  *
  *   npm run lab compat -- [--only <parts of clients' or servers' names, with commas>]

@@ -294,7 +294,7 @@ const tracked = () =>
 const files =
   only ??
   tracked().filter((f) =>
-    /^(?:src|migrations)\/.*\.ts$|^test\/(?!vendor).*spec\.ts$|^docs\/[^/]*\.md$|^(?:README|CONTRIBUTING|SECURITY|CHANGELOG)\.md$/.test(
+    /^(?:src|migrations)\/.*\.ts$|^test\/(?!vendor).*spec\.ts$|^docs\/(?!contributing\/language).*\.md$|^(?:README|CONTRIBUTING|SECURITY|CHANGELOG)\.md$/.test(
       f,
     ),
   );

@@ -85,8 +85,8 @@ await runBench(async () => {
   const written = (file) => process.stdout.write(`${file}\n`);
   const setup = await browser.newPage({ viewport: { width: 720, height: 420 }, deviceScaleFactor: 1.5 });
   await setup.goto(setupUrl);
-  await setup.screenshot({ path: join(root, 'docs/setup-page.png'), fullPage: true });
-  written('docs/setup-page.png');
+  await setup.screenshot({ path: join(root, 'docs/pictures/setup-page.png'), fullPage: true });
+  written('docs/pictures/setup-page.png');
   const page = await browser.newPage();
   await page.goto(`${env.PUBLIC_URL}/login`);
   await page.getByText('Use an API key instead').click();
@@ -104,7 +104,7 @@ await runBench(async () => {
     await sheet.setContent(
       `<!doctype html><body style="margin: 8px; display: flex; gap: 16px; background: #ddd">${images.join('')}`,
     );
-    const file = `docs/console-${name}.png`;
+    const file = `docs/pictures/console-${name}.png`;
     await sheet.screenshot({ path: join(root, file), fullPage: true });
     written(file);
   }

@@ -1,4 +1,4 @@
-/** `npm run settings`: writes docs/settings.md from the Env class, and docs/troubleshoot.md from the checks of the start. */
+/** `npm run settings`: writes docs/reference/settings.md from the Env class, and docs/reference/troubleshoot.md from the checks of the start. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,6 +9,6 @@ await ensureBuilt();
 const load = (file) => import(pathToFileURL(join(root, 'dist/src', file)).href);
 const { settingDocs } = await load('config/env.js');
 const { checksByPart } = await load('platform/checks/surroundings.js');
-writeFileSync(join(root, 'docs/settings.md'), settingsPage(settingDocs()));
-writeFileSync(join(root, 'docs/troubleshoot.md'), troubleshootPage(checksByPart));
-process.stdout.write('Wrote docs/settings.md and docs/troubleshoot.md.\n');
+writeFileSync(join(root, 'docs/reference/settings.md'), settingsPage(settingDocs()));
+writeFileSync(join(root, 'docs/reference/troubleshoot.md'), troubleshootPage(checksByPart));
+process.stdout.write('Wrote docs/reference/settings.md and docs/reference/troubleshoot.md.\n');

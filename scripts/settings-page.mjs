@@ -1,4 +1,4 @@
-/** The texts of docs/settings.md and docs/troubleshoot.md. Imports nothing, so that the script and its test share them. */
+/** The texts of docs/reference/settings.md and docs/reference/troubleshoot.md. Imports nothing, so that the script and its test share them. */
 
 const WIDTH = 120;
 
@@ -43,10 +43,10 @@ checks all settings at start, reports every wrong one and ends. Other limits and
 A secret may stand in a file instead: \`NAME_FILE\` is the path of a file that holds the value of \`NAME\`, such as a mounted
 secret. White space around the value is cut. Both set, an empty file, and one that cannot be read are refused.
 
-Modules have settings of their own, which can all be in files: see [company sign-in](oidc.md) and
-[official registry](console.md#official-registry).
+Modules have settings of their own, which can all be in files: see [company sign-in](../guides/oidc.md) and
+[official registry](../guides/console.md#official-registry).
 
-Node.js reads \`NODE_EXTRA_CA_CERTS\`, for [authorities of your own](networks.md#certificate-authorities-of-your-own), and the
+Node.js reads \`NODE_EXTRA_CA_CERTS\`, for [authorities of your own](../guides/networks.md#certificate-authorities-of-your-own), and the
 OpenTelemetry SDK reads \`OTEL_EXPORTER_OTLP_ENDPOINT\` and its other variables, for
 [traces and logs](metrics.md#traces-and-logs-to-a-collector).
 

@@ -380,7 +380,9 @@ async function useSingle() {
   mkdirSync(join(context, 'stars'));
   writeFileSync(join(context, 'stars/package.json'), '{"name":"stars","type":"module","main":"main.js"}');
   writeFileSync(join(context, 'stars/main.js'), starsModule);
-  const [, recipe] = /```dockerfile\n(FROM slipway\n[^`]+)```/.exec(readFileSync(join(root, 'docs/extend.md'), 'utf8'));
+  const [, recipe] = /```dockerfile\n(FROM slipway\n[^`]+)```/.exec(
+    readFileSync(join(root, 'docs/guides/extend.md'), 'utf8'),
+  );
   writeFileSync(join(context, 'Dockerfile'), recipe.replace('FROM slipway', 'FROM localhost/slipway-single'));
   const extended = await startImage(build('stars', join(context, 'Dockerfile'), context), {});
   await greetingOf(extended);

@@ -3,8 +3,8 @@
  * beside `/README.md`, and `/`: a page for browsers, which leads on who is signed in, and JSON for programs. All of it needs no
  * key and is limited for each address.
  *
- * A guide is a framed page for `Accept: text/html` and its Markdown for everybody else. Swagger UI keeps the key for the tab, in
- * `sessionStorage`.
+ * A guide is a framed page for `Accept: text/html` and its Markdown for everybody else. `/docs/{file}`, the address of a
+ * guide or picture before 0.2.0, redirects to the file in its directory. Swagger UI keeps the key for the tab, in `sessionStorage`.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -102,6 +102,10 @@ export function serveDocs(
     isOwnHost(request, env) ? sessions.current(clientContextOf(request, env)).catch(() => null) : null;
   const isServed = (path: string) => path in DOCUMENTS || files.some((file) => path === `/${file.path}`);
   for (const { path, isGuide } of files) {
+    const [, ...below] = path.split('/');
+    if (below.length > 0) {
+      express.get(`/docs/${basename(path)}`, (_request, response) => response.redirect(301, `./${below.join('/')}`));
+    }
     let rendered: Guide | undefined;
     express.get(`/${path}`, async (request, response) => {
       const file = join(PACKAGE_FOLDER, path);
@@ -114,7 +118,7 @@ export function serveDocs(
         return;
       }
       const { title, body } = (rendered ??= renderGuide(text, `/${path}`, isServed));
-      const root = isGuide ? '../' : './';
+      const root = isGuide ? '../../' : './';
       const at = guides.findIndex((guide) => guide.path === path);
       const beside = isGuide ? [guides[at - 1], guides[at + 1]] : [];
       const links = beside.map(
@@ -209,7 +213,9 @@ function serveSwagger(app: INestApplication, target: object): void {
 
 /** The guides in the order of a reader, which the list of the README has; then what they link to. */
 function documentationFiles(): DocumentationFile[] {
-  const inFolder = existsSync(GUIDES_FOLDER) ? readdirSync(GUIDES_FOLDER) : [];
+  const inFolder = existsSync(GUIDES_FOLDER)
+    ? readdirSync(GUIDES_FOLDER, { recursive: true, encoding: 'utf8' }).map((file) => file.replaceAll('\\', '/'))
+    : [];
   const beside = ['README.md', 'SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md'].filter((file) =>
     existsSync(join(PACKAGE_FOLDER, file)),
   );

@@ -1,4 +1,4 @@
-import { access } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { settingsPage, troubleshootPage } from '../scripts/settings-page.mjs';
 import { settingDocs } from '../src/config/env.js';
@@ -15,11 +15,11 @@ const place = ({ page, line }: { page: string; line: number }): string => `${pag
 
 describe('the documentation', () => {
   it('has the settings of the code: `npm run settings` writes them', async () => {
-    expect(await readPage('docs/settings.md')).toBe(settingsPage(settingDocs()));
+    expect(await readPage('docs/reference/settings.md')).toBe(settingsPage(settingDocs()));
   });
 
   it('has what the checks of the start say: `npm run settings` writes it', async () => {
-    expect(await readPage('docs/troubleshoot.md')).toBe(troubleshootPage(checksByPart));
+    expect(await readPage('docs/reference/troubleshoot.md')).toBe(troubleshootPage(checksByPart));
   });
 
   it('marks every shell block as `sh test`, `sh test background`, `sh test fails`, or `sh manual` with a reason', () => {
@@ -29,9 +29,9 @@ describe('the documentation', () => {
     expect(unmarked.map(place)).toEqual([]);
   });
 
-  it('configures Claude, Cursor and VS Code in the README', () => {
-    const readme = blocks.filter(({ page }) => page === 'README.md');
-    expect(clientConfigsOf(readme).map(({ block }) => block.info)).toEqual([
+  it('configures Claude, Cursor and VS Code in the first steps', () => {
+    const firstSteps = blocks.filter(({ page }) => page === 'docs/start/first-calls.md');
+    expect(clientConfigsOf(firstSteps).map(({ block }) => block.info)).toEqual([
       'sh manual needs Claude Code',
       'json',
       'json',
@@ -60,6 +60,18 @@ describe('the documentation', () => {
       ({ page, text }) => text.split('\n').length - 1 > (page === 'README.md' ? LINES_MAX[page] : LINES_MAX.other),
     );
     expect(long.map(({ page }) => page)).toEqual([]);
+  });
+
+  it('names each directory of modules and of extensions once in the scope', async () => {
+    const scope = await readPage('docs/explanation/scope.md');
+    for (const [parent, pattern] of [
+      ['modules', /\[`([\w-]+)`\]$/gm],
+      ['extensions', /(?<=\| .*)`([\w-]+)`/g],
+    ] as const) {
+      const named = [...scope.matchAll(pattern)].map(([, name]) => name);
+      const directories = await readdir(new URL(`../src/${parent}/`, import.meta.url));
+      expect(named.toSorted()).toEqual(directories.toSorted());
+    }
   });
 
   it('links to pages and headings that exist', async () => {

@@ -4,9 +4,9 @@ import { alertExpressions, panelExpressions } from './support/logs/monitoring-sa
 import { verifies } from './support/verifies.js';
 
 describe('the dashboard and the alert rules', () => {
-  verifies('metrics:samples', 'name metrics that docs/metrics.md lists', () => {
+  verifies('metrics:samples', 'name metrics that docs/reference/metrics.md lists', () => {
     // metrics.e2e-spec.ts compares this table with what the service shows.
-    const listed = new Set(readFileSync('docs/metrics.md', 'utf8').match(/(?<=^\| `)slipway_\w+/gm));
+    const listed = new Set(readFileSync('docs/reference/metrics.md', 'utf8').match(/(?<=^\| `)slipway_\w+/gm));
     const named = [...panelExpressions, ...alertExpressions].flatMap((expr) => expr.match(/\bslipway_\w+/g) ?? []);
     expect(named.length).toBeGreaterThan(panelExpressions.length);
     expect(named.filter((name) => !listed.has(name.replace(/_bucket$/, '')))).toEqual([]);

@@ -24,7 +24,7 @@ import { UsageError } from './usage-error.js';
 /** Defaults that differ from those of the version before, and the action. Emptied when a version is released. */
 const CHANGED_DEFAULTS: Record<string, string> = {
   REGISTRY_HOSTS:
-    'it is `none` now. Set it to the hosts that published tools write for servers of this registry, as docs/clients.md says',
+    'it is `none` now. Set it to the hosts that published tools write for servers of this registry, as docs/guides/clients.md says',
 };
 
 const BACKUP_HOURS_MAX = 24;

@@ -49,7 +49,7 @@ export const ISOLATION_MEASURES = [
 ] as const;
 export type IsolationMeasure = (typeof ISOLATION_MEASURES)[number];
 
-/** Every setting of a process, in the order of docs/settings.md. All are optional. */
+/** Every setting of a process, in the order of docs/reference/settings.md. All are optional. */
 const settings = {
   host: setting(
     'HOST',
@@ -129,7 +129,7 @@ const settings = {
     (value) => (value === 'auto' ? availableParallelism() : integer(1, 64)(value)),
     '1',
     'Processes that serve requests, `auto`: one for each processor. The first has all `ROLES`, the others `api`. They share ' +
-      'the port, the memory and the limits: see [scale](scale.md#all-cores-of-one-machine).',
+      'the port, the memory and the limits: see [scale](../explanation/scale.md#all-cores-of-one-machine).',
   ),
   publicReads: setting(
     'PUBLIC_READS',
@@ -150,7 +150,7 @@ const settings = {
     'none',
     'Hosts on which the `mcpUrl` of a connection means a server of this registry, comma-separated: ' +
       '`https://HOST/acme/weather` by its name, and the first label of `*.HOST` by its slug. For what ' +
-      'published command line tools write, see [clients](clients.md). `none`: addresses there are custom URLs.',
+      'published command line tools write, see [clients](../guides/clients.md). `none`: addresses there are custom URLs.',
   ),
   modules: optional(
     'SLIPWAY_MODULES',
@@ -192,7 +192,7 @@ const settings = {
     proxyUrl,
     'HTTP proxy, `http://user:password@host:port`, for every request to MCP servers, authorization servers, S3, language ' +
       'models and Git, and of hosted code; it must allow CONNECT. What `EGRESS_ALLOW` lists is dialled without it: see ' +
-      '[networks](networks.md#a-proxy-to-the-internet). Default: none.',
+      '[networks](../guides/networks.md#a-proxy-to-the-internet). Default: none.',
   ),
   trustProxy: optional(
     'TRUST_PROXY',
@@ -217,7 +217,7 @@ const settings = {
     'ACCOUNT_LIMITS',
     parseAccountLimits,
     'Limits of every account that differ from the defaults, such as `namespaces=20,requestsPerMinute=6000`: see ' +
-      '[operate](operate.md#limits-of-accounts).',
+      '[operate](../guides/operate.md#limits-of-accounts).',
   ),
   authFailuresMax: setting(
     'AUTH_FAILURES_MAX',
@@ -522,7 +522,7 @@ export function memoryBytes(): number {
 /** A reason not to start that the operator can correct; `message` is for them. */
 export class StartError extends Error {}
 
-/** The documentation of every setting, in the order of docs/settings.md. */
+/** The documentation of every setting, in the order of docs/reference/settings.md. */
 export function settingDocs(): SettingDoc[] {
   return Object.values(settings).map(({ name, fallback, doc, isSecret }) => ({ name, fallback, doc, isSecret }));
 }

@@ -5,7 +5,7 @@ import { parseUrl } from './parse-url.js';
 /** Parses the text of a setting. @throws Error whose message follows the name of the setting */
 type Parse<T> = (text: string) => T;
 
-/** Documentation of a setting, for docs/settings.md. */
+/** Documentation of a setting, for docs/reference/settings.md. */
 export interface SettingDoc {
   name: string;
   /** The default as text; null when the setting is unset by default. */

@@ -154,7 +154,7 @@ longVerifies(
         `/ui/o/${organization.id}`,
         '/me',
         '/me/access',
-        '/docs/clients.md',
+        '/docs/guides/clients.md',
         '/nothing/here/at.all',
         '/login',
       ]) {

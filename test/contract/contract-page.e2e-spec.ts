@@ -79,7 +79,7 @@ let sparse: ScriptedUpstream;
 let page: string;
 
 beforeAll(async () => {
-  page = await readPage('docs/contract.md');
+  page = await readPage('docs/contributing/contract.md');
   // Says only what MCP demands.
   sparse = await startScripted(
     ({ method }) => {
@@ -180,7 +180,7 @@ async function answers(): Promise<[operation: Operation, when: string, answer: u
   ];
 }
 
-describe('docs/contract.md', () => {
+describe('docs/contributing/contract.md', () => {
   verifies(
     'contract:page',
     'names every specified member that a response has as null or not at all, and no other',

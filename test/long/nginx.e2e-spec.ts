@@ -241,12 +241,13 @@ describe('the nginx sample in front of two processes', () => {
 });
 
 it(
-  'nginx takes a sub-path off by the lines of docs/operate.md, and names with %2F, events and cookies pass',
+  'nginx takes a sub-path off by the lines of docs/guides/operate.md, and names with %2F, events and cookies pass',
   async () => {
     const [port, own, plain] = await Promise.all([freePort(), freePort(), freePort()]);
     const url = `http://127.0.0.1:${port}/slipway`;
     const below = await startApp({ PUBLIC_URL: url, TRUST_PROXY: '127.0.0.1', PORT: String(own) });
-    const [, lines] = /within `location \/slipway\/`: `(.+?)`/.exec(await readFile('docs/operate.md', 'utf8')) ?? [];
+    const [, lines] =
+      /within `location \/slipway\/`: `(.+?)`/.exec(await readFile('docs/guides/operate.md', 'utf8')) ?? [];
     const location = { 'location / {': 'location /slipway/ {' };
     const to = `127.0.0.1:${own}`;
     const proxies = [

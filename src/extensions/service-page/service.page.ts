@@ -140,7 +140,7 @@ ${
 }
 
 function diskPart(root: string, { freeBytes, isEmbedded, backupAt }: Value<ServiceView['disk']>): Html {
-  const missing = html`${badge('None', 'wait')} <a href="${root}docs/operate.md#backup-and-restore">Make one</a>`;
+  const missing = html`${badge('None', 'wait')} <a href="${root}docs/guides/operate.md#backup-and-restore">Make one</a>`;
   const elsewhere = isEmbedded ? missing : 'with the backups of your Postgres';
   return facts([
     ['Free in DATA_DIR', bytesOf(freeBytes)],
@@ -150,7 +150,7 @@ function diskPart(root: string, { freeBytes, isEmbedded, backupAt }: Value<Servi
 
 function modulesPart(root: string, modules: string[]): Html {
   return modules.length === 0
-    ? html`<p class="soft">None besides those of Slipway. <a href="${root}docs/extend.md">Teams add modules</a>.</p>`
+    ? html`<p class="soft">None besides those of Slipway. <a href="${root}docs/guides/extend.md">Teams add modules</a>.</p>`
     : list(modules.map((name) => [html`<code>${name}</code>`]));
 }
 

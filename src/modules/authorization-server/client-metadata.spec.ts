@@ -215,8 +215,8 @@ describe('OAUTH_REDIRECT_HOSTS', () => {
     }
   });
 
-  it('as docs/log-in-by-url.md lists it for a client suffices for that client', async () => {
-    const page = await readFile(new URL('../../../docs/log-in-by-url.md', import.meta.url), 'utf8');
+  it('as docs/guides/log-in-by-url.md lists it for a client suffices for that client', async () => {
+    const page = await readFile(new URL('../../../docs/guides/log-in-by-url.md', import.meta.url), 'utf8');
     const lists = [
       ...page.matchAll(/(Cursor|VS Code|Claude|ChatGPT)\s+(?:needs\s+)?`([\w.,:-]+,[\w.,:-]+|chatgpt\.com)`/g),
     ];

@@ -77,7 +77,7 @@ export function wellKnown(request: IncomingMessage, env: Env): object | null {
       authorization_servers: [issuerOf(env)],
       scopes_supported: [MCP_SCOPE],
       bearer_methods_supported: ['header'],
-      resource_documentation: `${env.baseUrl}/docs/log-in-by-url.md`,
+      resource_documentation: `${env.baseUrl}/docs/guides/log-in-by-url.md`,
     };
   }
   if (path === '/.well-known/oauth-authorization-server') return serverMetadata(env);
@@ -112,6 +112,6 @@ function serverMetadata(env: Env): object {
     code_challenge_methods_supported: ['S256'],
     authorization_response_iss_parameter_supported: true,
     client_id_metadata_document_supported: true,
-    service_documentation: `${env.baseUrl}/docs/log-in-by-url.md`,
+    service_documentation: `${env.baseUrl}/docs/guides/log-in-by-url.md`,
   };
 }

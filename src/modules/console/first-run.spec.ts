@@ -15,21 +15,24 @@ function guides(settings: Record<string, string>, parts: Parameters<ReturnType<t
 verifies('home:first-run', 'shows each item until it is done, and no list when nothing is left', () => {
   const DATA_DIR = mkdtempSync(path.join(tmpdir(), 'slipway-first-run-'));
   const done = { DATA_DIR, PUBLIC_URL: 'https://mcp.example.com', DEFAULT_VISIBILITY: 'private' };
-  const address = ['Set PUBLIC_URL to the address by which people reach this service', 'operate.md#address-and-proxy'];
-  const backup = ['Make a backup', 'operate.md#backup-and-restore'];
+  const address = [
+    'Set PUBLIC_URL to the address by which people reach this service',
+    'guides/operate.md#address-and-proxy',
+  ];
+  const backup = ['Make a backup', 'guides/operate.md#backup-and-restore'];
   try {
     expect(firstRun(loadEnv(done), '', true, true)).toBeNull();
     expect(String(firstRun(loadEnv(done), '', false, true))).toContain('Invite the second person.');
     expect(String(firstRun(loadEnv(done), '', true, false))).toContain('Connect or publish a first server.');
     expect(guides({ DATA_DIR })).toEqual([
       address,
-      ['Choose with DEFAULT_VISIBILITY who finds new servers', 'access.md#visibility'],
+      ['Choose with DEFAULT_VISIBILITY who finds new servers', 'reference/access.md#visibility'],
     ]);
-    const tls = ['Put a proxy with TLS before this service', 'operate.md#address-and-proxy'];
+    const tls = ['Put a proxy with TLS before this service', 'guides/operate.md#address-and-proxy'];
     expect(guides({ ...done, PUBLIC_URL: 'http://mcp.example.com' })).toEqual([tls]);
     expect(guides({ ...done, PUBLIC_URL: '', HOST: '0.0.0.0' })).toEqual([address, tls]);
     expect(guides(done, { storesKeysWithData: true })).toEqual([
-      ['Move the encryption keys from DATA_DIR into ENCRYPTION_KEYS', 'operate.md#encryption-keys'],
+      ['Move the encryption keys from DATA_DIR into ENCRYPTION_KEYS', 'guides/operate.md#encryption-keys'],
     ]);
     expect(guides(done, { embeddedFolder: DATA_DIR })).toEqual([backup]);
     writeFileSync(path.join(DATA_DIR, LAST_BACKUP), '');

@@ -20,34 +20,34 @@ export function firstRun(env: Env, ui: string, hasPeople: boolean, hasServers: b
     [
       env.publicUrl === null,
       `Set PUBLIC_URL to the address by which people reach this service: links begin with ${baseUrl} now.`,
-      '../docs/operate.md#address-and-proxy',
+      '../docs/guides/operate.md#address-and-proxy',
       'Address and proxy',
     ],
     [
       !env.isLocalOnly && !baseUrl.startsWith('https:'),
       'Put a proxy with TLS before this service: keys and passwords travel unencrypted now.',
-      '../docs/operate.md#address-and-proxy',
+      '../docs/guides/operate.md#address-and-proxy',
       'Address and proxy',
     ],
     [
       env.storesKeysWithData,
       'Move the encryption keys from DATA_DIR into ENCRYPTION_KEYS: a copy of that folder opens all stored secrets now.',
-      '../docs/operate.md#encryption-keys',
+      '../docs/guides/operate.md#encryption-keys',
       'Encryption keys',
     ],
     [
       env.ownDefaultVisibility === null,
       `Choose with DEFAULT_VISIBILITY who finds new servers: they are ${defaultVisibility} now.`,
-      '../docs/access.md#visibility',
+      '../docs/reference/access.md#visibility',
       'Visibility',
     ],
     [
       embeddedFolder !== null && !existsSync(path.join(dataDir, LAST_BACKUP)),
       'Make a backup: none was made of this database.',
-      '../docs/operate.md#backup-and-restore',
+      '../docs/guides/operate.md#backup-and-restore',
       'Backup and restore',
     ],
-    [!hasServers, 'Connect or publish a first server.', '../docs/connect.md', 'Connect'],
+    [!hasServers, 'Connect or publish a first server.', '../docs/guides/connect.md', 'Connect'],
   ];
   const open = items.filter(([isOpen]) => isOpen);
   if (open.length === 0) return null;

@@ -30,7 +30,7 @@ import { newKeyForm, shownKey } from './new-key.page.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
 /** Guides for the first minutes: to use, to publish, to operate. */
-const FIRST_GUIDES = ['docs/connect.md', 'docs/publish.md', 'docs/operate.md'];
+const FIRST_GUIDES = ['docs/guides/connect.md', 'docs/guides/publish.md', 'docs/guides/operate.md'];
 
 /** The page of `/` for who is not signed in. @param guides the pages of the documentation */
 export function startPage(env: PageEnv, guides: { path: string; title: string }[]): Page {

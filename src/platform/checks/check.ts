@@ -1,6 +1,6 @@
 /**
  * Checks of the surroundings of the service, as rows. The start and `slipway doctor` run the same rows, and
- * docs/troubleshoot.md is made of them. A new check is a new row.
+ * docs/reference/troubleshoot.md is made of them. A new check is a new row.
  */
 
 /** Values for the texts of a check, by name. */

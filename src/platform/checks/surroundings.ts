@@ -16,7 +16,7 @@ const examiners = {
   postgres: async (env: Env) => (env.databaseUrl === null ? null : examinePostgres(env)),
 };
 
-/** All rows, for docs/troubleshoot.md. */
+/** All rows, for docs/reference/troubleshoot.md. */
 export const checksByPart: Record<string, Check<never>[]> = {
   Settings: settingNameChecks,
   'Unsafe defaults': defaultChecks,

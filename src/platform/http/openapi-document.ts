@@ -22,12 +22,20 @@ One place where a company's MCP servers are published, found, connected and call
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
 endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
 
-**Guides**: [Concepts](/docs/concepts.md), [Connect](/docs/connect.md), [MCP endpoints](/docs/mcp.md),
-[protocol versions](/docs/protocol-versions.md), [Publish](/docs/publish.md), [Host](/docs/host.md),
-[Elicitation](/docs/elicitation.md), [Logs](/docs/logs.md), [Mocks](/docs/mocks.md), [Uplink](/docs/uplink.md),
-[Log in by URL](/docs/log-in-by-url.md), [Console](/docs/console.md), [Clients](/docs/clients.md), [Compatibility](/docs/compatibility.md), [People and keys](/docs/people-and-keys.md), [Teams](/docs/teams.md), [Access](/docs/access.md),
-[Errors](/docs/errors.md), [Contract](/docs/contract.md). For operators: [Operate](/docs/operate.md), [Metrics](/docs/metrics.md), [Scale](/docs/scale.md), [Upgrade](/docs/upgrade.md), [Troubleshoot](/docs/troubleshoot.md),
-[Kubernetes](/docs/kubernetes.md), [Networks](/docs/networks.md), [Settings](/docs/settings.md), [Company sign-in](/docs/oidc.md), [Extend](/docs/extend.md), [Features of modules](/docs/module-features.md).
+**Start**: [First calls](/docs/start/first-calls.md), [First server](/docs/start/first-server.md),
+[First colleague](/docs/start/first-colleague.md).
+**Guides**: [Connect](/docs/guides/connect.md), [Clients](/docs/guides/clients.md), [Log in by URL](/docs/guides/log-in-by-url.md),
+[Elicitation](/docs/guides/elicitation.md), [Uplink](/docs/guides/uplink.md), [Mocks](/docs/guides/mocks.md),
+[Console](/docs/guides/console.md), [Publish](/docs/guides/publish.md), [Host](/docs/guides/host.md), [Logs](/docs/guides/logs.md).
+For operators: [Operate](/docs/guides/operate.md), [People and keys](/docs/guides/people-and-keys.md), [Teams](/docs/guides/teams.md),
+[Company sign-in](/docs/guides/oidc.md), [Upgrade](/docs/guides/upgrade.md), [Kubernetes](/docs/guides/kubernetes.md),
+[Networks](/docs/guides/networks.md), [Extend](/docs/guides/extend.md).
+**Reference**: [Settings](/docs/reference/settings.md), [Errors](/docs/reference/errors.md), [Access](/docs/reference/access.md),
+[MCP endpoints](/docs/reference/mcp.md), [Protocol versions](/docs/reference/protocol-versions.md), [Metrics](/docs/reference/metrics.md),
+[Troubleshoot](/docs/reference/troubleshoot.md), [Features of modules](/docs/reference/module-features.md).
+**Explanation**: [Concepts](/docs/explanation/concepts.md), [Scope](/docs/explanation/scope.md), [Scale](/docs/explanation/scale.md).
+**For contributors**: [Vocabulary](/docs/contributing/language.md), [Contract](/docs/contributing/contract.md),
+[Compatibility](/docs/contributing/compatibility.md).
 `.trim();
 
 /** In the order a newcomer needs them. Tags of other modules follow by name. */

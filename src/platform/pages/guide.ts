@@ -23,7 +23,7 @@ export interface Guide {
 /**
  * Renders a guide.
  *
- * @param path where the file is served, such as `/docs/teams.md`: its links are relative to it
+ * @param path where the file is served, such as `/docs/guides/teams.md`: its links are relative to it
  * @param isServed tells whether the service answers a path
  */
 export function renderGuide(markdown: string, path: string, isServed: (path: string) => boolean): Guide {

@@ -15,7 +15,7 @@ verifies('people:start-page', 'is a page for browsers, with ways on that exist, 
     vary: expect.stringContaining('Accept'),
   });
   const links = [...text.matchAll(/href="([^"]+)"/g)].map(([, link]) => link).filter((link) => link !== 'data:,');
-  expect(links).toEqual(expect.arrayContaining(['login', 'docs', 'docs/people-and-keys.md']));
+  expect(links).toEqual(expect.arrayContaining(['login', 'docs', 'docs/guides/people-and-keys.md']));
   expect(text).toContain('>People and keys</a>');
   for (const link of links) expect([link, (await browser.get(`/${link}`)).status]).toEqual([link, 200]);
   expect((await browser.get('/', { accept: '*/*' })).body).toMatchObject({ name: 'Slipway', docs: '/docs' });

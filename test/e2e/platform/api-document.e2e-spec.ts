@@ -25,7 +25,8 @@ async function publicPaths(): Promise<string[]> {
     paths: Record<string, { get?: object }>;
   };
   const operations = Object.entries(paths).filter(([path, { get }]) => get && !path.includes('{'));
-  const guides = readdirSync(join(root, 'docs')).map((file) => `/docs/${file}`);
+  const files = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' });
+  const guides = files.filter((file) => file.includes('.')).map((file) => `/docs/${file}`);
   const script = '/docs/swagger-ui-init.js';
   const pages = ['/docs', '/', '/README.md', ...guides];
   return ['/openapi.yaml', '/openapi.json', script, `/docs${script}`, ...pages, ...operations.map(([path]) => path)];

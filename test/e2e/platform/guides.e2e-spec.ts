@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { describe, expect } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import supertest from 'supertest';
 import { startApp, testAccount, testApp } from '../../support/app.js';
 import { signedInBrowser } from '../../support/people/browser-session.js';
@@ -11,13 +11,18 @@ const owner = testAccount(app);
 const root = new URL('../../../', import.meta.url);
 
 verifies('docs:guides', 'every page of the documentation is read as text, without a key, and linked', async () => {
-  const paths = readdirSync(new URL('docs/', root))
+  const paths = readdirSync(new URL('docs/', root), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => `/docs/${file}`);
   expect(paths.length).toBeGreaterThan(10);
   const start = (await (await fetch(app.url)).json()) as { guides: string[] };
   expect(start.guides.toSorted()).toEqual(paths.toSorted());
-  expect(start.guides.slice(0, 3)).toEqual(['/docs/concepts.md', '/docs/connect.md', '/docs/mcp.md']);
+  expect(start.guides.slice(0, 4)).toEqual([
+    '/docs/start/first-calls.md',
+    '/docs/start/first-server.md',
+    '/docs/start/first-colleague.md',
+    '/docs/guides/connect.md',
+  ]);
   const { info } = (await (await fetch(`${app.url}/openapi.json`)).json()) as { info: { description: string } };
   expect([...info.description.matchAll(/\]\((\/docs\/[^)]+)\)/g)].map(([, path]) => path).sort()).toEqual(
     paths.toSorted(),
@@ -40,11 +45,49 @@ verifies('docs:guides', 'the API document has the server and the guides under th
     info: { description: string };
   };
   expect(servers).toEqual([{ url: 'https://example.com/slipway' }]);
-  expect(info.description).toContain('](/slipway/docs/connect.md)');
+  expect(info.description).toContain('](/slipway/docs/guides/connect.md)');
   expect(info.description).not.toContain('](/docs/');
   expect(await read('/openapi.yaml')).toContain("servers: [{ url: 'https://example.com/slipway' }]");
   expect(await read('/docs/swagger-ui-init.js')).toContain('"servers": [{ "url": "https://example.com/slipway" }]');
   await prefixed.close();
+});
+
+/** Where the pages and pictures were before 0.2.0, by the directory that has them now. */
+const formerNames = {
+  guides: [
+    ...[
+      'clients',
+      'connect',
+      'console',
+      'elicitation',
+      'extend',
+      'host',
+      'kubernetes',
+      'log-in-by-url',
+      'logs',
+      'mocks',
+    ],
+    ...['networks', 'oidc', 'operate', 'people-and-keys', 'publish', 'teams', 'uplink', 'upgrade'],
+  ],
+  reference: [
+    ...['access', 'errors', 'mcp', 'metrics', 'module-features', 'protocol-versions', 'settings', 'troubleshoot'],
+  ],
+  explanation: ['concepts', 'scale'],
+  contributing: ['compatibility', 'contract'],
+  pictures: ['account', 'catalogue', 'connection', 'home', 'organization', 'publish', 'server'].map(
+    (name) => `console-${name}.png`,
+  ),
+};
+const moved = Object.entries(formerNames).flatMap(([directory, names]) =>
+  names.map((name) => (name.includes('.') ? name : `${name}.md`)).map((file) => [file, `${directory}/${file}`]),
+);
+
+describe('a former address of the documentation', () => {
+  it.each(moved)('/docs/%s redirects to %s', async (file, now) => {
+    const answer = await fetch(`${app.url}/docs/${file}`, { redirect: 'manual' });
+    expect([answer.status, answer.headers.get('location')]).toEqual([301, `./${now}`]);
+    expect((await fetch(`${app.url}/docs/${file}`)).status).toBe(200);
+  });
 });
 
 const browser = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }, redirect: 'manual' } as const;
@@ -81,7 +124,7 @@ verifies(
   'what does not change is kept and asked again, what is of the moment is not kept',
   async () => {
     const kept = ['/openapi.json', '/openapi.yaml', '/docs/swagger-ui-init.js', '/ui/style.css', '/ui/mark.svg'];
-    const files = ['/docs/swagger-ui.css', '/docs/connect.md'];
+    const files = ['/docs/swagger-ui.css', '/docs/guides/connect.md'];
     const ask = (path: string, method: string, known: string) => {
       const request = method === 'HEAD' ? supertest(app.url).head(path) : supertest(app.url).get(path);
       // `fetch` adds `Cache-Control: no-cache`, which files heed.

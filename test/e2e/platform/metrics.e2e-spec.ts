@@ -248,8 +248,8 @@ describe('what the metrics show', () => {
     expect(page.value('slipway_run_links')).toBeGreaterThanOrEqual(1);
   });
 
-  verifies('metrics:figures', 'under the names that docs/metrics.md lists', async () => {
-    const page = await readFile(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
+  verifies('metrics:figures', 'under the names that docs/reference/metrics.md lists', async () => {
+    const page = await readFile(new URL('../../../docs/reference/metrics.md', import.meta.url), 'utf8');
     const listed = new Set([...page.matchAll(/^\| `(slipway_[a-z_]+)`/gm)].map(([, name]) => name));
     const shown = [...(await scrape()).all.keys()].filter((name) => name.startsWith('slipway_'));
     expect([...listed].sort()).toEqual(shown.sort());

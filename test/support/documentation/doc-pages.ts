@@ -12,9 +12,9 @@ export interface DocBlock {
 
 const rootFolder = new URL('../../../', import.meta.url);
 
-/** The pages that users read, as paths below the repository: README.md and everything in docs/. */
+/** The pages of the documentation, as paths below the repository: README.md and everything in docs/. */
 export async function docPages(): Promise<string[]> {
-  const files = await readdir(new URL('docs/', rootFolder));
+  const files = await readdir(new URL('docs/', rootFolder), { recursive: true });
   const pages = files.filter((file) => file.endsWith('.md')).sort();
   return ['README.md', ...pages.map((file) => `docs/${file}`)];
 }

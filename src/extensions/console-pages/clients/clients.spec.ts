@@ -6,8 +6,8 @@ import { clientNameOf, clients } from './clients.js';
 const target = { name: 'everything', url: 'https://mcp.example.com/run/acme--everything', hasLogin: true };
 
 describe('the snippets of the clients', () => {
-  it('are listed in docs/clients.md: `npm run clients` writes them', async () => {
-    const page = await readFile(new URL('../../../../docs/clients.md', import.meta.url), 'utf8');
+  it('are listed in docs/guides/clients.md: `npm run clients` writes them', async () => {
+    const page = await readFile(new URL('../../../../docs/guides/clients.md', import.meta.url), 'utf8');
     expect(clientsPage(page, clients)).toBe(page);
     expect(page).toContain('codex mcp add everything');
   });

@@ -1,6 +1,6 @@
 /**
  * Instructions that lead each MCP client to an address of this service: a finished snippet, and a link where the client has one. The pages
- * show them, and `npm run clients` writes those with a key into docs/clients.md.
+ * show them, and `npm run clients` writes those with a key into docs/guides/clients.md.
  *
  * With logins by URL no snippet has a key: the client opens a browser to sign in. Without, a snippet has a placeholder, in the
  * form that the client replaces. A link never has a key, also no placeholder: links stand in histories and logs.
