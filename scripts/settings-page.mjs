@@ -87,7 +87,7 @@ function groupOf(name) {
 }
 
 function item({ name, fallback, doc, isSecret }) {
-  const value = isSecret ? ` or \`${name}_FILE\`` : fallback === null ? '' : ` (default \`${fallback}\`)`;
+  const value = isSecret ? ` or \`${name}_FILE\`` : !fallback ? '' : ` (default \`${fallback}\`)`;
   return wrapped(`- \`${name}\`${value}: ${doc}`);
 }
 
