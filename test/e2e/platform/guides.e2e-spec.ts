@@ -74,9 +74,12 @@ const formerNames = {
   ],
   explanation: ['concepts', 'scale'],
   contributing: ['compatibility', 'contract'],
-  pictures: ['account', 'catalogue', 'connection', 'home', 'organization', 'publish', 'server'].map(
-    (name) => `console-${name}.png`,
-  ),
+  pictures: [
+    ...['account', 'catalogue', 'connection', 'home', 'organization', 'publish', 'server'].map(
+      (name) => `console-${name}.png`,
+    ),
+    'setup-page.png',
+  ],
 };
 const moved = Object.entries(formerNames).flatMap(([directory, names]) =>
   names.map((name) => (name.includes('.') ? name : `${name}.md`)).map((file) => [file, `${directory}/${file}`]),
