@@ -150,7 +150,8 @@ function headOf(given: supertest.Response, done: (error: Error | null, body: unk
   text(response).then(
     (read) => {
       given.text = read;
-      done(null, read === '' ? {} : JSON.parse(read));
+      const isJson = response.headers['content-type']?.startsWith('application/json');
+      done(null, isJson ? JSON.parse(read) : {});
     },
     (error: Error) => done(error, null),
   );
