@@ -321,6 +321,23 @@ describe('its calls, recording and deletion', () => {
     expect(own).not.toContain(accounts.owner.name);
   });
 
+  it('lists calls of tools before newer requests of the protocol', async () => {
+    const call = (id: number, method: string, params = {}) =>
+      asOwner()
+        .post(`${made.path}/mcp`, { jsonrpc: '2.0', id, method, params })
+        .set('accept', 'application/json, text/event-stream');
+    expect((await call(1, 'tools/call', { name: 'echo', arguments: { message: 'before' } })).status).toBe(200);
+    for (let id = 2; id < 24; id += 1) expect((await call(id, 'tools/list')).status).toBe(200);
+    const rows = await until(async () => {
+      const { text } = await browsers.owner.get(page);
+      const list = /<caption class="hidden">Last calls[^]*?<\/table>/.exec(text)?.[0] ?? '';
+      const names = [...list.matchAll(/<code>([^<]*)<\/code>/g)].map(([, name]) => name);
+      return names.includes('tools/list') && names;
+    }, 'the requests are listed');
+    expect(rows.slice(0, rows.indexOf('tools/list'))).toContain('echo');
+    expect(rows.slice(rows.indexOf('tools/list'))).not.toContain('echo');
+  });
+
   verifies('console:connection-recording', 'records, stops and forgets', async () => {
     expect(await done({ form: 'record' })).toBe('done=record');
     await asOwner().post(`${made.path}/.tools/echo`, { message: 'recorded-argument' });
