@@ -143,7 +143,7 @@ export { respondToForm, withReason } from './platform/pages/forms.js';
 export { readOwnCookie, type OwnCookie } from './platform/pages/browser-cookie.js';
 export type { ClientContext } from './platform/pages/client-context.js';
 export { PageError, rootFrom } from './platform/pages/page.js';
-export { FramedPage, type Framed, noticeOf, Redirect, RedirectAway } from './platform/pages/frame.js';
+export { FramedPage, type Framed, GROWING, noticeOf, Redirect, RedirectAway } from './platform/pages/frame.js';
 export { html, type Html, type HtmlValue } from './platform/pages/html.js';
 export { isPlainText, jsonText } from './platform/pages/json-text.js';
 export type { ShownOnce } from './platform/pages/shown-once.js';

@@ -5,7 +5,10 @@
  * A sent form is checked against the schema and calls the tool once. The answer stands in the page that the POST returns: nothing is
  * stored, and so there is no page to redirect to. A tool without `readOnlyHint: true` is called with the tick `run` only. An answer
  * that asks for input is a second form, whose hidden `waiting` repeats the call with `action=accept` or `decline`.
+ *
+ * The page of a call that reports progress, or takes longer than 1 s, grows: its head is sent first, then each report, then the result.
  */
+import { setTimeout } from 'node:timers/promises';
 import { Controller, Get, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import {
@@ -29,17 +32,31 @@ import {
   type ToolTrial,
 } from '../../extension.js';
 import { defaultsOf, formOf, inputAt, valueIn, type Faults, type Field } from './schema-form.js';
-import { inputSchemaOf, prefixOf, toolPage, type Waiting } from './tool-try.page.js';
+import {
+  growingPage,
+  inputSchemaOf,
+  prefixOf,
+  toolPage,
+  type Running,
+  type ToolView,
+  type Waiting,
+} from './tool-try.page.js';
 
 /** Values of a form. */
 const VALUES_MAX = 1_000;
+
+/** Time after which the page of a call is sent without its result. */
+const SLOW_MS = 1_000;
 
 /** Input requests of one answer that a page shows. */
 const REQUESTS_MAX = 20;
 
 type ToolRequest = PageRequest<{ namespace: string; connectionId: string; tool: string }>;
 
-type Outcome = Pick<Parameters<typeof toolPage>[2], 'typed' | 'trial' | 'waiting' | 'fault'> & { status?: number };
+type Outcome = Pick<ToolView, 'typed' | 'trial' | 'waiting' | 'fault'> & {
+  status?: number;
+  running?: Running<Outcome>;
+};
 
 @Controller('ui/c/:namespace/:connectionId/tools/:tool')
 export class ToolTryController {
@@ -73,14 +90,26 @@ export class ToolTryController {
       if (needsTick(tool) && !form.has('run')) faults.set('run', 'Tick this first.');
       if (faults.size > 0) return { typed, waiting: continued ?? undefined, status: 400 };
       const call = { name: tool.name, arguments: args, ...answers };
-      const trial = await this.tools.try(person, connectionOf(params), call, response);
-      const waiting = waitingAfter(trial, args);
-      for (const [i, { params }] of Object.values(waiting?.inputRequests ?? {}).entries()) {
-        for (const [name, value] of defaultsOf(formOf(params?.requestedSchema, prefixOf(i)))) {
-          if (!form.has(name)) form.append(name, value);
-        }
-      }
-      return { typed, trial, waiting };
+      const early: JsonObject[] = [];
+      let show: (step: JsonObject) => unknown = (step) => early.push(step);
+      let called = Promise.resolve<Outcome>({ typed });
+      const isGrowing = new Promise<boolean>((resolve) => {
+        const onProgress = (step: JsonObject) => {
+          show(step);
+          resolve(true);
+        };
+        called = this.tools
+          .try(person, connectionOf(params), call, response, onProgress)
+          .then((trial): Outcome => ({ typed, trial, waiting: waitingAfter(trial, args, form) }));
+        void called.catch(() => null).then(() => resolve(false));
+      });
+      if (!(await Promise.race([isGrowing, setTimeout(SLOW_MS, true, { ref: false })]))) return called;
+      const running: Running<Outcome> = (write) => {
+        early.forEach(write);
+        show = write;
+        return called;
+      };
+      return { typed, running };
     });
   }
 
@@ -92,14 +121,19 @@ export class ToolTryController {
     const { name } = await this.connections.find(person, connectionOf(params));
     const tool = (await this.tools.find(person, connectionOf(params), params.tool)) as ListedTool | null;
     if (!tool) throw new NotFoundError('Tool not found');
-    const { status, ...outcome } = await work(tool).catch((error: unknown): Outcome => {
+    const rejected = (error: unknown): Outcome => {
       if (!(error instanceof DomainError) || error.kind === 'not_found') throw error;
       const fault = error.forReader(person).message;
       return { typed: { form, faults: new Map() }, fault, status: statusOf[error.kind] };
-    });
+    };
+    const { status, running, ...outcome } = await work(tool).catch(rejected);
     const where = { namespace: namespace.name, connectionId: params.connectionId, name };
     const isGuest = person.grant?.level === 'call';
-    return new FramedPage((token) => toolPage(where, tool, { ...outcome, token, isGuest }), status);
+    return new FramedPage((token) => {
+      const view = { ...outcome, token, isGuest };
+      if (!running) return toolPage(where, tool, view);
+      return growingPage(where, tool, view, (write) => running(write).catch(rejected));
+    }, status);
   }
 
   private async argumentsIn(tool: ListedTool, namespaceId: string, typed: Sent): Promise<JsonObject> {
@@ -171,10 +205,17 @@ function waitingIn(form: URLSearchParams): Waiting | null {
   }
 }
 
-function waitingAfter({ result }: ToolTrial, args: JsonObject): Waiting | undefined {
+/** The continuation that a result asks for, whose defaults are added to the form. */
+function waitingAfter({ result }: ToolTrial, args: JsonObject, form: URLSearchParams): Waiting | undefined {
   if (result?.resultType !== 'input_required') return undefined;
-  const { requestState, inputRequests } = result;
-  return { arguments: args, requestState, inputRequests: requestsOf(inputRequests) };
+  const { requestState } = result;
+  const inputRequests = requestsOf(result.inputRequests);
+  for (const [i, { params }] of Object.values(inputRequests).entries()) {
+    for (const [name, value] of defaultsOf(formOf(params?.requestedSchema, prefixOf(i)))) {
+      if (!form.has(name)) form.append(name, value);
+    }
+  }
+  return { arguments: args, requestState, inputRequests };
 }
 
 /** The first requests, with `params` that are an object. */

@@ -6,6 +6,7 @@ import {
   button,
   card,
   columns,
+  GROWING,
   html,
   isObject,
   jsonText,
@@ -32,11 +33,14 @@ export interface Waiting {
   inputRequests: Record<string, { method?: unknown; params?: JsonObject }>;
 }
 
-/** Characters of texts of a result that the page shows. */
+/** Characters of the strings of a result that the page shows. */
 const SHOWN_CHARS_MAX = 64 * 1024;
 
 /** Bytes of a result, or of one of its pictures, that the page holds in a `data:` address. */
 const HELD_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Reports of progress that a page has; later ones are left out. */
+const STEPS_MAX = 1_000;
 
 /** Kinds of failures for guests, by the codes of their errors. */
 const KINDS: Record<number, string> = {
@@ -54,19 +58,67 @@ export function inputSchemaOf({ inputSchema }: ListedTool): unknown {
   return isObject(inputSchema) ? inputSchema : { type: 'object' };
 }
 
-/** @param isGuest sees no text of an error of the MCP server */
-export function toolPage(
-  connection: { namespace: string; connectionId: string; name: string },
+/** The connection of a tool. */
+interface Place {
+  namespace: string;
+  connectionId: string;
+  name: string;
+}
+
+/** The content of a page of a tool. */
+export interface ToolView {
+  token: Html;
+  typed: Typed;
+  fault?: string;
+  trial?: ToolTrial;
+  waiting?: Waiting;
+  /** Sees no text of an error of the MCP server. */
+  isGuest: boolean;
+}
+
+/** Writes the progress of a call as it is reported, and returns its outcome. */
+export type Running<Ended> = (write: (step: JsonObject) => void) => Promise<Ended>;
+
+export function toolPage(place: Place, tool: ListedTool, view: ToolView): Framed {
+  return { ...frameOf(place, tool), body: bodyOf(tool, view) };
+}
+
+/** The page of a running call: the progress, followed by the content of {@link toolPage}. */
+export function growingPage(
+  place: Place,
   tool: ListedTool,
-  {
-    token,
-    typed,
-    fault,
-    trial,
-    waiting,
-    isGuest,
-  }: { token: Html; typed: Typed; fault?: string; trial?: ToolTrial; waiting?: Waiting; isGuest: boolean },
+  view: ToolView,
+  running: Running<Partial<ToolView>>,
 ): Framed {
+  const text = html`<p class="soft">Called at ${timeOf(new Date().toISOString())}. If you leave this page before the result, the call is canceled.</p>`;
+  return {
+    ...frameOf(place, tool),
+    body: html`${card('progress', 'Progress', html`${text}<ol role="log">${GROWING}</ol>`)}${GROWING}`,
+    grow: async (write) => {
+      let count = 0;
+      const show = (step: JsonObject) => (count += 1) <= STEPS_MAX && write(stepOf(step));
+      const { trial, ...ended } = await running(show);
+      return bodyOf(tool, { ...view, ...ended, ...(trial && { trial: { ...trial, progress: [] } }) });
+    },
+  };
+}
+
+function frameOf({ namespace, connectionId, name }: Place, tool: ListedTool): Omit<Framed, 'body'> {
+  return {
+    title: tool.name,
+    hasMedia: true,
+    asRequest: `/connect/${[namespace, connectionId, '.tools', tool.name].map(encodeURIComponent).join('/')}`,
+    crumbs: [
+      ['Home', 'ui/'],
+      [namespace],
+      [name, `ui/c/${[namespace, connectionId].map(encodeURIComponent).join('/')}`],
+      [tool.name],
+    ],
+    head: { badge: badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok') },
+  };
+}
+
+function bodyOf(tool: ListedTool, { token, typed, fault, trial, waiting, isGuest }: ToolView): Html {
   const title = typeof tool.title === 'string' && tool.title !== tool.name ? tool.title : null;
   const form = html`<form method="post">${token}
 ${inputsOf(formOf(inputSchemaOf(tool)), typed)}
@@ -76,18 +128,7 @@ ${
 ${typed.faults.has('run') && html`<small class="error">${typed.faults.get('run')}</small>`}</span></label>`
 }
 ${actions(button('Call the tool', { look: 'primary' }))}</form>`;
-  return {
-    title: tool.name,
-    hasMedia: true,
-    asRequest: `/connect/${[connection.namespace, connection.connectionId, '.tools', tool.name].map(encodeURIComponent).join('/')}`,
-    crumbs: [
-      ['Home', 'ui/'],
-      [connection.namespace],
-      [connection.name, `ui/c/${[connection.namespace, connection.connectionId].map(encodeURIComponent).join('/')}`],
-      [tool.name],
-    ],
-    head: { badge: badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok') },
-    body: html`${fault !== undefined && notice(fault, 'bad')}
+  return html`${fault !== undefined && notice(fault, 'bad')}
 ${typed.faults.size > 0 && notice('Nothing was sent. See what is said at the fields.', 'bad')}
 ${columns(
   html`${waiting && continuation(waiting, token, typed)}${card('try', 'Try it', form)}`,
@@ -98,8 +139,7 @@ ${columns(
 <p>${typeof tool.description === 'string' ? shortened(tool.description) : 'Its server does not say.'}</p>`,
   )}`,
   true,
-)}`,
-  };
+)}`;
 }
 
 /** The prefix of the inputs of one input request. */
@@ -130,10 +170,7 @@ function answerOf({ result, error, progress, call }: ToolTrial, isGuest: boolean
   const isAnswer = outcome === 'ok' || outcome === 'toolError';
   // The text of a failure may name the host.
   const isShown = !isGuest || isAnswer || result?.isError !== true;
-  const steps = progress.map(({ progress: done, total, message }) => {
-    const of = typeof total === 'number' && ` of ${total}`;
-    return html`<li>${typeof done === 'number' && done}${of} ${typeof message === 'string' && message}</li>`;
-  });
+  const steps = progress.map(stepOf);
   const said = (text: string, state: State) => html`<p>${badge(text, state)}</p>`;
   return html`${error && html`<p>${badge('Failed', 'bad')} ${isGuest ? (KINDS[error.code] ?? `The MCP server answered with the error ${error.code}.`) : error.message}</p>`}
 ${result?.isError === true && said(isAnswer ? 'The tool answered with an error' : 'The call failed', 'bad')}
@@ -141,6 +178,11 @@ ${result?.resultType === 'input_required' && said('Waits for you', 'wait')}
 ${result && result.resultType !== 'input_required' && isShown && partsOf(result)}
 ${steps.length > 0 && html`<h3>Progress</h3><ol>${steps}</ol>`}
 ${call && html`<p class="soft">In the log: ${outcome}, ${call.timing?.totalMs ?? 0} ms, ${timeOf(new Date(call.at ?? 0).toISOString())}, <code>${call.id}</code></p>`}`;
+}
+
+function stepOf({ progress: done, total, message }: JsonObject): Html {
+  const of = typeof total === 'number' && ` of ${total}`;
+  return html`<li>${typeof done === 'number' && done}${of} ${typeof message === 'string' && message}</li>`;
 }
 
 /** The parts of a result. Texts share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up to {@link HELD_BYTES_MAX}. */

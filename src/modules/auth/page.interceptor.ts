@@ -1,11 +1,13 @@
-import { Injectable, type CallHandler, type ExecutionContext, type NestInterceptor } from '@nestjs/common';
+import { PassThrough } from 'node:stream';
+import { Injectable, StreamableFile } from '@nestjs/common';
+import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { map, type Observable } from 'rxjs';
 import { Env } from '../../config/env.js';
 import { readOwnCookie, sendOwnCookie } from '../../platform/pages/browser-cookie.js';
 import { formToken } from '../../platform/pages/form-token.js';
-import { FramedPage, PlainPage, Redirect, renderFramed } from '../../platform/pages/frame.js';
-import { REDIRECT_HEADERS } from '../../platform/pages/page.js';
+import { FramedPage, GROWING, PlainPage, Redirect, renderFramed } from '../../platform/pages/frame.js';
+import { REDIRECT_HEADERS, type Page } from '../../platform/pages/page.js';
 import { NOTHING_LEFT, ONCE_COOKIE, openOnce, sealedOnce, type ShownOnce } from '../../platform/pages/shown-once.js';
 import { Vault } from '../../platform/vault/vault.js';
 import type { Grant, SessionCaller } from './access.types.js';
@@ -38,14 +40,26 @@ export class PageInterceptor implements NestInterceptor {
           return '';
         }
         if (!(result instanceof FramedPage || result instanceof PlainPage)) return result;
-        const { html, headers } =
+        const { html, headers, grow } =
           result instanceof PlainPage
             ? result.content(() => formToken(this.env, request, response))
             : renderFramed(this.env, request, response, person ?? null, result);
         if (request.shownOnce) sendOwnCookie(this.env, response, NOTHING_LEFT);
         response.status(result.status).set(headers);
-        return html;
+        return grow ? growing(html, grow) : html;
       }),
     );
   }
+}
+
+/** The response of a page that is sent while it grows. The connection breaks off if the rest fails. */
+function growing(html: string, grow: NonNullable<Page['grow']>): StreamableFile {
+  const [head = '', between = '', end = ''] = html.split(String(GROWING));
+  const stream = new PassThrough();
+  stream.write(head);
+  grow((part) => stream.destroyed || stream.write(part)).then(
+    (rest) => stream.destroyed || stream.end(between + rest + end),
+    (error: Error) => stream.destroy(error),
+  );
+  return new StreamableFile(stream, { type: 'text/html; charset=utf-8' });
 }

@@ -29,7 +29,7 @@ import { toolsOfConnections } from './core/connections.access.js';
 import { LogRecorder, type CallRecord } from './log/log-recorder.js';
 import { PAGE_CAPABILITIES } from './tools/connection-tools.service.js';
 
-/** Notifications of one call that are kept; the newest. */
+/** Progress notifications of one call that are kept; the newest. */
 const NOTICES_MAX = 100;
 
 /** The response to a message. */
@@ -73,6 +73,7 @@ export class McpTrial {
    * Sends one request and waits for its response.
    *
    * @param response of the page that sends it: when its client leaves, the call is cancelled
+   * @param onProgress is called with the params of each progress notification
    * @throws DomainError as the access rule; TooManyError
    */
   async call(
@@ -80,6 +81,7 @@ export class McpTrial {
     { namespace: owner, connectionId }: { namespace: string; connectionId: string },
     { method, params }: { method: string; params: JsonObject },
     response: ServerResponse,
+    onProgress?: (params: JsonObject) => void,
   ): Promise<Trial> {
     const rule = { scope: 'connections:execute', ...toolsOfConnections } as const;
     const grant = await this.accessService.authorize(person, rule, { owner, connectionId });
@@ -98,12 +100,17 @@ export class McpTrial {
       'mcp-method': method,
       ...(typeof name === 'string' && { 'mcp-name': headerValue(name) }),
     };
-    const notices: string[] = [];
+    const progress: JsonObject[] = [];
     const answer = { statusCode: 200, text: '{}' };
     const sink = {
       ...silentSink,
       reply: (statusCode: number, body: string | null) => Object.assign(answer, { statusCode, text: body ?? '{}' }),
-      event: (notice: string) => void (notices.push(notice) > NOTICES_MAX && notices.shift()),
+      event: (notice: string) => {
+        const { method: kind, params: news } = JSON.parse(notice) as { method?: string; params?: JsonObject };
+        if (kind !== 'notifications/progress' || !news) return;
+        if (progress.push(news) > NOTICES_MAX) progress.shift();
+        onProgress?.(news);
+      },
     };
     const url = `/connect/${encodeURIComponent(owner)}/${encodeURIComponent(connectionId)}/mcp`;
     const cancellation = new DisconnectCancellation(response);
@@ -124,9 +131,6 @@ export class McpTrial {
       cancellation.stopWatching();
     }
     const { result, error } = JSON.parse(answer.text) as Pick<Trial, 'result' | 'error'>;
-    const progress = notices
-      .map((notice) => JSON.parse(notice) as { method?: string; params?: JsonObject })
-      .flatMap((notice) => (notice.method === 'notifications/progress' && notice.params ? [notice.params] : []));
     return { result, error, progress, call };
   }
 }

@@ -84,9 +84,16 @@ export abstract class Tools {
    *
    * @param params `name`, `arguments`, and of a continued call `inputResponses` and `requestState`
    * @param response of the page: the call is canceled when its browser disconnects
+   * @param onProgress is called with the params of each progress notification
    * @throws ResourceNotFoundError, TooManyError
    */
-  abstract try(caller: Caller, connection: string, params: JsonObject, response: ServerResponse): Promise<Trial>;
+  abstract try(
+    caller: Caller,
+    connection: string,
+    params: JsonObject,
+    response: ServerResponse,
+    onProgress?: (params: JsonObject) => void,
+  ): Promise<Trial>;
 }
 
 /** {@link Tools} by the services of REST and of run endpoints. */
@@ -122,9 +129,10 @@ export class ServiceTools implements Tools {
     return this.connectionToolsService.listKnown(namespace, connectionId, caller?.grant?.tools, ask);
   };
 
-  try(...[caller, connection, params, response]: Parameters<Tools['try']>): Promise<Trial> {
+  try(...[caller, connection, params, response, onProgress]: Parameters<Tools['try']>): Promise<Trial> {
     const { namespace, name: connectionId } = parseQualifiedName(connection);
-    return this.mcpTrial.call(caller, { namespace, connectionId }, { method: 'tools/call', params }, response);
+    const message = { method: 'tools/call', params };
+    return this.mcpTrial.call(caller, { namespace, connectionId }, message, response, onProgress);
   }
 
   private async callConnection(requester: FacadeCaller, name: string, call: SentCall): Promise<string> {

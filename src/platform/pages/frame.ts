@@ -58,6 +58,9 @@ export const signedInAt = new WeakMap<Env, (request: Request) => Promise<SignedI
 /** The pages of the modules that a service has loaded, as {@link LINKS}. */
 export const moduleLinks = new WeakMap<Env, (readonly [path: string, label: string])[]>();
 
+/** Stands twice in the body of a page that grows: where its parts come, and where its rest comes. */
+export const GROWING = html`<!--growing-->`;
+
 /** The inside of a page. */
 export interface Framed {
   /** Heading and title. */
@@ -81,6 +84,8 @@ export interface Framed {
    * page into which nothing is typed.
    */
   isLive?: boolean | string;
+  /** Writes parts as they come, at the first {@link GROWING}, and returns the rest of a page that is sent before its end is known. */
+  grow?: (write: (part: Html) => void) => Promise<Html>;
 }
 
 const POLICY = "style-src 'self'; script-src 'self'";
@@ -171,6 +176,7 @@ export function renderFramed(
     asRequest,
     hasMedia,
     isLive,
+    grow,
     crumbs,
     head: beside,
     tabs,
@@ -234,8 +240,10 @@ ${asRequest !== undefined && details('View as API request', snippet('as-request'
 </body>
 </html>
 `;
+  const send = (part: Html) => timesIn(signedIn?.timeZone ?? 'UTC', String(part));
   return {
     headers: hasMedia ? MEDIA_HEADERS : isLive ? LIVE_HEADERS : HEADERS,
-    html: timesIn(signedIn?.timeZone ?? 'UTC', String(page)),
+    html: send(page),
+    grow: grow && ((write) => grow((part) => write(send(part))).then(send)),
   };
 }

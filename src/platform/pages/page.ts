@@ -47,6 +47,8 @@ export type PageEnv = Pick<Env, 'appName'>;
 export interface Page {
   html: string;
   headers: Record<string, string>;
+  /** Writes the parts of a page that grows, and returns the rest. */
+  grow?: (write: (part: string) => void) => Promise<string>;
 }
 
 /**

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { testAccount, testApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
-import { signedInBrowser, type Answer, type BrowserSession } from '../../support/people/browser-session.js';
+import {
+  formTokenIn,
+  signedInBrowser,
+  type Answer,
+  type BrowserSession,
+} from '../../support/people/browser-session.js';
 import { startEverything } from '../../support/upstream/everything.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
@@ -142,7 +147,51 @@ describe('a tool that is tried', () => {
 
   it('lists the progress of a long call', async () => {
     const { text } = await tryTool('trigger-long-running-operation', { '#/duration': '1', '#/steps': '4', run: 'yes' });
-    expect(text).toMatch(/<h3>Progress<\/h3><ol>(?:<li>\d of 4 <\/li>\s*){3,4}/);
+    expect(text).toMatch(/<ol role="log">(?:<li>\d of 4 <\/li>\s*){3,4}/);
+  });
+
+  it('shows progress in its page while the call is at work, and is canceled when the page is left', async () => {
+    let finish = (): unknown => undefined;
+    const slow = await startScripted(({ id, method, params }, res) => {
+      if (method === 'tools/list') {
+        return JSON.stringify({
+          tools: [{ name: 'slow', annotations: { readOnlyHint: true }, inputSchema: { type: 'object' } }],
+        });
+      }
+      const { progressToken } = params?._meta as { progressToken: unknown };
+      const send = (message: object) => res.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
+      res.writeHead(200, { 'content-type': 'text/event-stream' });
+      send({ method: 'notifications/progress', params: { progressToken, progress: 1, total: 2, message: '<b>half' } });
+      finish = () => send({ id, result: { content: [{ type: 'text', text: 'whole' }] } }) && res.end();
+    });
+    const { namespace, connectionId } = await createConnection(app, owner, { mcpUrl: slow.url });
+    const path = `/ui/c/${namespace}/${connectionId}/tools/slow`;
+    const token = formTokenIn(await browsers.owner.get(path));
+    const cookie = [...browsers.owner.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const call = async (onProgress: (text: string) => unknown) => {
+      const headers = { cookie, 'sec-fetch-site': 'same-origin' };
+      const body = new URLSearchParams({ 'form-token': token });
+      const { body: parts } = await fetch(app.url + path, { method: 'POST', headers, body });
+      let text = '';
+      let isSeen = false;
+      for await (const part of (parts as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream())) {
+        text += part;
+        if (!isSeen && text.includes('half')) {
+          isSeen = true;
+          if (onProgress(text) === 'leave') break;
+        }
+      }
+      return text;
+    };
+    const whole = await call((text) => {
+      expect(text).toContain('<li>1 of 2 &lt;b&gt;half</li>');
+      expect(text).not.toMatch(/whole|Try it|growing/);
+      finish();
+    });
+    expect(whole).toMatch(/half<\/li><\/ol>[^]*Try it[^]*>whole<\/pre>[^]*<\/html>\s*$/);
+    await call(() => 'leave');
+    await until(() => slow.count('notifications/cancelled') === 1, 'the call is canceled');
+    await slow.close();
   });
 
   verifies('console:try:input', 'asks for what the tool wants to know, and goes on with it', async () => {
