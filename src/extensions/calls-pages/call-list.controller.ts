@@ -5,6 +5,9 @@ import { CallDto, CallListDto, CallsQueryDto } from './call.dto.js';
 import { PERIODS } from './calls.page.js';
 import { CallsRepository, type FoundCall } from './calls.repository.js';
 
+/** Time after which the search reads no further window. */
+const SEARCH_MS = 500;
+
 /** The recorded calls of everything that an account can see. */
 @ApiTags('Runtime logs')
 @Controller('calls')
@@ -26,9 +29,9 @@ export class CallListController {
     const { target, account, tool, outcome, since = '24h', all: isAll = false, limit = 50, cursor: before } = query;
     const from = new Date(Date.now() - PERIODS[since].hours * HOUR_MS);
     const filter = { from, target, account, tool, outcome, isAll, before };
-    const calls = await this.callsRepository.list(caller, filter, limit + 1);
+    const { calls, end } = await this.callsRepository.list(caller, filter, limit + 1, SEARCH_MS);
     const page = calls.slice(0, limit).map(toCallDto);
-    return { calls: page, nextCursor: calls.length > limit ? (page.at(-1)?.id ?? null) : null };
+    return { calls: page, nextCursor: calls.length > limit ? (page.at(-1)?.id ?? null) : end };
   }
 }
 

@@ -121,7 +121,7 @@ export class CallDto {
   exceptions: CallExceptionDto[];
 }
 
-/** Newest first. */
+/** Newest first. A page of a long period can have fewer calls than `limit`: continue until `nextCursor` is null. */
 export class CallListDto {
   calls: CallDto[];
   /** The `cursor` of the next page; null on the last one. */

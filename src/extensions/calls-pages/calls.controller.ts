@@ -9,6 +9,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const TEXT_MAX = 500;
 const CSV_ROWS_MAX = 10_000;
 
+/** Time after which the search reads no further window. */
+const SEARCH_MS = 100;
+
 /** `/ui/calls`: the recorded calls of everything that a person can see, in one list. */
 @Controller('ui/calls')
 export class CallsPageController {
@@ -20,13 +23,13 @@ export class CallsPageController {
     const filters = filtersIn(query);
     const filter = filterOf(filters);
     const { partMs } = PERIODS[filters.since];
-    const [calls, counts, opened] = await Promise.all([
-      this.callsRepository.list(person, filter, PAGE_SIZE + 1),
+    const [{ calls, end }, counts, opened] = await Promise.all([
+      this.callsRepository.list(person, filter, PAGE_SIZE + 1, SEARCH_MS),
       this.callsRepository.count(person, { ...filter, before: undefined }, partMs),
       filters.call === undefined ? undefined : this.callsRepository.find(person, filters.call),
     ]);
     return new FramedPage(
-      (_, root) => callsPage({ root, filters, from: filter.from, calls, counts, opened }),
+      (_, root) => callsPage({ root, filters, from: filter.from, calls, end, ...counts, opened }),
       opened === null ? 404 : 200,
     );
   }
@@ -39,7 +42,7 @@ export class CallsPageController {
     @CurrentPage() { person, query }: PageRequest,
     @Res({ passthrough: true }) response: Response,
   ): Promise<string> {
-    const calls = await this.callsRepository.list(person, filterOf(filtersIn(query)), CSV_ROWS_MAX);
+    const calls = await this.callsRepository.listAll(person, filterOf(filtersIn(query)), CSV_ROWS_MAX);
     response.attachment('calls.csv').type('text/csv; charset=utf-8');
     return callsCsv(calls);
   }

@@ -19,7 +19,7 @@ import {
   type State,
 } from '../../extension.js';
 import { callsPlot } from './calls-plot.js';
-import { COUNTED_MAX, type CallCount, type FoundCall, type StoredCall } from './calls.repository.js';
+import { WINDOW, type CallCounts, type FoundCalls, type StoredCall, type FoundCall } from './calls.repository.js';
 
 /** Calls of a page. */
 export const PAGE_SIZE = 50;
@@ -62,33 +62,37 @@ export interface CallFilters {
   call?: string;
 }
 
-interface CallsView {
+/** At most one call more than a page, if there are older ones. */
+interface CallsView extends FoundCalls, CallCounts {
   /** The way to the root of the service. */
   root: string;
   filters: CallFilters;
   from: Date;
-  /** One more than a page if there are older ones. */
-  calls: FoundCall[];
-  counts: CallCount[];
   /** Undefined without one in the address; null for one that the person cannot see. */
   opened: StoredCall | null | undefined;
 }
 
 export function callsPage(view: CallsView): Framed {
-  const { root, filters, from, calls, counts, opened } = view;
+  const { root, filters, from, calls, end, counts, isEstimated, opened } = view;
   const address = `${root}ui/calls`;
   const page = calls.slice(0, PAGE_SIZE);
   const { before, call: _call, ...first } = filters;
   const hrefOf = (changes: Partial<CallFilters> = {}, path = '') =>
     `${address}${path}${queryOf({ ...first, ...changes })}`;
-  const older = calls.length > PAGE_SIZE && buttonLink(hrefOf({ before: page.at(-1)?.id }), 'Older', { look: 'small' });
+  const next = calls.length > PAGE_SIZE ? page.at(-1)?.id : (end ?? undefined);
+  const older = next !== undefined && buttonLink(hrefOf({ before: next }), 'Older', { look: 'small' });
   const newest = before !== undefined && buttonLink(hrefOf(), 'Newest', { look: 'small' });
   const headings = [['Time'], ['Tool'], ['Target'], ['Caller'], ['Outcome', 'state'], ['Duration', 'num']] as const;
   const rows = page.map((call) => rowOf(call, hrefOf({ before, call: call.id })));
   const isFiltered = [filters.target, filters.account, filters.tool, filters.outcome].some(Boolean);
-  const emptyList = isFiltered
-    ? empty('Nothing found', 'No call in this period matches all filters.', buttonLink(address, 'Show all'))
-    : empty('No calls in this period', 'Calls of your apps appear here within seconds.');
+  const emptyList = older
+    ? empty(
+        'Nothing found yet',
+        `None of the newest ${WINDOW} requests matches all filters. Older ones are searched next.`,
+      )
+    : isFiltered
+      ? empty('Nothing found', 'No call in this period matches all filters.', buttonLink(address, 'Show all'))
+      : empty('No calls in this period', 'Calls of your apps appear here within seconds.');
   return {
     title: 'Calls',
     asRequest: requestOf(filters),
@@ -104,7 +108,7 @@ ${card(
   'Latest calls',
   html`${rows.length > 0 ? table('Calls, newest first', headings, rows) : emptyList}
 ${(older || newest) && html`<nav class="pages" aria-label="Pages of calls">${newest || html`<span></span>`}${older}</nav>`}
-<p class="soft tail">Logs of busy connections have samples of their calls. Counts include at most ${COUNTED_MAX} calls of each target.</p>`,
+<p class="soft tail">Logs of busy connections have samples of their calls.${isEstimated && ` Counts are estimates, from a sample of the calls.`}</p>`,
   {
     end: filters.isAll
       ? html`<a href="${hrefOf({ isAll: false })}">Hide protocol requests</a>`

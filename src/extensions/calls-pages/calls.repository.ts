@@ -5,12 +5,13 @@
  * other callers read those of their own account. Accounts that manage a server read all of its requests. A key with scopes in some
  * namespaces reads only those of their targets. A request that both sides recorded is one row, of the connection.
  *
- * The newest requests of each target are read along its index, within the days of the range. A statement runs on one core for at
- * most 10 s, and two of one account at a time.
+ * Requests are read in windows: {@link WINDOW} of the newest, whatever the filters, along the index of each of few targets, or along
+ * the ids of all requests. A filter that matches little continues in the next window. More requests than a window has are counted in a
+ * sample of the pages of the table. A statement runs on one core for at most 10 s, and two of one account at a time.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import {
   Env,
   errorOf,
@@ -26,10 +27,19 @@ import {
 /** Time limit of a statement, and of the wait for others. */
 const STATEMENT_MS_MAX = 10_000;
 
-/** Requests of each target that are counted. */
-export const COUNTED_MAX = 10_000;
+/** Requests of a window, and those that are counted without a sample. */
+export const WINDOW = 10_000;
+
+/** Targets whose requests are read along their own index. */
+const FEW_TARGETS_MAX = 50;
+
+/** Pages of Postgres, of 8 KB, in the sample of a count. */
+const SAMPLE_PAGES = 1_000;
+const PAGE_BYTES = 8_192;
 
 const QUERY_CANCELED = '57014';
+
+const TOO_LONG = 'The search took longer than 10 s: choose a shorter period or a target';
 
 /** A list of calls exceeded its time limit. */
 class CallsTimeoutError extends errorOf('timeout') {}
@@ -47,6 +57,15 @@ export interface CallFilter {
   isAll: boolean;
   /** Older than the request with this id. */
   before?: string;
+  /** Not older than the request with this id. */
+  least?: string;
+}
+
+/** The newest matching requests. */
+export interface FoundCalls {
+  calls: FoundCall[];
+  /** The id before which more may match; null if all were read. */
+  end: string | null;
 }
 
 /** A recorded request. */
@@ -81,6 +100,12 @@ export interface StoredCall extends FoundCall {
   payload: { arguments: string | null; result: string | null } | null;
 }
 
+/** Numbers of requests. */
+export interface CallCounts {
+  counts: CallCount[];
+  isEstimated: boolean;
+}
+
 /** The number of requests with an outcome in a part of the range, from `start` on, in milliseconds since 1970. */
 export interface CallCount {
   start: number;
@@ -96,7 +121,7 @@ const isProtocol = (method: string) =>
 /** The targets of the account $1, whose accounts are $2 (all requests) and $3 (at least its own); $4: the name of some of them; $5: the only namespaces. */
 const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},
   visible AS MATERIALIZED (
-    SELECT 'connection' AS kind, c.id, n.name || '/' || c.connection_id AS name,
+    SELECT false AS "isServer", c.id, n.name || '/' || c.connection_id AS name,
            CASE WHEN n.account_id = ANY ($3::uuid[]) THEN n.account_id = ANY ($2::uuid[])
                 ELSE EXISTS (SELECT FROM held g WHERE g."ownLevel" = 'manage' AND (g.connection_id = c.id OR g.namespace_id = n.id))
            END AS "isOpen"
@@ -104,7 +129,7 @@ const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},
      WHERE n.account_id = ANY ($3::uuid[]) OR c.id IN (SELECT g.connection_id FROM held g)
         OR n.id IN (SELECT g.namespace_id FROM held g)
      UNION ALL
-    SELECT 'server', s.id, concat_ws('/', n.name, nullif(s.name, '')), true
+    SELECT true, s.id, concat_ws('/', n.name, nullif(s.name, '')), true
       FROM servers s JOIN namespaces n ON n.id = s.namespace_id
      WHERE n.account_id = ANY ($2::uuid[])
         OR EXISTS (SELECT FROM held g WHERE g."ownLevel" = 'manage' AND (g.server_id = s.id OR g.namespace_id = n.id))),
@@ -140,21 +165,38 @@ const SIDES = {
   },
 } as const;
 
-/** The requests of one side, at most `$limit` of each target. */
-function sideOf(kind: keyof typeof SIDES, { conditions, limit, columns }: SideQuery): string {
+/** A boolean, because Postgres expects every second row of one, and chooses the join by that. */
+const kindIs = (kind: keyof typeof SIDES) => (kind === 'server' ? 't."isServer"' : 'NOT t."isServer"');
+
+/** The requests of one side: at most `limit`, in a window of all requests, or at most `limit` of each target, along its index. */
+function sideOf(kind: keyof typeof SIDES, { conditions, limit, columns, isWide, sample = '' }: SideQuery): string {
   const side = SIDES[kind];
-  return `SELECT '${kind}' AS kind, t.name AS target, newest.* FROM chosen t CROSS JOIN LATERAL (
-      SELECT i.id, i.at, ${side.outcome} AS outcome${columns(side)} FROM invocations i
-       WHERE ${side.key} = t.id AND ${side.condition} AND ${conditions(side)} ORDER BY i.id DESC LIMIT ${limit}) newest
-     WHERE t.kind = '${kind}'`;
+  const columnsOf = `i.id, i.at, ${side.outcome} AS outcome${columns(side)}`;
+  const condition = `${side.key} = t.id AND ${side.condition} AND ${conditions(side)}`;
+  const newest = limit === null ? '' : `ORDER BY i.id DESC LIMIT ${limit}`;
+  return isWide
+    ? `(SELECT '${kind}' AS kind, t.name AS target, ${columnsOf} FROM chosen t JOIN invocations i ${sample} ON ${condition} WHERE ${kindIs(kind)} ${newest})`
+    : `SELECT '${kind}' AS kind, t.name AS target, x.* FROM chosen t CROSS JOIN LATERAL
+        (SELECT ${columnsOf} FROM invocations i WHERE ${condition} ${newest || 'OFFSET 0'}) x WHERE ${kindIs(kind)}`;
 }
+
+/** The rows of a query of each chosen target. */
+const ofEachTarget = (query: (key: string) => string) =>
+  (['connection', 'server'] as const)
+    .map((kind) => `SELECT x.* FROM chosen t CROSS JOIN LATERAL (${query(SIDES[kind].key)}) x WHERE ${kindIs(kind)}`)
+    .join(' UNION ALL ');
 
 type Side = (typeof SIDES)[keyof typeof SIDES];
 
 interface SideQuery {
   conditions: (side: Side) => string;
-  limit: number;
+  /** Null for all. */
+  limit: number | null;
   columns: (side: Side) => string;
+  /** The requests of all are read, because the targets are many. */
+  isWide: boolean;
+  /** The clause of a sample. */
+  sample?: string;
 }
 
 const bothSides = (query: SideQuery) =>
@@ -195,27 +237,56 @@ export class CallsRepository {
     this.slots = KeyedLimiter.fair(Math.max(2, Math.floor(env.databasePoolMax / 4)), STATEMENT_MS_MAX);
   }
 
-  /** Returns the newest matching requests. @throws CallsTimeoutError, NoSlotError */
-  async list(caller: Caller, filter: CallFilter, limit: number): Promise<FoundCall[]> {
-    const { conditions, values } = conditionsOf(caller, filter);
-    return this.query(
-      caller,
-      `WITH ${TARGETS}, ${bothSides({ conditions, limit, columns: shownColumns })}
-       ${NAMED} FROM (SELECT * FROM calls ORDER BY id DESC LIMIT ${limit}) c ORDER BY c.id DESC`,
-      values,
-    );
+  /**
+   * Returns the newest matching requests, of one window, and of further ones while there are fewer than `limit`.
+   *
+   * @param forMs time after which no further window is read @throws CallsTimeoutError, NoSlotError
+   */
+  list(caller: Caller, filter: CallFilter, limit: number, forMs: number): Promise<FoundCalls> {
+    return this.read(caller, async (tx) => {
+      const startedMs = performance.now();
+      const calls: FoundCall[] = [];
+      let end: string | null | undefined = filter.before;
+      do {
+        const before = end;
+        const window = await windowOf(tx, caller, { ...filter, before });
+        const { isWide } = window;
+        end = window.end;
+        const { conditions, values } = conditionsOf(caller, { ...filter, before, least: end ?? undefined });
+        const missing = limit - calls.length;
+        const newest = await tx.query<FoundCall[]>(
+          `WITH ${TARGETS}, ${bothSides({ conditions, limit: missing, columns: shownColumns, isWide })}
+           ${NAMED} FROM (SELECT * FROM calls ORDER BY id DESC LIMIT ${missing}) c ORDER BY c.id DESC`,
+          values,
+        );
+        calls.push(...newest);
+      } while (calls.length < limit && end !== null && performance.now() - startedMs < forMs);
+      return { calls, end };
+    });
   }
 
-  /** Returns the numbers of matching requests, of the newest 10,000 of each target. @param partMs length of the parts @throws as `list` */
-  async count(caller: Caller, filter: CallFilter, partMs: number): Promise<CallCount[]> {
-    const { conditions, values } = conditionsOf(caller, filter);
-    return this.query(
-      caller,
-      `WITH ${TARGETS}, ${bothSides({ conditions, limit: COUNTED_MAX, columns: () => '' })}
-       SELECT floor(extract(epoch FROM at) * 1000 / ${partMs})::float8 * ${partMs} AS start, outcome, count(*)::int AS calls
-         FROM calls GROUP BY 1, 2`,
-      values,
-    );
+  /** Returns the newest matching requests, of all windows. @throws as `list` */
+  async listAll(caller: Caller, filter: CallFilter, limit: number): Promise<FoundCall[]> {
+    const { calls, end } = await this.list(caller, filter, limit, STATEMENT_MS_MAX);
+    if (calls.length < limit && end !== null) throw new CallsTimeoutError(TOO_LONG);
+    return calls;
+  }
+
+  /** Returns the numbers of matching requests. @param partMs length of the parts @throws as `list` */
+  count(caller: Caller, filter: CallFilter, partMs: number): Promise<CallCounts> {
+    return this.read(caller, async (tx) => {
+      const isWide = (await sizeOf(tx, caller, filter)).total > WINDOW;
+      const share = isWide ? await sampleShare(tx, filter) : 1;
+      const { conditions, values } = conditionsOf(caller, filter);
+      const sample = share < 1 ? `TABLESAMPLE SYSTEM (${100 * share}) REPEATABLE (0)` : '';
+      const counts = await tx.query<CallCount[]>(
+        `WITH ${TARGETS}, ${bothSides({ conditions, limit: null, columns: () => '', isWide, sample })}
+         SELECT floor(extract(epoch FROM at) * 1000 / ${partMs})::float8 * ${partMs} AS start, outcome, round(count(*) / ${share})::int AS calls
+           FROM calls GROUP BY 1, 2`,
+        values,
+      );
+      return { counts, isEstimated: share < 1 };
+    });
   }
 
   /** Returns a request with all of its stored fields; null for none, and for one that the caller cannot see. @throws as `list` */
@@ -225,17 +296,14 @@ export class CallsRepository {
     const [day, key] = [`$${values.push(dayOf(timeOfId(id)))}::date`, `$${values.push(id)}::uuid`];
     const columns = (side: Side) =>
       `${shownColumns(side)}, ${side.lines} AS lines,
-       CASE WHEN i.server_id IN (SELECT v.id FROM visible v WHERE v.kind = 'server') THEN i.payload END AS payload`;
+       CASE WHEN i.server_id IN (SELECT v.id FROM visible v WHERE v."isServer") THEN i.payload END AS payload`;
     const conditionsOfOne = (side: Side) => `i.id = ${key} AND i.day = ${day} AND ${conditions(side)}`;
-    const [call] = await this.query<StoredCall>(
-      caller,
-      `WITH ${TARGETS}, ${bothSides({ conditions: conditionsOfOne, limit: 1, columns })} ${NAMED}, c.lines, c.payload FROM calls c`,
-      values,
-    );
+    const sql = `WITH ${TARGETS}, ${bothSides({ conditions: conditionsOfOne, limit: 1, columns, isWide: true })} ${NAMED}, c.lines, c.payload FROM calls c`;
+    const [call] = await this.read(caller, (tx) => tx.query<StoredCall[]>(sql, values));
     return call ?? null;
   }
 
-  private query<Row>(caller: Caller, sql: string, values: unknown[]): Promise<Row[]> {
+  private read<T>(caller: Caller, work: (tx: EntityManager) => Promise<T>): Promise<T> {
     return this.slots.run(caller.accountId, async () => {
       try {
         return await this.database.transaction(async (tx) => {
@@ -244,18 +312,60 @@ export class CallsRepository {
             `SELECT set_config('statement_timeout', '${STATEMENT_MS_MAX}', true), set_config('jit', 'off', true),
                     set_config('max_parallel_workers_per_gather', '0', true), set_config('random_page_cost', '1.1', true)`,
           );
-          return tx.query<Row[]>(sql, values);
+          return work(tx);
         });
       } catch (error) {
         if ((error as { driverError?: { code?: string } }).driverError?.code !== QUERY_CANCELED) throw error;
-        throw new CallsTimeoutError('The search took longer than 10 s: choose a shorter period or a target');
+        throw new CallsTimeoutError(TOO_LONG);
       }
     });
   }
 }
 
-/** The conditions on a side, and the values of the statement, which begin with those of {@link TARGETS}. */
-function conditionsOf(caller: Caller, { from, target, account, tool, outcome, isAll, before }: CallFilter) {
+/** The number of targets and of their requests in the range, each up to one more than counts. */
+async function sizeOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
+  const { range, values } = rangeOf(caller, filter);
+  const some = ofEachTarget((key) => `SELECT FROM invocations i WHERE ${key} = t.id AND ${range} LIMIT ${WINDOW + 1}`);
+  const [size] = await tx.query<[{ targets: number; total: number }]>(
+    `WITH ${TARGETS}
+     SELECT (SELECT count(*)::int FROM (SELECT FROM chosen LIMIT ${FEW_TARGETS_MAX + 1}) t) AS targets,
+            (SELECT count(*)::int FROM (${some} LIMIT ${WINDOW + 1}) r) AS total`,
+    values,
+  );
+  return size;
+}
+
+/** The newest window of a range: its oldest id, null if it has all of the range. */
+async function windowOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
+  const { targets, total } = await sizeOf(tx, caller, filter);
+  if (total <= WINDOW) return { end: null, isWide: false };
+  const isWide = targets > FEW_TARGETS_MAX;
+  const { range, values } = rangeOf(caller, filter);
+  const nth = (count: number, condition = 'true') =>
+    `SELECT i.id FROM invocations i WHERE ${condition} AND ${range} ORDER BY i.id DESC OFFSET ${count - 1} LIMIT 1`;
+  // A target that has more than its part bounds the window, because older requests of it are not read.
+  const few = ofEachTarget((key) => nth(Math.ceil(WINDOW / targets), `${key} = t.id`));
+  const [{ end }] = await tx.query<[{ end: string | null }]>(
+    `WITH ${TARGETS}
+     SELECT least((${nth(WINDOW)}), ${isWide ? 'NULL' : `(SELECT f.id FROM (${few}) f ORDER BY f.id DESC LIMIT 1)`}) AS end`,
+    values,
+  );
+  return { end, isWide: isWide && end !== null };
+}
+
+/** The share of the pages that a sample reads of the days of a range. */
+async function sampleShare(tx: EntityManager, { from }: CallFilter): Promise<number> {
+  const [{ pages }] = await tx.query<[{ pages: number }]>(
+    `SELECT coalesce(sum(pg_relation_size(oid)), 0)::float8 / ${PAGE_BYTES} AS pages FROM pg_class
+      WHERE relname ~ '^invocations_[0-9]{8}$' AND relkind = 'r' AND pg_table_is_visible(oid)
+        AND right(relname, 8) >= $1`,
+    [dayOf(from.getTime()).replaceAll('-', '')],
+  );
+  return Math.min(1, SAMPLE_PAGES / pages);
+}
+
+/** The condition of a range of time, and the values of the statement, which begin with those of {@link TARGETS}. */
+function rangeOf(caller: Caller, { from, target, before, least }: CallFilter) {
   const { accountId, memberships } = caller;
   const accountsWith = (...roles: string[]) => [
     accountId,
@@ -270,17 +380,25 @@ function conditionsOf(caller: Caller, { from, target, account, tool, outcome, is
   ];
   const add = (value: unknown) => `$${values.push(value)}`;
   const end = before === undefined ? null : [add(dayOf(timeOfId(before))), add(before)];
+  const first = least === undefined ? from.getTime() : timeOfId(least);
   const range = [
-    `i.day >= ${add(dayOf(from.getTime()))}::date AND i.id >= ${add(leastIdAt(from.getTime()))}::uuid`,
+    `i.day >= ${add(dayOf(first))}::date AND i.id >= ${add(least ?? leastIdAt(first))}::uuid`,
     ...(end ? [`i.day <= ${end[0]}::date AND i.id < ${end[1]}::uuid`] : []),
-  ];
+  ].join(' AND ');
+  return { range, values, add };
+}
+
+/** The conditions on a side, as {@link rangeOf}. */
+function conditionsOf(caller: Caller, filter: CallFilter) {
+  const { account, tool, outcome, isAll } = filter;
+  const { range, values, add } = rangeOf(caller, filter);
   const toolValue = tool === undefined ? null : add(tool);
   const outcomeValue = outcome === undefined ? null : add(outcome);
   const name = account === undefined ? null : add(account);
   const uuid = account !== undefined && UUID.test(account) ? `${add(account.toLowerCase())}::text` : null;
   const conditions = (side: Side) =>
     [
-      ...range,
+      range,
       toolValue && `${side.tool} = ${toolValue}`,
       outcomeValue && `${side.outcome} = ${outcomeValue}`,
       name &&
