@@ -1,5 +1,5 @@
 /** What a person does from the first link to a tool that works, in a real browser, with the number of clicks and fields that it takes. */
-import { afterAll, beforeAll, expect } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { testApp, uniqueName } from '../../support/app.js';
 import { releaseServer } from '../../support/database/server-rows.js';
@@ -43,7 +43,7 @@ async function personWith(cookies = new Map<string, string>()) {
     },
     fill: async (label: string, text: string) => {
       effort.fields += 1;
-      await page.getByLabel(label).fill(text);
+      await page.getByLabel(label, { exact: true }).fill(text);
     },
   };
 }
@@ -144,6 +144,31 @@ verifies(
       { clicks: 2, fields: 0 },
     ]);
     await Promise.all([asking.page.context().close(), granting.page.context().close()]);
+  },
+  SLOW_MS,
+);
+
+it(
+  'an owner finds who called what from Home with 3 clicks and a field',
+  async () => {
+    const [owner, caller] = [await app.account(), await app.account()];
+    const { namespace, connectionId, path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+    await app.as(owner).post(`${path}/grants`, { account: caller.id, level: 'call' });
+    for (const account of [owner, caller]) await app.as(account).post(`${path}/.tools/echo`, { message: 'hi' });
+    await until(async () => (await app.as(owner).get('/calls')).body.calls.length === 2, 'both calls are listed');
+
+    const { page, effort, click, fill } = await personWith((await signedInBrowser(app, owner)).cookies);
+    await page.goto(`${app.url}/ui/`);
+    await click(page.getByRole('navigation').getByRole('link', { name: 'Calls' }));
+    await fill('Account', caller.name);
+    await click(page.getByRole('button', { name: 'Apply' }));
+    const row = page.getByRole('row').filter({ hasText: `${namespace}/${connectionId}` });
+    expect(await row.count()).toBe(1);
+    await click(row.getByRole('link', { name: 'echo' }));
+    const call = page.getByRole('region', { name: 'Call of echo' });
+    expect(await call.innerText()).toContain(caller.name);
+    expect(effort).toEqual({ clicks: 3, fields: 1 });
+    await page.context().close();
   },
   SLOW_MS,
 );
