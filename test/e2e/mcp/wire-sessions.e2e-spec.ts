@@ -98,7 +98,7 @@ describe('a change of the tools', () => {
 
   verifies(
     'wire:told-owner-changes',
-    'by the owner reaches the listeners, also during calls that are never answered',
+    'reaches the listeners if the owner makes it, also during calls that are never answered',
     async () => {
       const { upstream, path, doors } = await connected(
         // The call is held.

@@ -1,12 +1,19 @@
 /**
- * The wire as tables: what a server does, in which revision it is called, and what is seen of it over each interface. One
- * stub serves every row at an address of its own.
+ * The wire as tables. A row has the behavior of a server, the revision of the calls to it, and the response over each
+ * interface.
  */
 import { expect } from '@jest/globals';
 import { testAccount, testApp, type TestAccount, type TestApp } from '../app.js';
 import { createConnection, createNamespace } from '../factories.js';
 import { externalServer } from '../releases/current-releases.js';
-import { answer, legacy, startWire, type WireScript, type WireUpstream } from '../special-upstreams/wire-upstream.js';
+import {
+  answer,
+  legacy,
+  startWire,
+  type WireMessage,
+  type WireScript,
+  type WireUpstream,
+} from '../special-upstreams/wire-upstream.js';
 import { closing } from '../upstream/upstream-clients.js';
 import { eventsOf, mcpAccept, request, send, type Answer } from './calls.js';
 
@@ -18,26 +25,37 @@ export type Door = 'REST' | 'connection' | 'namespace' | 'search' | 'run' | 'rec
 /** Members of a response that a row expects, each compared strictly. `content` is that of a tool's result, over REST too. */
 type Seen = Partial<
   Record<
-    'status' | 'retryAfter' | 'text' | 'body' | 'error' | 'message' | 'result' | 'content' | 'tools' | 'state',
+    | 'status'
+    | 'retryAfter'
+    | 'text'
+    | 'body'
+    | 'error'
+    | 'message'
+    | 'result'
+    | 'content'
+    | 'structuredContent'
+    | 'tools'
+    | 'state',
     unknown
   >
 >;
 
+type SeenAt = Partial<Record<Door, Seen | Seen[]>>;
 type Call = [method: string, params?: Record<string, unknown>];
 
 /** A row: *given, transport, revision, interface → seen*. */
 export interface WireRow {
-  /** What a failure names the row by. */
+  /** Name of the row in a failure. */
   given: unknown;
-  /** What the server does. */
+  /** Behavior of the server. Consecutive rows with the same script share a connection. */
   server: WireScript;
-  /** Revision of the calls over MCP; the default sends no header. */
-  revision?: string;
-  /** Method and params of the calls; the default calls the tool `run`. */
+  /** Revisions of the calls over MCP; the default sends no header. */
+  revisions?: string[];
+  /** Method and params of the calls; the default calls the tool `run` with the index of the row. */
   call?: Call;
-  /** What each interface returns, in this order; a list is that of as many calls. */
-  seen: Partial<Record<Door, Seen | Seen[]>>;
-  /** How many requests of a method the server has then received. */
+  /** Response over each interface, in the order of the calls; a list is for as many calls. */
+  seen: SeenAt | ((revision: string) => SeenAt);
+  /** Number of requests that the server has received in the end, by method. */
   requests?: Record<string, unknown>;
 }
 
@@ -56,13 +74,15 @@ export interface Wired {
 }
 
 export const tool = (name: string, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
-/** A legacy server with these tools, which does this with every other request. */
+/** A legacy server with these tools. The script gets every other request. */
 export const serves = (script: WireScript, tools: unknown[] = [tool('run')]): WireScript =>
   legacy((message, res, nth) =>
     message.method === 'tools/list' ? answer(res, message, { tools }) : script(message, res, nth),
   );
 
-const callRun: Call = ['tools/call', { name: 'run', arguments: {} }];
+/** Index of the row whose call this is. */
+export const rowOf = ({ params }: WireMessage) => (params?.arguments as { row: number } | undefined)?.row ?? -1;
+
 export const ran = [{ type: 'text', text: 'ran' }];
 
 export const hello = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
@@ -74,14 +94,14 @@ export const envelope = (capabilities: object = {}) => ({
   'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
 });
 
-/** The app of a test file, its owner, and all that its tables need. */
+/** The app of a test file, its owner, and the functions of {@link wireOn}. */
 export function wireTests(...settings: Parameters<typeof testApp>) {
   const app = testApp(...settings);
   const owner = testAccount(app);
   return { app, owner, ...wireOn(app, owner) };
 }
 
-/** The same for an app that runs. */
+/** Functions that connect servers to a running app and call them. */
 export function wireOn(app: TestApp, owner: TestAccount) {
   /** Connects servers, which end with the test, in one new namespace. */
   async function connected(...scripts: WireScript[]): Promise<Wired> {
@@ -126,11 +146,13 @@ export function wireOn(app: TestApp, owner: TestAccount) {
   }
 
   /** Calls over an interface. */
-  async function at(door: Door, { path, all, upstream }: Wired, [method, params]: Call, revision?: string) {
+  async function at(door: Door, { path, all, upstream }: Wired, [method, params]: Call, revision: string) {
     const get = (from: string) => send(app, owner, from, undefined, { method: 'GET' });
     if (door === 'record') return get(path);
     if (door === 'REST')
-      return method === 'tools/list' ? get(`${path}/.tools`) : send(app, owner, `${path}/.tools/run`, {});
+      return method === 'tools/list'
+        ? get(`${path}/.tools`)
+        : send(app, owner, `${path}/.tools/run`, params?.arguments as object);
     const inAll = params?.name === undefined ? params : { ...params, name: `c0__${String(params.name)}` };
     const endpoints: Record<typeof door, () => Promise<[string, Call[1]]> | [string, Call[1]]> = {
       connection: () => [`${path}/mcp`, params],
@@ -159,16 +181,21 @@ export function wireOn(app: TestApp, owner: TestAccount) {
     run: (path: string) => send(app, owner, `${path}/.tools/run`, {}),
     /** Checks the rows of a table one after the other. */
     async rows(table: WireRow[]): Promise<void> {
-      for (const { given, server, revision, call = callRun, ...row } of table) {
-        const wired = await connected(server);
-        for (const [door, expected] of Object.entries(row.seen) as [Door, Seen | Seen[]][]) {
-          for (const seen of [expected].flat()) {
-            const view = viewOf(await at(door, wired, call, revision));
-            const shown = Object.fromEntries(Object.keys(seen).map((key) => [key, view[key as keyof Seen]]));
-            expect([given, door, shown]).toEqual([given, door, seen]);
+      let wired: Wired | undefined;
+      for (const [i, { given, server, revisions = [''], ...row }] of table.entries()) {
+        if (!wired || server !== table[i - 1]?.server) wired = await connected(server);
+        const { call = ['tools/call', { name: 'run', arguments: { row: i } }] } = row;
+        for (const revision of revisions) {
+          const seenAt = typeof row.seen === 'function' ? row.seen(revision) : row.seen;
+          for (const [door, expected] of Object.entries(seenAt) as [Door, Seen | Seen[]][]) {
+            for (const seen of [expected].flat()) {
+              const view = viewOf(await at(door, wired, call, revision));
+              const shown = Object.fromEntries(Object.keys(seen).map((key) => [key, view[key as keyof Seen]]));
+              expect([given, revision, door, shown]).toEqual([given, revision, door, seen]);
+            }
           }
         }
-        const requests = Object.keys(row.requests ?? {}).map((method) => [method, wired.upstream.count(method)]);
+        const requests = Object.keys(row.requests ?? {}).map((method) => [method, wired?.upstream.count(method)]);
         expect([given, Object.fromEntries(requests)]).toEqual([given, row.requests ?? {}]);
       }
     },
@@ -178,5 +205,17 @@ export function wireOn(app: TestApp, owner: TestAccount) {
 function viewOf({ status, headers, text, body }: Answer): Required<Seen> {
   const { error, message, result, content = result?.content, tools = result?.tools } = body ?? {};
   const retryAfter = headers.get('retry-after');
-  return { status, retryAfter, text, body, error, message, result, content, tools, state: body?.status };
+  return {
+    status,
+    retryAfter,
+    text,
+    body,
+    error,
+    message,
+    result,
+    content,
+    structuredContent: result?.structuredContent,
+    tools,
+    state: body?.status,
+  };
 }

@@ -1,6 +1,6 @@
 /**
- * What published servers write, from reports about MCP hubs: the official clients, connected directly, are the measure.
- * One app, one stub; half of the answers are generated, and their seed is in the title.
+ * Replies of published servers, from reports about MCP hubs: the official clients, connected directly, are the measure. One
+ * app; half of the answers are generated, and their seed is in the title.
  */
 import { createBrotliCompress, createDeflate, createDeflateRaw, createGzip } from 'node:zlib';
 import type { ServerResponse } from 'node:http';
@@ -11,15 +11,16 @@ import fc from 'fast-check';
 import { createOAuthFetch } from '../../../src/mcp/oauth/oauth-fetch.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { testAccount, testApp } from '../../support/app.js';
+import { withTimeout } from '../../../src/platform/limits/with-timeout.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { mcpAccept, send, toolCall } from '../../support/mcp/calls.js';
+import { toolCall } from '../../support/mcp/calls.js';
 import { connectSse, officialClients } from '../../support/mcp/official-clients.js';
 import { pair } from '../../support/mcp/uplink-client.js';
+import { NEWEST, ran, rowOf, serves, tool, wireTests, type WireRow } from '../../support/mcp/wire-table.js';
 import { externalServer } from '../../support/releases/current-releases.js';
+import { testSeed } from '../../support/seed.mjs';
 import {
   answer,
-  legacy,
   legacyHello,
   modern,
   modernHello,
@@ -28,14 +29,12 @@ import {
   type WireScript,
   type WireUpstream,
 } from '../../support/special-upstreams/wire-upstream.js';
-import { withTimeout } from '../../../src/platform/limits/with-timeout.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
-import { testSeed } from '../../support/seed.mjs';
 
-const app = testApp();
-const owner = testAccount(app);
+const { app, owner, ask, connected, rows, run } = wireTests();
 const keyed = () => ({ authorization: `Bearer ${owner.key}` });
+const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
 
 /** How a server writes its answers. */
 interface Dress {
@@ -115,13 +114,12 @@ async function write(res: ServerResponse, dress: Dress, message: object): Promis
 
 /** The result or error of a sound server. */
 function outcomeOf({ era }: Dress, { method }: WireMessage): object {
-  const tools = [{ name: 'run', inputSchema: { type: 'object' } }];
-  const done = era === 'modern' ? { resultType: 'complete', ttlMs: 0, cacheScope: 'private' } : {};
+  const members = era === 'modern' ? done : {};
   if (method === (era === 'modern' ? 'server/discover' : 'initialize')) {
     return { result: era === 'modern' ? modernHello : { ...legacyHello, capabilities: { tools: {} } } };
   }
-  if (method === 'tools/list') return { result: { ...done, tools } };
-  if (method === 'tools/call') return { result: { ...done, content: [{ type: 'text', text: 'ran' }] } };
+  if (method === 'tools/list') return { result: { ...members, tools: [tool('run')] } };
+  if (method === 'tools/call') return { result: { ...members, content: ran } };
   if (method === 'ping') return { result: {} };
   return { error: { code: -32601, message: 'Method not found' } };
 }
@@ -280,8 +278,6 @@ const kinds: Record<string, { fixed: Partial<Dress>[]; more: fc.Arbitrary<Partia
   },
 };
 
-const ran = [{ type: 'text', text: 'ran' }];
-
 describe.each(Object.entries(kinds))(`%s (seed ${testSeed})`, (_kind, { fixed, more }) => {
   verifies('wire:read-as-directly', 'is read wherever the official client reads it, over every interface', async () => {
     const made = fc.sample(more, { numRuns: fixed.length, seed: testSeed });
@@ -295,11 +291,9 @@ describe.each(Object.entries(kinds))(`%s (seed ${testSeed})`, (_kind, { fixed, m
       const { path, body } = await createConnection(app, owner, { mcpUrl }, { namespace, connectionId: `c${i}` });
       await seen('status', body.status, expect.objectContaining({ state: 'connected' }));
       await seen('client', viaClient('modern', `${app.url}${path}/mcp`, keyed()), 'ran');
-      const rest = await send(app, owner, `${path}/.tools/run`, {});
+      const rest = await run(path);
       await seen('REST', rest.body.content, ran);
-      const { body: all } = await send(app, owner, `/connect/${namespace}/.mcp`, toolCall(1, `c${i}__run`), {
-        headers: mcpAccept,
-      });
+      const { body: all } = await ask(`/connect/${namespace}/.mcp`, toolCall(1, `c${i}__run`));
       await seen('namespace', all.result?.content, ran);
       const { slug } = await externalServer(app, owner, mcpUrl);
       await seen('run', viaClient('modern', `${app.url}/run/${slug}`, keyed()), 'ran');
@@ -308,15 +302,18 @@ describe.each(Object.entries(kinds))(`%s (seed ${testSeed})`, (_kind, { fixed, m
 });
 
 describe('an upstream', () => {
-  const tools = [{ name: 'run', inputSchema: { type: 'object' } }];
-  const serve: WireScript = legacy((message, res) => answer(res, message, { tools, content: ran }));
+  const serve = serves((message, res) => answer(res, message, { content: ran }));
   const started = async (script: WireScript) => closing(await startWire(script));
-  const connectedTo = async (mcpUrl: string) => {
-    const { path, body } = await createConnection(app, owner, { mcpUrl });
-    return { path, status: body.status as { state: string; message?: string } };
-  };
-  const messageOf = async (script: WireScript) => (await connectedTo((await started(script)).url)).status.message;
-  const callTool = async (path: string) => (await send(app, owner, `${path}/.tools/run`, {})).body;
+  const callTool = async (path: string) => (await run(path)).body;
+  /** Rows of servers that cannot be used, with the message of the connection. */
+  const reported = (table: [given: unknown, server: WireScript, message: RegExp][]) =>
+    rows(
+      table.map(([given, server, message]) => ({
+        given,
+        server,
+        seen: { record: { state: expect.objectContaining({ message: expect.stringMatching(message) }) } },
+      })),
+    );
 
   verifies('wire:redirect', 'is followed if it redirects within its origin, and called there for a while', async () => {
     const targets = [
@@ -325,20 +322,18 @@ describe('an upstream', () => {
       'mcp/v2#part',
       `/${fc.sample(fc.domain(), { numRuns: 1, seed: testSeed })[0]}`,
     ];
-    for (const target of targets) {
-      for (const status of [307, 308]) {
-        const { url, seen } = await started((message, res, nth) => {
-          if (message.path !== '/mcp') return serve(message, res, nth);
-          res.writeHead(status, { location: target }).end('moved');
-        });
-        const { path } = await connectedTo(url);
-        expect([target, (await callTool(path)).content]).toEqual([target, ran]);
-        const moved = seen.findLast(({ method }) => method === 'tools/call');
-        expect(seen.filter((one) => one.path === '/mcp').map(({ method }) => method)).toEqual(['server/discover']);
-        expect(moved?.path).toBe(new URL(target, url).pathname + new URL(target, url).search);
-        expect(moved?.headers['mcp-session-id']).toBe('session-1');
-        expect((await app.as(owner).get(path)).body.mcpUrl).toBe(url);
-      }
+    for (const [target, status] of targets.flatMap((target) => [307, 308].map((status) => [target, status] as const))) {
+      const { path, upstream } = await connected((message, res, nth) => {
+        if (message.path !== '/mcp') return serve(message, res, nth);
+        res.writeHead(status, { location: target }).end('moved');
+      });
+      const { url, seen } = upstream;
+      expect([target, (await callTool(path)).content]).toEqual([target, ran]);
+      const moved = seen.findLast(({ method }) => method === 'tools/call');
+      expect(seen.filter((one) => one.path === '/mcp').map(({ method }) => method)).toEqual(['server/discover']);
+      expect(moved?.path).toBe(new URL(target, url).pathname + new URL(target, url).search);
+      expect(moved?.headers['mcp-session-id']).toBe('session-1');
+      expect((await app.as(owner).get(path)).body.mcpUrl).toBe(url);
     }
   });
 
@@ -347,7 +342,7 @@ describe('an upstream', () => {
     'is rejected with the reason when it redirects elsewhere, with another status or in a circle',
     async () => {
       const other = await started(serve);
-      const rows: [status: number, location: (path: string) => string, message: RegExp][] = [
+      const redirects: [status: number, location: (path: string) => string, message: RegExp][] = [
         [307, () => other.url, /redirects to http:.*connect to that address instead/],
         [308, () => 'https://127.0.0.1/mcp', /redirects to https:.*connect to that address instead/],
         [301, () => '/mcp/', /redirects to .*\/mcp\/: connect to that address instead/],
@@ -356,27 +351,33 @@ describe('an upstream', () => {
         [307, (path) => path, /redirects more than three times, at last to .*\/mcp:/],
         [308, (path) => `${path}a`, /redirects more than three times, at last to .*\/mcpaaaa:/],
       ];
-      for (const [status, location, message] of rows) {
-        const script: WireScript = ({ path }, res) => res.writeHead(status, { location: location(path) }).end();
-        expect(await messageOf(script)).toMatch(message);
-      }
+      await reported(
+        redirects.map(([status, location, message]) => [
+          status,
+          ({ path }, res) => res.writeHead(status, { location: location(path) }).end(),
+          message,
+        ]),
+      );
       expect(other.seen).toEqual([]);
     },
   );
 
-  verifies('wire:notification', 'may leave the body of its response to a notification open', async () => {
-    for (const [status, type] of [
+  verifies('wire:notification', 'may leave the body of its response to a notification open', () => {
+    const given: [status: number, type: string][] = [
       [200, 'text/event-stream'],
       [202, 'application/json'],
       [200, 'text/plain'],
-    ] as const) {
-      const { url } = await started((message, res, nth) => {
-        if (message.method !== 'notifications/initialized') return serve(message, res, nth);
-        res.writeHead(status, { 'content-type': type }).flushHeaders();
-      });
-      const { path, status: reached } = await connectedTo(url);
-      expect([type, reached.state, (await callTool(path)).content]).toEqual([type, 'connected', ran]);
-    }
+    ];
+    return rows(
+      given.map(([status, type]) => ({
+        given: type,
+        server: (message, res, nth) => {
+          if (message.method !== 'notifications/initialized') return serve(message, res, nth);
+          res.writeHead(status, { 'content-type': type }).flushHeaders();
+        },
+        seen: { record: { state: expect.objectContaining({ state: 'connected' }) }, REST: { content: ran } },
+      })),
+    );
   });
 
   verifies('wire:true-words', 'is reported with the reason when it cannot be read', async () => {
@@ -388,7 +389,7 @@ describe('an upstream', () => {
     const zipped = { 'content-encoding': 'gzip' };
     const bomb = await coded(' '.repeat(20e6), ['gzip']);
     const withId = (id?: unknown) => json(JSON.stringify({ jsonrpc: '2.0', id, result: legacyHello }));
-    const rows: [WireScript, RegExp][] = [
+    const unreadable: [WireScript, RegExp][] = [
       [json('{}', { 'content-encoding': 'zstd' }), /in the content coding "zstd".*Switch its compression off/],
       [json('{}', { 'content-encoding': 'gzip, gzip, br' }), /in the content coding "gzip, gzip, br".*at most two/],
       [json('{}', zipped), /cannot be decoded as gzip/],
@@ -402,7 +403,7 @@ describe('an upstream', () => {
       [json('data: {"jsonrpc":"2.0","id":1,"res', stream), /closed its event stream within an event/],
       [json('data: [DONE]\n\n', stream), /closed its event stream without a reply.*It sent "\[DONE\]"/],
     ];
-    for (const [script, message] of rows) expect(await messageOf(script)).toMatch(message);
+    await reported(unreadable.map(([server, message]) => [message, server, message]));
   });
 
   verifies('wire:coded', 'may code what it says about its authorization', async () => {
@@ -421,16 +422,7 @@ describe('an upstream', () => {
     expect(seen[0]?.headers['accept-encoding']).toBe('identity');
   });
 
-  verifies('wire:link', 'causes a 409 over REST with the links when it asks its user to open pages', async () => {
-    const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
-    let inputRequests = {};
-    const { url } = await started(
-      modern(({ method, ...message }, res) => {
-        const asks = { resultType: 'input_required', inputRequests, requestState: 's' };
-        answer(res, { method, ...message }, method === 'tools/call' ? asks : { ...done, tools });
-      }),
-    );
-    const { path } = await connectedTo(url);
+  verifies('wire:link', 'causes a 409 over REST with the links when it asks its user to open pages', () => {
     const page = (to: unknown) => ({
       method: 'elicitation/create',
       params: { mode: 'url', url: to, message: 'Visit' },
@@ -441,8 +433,8 @@ describe('an upstream', () => {
       string,
       string,
     ];
-    const elsewhere = /this way of calling cannot pass the question on/;
-    const rows: [object, string | RegExp][] = [
+    const elsewhere = expect.stringMatching(/this way of calling cannot pass the question on/);
+    const given: [inputRequests: object, message: unknown][] = [
       [{ a: page(one) }, `${asked}. Open ${one} , then call again.`],
       [{ a: page(one), b: page(two) }, `${asked}. Open ${one} and ${two} , then call again.`],
       [{ a: form, b: page(two) }, `${asked}. Open ${two} , then call again.`],
@@ -451,12 +443,17 @@ describe('an upstream', () => {
       [{ a: page(`https://a.example/${one} and`) }, elsewhere],
       [{ a: page(5) }, elsewhere],
     ];
-    for (const [requests, message] of rows) {
-      inputRequests = requests;
-      const { status, body } = await send(app, owner, `${path}/.tools/run`, {});
-      const said = typeof message === 'string' ? message : expect.stringMatching(message);
-      expect([requests, status, body]).toEqual([requests, 409, { error: 'input_required', message: said }]);
-    }
+    const server = modern((sent, res) => {
+      if (sent.method !== 'tools/call') return answer(res, sent, { ...done, tools: [tool('run')] });
+      answer(res, sent, { resultType: 'input_required', inputRequests: given[rowOf(sent)]?.[0], requestState: 's' });
+    });
+    return rows(
+      given.map(([inputRequests, message]) => ({
+        given: inputRequests,
+        server,
+        seen: { REST: { status: 409, body: { error: 'input_required', message } } },
+      })),
+    );
   });
 
   verifies(
@@ -470,7 +467,7 @@ describe('an upstream', () => {
       client.socket.on('message', (data: Buffer) => {
         const { id, method } = JSON.parse(data.toString()) as { id: number; method: string };
         if (method === 'tools/call') client.send({ id: idOf(id), result: { content: ran } });
-        else if (id !== undefined) client.send({ id: String(id), result: { tools } });
+        else if (id !== undefined) client.send({ id: String(id), result: { tools: [tool('run')] } });
       });
       expect((await callTool(path)).content).toEqual(ran);
       for (const odd of [0, null, '']) {
@@ -478,6 +475,198 @@ describe('an upstream', () => {
         expect(JSON.stringify(await callTool(path))).toMatch(/answered request \d+ with the id/);
       }
       await client.close();
+    },
+  );
+});
+
+verifies('wire:odd-error', 'an error in another form than that of JSON-RPC keeps its code and its words', () => {
+  const quota = /quota/;
+  const errors: [error: unknown, code: number, message: string | RegExp, more?: object][] = [
+    [{ code: -32050, message: 'quota' }, -32050, 'quota'],
+    [{ code: '-32050', message: 'quota' }, -32050, 'quota'],
+    [{ code: 'E_QUOTA', message: 'quota' }, -32603, 'quota'],
+    [{ code: 1.5, message: 'quota' }, -32603, 'quota'],
+    [{ code: null, message: 'quota' }, -32603, 'quota'],
+    [{ message: 'quota' }, -32603, 'quota'],
+    [{ code: -32050 }, -32050, /without a message/],
+    [{ code: -32050, message: { text: 'quota' } }, -32050, quota],
+    [{ reason: 'quota' }, -32603, quota],
+    ['quota', -32603, 'quota'],
+    [['quota'], -32603, quota],
+    [{ code: -32050, message: 'quota' }, -32050, 'quota', { result: null }],
+  ];
+  const given = [200, 400, 500].flatMap((status) => errors.map((row) => [status, ...row] as const));
+  const server = serves((sent, res) => {
+    if (sent.method === 'ping') return answer(res, sent, {});
+    const [status, error, , , more] = given[rowOf(sent)] ?? [];
+    res.writeHead(status ?? 0, { 'content-type': 'application/json' });
+    res.end(JSON.stringify({ jsonrpc: '2.0', id: sent.id, ...more, error }));
+  });
+  return rows(
+    given.map(([status, error, code, message]) => {
+      const isExact = typeof message === 'string';
+      const seen = { error: { code, message: isExact ? message : expect.stringMatching(message) } };
+      const rest = { message: expect.stringContaining(isExact ? message : '') };
+      return { given: [status, error], server, seen: { connection: seen, namespace: seen, REST: rest } };
+    }),
+  );
+});
+
+describe('a result', () => {
+  const results: [result: object, texts: string[]][] = [
+    [{ structuredContent: { n: 1 } }, ['{"n":1}']],
+    [{}, []],
+    [{ content: null, structuredContent: { n: 1 } }, ['{"n":1}']],
+    [{ resultType: 'own', ttlMs: 5, cacheScope: 'x', content: [{ type: 'text', text: 't' }] }, ['t']],
+    [{ content: [{ type: 'text', text: 't' }], structuredContent: { n: 1 } }, ['t']],
+  ];
+
+  verifies('wire:result-members', 'has what each client requires, if it is of an older server', async () => {
+    const script = serves((message, res) => answer(res, message, results[rowOf(message)]?.[0] ?? {}));
+    const { doors } = await connected(script);
+    for (const [row, [result, texts]] of results.entries()) {
+      for (const [path, name] of doors) {
+        // A client of the server's era refuses null, also when it is connected directly.
+        for (const [client, connect] of officialClients.slice('content' in result && result.content === null ? 3 : 0)) {
+          const connectedClient = await connect(`${app.url}${path}`, { headers: keyed() });
+          const { content } = await connectedClient.callTool({ name, arguments: { row } });
+          const shown = (content as { text: string }[]).map(({ text }) => text);
+          // An answer of an older server reaches a client of its era as it came.
+          const same = client === 'v1' || client === 'v2' ? [[], texts] : [texts];
+          expect([client, result, same]).toEqual([client, result, expect.arrayContaining([shown])]);
+        }
+      }
+    }
+  });
+
+  const revisions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
+  const hasStructure = (revision: string) => revision >= '2025-06-18';
+
+  verifies('wire:structured-text', 'is read by clients of revisions without structured output', () => {
+    const results: { structuredContent: object; content?: [] }[] = [
+      { structuredContent: { n: 1 } },
+      { structuredContent: [1] },
+      { structuredContent: { n: 1 }, content: [] },
+    ];
+    const server = modern((message, res) =>
+      answer(res, message, { resultType: 'complete', ...results[rowOf(message)] }),
+    );
+    return rows(
+      results.map((result) => ({
+        given: result,
+        server,
+        revisions,
+        seen: (revision) => {
+          const { structuredContent, content } = result;
+          const list = Array.isArray(structuredContent) ? structuredContent : undefined;
+          const isText = !hasStructure(revision) || list !== undefined || content === undefined;
+          return {
+            connection: {
+              content: isText ? [{ type: 'text', text: JSON.stringify(structuredContent) }] : [],
+              structuredContent: hasStructure(revision) ? (list ? { result: list } : structuredContent) : undefined,
+            },
+          };
+        },
+      })),
+    );
+  });
+
+  verifies(
+    'wire:older-client',
+    'has only blocks that the revision of the client has, also from a server with sessions',
+    () => {
+      const uri = 'file:///a.txt';
+      const blocks = [
+        { type: 'text', text: 'plain' },
+        { type: 'resource_link', uri, name: 'a', description: 'notes' },
+        { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+        { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+        { type: 'resource', resource: { uri, text: 'x' } },
+      ];
+      const link = { type: 'text', text: `[a](${uri}): notes` };
+      const older: Record<string, object[]> = {
+        '2024-11-05': [blocks[0], link, { type: 'text', text: '[audio audio/wav]' }, ...blocks.slice(3)],
+        '2025-03-26': [blocks[0], link, ...blocks.slice(2)],
+      };
+      const outputSchema = { type: 'object', properties: {} };
+      const server = serves(
+        (message, res) =>
+          message.method === 'prompts/get'
+            ? answer(res, message, { messages: blocks.map((content) => ({ role: 'user', content })) })
+            : answer(res, message, { content: blocks, structuredContent: { n: 1 } }),
+        [tool('run', { outputSchema })],
+      );
+      return rows([
+        {
+          given: 'a result',
+          server,
+          revisions,
+          seen: (revision) => ({
+            connection: {
+              content: older[revision] ?? blocks,
+              structuredContent: hasStructure(revision) ? { n: 1 } : undefined,
+            },
+          }),
+        },
+        {
+          given: 'a prompt',
+          server,
+          revisions,
+          call: ['prompts/get', { name: 'p' }],
+          seen: (revision) => {
+            const messages = (older[revision] ?? blocks).map((content) => expect.objectContaining({ content }));
+            return { connection: { result: expect.objectContaining({ messages }) } };
+          },
+        },
+        {
+          given: 'a tool',
+          server,
+          revisions,
+          call: ['tools/list'],
+          seen: (revision) => ({
+            connection: { tools: [tool('run', hasStructure(revision) ? { outputSchema } : {})] },
+          }),
+        },
+      ]);
+    },
+  );
+
+  verifies(
+    'wire:cache-scope',
+    'is private to its caller, and its lifetime a whole number, whatever the server says',
+    () => {
+      const given: [members: object, ttlMs: number][] = [
+        [{ ttlMs: 60_000, cacheScope: 'public' }, 60_000],
+        [{ ttlMs: -5, cacheScope: 'shared' }, 0],
+        [{ ttlMs: '5', cacheScope: null }, 0],
+        [{ ttlMs: 1.5, cacheScope: 5 }, 1],
+        [{ ttlMs: null }, 0],
+        [{}, 0],
+      ];
+      return rows(
+        given.flatMap(([members, ttlMs]): WireRow[] => {
+          const isPrivate = (ms: number) => ({ result: expect.objectContaining({ ttlMs: ms, cacheScope: 'private' }) });
+          const result = { resultType: 'complete', tools: [tool('run')], contents: [], ...members };
+          const server = modern((message, res) => answer(res, message, result));
+          const [given, revisions] = [members, [NEWEST]];
+          return [
+            {
+              given,
+              server,
+              revisions,
+              call: ['tools/list'],
+              seen: { connection: isPrivate(ttlMs), namespace: isPrivate(0) },
+            },
+            {
+              given,
+              server,
+              revisions,
+              call: ['resources/read', { uri: 'x:y' }],
+              seen: { connection: isPrivate(ttlMs) },
+            },
+          ];
+        }),
+      );
     },
   );
 });

@@ -1,13 +1,23 @@
 /**
- * What published servers send and published clients write, from reports about MCP hubs: the official clients, connected
- * directly, are the measure. One app, one stub; half of the inputs are generated, and their seed is in the title.
+ * Lists, namespaces, search mode and what published clients write, from reports about MCP hubs: the official clients,
+ * connected directly, are the measure. One app; half of the inputs are generated, and their seed is in the title.
  */
-import { beforeAll, describe, expect } from '@jest/globals';
+import { beforeEach, describe, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { testAccount, testApp } from '../../support/app.js';
-import { createConnection, createNamespace } from '../../support/factories.js';
-import { mcp, request, send, toolCall } from '../../support/mcp/calls.js';
+import { request, send } from '../../support/mcp/calls.js';
 import { officialClients } from '../../support/mcp/official-clients.js';
+import {
+  envelope,
+  hello,
+  NEWEST,
+  serves,
+  tool,
+  wireTests,
+  type Wired,
+  type WireRow,
+} from '../../support/mcp/wire-table.js';
+import { externalServer } from '../../support/releases/current-releases.js';
+import { testSeed } from '../../support/seed.mjs';
 import {
   answer,
   event,
@@ -15,58 +25,15 @@ import {
   modern,
   modernHello,
   refuse,
-  startWire,
   stream,
   type WireScript,
-  type WireUpstream,
 } from '../../support/special-upstreams/wire-upstream.js';
-import { externalServer } from '../../support/releases/current-releases.js';
-import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
-import { testSeed } from '../../support/seed.mjs';
 
-const NEWEST = '2026-07-28';
-
-const app = testApp();
-const owner = testAccount(app);
-/** Headers of the official clients; the key exists once the app has started. */
+const { app, owner, ask, connected, newest, restTools, rows } = wireTests();
 const keyed = () => ({ authorization: `Bearer ${owner.key}` });
-const tool = (name: string, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
-
-/** Connects servers, which end with the test, in one new namespace. */
-async function connected(...scripts: WireScript[]) {
-  const namespace = await createNamespace(app, owner);
-  const upstreams: WireUpstream[] = [];
-  const paths: string[] = [];
-  for (const [i, script] of scripts.entries()) {
-    const upstream = closing(await startWire(script));
-    upstreams.push(upstream);
-    paths.push(
-      (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: `c${i}` })).path,
-    );
-  }
-  return { namespace, all: `/connect/${namespace}/.mcp`, upstreams, paths };
-}
-
-const envelope = (capabilities: object = {}) => ({
-  'io.modelcontextprotocol/protocolVersion': NEWEST,
-  'io.modelcontextprotocol/clientCapabilities': capabilities,
-  'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
-});
-
-/** Sends a message of 2026-07-28. */
-function newest(path: string, method: string, params: Record<string, unknown> = {}, capabilities: object = {}) {
-  const name = params.name ?? params.uri ?? params.taskId;
-  const own = { 'mcp-protocol-version': NEWEST, 'mcp-method': method, ...(name ? { 'mcp-name': String(name) } : {}) };
-  const accept = 'application/json, text/event-stream';
-  return send(app, owner, path, request(1, method, { ...params, _meta: envelope(capabilities) }), {
-    headers: { ...own, accept },
-  });
-}
-
-/** A legacy server with these tools, which answers each call with the result. */
-const serves = (tools: unknown[], result: object = { content: [] }): WireScript =>
-  legacy((message, res) => answer(res, message, message.method === 'tools/list' ? { tools } : result));
+const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+const empty: WireScript = (message, res) => answer(res, message, { content: [] });
 
 describe(`a namespace (seed ${testSeed})`, () => {
   const odd: unknown[] = [
@@ -96,9 +63,8 @@ describe(`a namespace (seed ${testSeed})`, () => {
 
   verifies(['wire:bad-item'], 'and a connection list all tools to every client despite an odd one', async () => {
     let current: unknown = null;
-    const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
     const { all, paths } = await connected(
-      serves([tool('sound')]),
+      serves(empty, [tool('sound')]),
       // Its lists are never fresh, so that no cache stands between the rows.
       modern((message, res) => answer(res, message, { ...done, tools: [current, tool('good')] })),
     );
@@ -126,8 +92,8 @@ describe(`a namespace (seed ${testSeed})`, () => {
       null,
       tool('deep', { _meta: deep }),
     ];
-    const { all, paths } = await connected(serves(tools));
-    const { body } = await send(app, owner, all, request(1, 'tools/list'));
+    const { all, path } = await connected(serves(empty, tools));
+    const { body } = await ask(all, request(1, 'tools/list'));
     expect(body.result.tools).toEqual([tool('c0__a', { description: 'first' })]);
     const reason = expect.any(String);
     expect(body.result._meta['slipway/left-out']).toEqual([
@@ -136,10 +102,9 @@ describe(`a namespace (seed ${testSeed})`, () => {
       { connectionId: 'c0', name: null, reason },
       { connectionId: 'c0', name: 'deep', reason },
     ]);
-    const rest = await send(app, owner, `${paths[0]}/.tools`, undefined, { method: 'GET' });
-    expect(rest.body.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'deep']);
+    expect((await restTools(path)).map(({ name }: { name: string }) => name)).toEqual(['a', 'deep']);
     // A connection passes on what clients take.
-    const { result } = (await mcp(app, owner, paths[0] ?? '', request(1, 'tools/list'))).body;
+    const { result } = (await ask(`${path}/mcp`, request(1, 'tools/list'))).body;
     expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'a', 'deep']);
     expect(result._meta['slipway/left-out']).toEqual([
       { name: null, reason },
@@ -147,61 +112,62 @@ describe(`a namespace (seed ${testSeed})`, () => {
     ]);
   });
 
-  verifies('wire:bad-item', 'leaves out a tool of hundreds of levels, like REST and a connection', async () => {
-    for (const [levels, isStream] of [
+  verifies('wire:bad-item', 'leaves out a tool of hundreds of levels, like REST and a connection', () => {
+    const given: [levels: number, isStream: boolean][] = [
       [96, false],
       [200, false],
       [200, true],
       [900, false],
       [900, true],
-    ] as const) {
-      const deep = JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`) as object;
-      const result = { tools: [tool('deep', { inputSchema: { type: 'object', default: deep } }), tool('good')] };
-      const { all, paths } = await connected(
-        legacy((message, res) => {
-          if (!isStream) return answer(res, message, result);
-          stream(res);
-          event(res, { id: message.id, result });
-          res.end();
-        }),
-      );
-      const namespaceList = await send(app, owner, all, request(1, 'tools/list'));
-      expect([levels, namespaceList.body.result.tools]).toEqual([levels, [tool('c0__good')]]);
-      const list = await mcp(app, owner, paths[0] ?? '', request(1, 'tools/list'));
-      expect([levels, list.body.result.tools]).toEqual([levels, [tool('good')]]);
-      for (const { body } of [namespaceList, list]) {
-        expect(body.result._meta['slipway/left-out']).toEqual([expect.objectContaining({ name: 'deep' })]);
-      }
-      const rest = await send(app, owner, `${paths[0]}/.tools`, undefined, { method: 'GET' });
-      expect([levels, rest.body.tools]).toEqual([levels, [tool('good')]]);
-    }
+    ];
+    return rows(
+      given.map(([levels, isStream]) => {
+        const deep = JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`) as object;
+        const result = { tools: [tool('deep', { inputSchema: { type: 'object', default: deep } }), tool('good')] };
+        const _meta = expect.objectContaining({ 'slipway/left-out': [expect.objectContaining({ name: 'deep' })] });
+        const seenAs = (name: string) => ({ tools: [tool(name)], result: expect.objectContaining({ _meta }) });
+        return {
+          given: [levels, isStream],
+          server: legacy((message, res) => {
+            if (!isStream) return answer(res, message, result);
+            stream(res);
+            event(res, { id: message.id, result });
+            res.end();
+          }),
+          call: ['tools/list'],
+          seen: { namespace: seenAs('c0__good'), connection: seenAs('good'), REST: { tools: [tool('good')] } },
+        };
+      }),
+    );
   });
 
-  verifies('wire:list-end', 'stops, like REST, at a list whose cursors go round, with each tool once', async () => {
-    const rounds: [cursors: (string | null)[], requests: number][] = [
+  verifies('wire:list-end', 'stops, like REST, at a list whose cursors go round, with each tool once', () => {
+    const rounds: [cursors: string[], requests: number][] = [
       [['same', 'same'], 2],
       [['a', 'b', 'a'], 3],
       [['', ''], 1],
       [['1', '2', '3', ''], 4],
       [['x', 'y', 'z', 'y'], 4],
     ];
-    for (const [cursors, requests] of rounds) {
-      const round: WireScript = legacy((message, res, nth) =>
-        answer(res, message, { tools: [tool('one')], nextCursor: cursors[(nth - 1) % cursors.length] }),
-      );
-      const { all, paths, upstreams } = await connected(round);
-      const rest = await send(app, owner, `${paths[0]}/.tools`, undefined, { method: 'GET' });
-      expect([cursors, rest.body.tools, upstreams[0]?.count('tools/list')]).toEqual([cursors, [tool('one')], requests]);
-      const { body } = await send(app, owner, all, request(1, 'tools/list'));
-      expect(body.result.tools).toEqual([tool('c0__one')]);
-    }
+    return rows(
+      rounds.flatMap(([cursors, requests]) => {
+        const server = legacy((message, res, nth) =>
+          answer(res, message, { tools: [tool('one')], nextCursor: cursors[(nth - 1) % cursors.length] }),
+        );
+        const row: Pick<WireRow, 'given' | 'server' | 'call'> = { given: cursors, server, call: ['tools/list'] };
+        return [
+          { ...row, seen: { REST: { tools: [tool('one')] } }, requests: { 'tools/list': requests } },
+          { ...row, seen: { namespace: { tools: [tool('c0__one')] } } },
+        ];
+      }),
+    );
   });
 
   const taskScript = (of: string): WireScript =>
     modern((message, res) => {
       const task = { taskId: 't/1', status: 'working', createdAt: '', lastUpdatedAt: '', ttlMs: null };
       if (message.method === 'tools/list') {
-        return answer(res, message, { resultType: 'complete', ttlMs: 0, cacheScope: 'private', tools: [tool('run')] });
+        return answer(res, message, { ...done, tools: [tool('run')] });
       }
       if (message.method === 'tools/call') return answer(res, message, { resultType: 'task', ...task });
       if (message.params?.taskId !== 't/1') return refuse(res, message.id, 200, -32602);
@@ -236,7 +202,6 @@ describe(`a namespace (seed ${testSeed})`, () => {
         return answer(res, message, { ...modernHello, capabilities });
       }
       const uri = `skill://${directory}/a/SKILL.md`;
-      const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
       const skill = { uri, name: 'a', description: of, digest: `sha256:${of}` };
       const own = (message.params?.uri as string | undefined)?.startsWith(`skill://${directory}/a/`);
       if (message.method === 'skills/list') return answer(res, message, { ...done, skills: [skill] });
@@ -280,7 +245,6 @@ describe(`a namespace (seed ${testSeed})`, () => {
     const skillServer =
       (of: string, member: string, code: number): WireScript =>
       (message, res) => {
-        const done = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
         if (message.method === 'server/discover') return answer(res, message, modernHello);
         if (message.method === 'skills/get' && message.params?.[member] === of) {
           return answer(res, message, { ...done, skill: { name: of } });
@@ -311,147 +275,14 @@ describe(`a namespace (seed ${testSeed})`, () => {
   });
 });
 
-describe('a result', () => {
-  const results: [result: object, texts: string[]][] = [
-    [{ structuredContent: { n: 1 } }, ['{"n":1}']],
-    [{}, []],
-    [{ content: null, structuredContent: { n: 1 } }, ['{"n":1}']],
-    [{ resultType: 'own', ttlMs: 5, cacheScope: 'x', content: [{ type: 'text', text: 't' }] }, ['t']],
-    [{ content: [{ type: 'text', text: 't' }], structuredContent: { n: 1 } }, ['t']],
-  ];
-
-  verifies('wire:result-members', 'has what each client requires, if it is of an older server', async () => {
-    for (const [result, texts] of results) {
-      const { paths, all } = await connected(serves([tool('run')], result));
-      for (const [path, name] of [
-        [`${paths[0]}/mcp`, 'run'],
-        [all, 'c0__run'],
-      ] as const) {
-        // A client of the server's era refuses null, also when it is connected directly.
-        const clients = officialClients.slice('content' in result && result.content === null ? 3 : 0);
-        for (const [client, connect] of clients) {
-          const called = await (
-            await connect(`${app.url}${path}`, { headers: keyed() })
-          ).callTool({ name, arguments: {} });
-          const shown = (called.content as { text: string }[]).map(({ text }) => text);
-          // An answer of an older server reaches a client of its era as it came.
-          const same = client === 'v1' || client === 'v2' ? [[], texts] : [texts];
-          expect([client, result, same]).toEqual([client, result, expect.arrayContaining([shown])]);
-        }
-      }
-    }
-  });
-
-  verifies('wire:structured-text', 'is read by clients of revisions without structured output', async () => {
-    for (const result of [
-      { structuredContent: { n: 1 } },
-      { structuredContent: [1] },
-      { structuredContent: { n: 1 }, content: [] },
-    ]) {
-      const { paths } = await connected(
-        modern((message, res) => answer(res, message, { resultType: 'complete', ...result })),
-      );
-      for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
-        const { body } = await mcp(app, owner, `${paths[0]}`, toolCall(1, 'run'), {
-          headers: { 'mcp-protocol-version': version },
-        });
-        const hasStructure = version >= '2025-06-18';
-        const isText = !hasStructure || Array.isArray(result.structuredContent) || !('content' in result);
-        const text = JSON.stringify(result.structuredContent);
-        expect([version, body.result.content]).toEqual([version, isText ? [{ type: 'text', text }] : []]);
-        expect('structuredContent' in body.result).toBe(hasStructure);
-      }
-    }
-  });
-
-  verifies(
-    'wire:older-client',
-    'has only blocks that the revision of the client has, also from a server with sessions',
-    async () => {
-      const uri = 'file:///a.txt';
-      const blocks = [
-        { type: 'text', text: 'plain' },
-        { type: 'resource_link', uri, name: 'a', description: 'notes' },
-        { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
-        { type: 'image', data: 'AAAA', mimeType: 'image/png' },
-        { type: 'resource', resource: { uri, text: 'x' } },
-      ];
-      const inText = [
-        { type: 'text', text: `[a](${uri}): notes` },
-        { type: 'text', text: '[audio audio/wav]' },
-      ];
-      const outputSchema = { type: 'object', properties: {} };
-      const { paths } = await connected(
-        legacy((message, res) => {
-          if (message.method === 'tools/list') return answer(res, message, { tools: [tool('run', { outputSchema })] });
-          if (message.method === 'prompts/get') {
-            return answer(res, message, { messages: blocks.map((content) => ({ role: 'user', content })) });
-          }
-          answer(res, message, { content: blocks, structuredContent: { n: 1 } });
-        }),
-      );
-      for (const [version, shown] of [
-        ['2024-11-05', [blocks[0], ...inText, ...blocks.slice(3)]],
-        ['2025-03-26', [blocks[0], inText[0], ...blocks.slice(2)]],
-        ['2025-06-18', blocks],
-        ['2025-11-25', blocks],
-      ] as const) {
-        const headers = { 'mcp-protocol-version': version };
-        const called = await mcp(app, owner, `${paths[0]}`, toolCall(1, 'run'), { headers });
-        expect([version, called.body.result.content]).toEqual([version, shown]);
-        expect('structuredContent' in called.body.result).toBe(version >= '2025-06-18');
-        const prompt = await mcp(app, owner, `${paths[0]}`, request(1, 'prompts/get', { name: 'p' }), { headers });
-        expect([version, prompt.body.result.messages.map(({ content }: { content: object }) => content)]).toEqual([
-          version,
-          shown,
-        ]);
-        const listed = await mcp(app, owner, `${paths[0]}`, request(1, 'tools/list'), { headers });
-        expect('outputSchema' in listed.body.result.tools[0]).toBe(version >= '2025-06-18');
-      }
-    },
-  );
-
-  const cacheMembers: [members: object, ttlMs: number][] = [
-    [{ ttlMs: 60_000, cacheScope: 'public' }, 60_000],
-    [{ ttlMs: -5, cacheScope: 'shared' }, 0],
-    [{ ttlMs: '5', cacheScope: null }, 0],
-    [{ ttlMs: 1.5, cacheScope: 5 }, 1],
-    [{ ttlMs: null }, 0],
-    [{}, 0],
-  ];
-
-  verifies(
-    'wire:cache-scope',
-    'is private to its caller, and its lifetime a whole number, whatever the server says',
-    async () => {
-      for (const [members, ttlMs] of cacheMembers) {
-        const { paths, all } = await connected(
-          modern((message, res) =>
-            answer(res, message, { resultType: 'complete', tools: [tool('run')], contents: [], ...members }),
-          ),
-        );
-        for (const method of ['tools/list', 'resources/read']) {
-          const { body } = await newest(`${paths[0]}/mcp`, method, method === 'tools/list' ? {} : { uri: 'x:y' });
-          expect([members, method, body.result]).toEqual([
-            members,
-            method,
-            expect.objectContaining({ ttlMs, cacheScope: 'private' }),
-          ]);
-        }
-        expect((await newest(all, 'tools/list')).body.result).toMatchObject({ ttlMs: 0, cacheScope: 'private' });
-      }
-    },
-  );
-});
-
 describe('a client', () => {
   let path: string;
   let all: string;
-  let upstream: WireUpstream;
+  let upstream: Wired['upstream'];
   const echo: WireScript = (message, res) => {
     if (message.params?.name !== 'progress') {
       const called = { content: [], sent: message.params };
-      return answer(res, message, message.method === 'tools/list' ? { tools: [tool('run')] } : called);
+      return answer(res, message, called);
     }
     const { progressToken } = message.params._meta as { progressToken?: unknown };
     stream(res);
@@ -462,13 +293,11 @@ describe('a client', () => {
     res.end();
   };
 
-  beforeAll(async () => {
-    upstream = await startWire(legacy(echo));
-    const namespace = await createNamespace(app, owner);
-    path = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: 'c0' })).path;
-    all = `/connect/${namespace}/.mcp`;
-    return () => upstream.close();
-  });
+  /** A request with these params to the connection. */
+  const requested = (message: string | object, headers: Record<string, string> = {}) =>
+    ask(`${path}/mcp`, message, headers);
+
+  beforeEach(async () => void ({ path, all, upstream } = await connected(serves(echo))));
 
   verifies(
     'wire:lost-session',
@@ -476,15 +305,10 @@ describe('a client', () => {
     async () => {
       for (const id of [7, 'seven', 0]) {
         for (const session of ['gone', 'x'.repeat(300), ' gone ']) {
-          const { status, body } = await mcp(app, owner, path, request(id, 'tools/list'), {
-            headers: { 'mcp-session-id': session },
-          });
+          const { status, body } = await requested(request(id, 'tools/list'), { 'mcp-session-id': session });
           expect([status, body.id, body.error.code]).toEqual([404, id, -32001]);
         }
-        const { status } = await mcp(app, owner, path, request(id, 'tools/list'), {
-          headers: { 'mcp-session-id': '' },
-        });
-        expect(status).toBe(200);
+        expect((await requested(request(id, 'tools/list'), { 'mcp-session-id': '' })).status).toBe(200);
       }
       const stream = await send(app, owner, `${path}/mcp`, undefined, {
         method: 'GET',
@@ -499,16 +323,16 @@ describe('a client', () => {
     'may send a header twice, by two lines or folded to one, if both are equal',
     async () => {
       const folded = async (name: string, value: string, message: object, more: Record<string, string> = {}) =>
-        (await mcp(app, owner, path, message, { headers: { ...more, [name]: `${value}, ${value}` } })).status;
+        (await requested(message, { ...more, [name]: `${value}, ${value}` })).status;
       expect(await folded('mcp-protocol-version', '2025-06-18', request(1, 'tools/list'))).toBe(200);
       const message = request(1, 'tools/call', { name: 'run', arguments: {}, _meta: envelope() });
       const own = { 'mcp-protocol-version': `${NEWEST},${NEWEST}`, 'mcp-name': 'run' };
       expect(await folded('mcp-method', 'tools/call', message, own)).toBe(200);
       const other = { 'mcp-protocol-version': `${NEWEST}, 2025-06-18`, 'mcp-name': 'run', 'mcp-method': 'tools/call' };
-      expect((await mcp(app, owner, path, message, { headers: other })).status).toBe(400);
+      expect((await requested(message, other)).status).toBe(400);
       const comma = request(1, 'tools/call', { name: 'a, a', arguments: {}, _meta: envelope() });
       const named = { 'mcp-protocol-version': NEWEST, 'mcp-method': 'tools/call', 'mcp-name': 'a, a' };
-      expect((await mcp(app, owner, path, comma, { headers: named })).status).toBe(200);
+      expect((await requested(comma, named)).status).toBe(200);
     },
   );
 
@@ -517,7 +341,7 @@ describe('a client', () => {
     'may write null for what it leaves out, and a byte order mark before its JSON',
     async () => {
       const sent = async (text: string, own: Record<string, string> = {}) => {
-        const { status, body } = await mcp(app, owner, path, text, { headers: own });
+        const { status, body } = await requested(text, own);
         return [text, status, body?.id, body?.error?.code];
       };
       const bodies = [
@@ -536,7 +360,7 @@ describe('a client', () => {
         ['{"jsonrpc":"2.0","id":[5],"method":"tools/list"}', null],
       ];
       for (const [text, id] of broken) {
-        const { status, body } = await mcp(app, owner, path, text);
+        const { status, body } = await requested(text);
         expect([text, status, body.id]).toEqual([text, 400, id]);
       }
       const nulls = { ...envelope({ sampling: null }), 'io.modelcontextprotocol/clientInfo': null };
@@ -594,7 +418,6 @@ describe('a client', () => {
   });
 
   verifies('wire:lost-session', 'begins a session by "initialize" whatever session id it still sends', async () => {
-    const hello = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
     const { slug } = await externalServer(app, owner, upstream.url);
     for (const door of [`${path}/mcp`, all, `${all}?mode=search`, `/run/${slug}`]) {
       let before = 'lost';
@@ -616,21 +439,16 @@ describe('a client', () => {
 
   verifies('wire:authorization-header', 'may write a separator after its key', async () => {
     for (const end of [',', ', ', ';', ' ,', ',,']) {
-      const headers = { authorization: `Bearer ${owner.key}${end}`, 'content-type': 'application/json' };
-      const response = await fetch(`${app.url}${path}/mcp`, {
-        method: 'POST',
-        headers,
-        body: JSON.stringify(request(1, 'tools/list')),
-      });
-      await response.text();
-      expect([end, response.status]).toEqual([end, 200]);
+      const headers = { authorization: `Bearer ${owner.key}${end}` };
+      const { status } = await send(app, undefined, `${path}/mcp`, request(1, 'tools/list'), { headers });
+      expect([end, status]).toEqual([end, 200]);
     }
   });
 
   verifies('wire:task-ignored', 'gets the result when it asks for a task where none was declared', async () => {
     const params = { name: 'run', arguments: { a: 1 }, task: { ttl: 1000 } };
     const call = request(1, 'tools/call', params);
-    const legacyAnswer = await mcp(app, owner, path, call);
+    const legacyAnswer = await requested(call);
     expect(legacyAnswer.body.result.sent).toEqual({ name: 'run', arguments: { a: 1 } });
     const modernAnswer = await newest(`${path}/mcp`, 'tools/call', params);
     expect(modernAnswer.body.result.sent.task).toBeUndefined();
@@ -639,7 +457,7 @@ describe('a client', () => {
 
 describe('search mode', () => {
   const searched = (all: string, name: string, args: object | string | null = {}) =>
-    send(app, owner, `${all}?mode=search`, request(1, 'tools/call', { name, arguments: args }));
+    ask(`${all}?mode=search`, request(1, 'tools/call', { name, arguments: args }));
   const inputSchema = {
     type: 'object',
     properties: { q: { type: 'string' }, n: { type: 'integer' }, list: { type: 'array' }, on: { type: 'boolean' } },
@@ -651,7 +469,7 @@ describe('search mode', () => {
     'wire:search-calls',
     'calls a tool only with an object that its schema allows, and repairs what models write',
     async () => {
-      const { all, upstreams } = await connected(serves([tool('run', { inputSchema }), tool('any')]));
+      const { all, upstreams } = await connected(serves(empty, [tool('run', { inputSchema }), tool('any')]));
       const big = '9007199254740993';
       const rows: [args: unknown, sent: string | null, name?: string][] = [
         [{ q: 'a' }, '{"q":"a"}'],
@@ -724,7 +542,7 @@ describe('search mode', () => {
       ];
       const named = (prefix: string) => (_meta: object, at: number) => tool(`${prefix}_${at}`, { _meta });
       const { all, upstreams } = await connected(
-        serves([...hidden.map(named('hidden')), ...shown.map(named('shown'))]),
+        serves(empty, [...hidden.map(named('hidden')), ...shown.map(named('shown'))]),
       );
       const { body } = await searched(all, 'search_tools', { query: '', limit: 50 });
       const names = body.result.structuredContent.tools.map(({ name }: { name: string }) => name);
