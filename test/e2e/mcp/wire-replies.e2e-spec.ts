@@ -596,38 +596,28 @@ describe('a result', () => {
             : answer(res, message, { content: blocks, structuredContent: { n: 1 } }),
         [tool('run', { outputSchema })],
       );
-      return rows([
-        {
-          given: 'a result',
+      const shown = (revision: string) => older[revision] ?? blocks;
+      const structured = (revision: string) => (hasStructure(revision) ? { n: 1 } : undefined);
+      const messages = (revision: string) => shown(revision).map((content) => expect.objectContaining({ content }));
+      const schema = (revision: string) => (hasStructure(revision) ? { outputSchema } : {});
+      const seen: [given: string, call: WireRow['call'], seen: (revision: string) => object][] = [
+        ['a result', undefined, (at) => ({ content: shown(at), structuredContent: structured(at) })],
+        [
+          'a prompt',
+          ['prompts/get', { name: 'p' }],
+          (at) => ({ result: expect.objectContaining({ messages: messages(at) }) }),
+        ],
+        ['a tool', ['tools/list'], (at) => ({ tools: [tool('run', schema(at))] })],
+      ];
+      return rows(
+        seen.map(([given, call, seenAt]) => ({
+          given,
+          call,
           server,
           revisions,
-          seen: (revision) => ({
-            connection: {
-              content: older[revision] ?? blocks,
-              structuredContent: hasStructure(revision) ? { n: 1 } : undefined,
-            },
-          }),
-        },
-        {
-          given: 'a prompt',
-          server,
-          revisions,
-          call: ['prompts/get', { name: 'p' }],
-          seen: (revision) => {
-            const messages = (older[revision] ?? blocks).map((content) => expect.objectContaining({ content }));
-            return { connection: { result: expect.objectContaining({ messages }) } };
-          },
-        },
-        {
-          given: 'a tool',
-          server,
-          revisions,
-          call: ['tools/list'],
-          seen: (revision) => ({
-            connection: { tools: [tool('run', hasStructure(revision) ? { outputSchema } : {})] },
-          }),
-        },
-      ]);
+          seen: (at) => ({ connection: seenAt(at) }),
+        })),
+      );
     },
   );
 
@@ -648,22 +638,11 @@ describe('a result', () => {
           const isPrivate = (ms: number) => ({ result: expect.objectContaining({ ttlMs: ms, cacheScope: 'private' }) });
           const result = { resultType: 'complete', tools: [tool('run')], contents: [], ...members };
           const server = modern((message, res) => answer(res, message, result));
-          const [given, revisions] = [members, [NEWEST]];
+          const row = { given: members, server, revisions: [NEWEST] };
+          const connection = isPrivate(ttlMs);
           return [
-            {
-              given,
-              server,
-              revisions,
-              call: ['tools/list'],
-              seen: { connection: isPrivate(ttlMs), namespace: isPrivate(0) },
-            },
-            {
-              given,
-              server,
-              revisions,
-              call: ['resources/read', { uri: 'x:y' }],
-              seen: { connection: isPrivate(ttlMs) },
-            },
+            { ...row, call: ['tools/list'], seen: { connection, namespace: isPrivate(0) } },
+            { ...row, call: ['resources/read', { uri: 'x:y' }], seen: { connection } },
           ];
         }),
       );
