@@ -359,8 +359,8 @@ for (const file of files.filter((f) => existsSync(f))) {
   }
 }
 const operations =
-  existsSync('openapi.json') && !only
-    ? Object.values(JSON.parse(readFileSync('openapi.json', 'utf8')).paths)
+  existsSync('dist/openapi/openapi.json') && !only
+    ? Object.values(JSON.parse(readFileSync('dist/openapi/openapi.json', 'utf8')).paths)
         .flatMap((path) => Object.values(path))
         .filter(({ summary }) => summary?.length > 60).length
     : 0;

@@ -1,6 +1,6 @@
 /**
  * `npm run new:module stars` copies a module in `scripts/new-module` under another name: source, migration and
- * tests. It adds the module to `src/app.module.ts`, writes `openapi.json` anew, and names the command of the new tests.
+ * tests. It adds the module to `src/app.module.ts`, writes `openapi.summary.txt` again, and names the command of the new tests.
  *
  * `npm run new:module -- <plural> [<singular>] [--of namespace|server]`, names in lower case with hyphens; the singular is
  * guessed without one. The module is texts of a namespace, or a mark that accounts put on a server.
@@ -43,8 +43,8 @@ prettier(...written, 'src/app.module.ts');
 process.stdout.write(`${['src/app.module.ts', ...written].join('\n')}\n`);
 prepare();
 const { status } = npm(['run', '--silent', 'openapi'], { cwd: root, stdio: 'inherit' });
-if (status !== 0) fail('openapi.json could not be written: mend what is said above, then `npm run openapi`.');
-process.stdout.write(`openapi.json\nNext: npm test -- test/e2e/${plural}\n`);
+if (status !== 0) fail('openapi.summary.txt could not be written: mend what is said above, then `npm run openapi`.');
+process.stdout.write(`openapi.summary.txt\nNext: npm test -- test/e2e/${plural}\n`);
 
 function asked() {
   try {

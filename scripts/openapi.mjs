@@ -1,7 +1,7 @@
-/** `npm run openapi [-- file]`: writes the OpenAPI document, by default to the committed openapi.json. */
-import { join } from 'node:path';
-import { prepare, root } from './lib.mjs';
+/** `npm run openapi`: writes `openapi.summary.txt`, one line for each operation of the API document that the build has written. */
+import { writeFileSync } from 'node:fs';
+import { prepare } from './lib.mjs';
+import { openApiSummary, summaryFile } from './openapi-summary.mjs';
 
 prepare();
-process.argv[2] ??= join(root, 'openapi.json');
-await import('../dist/src/cli/openapi.js');
+writeFileSync(summaryFile, openApiSummary());

@@ -5,13 +5,12 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { renderDocuments } from '../app.docs.js';
 import { createApp } from '../app.setup.js';
 import { loadEnv } from '../config/env.js';
-import { createOpenApi } from '../platform/http/openapi-document.js';
 
 /**
- * Writes the OpenAPI document to the path given, or with `--served` all documents as they are served into that folder. In
- * a thread of the service it posts them, with those of its external modules. Needs no database.
+ * Writes the documents of the API as they are served into the given folder. In a thread of the service it posts them, with
+ * those of its external modules. Needs no database.
  */
-const [, , file = 'openapi.json', folder = ''] = process.argv;
+const [, , folder = ''] = process.argv;
 const env = loadEnv({
   DATABASE_URL: 'postgres://localhost/none',
   ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
@@ -19,10 +18,10 @@ const env = loadEnv({
 });
 const app = await createApp(env, { preview: true });
 if (parentPort) parentPort.postMessage(await renderDocuments(app));
-else if (file === '--served') {
+else {
   await mkdir(folder, { recursive: true });
   for (const [path, bytes] of Object.entries(await renderDocuments(app))) {
     await writeFile(join(folder, basename(path)), bytes);
   }
-} else await writeFile(file, `${JSON.stringify(createOpenApi(app), null, 2)}\n`);
+}
 process.exit(0);

@@ -60,7 +60,7 @@ describe('npm run new:module', () => {
     'extension:generated',
     'writes modules that pass npm test as they are: each check, and each test that lists routes, tables or files',
     async () => {
-      // With openapi.json these are 12 files each.
+      // With openapi.summary.txt these are 12 files each.
       expect(written).toHaveLength(2 * 11);
       run('node_modules/prettier/bin/prettier.cjs', '--check', '.');
       run('node_modules/typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json');
@@ -70,7 +70,7 @@ describe('npm run new:module', () => {
       run('node_modules/jest/bin/jest.js', '--selectProjects', 'unit', '--maxWorkers=2');
       const listing = 'test/(e2e/(auth/access|likes|saved-searches)|contract/(openapi|contract-page))';
       run('node_modules/jest/bin/jest.js', '--selectProjects', 'e2e', '--maxWorkers=2', '--testPathPatterns', listing);
-      const { paths } = JSON.parse(await readFile(path.join(copy, 'openapi.json'), 'utf8'));
+      const { paths } = JSON.parse(await readFile(path.join(copy, 'dist/openapi/openapi.json'), 'utf8'));
       expect(Object.keys(paths['/saved-searches/{namespace}/{name}'])).toEqual(['put', 'get', 'delete']);
       expect(Object.keys(paths['/servers/{qualifiedName}/likes'])).toEqual(['put', 'get', 'delete']);
       expect(Object.keys(paths['/likes'])).toEqual(['get']);

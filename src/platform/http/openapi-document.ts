@@ -181,7 +181,7 @@ function addErrors(path: string, method: string, operation: Operation): void {
   }
 }
 
-/** The OpenAPI document of everything the app serves; `openapi.json` and `/openapi.json` hold equal data. */
+/** The OpenAPI document of everything that the app serves. */
 export function createOpenApi(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
     .setTitle('Slipway')

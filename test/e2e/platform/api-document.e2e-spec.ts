@@ -21,7 +21,7 @@ async function cpuMs(pid: number): Promise<number> {
 
 /** Addresses that answer GET without a key: the documents first, since others might prepare them. */
 async function publicPaths(): Promise<string[]> {
-  const { paths } = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8')) as {
+  const { paths } = JSON.parse(await readFile(join(root, 'dist/openapi/openapi.json'), 'utf8')) as {
     paths: Record<string, { get?: object }>;
   };
   const operations = Object.entries(paths).filter(([path, { get }]) => get && !path.includes('{'));

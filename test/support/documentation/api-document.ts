@@ -84,7 +84,7 @@ function closed(part: unknown): unknown {
   return { additionalProperties: false, ...words, properties: Object.fromEntries(members) };
 }
 
-/** The committed `openapi.json`. */
+/** The API document that the build has written. */
 export class ApiDocument {
   readonly operations: NamedOperation[];
   private readonly ajv = new Ajv({ allErrors: true, strict: true });
@@ -108,7 +108,7 @@ export class ApiDocument {
 
   static async read(): Promise<ApiDocument> {
     return new ApiDocument(
-      JSON.parse(await readFile(new URL('../../../openapi.json', import.meta.url), 'utf8')) as OpenApi,
+      JSON.parse(await readFile(new URL('../../../dist/openapi/openapi.json', import.meta.url), 'utf8')) as OpenApi,
     );
   }
 
