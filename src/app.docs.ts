@@ -78,6 +78,7 @@ export function serveDocs(
     if (isPage || path === '/' || path.endsWith('.md') || path in DOCUMENTS || path === `/${MODULE_PACKAGE}`)
       limits.admitStranger(request, response);
     if (isPage) response.set(DOCS_HEADERS);
+    if (/^\/docs\/?$/.test(path)) addWithoutScripts(response);
     next();
   });
   const express = app.getHttpAdapter().getInstance() as Express;
@@ -149,6 +150,18 @@ export function serveDocs(
   });
 }
 
+/** Adds to the page of Swagger UI what browsers without scripts show. */
+function addWithoutScripts(response: Response): void {
+  const send = response.send.bind(response);
+  const hint = html`<noscript
+    ><p>
+      This page needs scripts. <a href="openapi.json">openapi.json</a> describes the same API; <a href="README.md">the guides</a> and
+      <a href="ui/">the console</a> work without scripts.
+    </p></noscript
+  >`;
+  response.send = (page) => send(typeof page === 'string' ? page.replace(/(?<=.body>)/, String(hint)) : page);
+}
+
 function etagOf(content: Buffer | string): string {
   return `"${createHash('sha256').update(content).digest('base64url')}"`;
 }
@@ -178,7 +191,7 @@ function belowPrefix(document: string, { baseUrl, pathPrefix }: Env): string {
   return document
     .replace(/"servers":\s*\[\]/, `"servers": [{ "url": "${baseUrl}" }]`)
     .replace(/^servers: \[\]/m, `servers: [{ url: '${baseUrl}' }]`)
-    .replaceAll(/\]\(\/(?=docs\/|openapi\.json)/g, `](${pathPrefix}/`);
+    .replaceAll(/\]\(\/(?=docs\/|ui\/|openapi\.json)/g, `](${pathPrefix}/`);
 }
 
 /** Renders the documents of an app, which may be a preview. */
@@ -201,12 +214,17 @@ function serveSwagger(app: INestApplication, target: object): void {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
     customSiteTitle: 'Slipway API',
+    customCss:
+      'html.dark-mode, html.dark-mode body { background: #1c2022 } ' +
+      '@media (max-width: 640px) { .swagger-ui .opblock-tag { flex-wrap: wrap } }',
     swaggerOptions: {
       displayRequestDuration: true,
       tryItOutEnabled: true,
       operationsSorter: null,
       defaultModelsExpandDepth: 0,
-      onComplete: keepKeyForTab,
+      docExpansion: 'none',
+      filter: true,
+      onComplete: preparePage,
     },
   });
 }
@@ -242,18 +260,33 @@ interface SwaggerUi {
   getStore: () => { subscribe: (listener: () => void) => void };
   authSelectors: { authorized: () => { toJS: () => object } };
   authActions: { authorize: (authorized: object) => void };
+  specSelectors: { tags: () => { toJS: () => { name: string }[] } };
+  layoutActions: { show: (path: string[], isShown: boolean) => void };
 }
 
 /**
- * Keeps the key that a person enters for as long as the tab is open. Swagger UI's own `persistAuthorization` keeps it in the
- * browser forever. Runs in the browser: the source of the function is sent.
+ * Unfolds the groups of the contract, takes the colours of the system, and keeps the key that a person enters for as long as
+ * the tab is open: Swagger UI's own `persistAuthorization` keeps it in the browser forever. Runs in the browser: the source of
+ * the function is sent.
  */
-function keepKeyForTab(): void {
+function preparePage(): void {
   const page = globalThis as unknown as {
     ui: SwaggerUi;
     sessionStorage: { getItem: (name: string) => string | null; setItem: (name: string, value: string) => void };
+    matchMedia: (query: string) => { matches: boolean };
+    document: { documentElement: { classList: { toggle: (name: string, isOn: boolean) => void } } };
+    location: { hash: string; pathname: string };
+    history: { replaceState: (state: null, title: string, url: string) => void };
   };
   const { ui, sessionStorage } = page;
+  page.document.documentElement.classList.toggle('dark-mode', page.matchMedia('(prefers-color-scheme: dark)').matches);
+  // A link to one operation has opened it already.
+  if (page.location.hash === '') {
+    for (const { name } of ui.specSelectors.tags().toJS()) {
+      if (name.startsWith('Core ')) ui.layoutActions.show(['operations-tag', name], true);
+    }
+    page.history.replaceState(null, '', page.location.pathname);
+  }
   const storedAuth = sessionStorage.getItem('slipway-authorized');
   if (storedAuth !== null) ui.authActions.authorize(JSON.parse(storedAuth) as object);
   ui.getStore().subscribe(() => {

@@ -61,32 +61,64 @@ describe('the docs page', () => {
     },
   );
 
-  verifies('docs:guides', 'shows the groups in the order a newcomer needs, with nothing hidden', async () => {
-    const groups = [
-      'Namespaces',
-      'Connections',
-      'Tools',
-      'Triggers',
-      'MCP',
-      'Servers',
-      'Releases',
-      'Runtime logs',
-      'Skills',
-      'Server icons',
-      'Server settings',
-      'Accounts and API keys',
-      'Grants',
-      'Health',
-    ];
-    const shown = await page
-      .locator('.opblock-tag')
-      .evaluateAll((all) => all.map((tag) => tag.getAttribute('data-tag')));
-    // Further modules follow.
-    expect(shown.slice(0, groups.length)).toEqual(groups);
-    const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, object> };
-    const documented = Object.values(paths).flatMap((item) => Object.keys(item));
-    expect(await page.locator('.opblock').count()).toBe(documented.length);
-  });
+  verifies(
+    'docs:guides',
+    'shows the contract first, then folded groups, with a filter and nothing missing',
+    async () => {
+      const core = ['Core connections', 'Core servers', 'Core namespaces and skills'];
+      const groups = [
+        ...core,
+        'Namespaces',
+        'Connections',
+        'Tools',
+        'Triggers',
+        'MCP',
+        'Servers',
+        'Releases',
+        'Runtime logs',
+        'Skills',
+        'Server icons',
+        'Server settings',
+        'Accounts and API keys',
+        'Grants',
+        'Health',
+      ];
+      const shown = await page
+        .locator('.opblock-tag')
+        .evaluateAll((all) => all.map((tag) => tag.getAttribute('data-tag')));
+      // Further modules follow.
+      expect(shown.slice(0, groups.length)).toEqual(groups);
+      const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, object> };
+      const documented = Object.values(paths).flatMap((item) => Object.keys(item));
+      expect(await page.locator('.opblock').count()).toBe(14);
+      const groupOf = (name: string) => page.locator(`.opblock-tag[data-tag="${name}"]`);
+      for (const name of shown.filter((name) => !core.includes(String(name)))) await groupOf(String(name)).click();
+      expect(await page.locator('.opblock').count()).toBe(documented.length);
+      await page.getByPlaceholder('Filter by tag').fill('Grants');
+      await groupOf('Health').waitFor({ state: 'detached' });
+      expect(await groupOf('Grants').count()).toBe(1);
+    },
+  );
+
+  verifies(
+    'docs:guides',
+    'takes the colours of the system, leads to the console, and says what it is without scripts',
+    async () => {
+      const background = (target: Page) => target.evaluate('getComputedStyle(document.body).backgroundColor');
+      const light = await background(page);
+      const dark = await browser.newPage({ colorScheme: 'dark' });
+      await dark.goto(`${url}/docs`);
+      await dark.locator('.opblock').first().waitFor();
+      expect(await background(dark)).not.toBe(light);
+      await dark.close();
+      const plain = await browser.newPage({ javaScriptEnabled: false });
+      await plain.goto(`${url}/docs`);
+      await plain.getByRole('link', { name: 'the guides' }).click();
+      expect(await plain.locator('h1').first().innerText()).toContain('Slipway');
+      await plain.close();
+      expect(await page.locator('.info a[href="/ui/"]').innerText()).toBe('Console');
+    },
+  );
 
   verifies('docs:safe', 'keeps the key for the tab alone, runs only its own scripts and cannot be framed', async () => {
     await authorize(page, key);
@@ -176,7 +208,7 @@ describe('the docs page', () => {
         body: JSON.stringify({ mcpUrl: everything.url, metadata: { userId: 'u-2' } }),
       });
       expect(other.status).toBe(201);
-      const find = new Operation(page, 'Connections', 'Connections_list');
+      const find = new Operation(page, 'Core connections', 'Connections_list');
       await find.open();
       expect(JSON.parse(await find.parameter('metadata'))).toEqual({ 'metadata.userId': 'u-1' });
       const filtered = await find.execute();

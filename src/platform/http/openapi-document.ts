@@ -6,7 +6,9 @@ import { familyOf, type ErrorFamily } from '../errors/error-form.decorator.js';
 import { API_ERRORS, type ApiError } from './api-docs.decorators.js';
 
 const description = `
-One place where a company's MCP servers are published, found, connected and called.
+One place where a company's MCP servers are published, found, connected and called. [Console](/ui/).
+
+The groups *Core* have the operations that will not change. All others are folded: open one, or type its name into the filter.
 
 **First steps.** Press *Authorize* and give the API key that \`npm start\` printed. Then, top to bottom:
 1. *Namespaces*: claim one with \`PUT /namespaces/{name}\`.
@@ -14,7 +16,7 @@ One place where a company's MCP servers are published, found, connected and call
    \`npx -y @modelcontextprotocol/server-everything streamableHttp\` starts the one that the examples here mean.
 3. *Tools*: list its tools, look at one, call it.
 4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
-5. *Connections*: list yours, filtered by your own metadata.
+5. *Core connections*: list yours, filtered by your own metadata.
 6. *Servers* and *Releases*: create a server, publish the same URL as its first release, follow its log, find it by
    search, and call it at \`/run/{slug}\` with a key that may. A JavaScript module, published as \`hosted\`, runs here.
 7. *Runtime logs*: see what became of each call, and find one by a word it printed.
@@ -38,8 +40,23 @@ For operators: [Operate](/docs/guides/operate.md), [People and keys](/docs/guide
 [Compatibility](/docs/contributing/compatibility.md).
 `.trim();
 
+/** Groups of the operations that `interface.md` specifies, by the group of their controller. Shown first and unfolded. */
+const coreGroups: Record<string, string> = {
+  Connections: 'Core connections',
+  Tools: 'Core connections',
+  Servers: 'Core servers',
+  'Server icons': 'Core servers',
+  Releases: 'Core servers',
+  'Runtime logs': 'Core servers',
+  Namespaces: 'Core namespaces and skills',
+  Skills: 'Core namespaces and skills',
+};
+
 /** In the order a newcomer needs them. Tags of other modules follow by name. */
 const tags: [name: string, description: string][] = [
+  ['Core connections', 'List, create and delete connections, and read their tools.'],
+  ['Core servers', 'Read and delete servers, follow their releases and logs, infer output schemas.'],
+  ['Core namespaces and skills', 'Delete namespaces and skills.'],
   ['Namespaces', 'Names that you own. They hold servers, skills and connections.'],
   ['Connections', 'Stored links to MCP servers, with their credentials and status.'],
   ['Tools', 'List and call the tools of a connection over REST.'],
@@ -198,6 +215,8 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
       if (!operation.responses) continue;
       // The first sentence of a handler's comment is the summary, which Swagger UI shows on one line and without formatting;
       // the rest is the description. Sources (`Spec 4.2.`) are for readers of the code.
+      const [group = ''] = operation.tags ?? [];
+      if (/Spec 4\.\d/.test(operation.summary ?? '')) operation.tags = [coreGroups[group] ?? group];
       const comment = (operation.summary ?? '')
         .replace(/\s+/g, ' ')
         .replace(/ ?Spec [\d.]*\d\.?/g, '')

@@ -29,13 +29,15 @@ export class Operation {
 
   constructor(
     private readonly page: Page,
-    tag: string,
+    private readonly tag: string,
     id: string,
   ) {
     this.block = page.locator(`[id="operations-${tag.replaceAll(' ', '_')}-${id}"]`);
   }
 
+  /** Opens it, and its group if that is folded. */
   async open(): Promise<void> {
+    if (!(await this.block.isVisible())) await this.page.locator(`.opblock-tag[data-tag="${this.tag}"]`).click();
     await this.block.locator('.opblock-summary-control').click();
     await this.block.getByRole('button', { name: 'Execute' }).waitFor();
   }
