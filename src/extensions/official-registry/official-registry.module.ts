@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { defineModule } from '../../extension.js';
-import { officialRegistrySettings } from './official-registry-settings.js';
+import { REGISTRY_BASE, registryBase } from './registry-base.js';
 import { RegistryController } from './registry.controller.js';
 import { RegistryService } from './registry.service.js';
 import { RegistrySlots } from './registry.slots.js';
@@ -11,6 +11,8 @@ export class OfficialRegistryModule {}
 
 export const officialRegistry = defineModule({
   name: 'official-registry',
-  module: () => OfficialRegistryModule,
-  settings: officialRegistrySettings,
+  module: (env) => ({
+    module: OfficialRegistryModule,
+    providers: [{ provide: REGISTRY_BASE, useValue: registryBase(env) }],
+  }),
 });

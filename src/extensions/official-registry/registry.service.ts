@@ -1,6 +1,6 @@
-import { Injectable, Logger } from '@nestjs/common';
-import { errorOf, Http, InjectSettings, KeyedLimiter } from '../../extension.js';
-import { officialRegistrySettings, type OfficialRegistrySettings } from './official-registry-settings.js';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { errorOf, Http, KeyedLimiter } from '../../extension.js';
+import { REGISTRY_BASE } from './registry-base.js';
 import { readServerList, SERVERS_MAX, type RegistryServer } from './registry-server.js';
 
 const TIMEOUT_MS = 5_000;
@@ -40,12 +40,12 @@ export class RegistryService {
 
   constructor(
     private readonly http: Http,
-    @InjectSettings(officialRegistrySettings) private readonly officialRegistrySettings: OfficialRegistrySettings,
+    @Inject(REGISTRY_BASE) private readonly base: string,
   ) {}
 
   /** The host of the registry. */
   get host(): string {
-    return new URL(this.officialRegistrySettings.OFFICIAL_REGISTRY_URL).host;
+    return new URL(this.base).host;
   }
 
   /** Returns a page of servers. @param cursor of the page before; null for the first one @throws RegistryUnavailableError */
@@ -53,7 +53,7 @@ export class RegistryService {
     const query = new URLSearchParams({ limit: String(SERVERS_MAX), version: 'latest' });
     if (q !== '') query.set('search', q);
     if (cursor !== null) query.set('cursor', cursor);
-    const url = `${this.officialRegistrySettings.OFFICIAL_REGISTRY_URL}/v0.1/servers?${query.toString()}`;
+    const url = `${this.base}/v0.1/servers?${query.toString()}`;
     const cached = this.pages.get(url);
     this.pages.delete(url);
     const isFresh = cached !== undefined && cached.until > Date.now();

@@ -127,7 +127,7 @@ describe('a new uplink', () => {
       expect(answer.status).toBe(503);
       expect(answer.body).toMatchObject({
         error: 'uplink_disconnected',
-        message: expect.stringMatching(/`nextStep` of the status/),
+        message: expect.stringMatching(/have the command that pairs one/),
       });
       expect(answer.headers.get('x-should-retry')).toBe('false');
     }

@@ -94,9 +94,7 @@ describe('slipway doctor', () => {
     expect(lines).toContain(
       'warning  modules     NOTES_MXA is not a setting and changes nothing: use NOTES_MAX or NOTES_TOKEN, or remove it.',
     );
-    expect(lines).toContain(
-      'ok       modules     official-registry: OFFICIAL_REGISTRY_URL by default; notes: NOTES_MAX by default, NOTES_TOKEN is set',
-    );
+    expect(lines).toContain('ok       modules     notes: NOTES_MAX by default, NOTES_TOKEN is set');
     expect([code, lines.join('\n').includes('a secret')]).toEqual([0, false]);
   });
 

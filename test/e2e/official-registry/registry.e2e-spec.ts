@@ -1,8 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadEnv } from '../../../src/config/env.js';
-import { readModuleSettings } from '../../../src/extensions/settings/module-settings.js';
-import { loadModules } from '../../../src/own-modules.js';
+import { registryBase } from '../../../src/extensions/official-registry/registry-base.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
 import { start } from '../../support/upstream/upstream-clients.js';
@@ -251,17 +250,13 @@ describe('/ui/registry', () => {
 });
 
 describe('OFFICIAL_REGISTRY_URL', () => {
-  const settingsOf = async (value?: string) => {
-    const env = loadEnv({ OFFICIAL_REGISTRY_URL: value });
-    return readModuleSettings(env, await loadModules(env));
-  };
+  const baseOf = (value?: string) => registryBase(loadEnv({ OFFICIAL_REGISTRY_URL: value }));
 
   it('is the official registry by default, another base, or off, which leaves no page', async () => {
-    const [{ provider }] = await settingsOf();
-    expect(provider.useValue).toEqual({ OFFICIAL_REGISTRY_URL: 'https://registry.modelcontextprotocol.io' });
-    expect(await settingsOf('off')).toEqual([]);
+    expect(baseOf()).toBe('https://registry.modelcontextprotocol.io');
+    expect(baseOf('https://a.example/b/')).toBe('https://a.example/b');
     for (const wrong of ['no', 'ftp://a.example', 'https://a:b@c.example', 'https://a.example/?b'])
-      await expect(settingsOf(wrong)).rejects.toThrow(/^OFFICIAL_REGISTRY_URL is not valid: expected "off" or a URL/);
+      expect(() => baseOf(wrong)).toThrow(/^OFFICIAL_REGISTRY_URL is not valid: expected "off" or a URL/);
     const without = await app.sibling({ OFFICIAL_REGISTRY_URL: 'off' });
     const there = browser.at(without);
     expect((await there.get('/ui/registry')).status).toBe(404);

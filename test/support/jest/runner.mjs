@@ -26,7 +26,7 @@ let runs = 0;
 register('./loader.mjs', import.meta.url);
 // Loads what Node's own `fetch` sends with. Later, `fetch` in tests would take the package undici for it, whose 7.26 to 7.30 throw
 // out of a socket event when a server closes the connection before a slow reader has the response.
-new Headers();
+new globalThis.Headers();
 process.setSourceMapsEnabled(true);
 
 export default async function run(globalConfig, config, environment, runtime, testPath, sendMessageToJest) {
