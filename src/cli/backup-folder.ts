@@ -17,20 +17,19 @@ const CHECKSUMS = 'SHA256SUMS';
 /** The files that hold the keys, in a backup made `--with-keys`, and in a data folder with the embedded database. */
 export const KEYS = 'encryption-keys';
 
-/** Format of the folder; a version reads those up to its own. */
+/** Format of the folder; a version reads formats up to its own. */
 const FORMAT = 2;
 
-/** What a backup holds. */
+/** Contents of a backup. */
 export interface Manifest extends DatabaseOutline {
   format: number;
-  /** The version that made it. */
   version: string;
   createdAt: string;
   /** Ids of the keys that open the sealed values. */
   keyIds: string[];
-  /** A sealed value for each of them, which proves a key of the same name. */
+  /** For each key, a sealed value that proves that a key of this name is the right one. */
   samples?: string[];
-  /** Files that rows name and that were missing or damaged already. */
+  /** Files that rows name and that were already missing or damaged. */
   lostBlobs: string[];
 }
 
@@ -95,7 +94,10 @@ export class Backup {
     this.blobs = new DiskBlobStore(path.join(folder, 'blobs'));
   }
 
-  /** Reads every file once. @throws Error naming a file that is missing, damaged, outside or of a newer version */
+  /**
+   * Reads every file once. @throws Error naming a file that is missing, damaged, outside the folder or of a newer
+   * version
+   */
   static async open(folder: string): Promise<Backup> {
     const sums = await readIfThere(path.join(folder, CHECKSUMS));
     if (sums === null) throw new Error(`${folder} is not a complete backup: ${CHECKSUMS} is missing.`);
@@ -128,7 +130,6 @@ export class Backup {
     );
   }
 
-  /** Hashes of the stored files. */
   get blobHashes(): string[] {
     return this.files.filter((file) => file.startsWith('blobs/')).map((file) => path.basename(file));
   }

@@ -34,12 +34,11 @@ export async function check<T>(
   }
 }
 
-/** Returns the exit code of the command: 1 when a check failed. */
 export function exitCode(): number {
   return failures > 0 ? 1 : 0;
 }
 
-/** Prints what the start would say of these parts. @returns false when it would be refused */
+/** Prints what the start would report about these parts. @returns false when the start would be refused */
 export async function checkSurroundings(env: Env, parts: Part[]): Promise<boolean> {
   const before = failures;
   for (const { part, found: summary, faults } of await examine(env, parts)) {
@@ -65,7 +64,7 @@ export async function checkDatabase(settings: Env, checkRest: (env: Env) => Prom
   }
 }
 
-/** Checks the settings of modules. @param examines also runs their own checks */
+/** Checks the settings of modules. @param examines also runs the modules' own checks */
 export async function modulesOf(env: Env, examines = false): Promise<string> {
   const read = readModuleSettings(env, await loadModules(env));
   for (const warning of read.flatMap(({ warnings }) => warnings)) printLine('warning', 'modules', warning);

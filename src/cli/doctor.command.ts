@@ -1,15 +1,12 @@
 /**
  * `slipway doctor`: checks what the service needs, with the checks of its start and of `/ready`, and changes nothing.
- * It runs beside the service and without it.
+ * It runs whether or not the service runs.
  *
- * Each check prints one line: `ok`, `warning` or `failed`, its name, and what was found or what to do. Checks: settings;
- * their names, unsafe defaults, folders, Redis and Postgres with the rows of `platform/checks`, which the start runs too; migrations, keys,
- * address, login by URL, workers that run, API keys, events of modules, names of namespaces, queue, clock, storage, files, open files,
- * isolation of hosted code, egress rules. Checks that need the database are left out when it cannot be used.
+ * Each check prints one line: `ok`, `warning` or `failed`, its name, and the result or the next step. Checks that need
+ * the database are left out when it cannot be used. `--tuning` prints limits and times that are not settings, and
+ * checks nothing.
  *
- * `--tuning` prints bounds and times that are no settings, and checks nothing.
- *
- * Exit code 1 when a check failed; warnings do not count.
+ * Exit code 1 when a check failed; 0 with warnings only.
  */
 import { NestFactory } from '@nestjs/core';
 import { createApp } from '../app.setup.js';
@@ -35,7 +32,6 @@ import { Vault } from '../platform/vault/vault.js';
 import { loginOf, processChecks, readinessChecks, tableChecks, Warning } from '../service-checks.js';
 import { check, checkDatabase, checkSurroundings, exitCode, modulesOf } from './check-lines.js';
 
-/** Runs all checks, or prints the fixed values as JSON for `--tuning`. @returns 1 when a check failed */
 export async function run(args: string[]): Promise<number> {
   if (args.at(-1) === '--tuning') {
     process.stdout.write(`${JSON.stringify(new Tuning(), null, 2)}\n`);
@@ -61,7 +57,7 @@ export async function run(args: string[]): Promise<number> {
 /**
  * Checks the address of the service for its users.
  *
- * @param running the address of the service that runs; null without one, and then the settings of this command count
+ * @param running the address of the running service; null if it does not run: the settings of this command then apply
  */
 async function checkLogin(settings: Env, running: string | null): Promise<void> {
   if (!settings.roles.includes('api')) return;
@@ -118,7 +114,7 @@ async function checkService(env: Env): Promise<void> {
 }
 
 /**
- * Compares all namespaces with the words that paths begin with, those of routes of external modules included.
+ * Compares all namespaces with the words that paths begin with, including routes of external modules.
  *
  * @throws Warning that names the namespaces whose short form is a route
  */

@@ -7,8 +7,8 @@ import { runningBaseUrl } from '../platform/processes/processes.repository.js';
 import { withDatabase } from './with-database.js';
 
 /**
- * `slipway keys`: makes an API key, with all rights unless scopes are named, of the operator unless another account is, and
- * prints it. `--invite NAME` prints an invitation link for a person instead, and makes the account if there is none.
+ * `slipway keys`: creates and prints an API key of the operator with all rights, unless another account or scopes are
+ * named. `--invite NAME` prints an invitation link for a person instead, and creates a missing account.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
@@ -24,7 +24,7 @@ export async function run(args: string[]): Promise<number> {
   const scopes = values.scopes?.split(',') ?? null;
   parseScopes(scopes ?? []);
   return withDatabase({}, async ({ source, firstKey }) => {
-    // On an empty database the operator's first key was made just now: it must not be lost.
+    // On an empty database the operator's first key was just created: it must not be lost.
     const isFirst = firstKey !== null && values.account === OPERATOR;
     const key =
       isFirst && !scopes ? firstKey : await new ApiKeysRepository(source).addKey(values.account, values.name, scopes);
@@ -40,14 +40,13 @@ export async function run(args: string[]): Promise<number> {
   });
 }
 
-/** Prints an invitation link for the account of this name. */
 async function invite(name: string): Promise<number> {
   if (!/^[^\p{Cc}]{1,255}$/u.test(name)) {
     process.stderr.write('A name has 1 to 255 characters, without line ends.\n');
     return 1;
   }
   return withDatabase({}, async ({ env, source, firstKey }) => {
-    // On an empty database the operator's first key was made just now: it must not be lost.
+    // On an empty database the operator's first key was just created: it must not be lost.
     if (firstKey !== null) process.stdout.write(`First API key of ${OPERATOR}, with all rights:\n${firstKey}\n`);
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(name);
     const running = await runningBaseUrl(source);

@@ -14,12 +14,12 @@ import { Vault } from '../platform/vault/vault.js';
 import { copyBlobs } from './copy-blobs.js';
 
 /**
- * `slipway move`: copies the embedded database of DATA_DIR to DATABASE_URL, which is empty, and files of releases to BLOB_URL if
- * that is set. What is copied stays where it was, marked: a start without DATABASE_URL is refused
- * there. Session data of hosted code stays in DATA_DIR, which is used on.
+ * `slipway move`: copies the embedded database of DATA_DIR to DATABASE_URL, which is empty, and files of releases to
+ * BLOB_URL if that is set. The originals stay in place, with a mark: a start without DATABASE_URL is then refused.
+ * Session data of hosted code stays in DATA_DIR, which remains in use.
  *
- * @throws Error while the service runs, or when the new database has content; StartError when ENCRYPTION_KEYS do not open
- * what is stored
+ * @throws Error while the service runs, or when the new database has content; StartError when ENCRYPTION_KEYS do not
+ * open what is stored
  */
 export async function run(): Promise<number> {
   const env = loadEnv();

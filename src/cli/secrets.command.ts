@@ -5,7 +5,7 @@ import { withDatabase } from './with-database.js';
 
 /**
  * `slipway secrets verify` opens every sealed value and counts them by key; `rotate` seals all with the first key of
- * ENCRYPTION_KEYS. Both run beside the service, and again after they broke off.
+ * ENCRYPTION_KEYS. Both can run while the service runs, and again after an interruption.
  *
  * @returns 1 when a value does not open, or is stored in clear
  */

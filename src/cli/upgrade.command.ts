@@ -1,11 +1,11 @@
 /**
- * `slipway upgrade --check`: says what the start of this version would refuse or change. It is run from the new version, with the
- * settings of the service that runs, before the new version is started, and changes nothing.
+ * `slipway upgrade --check`: reports what the start of this version would refuse or change. Run it from the new
+ * version, with the settings of the service that runs, before the new version is started, and changes nothing.
  *
- * Each check prints one line, as those of `slipway doctor` do: settings, their names and defaults that changed, folders, Redis,
- * modules, the backup, the database, Postgres, pending migrations and free space.
+ * Each check prints one line, as those of `slipway doctor` do: settings, their names and defaults that changed,
+ * folders, Redis, modules, the backup, the database, Postgres, pending migrations and free space.
  *
- * Exit code 1 when the start would be refused; warnings do not count.
+ * Exit code 1 when the start would be refused; 0 with warnings only.
  */
 import { readFile, statfs } from 'node:fs/promises';
 import path from 'node:path';

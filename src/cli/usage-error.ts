@@ -1,2 +1,2 @@
-/** A command was called with arguments that it does not take; the message says which it takes. */
+/** Arguments that a command does not take; the message lists those that it takes. */
 export class UsageError extends Error {}

@@ -5,7 +5,6 @@ import { requireSurroundings } from '../platform/checks/surroundings.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { UNLIMITED } from '../platform/database/session.js';
 
-/** The service's database, for one command. */
 export interface CommandDatabase {
   env: Env;
   /** Connected, with one connection. */
