@@ -27,12 +27,10 @@ export const accountLimitDefaults = {
 
 export type AccountLimitName = keyof typeof accountLimitDefaults;
 
-/** The value of each limit. */
 export type AccountLimits = Readonly<Record<AccountLimitName, number>>;
 
 export const accountLimitNames = Object.keys(accountLimitDefaults) as AccountLimitName[];
 
-/** True for a value that a limit may have. */
 export function isLimitValue(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }

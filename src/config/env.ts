@@ -369,7 +369,7 @@ const settings = {
   logFormat: optional('LOG_FORMAT', oneOf('pretty', 'json'), 'Default: `pretty` in a terminal, `json` otherwise.'),
 };
 
-/** Variables of Node.js and OpenTelemetry, whose libraries read them. The service only looks at them: they are no settings. */
+/** Variables of Node.js and OpenTelemetry, whose libraries read them. Slipway only checks them. */
 const variables = {
   extraCaFile: optional('NODE_EXTRA_CA_CERTS', certificateFile, ''),
   otelEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', url('http:', 'https:'), ''),
@@ -390,7 +390,7 @@ export const LAST_BACKUP = 'last-backup';
 export class Env extends (class {} as new () => Values) {
   /** Folder of the embedded Postgres; null with another one. */
   readonly embeddedFolder: string | null = null;
-  /** True where the encryption keys are a file in `DATA_DIR`, beside the database. */
+  /** True where the encryption keys are a file in `DATA_DIR`, next to the database. */
   readonly storesKeysWithData: boolean = false;
   /** Place of this process among those of `WORKERS`; null where there is one, and in their supervisor. */
   readonly worker: WorkerPlace | null = null;
@@ -399,7 +399,7 @@ export class Env extends (class {} as new () => Values) {
   private limits?: AccountLimits;
   private memory?: number;
 
-  /** A copy with some settings filled in, for what is found out at start, and for commands. */
+  /** A copy with some settings filled in: values determined at start, or set by a command. */
   copyWith(
     changes: Partial<
       Pick<
@@ -424,12 +424,12 @@ export class Env extends (class {} as new () => Values) {
     return this.publicUrl ?? (this.listensEverywhere ? `http://localhost:${this.port}` : this.ownUrl);
   }
 
-  /** Path of `PUBLIC_URL`, which a proxy takes off; empty without one. */
+  /** Path of `PUBLIC_URL`, which a proxy removes; empty without one. */
   get pathPrefix(): string {
     return new URL(this.baseUrl).pathname.replace(/\/$/, '');
   }
 
-  /** True when `HOST` names all addresses of the machine, and so none that a URL may hold. */
+  /** True when `HOST` names all addresses of the machine, so that no URL can contain it. */
   get listensEverywhere(): boolean {
     return this.host === '0.0.0.0' || this.host === '::';
   }
@@ -448,7 +448,7 @@ export class Env extends (class {} as new () => Values) {
   }
 
   /**
-   * Limits of an account without limits of its own. Its logs of a day are a quarter of what all may use, its programs three
+   * Limits of an account without its own limits. Its daily logs are a quarter of the total, its programs three
    * quarters, so that one account cannot occupy a process.
    */
   get accountLimits(): AccountLimits {
@@ -462,8 +462,8 @@ export class Env extends (class {} as new () => Values) {
   }
 
   /**
-   * Bytes of logs that all accounts together write in a day before the default share of an account counts. 0 when
-   * `ACCOUNT_LIMITS` sets `logBytesPerDay`, which always counts.
+   * Bytes of logs per day of all accounts together, up to which the default share of an account is not applied. 0 when
+   * `ACCOUNT_LIMITS` sets `logBytesPerDay`, which always applies.
    */
   get sharedLogBytesPerDay(): number {
     return this.ownAccountLimits?.logBytesPerDay === undefined ? this.logBytesOfDay : 0;
@@ -481,19 +481,17 @@ export class Env extends (class {} as new () => Values) {
     return this.otelLogsExporter !== 'none' && (this.otelLogsEndpoint ?? this.otelEndpoint) !== null;
   }
 
-  /** Database connections of this process for queries. */
   get databasePoolMax(): number {
     const fitting = Math.min(8 * availableParallelism(), Math.floor(this.memoryBytes / (32 * MB)));
     if (this.ownDatabasePoolMax !== null) return Math.ceil(this.ownDatabasePoolMax / this.workers);
     return Math.max(4, Math.ceil(Math.min(16, fitting) / this.workers));
   }
 
-  /** Hosted programs that run at the same time. */
   get runtimeLiveMax(): number {
     return this.ownRuntimeLiveMax ?? Math.min(100, Math.max(4, Math.floor(this.memoryBytes / (64 * MB))));
   }
 
-  /** Read once: the number of programs is asked for with every start of one. */
+  /** Read once: every start of a program needs the limit of programs. */
   private get memoryBytes(): number {
     return (this.memory ??= memoryBytes());
   }
@@ -519,7 +517,7 @@ export function memoryBytes(): number {
   return Math.min(process.constrainedMemory() || Infinity, totalmem());
 }
 
-/** A reason not to start that the operator can correct; `message` is for them. */
+/** A reason not to start that the operator can correct. `message` is for the operator. */
 export class StartError extends Error {}
 
 /** The documentation of every setting, in the order of docs/reference/settings.md. */
@@ -528,10 +526,11 @@ export function settingDocs(): SettingDoc[] {
 }
 
 /**
- * Reads and checks every setting together; an empty value counts as unset.
+ * Reads and checks every setting together; an empty value means unset.
  *
- * @param checks validate settings whose format other code defines: each throws an Error whose message is for the operator
- * @throws StartError with all faults at once. Values are not repeated: some are secrets.
+ * @param checks validate settings whose format other code defines: each throws an Error whose message is for the
+ * operator
+ * @throws StartError with all problems together. Values are not repeated: some are secrets.
  */
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {
   const env = Object.assign(new Env(), { source });

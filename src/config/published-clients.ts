@@ -1,12 +1,13 @@
 /**
- * Words that published clients and modules of another service fix by its name. They are matched to the letter, and nothing of them
- * leads to that service. Members of the contract that have the name stay with their DTOs (`bySmithery`, `smitheryManaged`).
+ * Words that published clients and modules of another service fix by its name. They must match exactly; none of them
+ * leads to that service. Members of the contract that have the name stay with their DTOs (`bySmithery`,
+ * `smitheryManaged`).
  */
 
 /** MCP methods of the extension for triggers begin with it. */
 export const EVENTS_EXTENSION = 'ai.smithery/events';
 
-/** Session id of clients that know no sessions. */
+/** Session id for clients that do not know sessions. */
 export const STATELESS_SESSION = 'smithery-stateless';
 
 /** First segment of the paths that only this service may request from hosted code. */

@@ -13,13 +13,10 @@
 import type { DynamicModule, ModuleMetadata, Type } from '@nestjs/common';
 import type { Env, Role } from './env.js';
 
-/** The roles that load a part of a module. */
 type LoadedBy = 'always' | Role | `${Role} or ${Role}`;
 
-/** A Nest module, and what each role of a process loads of it. */
 type RoleModule = { module: Type } & Partial<Record<LoadedBy, ModuleMetadata>>;
 
-/** A part of a module whose code only processes with its role import. */
 interface LazyPart {
   role: Role;
   load: () => Promise<ModuleMetadata>;
@@ -39,7 +36,9 @@ export function lazyPart(role: Role, load: LazyPart['load']): ModuleMetadata {
   return metadata;
 }
 
-/** Imports the lazy parts of these roles. Done before modules are described, so that their order is always the same. */
+/**
+ * Imports the lazy parts of these roles. Call it before modules are described, so that their order is always the same.
+ */
 export async function loadLazyParts(roles: readonly Role[]): Promise<void> {
   const needed = lazyParts.filter(({ role }) => roles.includes(role));
   await Promise.all(needed.map(async ({ load, metadata }) => Object.assign(metadata, await load())));

@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { parseUrl } from './parse-url.js';
 
-/** Parses the text of a setting. @throws Error whose message follows the name of the setting */
+/** Parses the value of a setting. @throws Error whose message follows the name of the setting */
 type Parse<T> = (text: string) => T;
 
 /** Documentation of a setting, for docs/reference/settings.md. */
 export interface SettingDoc {
   name: string;
-  /** The default as text; null when the setting is unset by default. */
+  /** The default as a string; null when the setting is unset by default. */
   fallback: string | null;
   doc: string;
-  /** The value may also stand in the file that `NAME_FILE` names. */
+  /** The value can also come from the file that `NAME_FILE` names. */
   isSecret: boolean;
 }
 
@@ -30,15 +30,18 @@ export function optional<T>(name: string, parse: Parse<T>, doc: string, isSecret
   return { name, parse, fallback: null, doc, isSecret };
 }
 
-/** Declares an {@link optional} setting that holds a secret: it may stand in the file that `NAME_FILE` names. */
+/**
+ * Declares an {@link optional} setting that holds a secret: its value can come from the file that `NAME_FILE` names.
+ */
 export function secret<T>(name: string, parse: Parse<T>, doc: string): Setting<T | null> {
   return optional(name, parse, doc, true);
 }
 
 /**
- * The text of a secret setting, from its variable or its file.
+ * The value of a secret setting, from its variable or its file.
  *
- * @throws Error whose message follows the name of the setting; it does not repeat the path, which may be the secret by mistake
+ * @throws Error whose message follows the name of the setting; it does not repeat the path, which may be the secret by
+ * mistake
  */
 export function secretText(source: NodeJS.ProcessEnv, name: string): string | undefined {
   const [value, file] = [source[name]?.trim(), source[`${name}_FILE`]?.trim()];
@@ -95,12 +98,13 @@ export function url(...protocols: string[]): Parse<string> {
 }
 
 /**
- * The address of a store with its password: `storeUrl('redis:')`. A socket of Postgres is `postgres://role@/database?host=/folder`.
- * Reserved characters of a password that are not encoded are refused: what they cut off would appear as host in messages.
+ * The address of a store with its password: `storeUrl('redis:')`. A socket of Postgres is
+ * `postgres://role@/database?host=/folder`. Reserved characters of a password that are not encoded are rejected: the
+ * rest of the password would appear as the host in messages.
  */
 export function storeUrl(...protocols: string[]): Parse<string> {
   return (value) => {
-    // A host that `URL` can read; the socket of the query counts.
+    // A host that `URL` can read; the socket of the query is used.
     const text = value.replace(/^(\w+:\/\/[^/?#]*@)(?=\/[^?]*\?(.*&)?host=)/, '$1localhost');
     const { pathname, search, hash, username, password } = new URL(url(...protocols)(text));
     if (hash || /@/.test(pathname + search)) throw new Error(UNENCODED);
@@ -113,12 +117,12 @@ export function storeUrl(...protocols: string[]): Parse<string> {
   };
 }
 
-/** An address to listen on; IPv6 may stand in brackets. */
+/** An address to listen on; IPv6 with or without brackets. */
 export const listenAddress: Parse<string> = (value) => value.replace(/^\[(.*)\]$/, '$1');
 
 /**
- * A base URL of ours, in the spelling of `URL`: no trailing slash, so that paths can be appended, and no empty segment. An IPv6
- * address before a port, such as that of a pod, may lack its brackets.
+ * A base URL of this service, as `URL` writes it: no trailing slash, so that paths can be appended, and no empty
+ * segment. An IPv6 address before a port, such as that of a pod, may lack its brackets.
  */
 export const publicUrl: Parse<string> = (value) => {
   const bracketed = value.replace(/^(https?:\/\/)([\da-f]*:[\da-f:.]*:[\da-f:.]*)(?=:\d+(\/|$))/i, '$1[$2]');
@@ -135,7 +139,7 @@ export const proxyUrl: Parse<string> = (value) => {
     decodeURIComponent(username + password);
     if (protocol === 'http:' && pathname + search + hash === '/') return value;
   } catch {
-    // Refused below, in words that do not repeat the value.
+    // Rejected below, with a message that does not repeat the value.
   }
   throw new Error('must be a URL such as http://user:password@host:port');
 };
@@ -145,12 +149,12 @@ export const certificateFile: Parse<string> = (value) => {
   try {
     if (readFileSync(value, 'utf8').includes('-----BEGIN CERTIFICATE-----')) return value;
   } catch {
-    // Refused below.
+    // Rejected below.
   }
   throw new Error('must name a file of PEM certificates that the service can read');
 };
 
-/** A place for files in S3. */
+/** A location for files in S3. */
 export interface S3Place {
   bucket: string;
   /** Empty, or with a slash at its end. */
@@ -177,7 +181,7 @@ export const s3Place: Parse<S3Place> = (value) => {
   };
 };
 
-/** One key of the vault: `id:base64` with 32 bytes behind the base64. */
+/** One key of the vault: `id:base64` with 32 bytes encoded as base64. */
 export interface EncryptionKey {
   id: string;
   secret: Buffer;
@@ -217,7 +221,7 @@ export const webOrigin: Parse<string> = (value) => {
   return origin;
 };
 
-/** Hosts, in which `*.` stands for one label; empty for the word none. */
+/** Hosts, in which `*.` matches one label; empty for `none`. */
 export const registryHosts: Parse<string[]> = (value) => {
   const hosts = value === 'none' ? [] : listOf((host) => host.toLowerCase())(value);
   if (!hosts.every((host) => /^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(host))) {

@@ -1,11 +1,11 @@
 /**
- * Bounds and times of a process that an operator does not set. `createApp` takes them and Nest provides them by value, so
- * a class injects `Tuning` as it injects `Env`.
+ * Limits and times of a process that an operator does not set. `createApp` takes them and Nest provides them by value,
+ * so a class injects `Tuning` as it injects `Env`.
  *
- * No environment variable reads a member. Tests shorten leases and lower bounds: in their own process by the second
- * object of `startApp`, in others by `--tuning <json>` on the command line, which the service warns of at its start.
- * `slipway doctor --tuning` prints the values. Bounds of all connections and of memory are the share of this process among
- * those of `WORKERS`.
+ * No environment variable reads a member. Tests shorten leases and lower limits: in their own process by the second
+ * object of `startApp`, in others by `--tuning <json>` on the command line, about which the service warns at its start.
+ * `slipway doctor --tuning` prints the values. Limits of all connections and of memory are the share of this process
+ * among those of `WORKERS`.
  */
 import { memoryBytes, StartError } from './env.js';
 import { shareOf } from './workers.js';
@@ -24,25 +24,25 @@ export class Tuning {
   httpUnreadBytes = this.httpBodiesBytes;
   /** Bytes of a body that is read without an API key: the forms of setup pages. */
   httpFormBytes = 64 * KB;
-  /** Bytes of such bodies in memory. One address may cause a sixteenth. `/token` has as much of its own. */
+  /** Bytes of such bodies in memory. One address may cause a sixteenth. `/token` has the same amount for itself. */
   httpFormsBytes = shareOf(4 * MB);
   /** Requests without a valid key of one address, or of one /64 network of IPv6, in a minute. */
   requestsPerAddress = 60_000;
   /** ms of a REST call of a tool, of a list, and of the handshake with an MCP server. Published REST clients repeat after 60 s. */
   upstreamCallTimeoutMs = 50_000;
-  /** Messages an MCP server may send with one response, or in a minute on a stream without answers. */
+  /** Messages an MCP server may send with one response, or in a minute on a stream without responses. */
   upstreamMessagesMax = 10_000;
   /** Bytes of these messages together. */
   upstreamMessagesBytes = 64 * MB;
   /** ms between pings to a paired local server. Its tunnel is closed after two without a response. */
   uplinkPingMs = 25_000;
-  /** ms without a heartbeat of its process after which a tunnel counts as closed. */
+  /** ms without a heartbeat of its process after which a tunnel is considered closed. */
   uplinkLeaseMs = 15_000;
   /** ms for the scan of a server of a release. */
   releaseScanTimeoutMs = 60_000;
   /** ms for which a release waits for its authorization. Then it is `AUTH_TIMEOUT` and must be resumed. */
   releaseAuthTimeoutMs = 3_600_000;
-  /** ms without a heartbeat of its own after which a release passes to another worker. */
+  /** ms without a heartbeat after which a release passes to another worker. */
   releaseLeaseMs = 15_000;
   /** Newest releases of a server that are stored whatever their age. */
   releaseKeep = 20;
@@ -50,9 +50,9 @@ export class Tuning {
   oauthSetupTtlMs = 3_600_000;
   /** ms of the language model for one call. After them, the response is made from schemas. */
   simulatorTimeoutMs = 20_000;
-  /** ms after which hosted code that blocks its event loop is ended. */
+  /** ms after which hosted code that blocks its event loop is killed. */
   runtimeStallMs = 1_500;
-  /** Bytes of one response of hosted code. */
+  /** Bytes of a response of hosted code. */
   runtimeResponseBytes = 16 * MB;
   /** Bytes of the stored console lines of one request to hosted code. */
   runtimeLogBytes = 256 * KB;
@@ -60,7 +60,7 @@ export class Tuning {
   runtimeConcurrency = 64;
   /** ms without a request after which hosted code is stopped. */
   runtimeIdleMs = 300_000;
-  /** ms without a heartbeat of its own after which hosted code that keeps sessions may start in another process. */
+  /** ms without a heartbeat after which hosted code that keeps sessions may start in another process. */
   runtimeLeaseMs = 15_000;
   /** Concurrent sessions of bundles in one process. One bundle may have a quarter. */
   runtimeBundleSessionsMax = 100;
@@ -88,7 +88,7 @@ export function tuningOf(args: readonly string[]): Tuning {
   try {
     members = JSON.parse(args[at + 1] ?? '');
   } catch {
-    // Refused below.
+    // Rejected below.
   }
   if (typeof members !== 'object' || members === null)
     throw new StartError('--tuning must be followed by a JSON object.');

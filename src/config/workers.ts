@@ -9,13 +9,13 @@
 
 /** The place of a process among the workers of one start. */
 export interface WorkerPlace {
-  /** From 1. The first one has all roles, the others `api`; a process that replaces another has its number. */
+  /** From 1. The first one has all roles, the others `api`; a process that replaces another takes over its number. */
   number: number;
   /** Port of the service. */
   port: number;
   /** Port for requests of other processes. */
   internalPort: number;
-  /** The internal ports of all workers, also of those that replace them: hosted code reaches none. */
+  /** The internal ports of all workers, including their replacements: hosted code reaches none of them. */
   internalPorts: number[];
 }
 
