@@ -675,7 +675,7 @@ const tables = [
   `CREATE INDEX as_records_interactions ON as_records (created_at) WHERE kind = 'Interaction'`,
 ];
 
-/** Foreign keys, after all tables. */
+/** After all tables. */
 const foreignKeys = [
   `ALTER TABLE api_keys ADD CONSTRAINT api_keys_account_fk FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE`,
   `ALTER TABLE namespaces ADD CONSTRAINT namespaces_account_fk FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE RESTRICT`,

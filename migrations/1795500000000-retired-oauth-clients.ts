@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A registered OAuth client that its server seems to have forgotten gives its place to a new one, and stays for refreshes. */
+/**
+ * A registered OAuth client that its server seems to have forgotten is replaced by a new one, and is kept for
+ * refreshes.
+ */
 export class RetiredOauthClients1795500000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`ALTER TABLE oauth_clients ADD retired_at timestamptz(3)`);

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A page of the list of servers is found in the index alone, at any depth. */
+/** Each page of the list of servers is found in the index alone, however deep it is. */
 export class DeepPages1795650000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('DROP INDEX servers_popular');

@@ -14,7 +14,7 @@ export class FinerGrants1795660000000 implements MigrationInterface {
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    // Without these columns they would open more, or longer.
+    // Without these columns they would grant more, or longer.
     await runner.query(
       'DELETE FROM grants WHERE coalesce(namespace_id::text, tools::text, expires_at::text) IS NOT NULL OR subject_id IS NULL',
     );

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** A server may be found by everybody and called by those whom its owner lets in. Servers keep the visibility they have. */
+/** Everybody can find a restricted server; only accounts with a grant can call it. Servers keep their visibility. */
 export class RestrictedServers1795700000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`ALTER TABLE servers DROP CONSTRAINT servers_visibility,

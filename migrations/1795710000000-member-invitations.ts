@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Invitations lead into organizations too. */
+/** Invitations can also be to organizations. */
 export class MemberInvitations1795710000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`ALTER TABLE invitations ADD role text,

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The sweep of expired grants reads those that expire, and no others. */
+/** An index for the sweep of expired grants, of only those that expire. */
 export class IndexGrantExpiries1795742000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('CREATE INDEX grants_expiry ON grants (expires_at) WHERE expires_at IS NOT NULL');

@@ -235,8 +235,8 @@ function recorder(recorded: Recorded): string[] {
 }
 
 /**
- * The record of changes. Triggers write it, in the transaction of the change, so that no change is without its row. The settings
- * `slipway.actor` and `slipway.credential` of the transaction say who made it.
+ * The record of changes. Triggers write it, in the transaction of the change, so that no change is without its row. The
+ * settings `slipway.actor` and `slipway.credential` of the transaction name who made it.
  */
 export class Changes1795770000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The zones of the times in the pages of accounts. */
+/** Time zones in which the pages show times, by account. */
 export class TimeZones1795782000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE accounts ADD time_zone text');

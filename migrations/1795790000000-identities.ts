@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The identities at the issuer of the company sign-in, by which people sign in to their accounts, and the end of such sessions. */
+/**
+ * The identities at the issuer of the company sign-in, by which people sign in to their accounts, and sign-outs of such
+ * sessions.
+ */
 export class Identities1795790000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE sessions ADD ends_at timestamptz(3)');
