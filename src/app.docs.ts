@@ -1,10 +1,11 @@
 /**
- * The documentation: Swagger UI at `/docs`, the document at `/openapi.json` and `/openapi.yaml`, the guides below `/docs/` and
- * beside `/README.md`, and `/`: a page for browsers, which leads on who is signed in, and JSON for programs. All of it needs no
- * key and is limited for each address.
+ * The documentation: Swagger UI at `/docs`, the document at `/openapi.json` and `/openapi.yaml`, the guides under
+ * `/docs/` and at `/README.md`, and `/`, which returns JSON to programs and redirects browsers of signed-in users. None
+ * of it needs a key; all of it is limited for each address.
  *
- * A guide is a framed page for `Accept: text/html` and its Markdown for everybody else. `/docs/{file}`, the address of a
- * guide or picture before 0.2.0, redirects to the file in its directory. Swagger UI keeps the key for the tab, in `sessionStorage`.
+ * A guide is a framed page for `Accept: text/html`, otherwise its Markdown. `/docs/{file}`, the address of a guide or
+ * picture before 0.2.0, redirects to the file in its directory. Swagger UI keeps the key for the tab, in
+ * `sessionStorage`.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -31,18 +32,17 @@ import { html } from './platform/pages/html.js';
 import { isOwnHost } from './platform/pages/own-host.js';
 import { redirectTo, sendPage, wantsPage } from './platform/pages/page.js';
 
-/** The page runs only its own scripts and shows in no frame. Swagger UI writes styles into its elements. */
+/** The page runs only its own scripts and cannot be framed. Swagger UI writes styles into its elements. */
 const DOCS_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
-  // Another version of Slipway has other pages below the same paths.
+  // Another version of Slipway has other pages at the same paths.
   'cache-control': 'no-cache',
 };
 
-/** The documents that describe the API, and their content types. */
 const DOCUMENTS: Record<string, string> = {
   '/openapi.json': 'application/json; charset=utf-8',
   '/openapi.yaml': 'text/yaml; charset=utf-8',
@@ -55,17 +55,16 @@ const BUILT_FOLDER = join(import.meta.dirname, '../openapi');
 /** The package that modules outside the tree compile with, as the build wrote it. */
 const MODULE_PACKAGE = `module-${MODULE_API}.tgz`;
 
-/** The pages of the documentation, in the same place of the repository and of the image. */
+/** The pages of the documentation, at the same path in the repository and in the image. */
 const PACKAGE_FOLDER = dirname(createRequire(import.meta.url).resolve('slipway/package.json'));
 const GUIDES_FOLDER = join(PACKAGE_FOLDER, 'docs');
 
-/** A file of the documentation: its path below the package and below the service. */
+/** A documentation file: its path in the package and its path in the service. */
 interface DocumentationFile {
   path: string;
   isGuide: boolean;
 }
 
-/** Serves the documentation; see the header. */
 export function serveDocs(
   app: INestApplication & NestExpressApplication,
   env: Env,
@@ -98,7 +97,7 @@ export function serveDocs(
   }
   const files = documentationFiles();
   const guides = files.filter(({ isGuide }) => isGuide).map(({ path }) => ({ path, title: titleOf(path) }));
-  // A page also shows where the session cannot be read: under a foreign name, and while the database is unavailable.
+  // The page is shown even if the session cannot be read: at another host name, or while the database is unavailable.
   const personOf = async (request: Request) =>
     isOwnHost(request, env) ? sessions.current(clientContextOf(request, env)).catch(() => null) : null;
   const isServed = (path: string) => path in DOCUMENTS || files.some((file) => path === `/${file.path}`);
@@ -127,7 +126,7 @@ export function serveDocs(
           guide && html`<a href="${root}${guide.path}" rel="${i === 0 ? 'prev' : 'next'}">${guide.title}</a> `,
       );
       const person = await personOf(request);
-      // `/` leads on a person who is signed in.
+      // `/` redirects a user who is signed in.
       const list = person ? `${root}README.md#documentation` : root;
       const nav = html`<nav aria-label="Guides"><p><a href="${list}">All guides</a> ${links}</p></nav>`;
       const content = { title, body: html`<div class="guide">${body}</div>${nav}` };
@@ -166,7 +165,6 @@ function etagOf(content: Buffer | string): string {
   return `"${createHash('sha256').update(content).digest('base64url')}"`;
 }
 
-/** The documents by path. */
 type Documents = Record<string, Buffer>;
 
 /**
@@ -186,7 +184,7 @@ async function documentsOf(app: NestExpressApplication, env: Env): Promise<Docum
   return Object.fromEntries(Object.entries(documents).map(([path, bytes]) => [path, Buffer.from(bytes)]));
 }
 
-/** A document of a service whose proxy takes a path off: its server and the links of its descriptions. */
+/** A document of a service whose proxy removes a path prefix: its server and the links of its descriptions. */
 function belowPrefix(document: string, { baseUrl, pathPrefix }: Env): string {
   return document
     .replace(/"servers":\s*\[\]/, `"servers": [{ "url": "${baseUrl}" }]`)
@@ -255,7 +253,6 @@ function titleOf(path: string): string {
   return title;
 }
 
-/** A part of Swagger UI, as its page has it. */
 interface SwaggerUi {
   getStore: () => { subscribe: (listener: () => void) => void };
   authSelectors: { authorized: () => { toJS: () => object } };

@@ -47,7 +47,7 @@ import { TelemetryModule } from './platform/telemetry/telemetry.module.js';
 
 const platform = [DatabaseModule, QueueModule, EgressModule, McpModule, BlobsModule, PlatformModule, TelemetryModule];
 
-/** One line per module. Each loads what the roles of the process need; one without `api` still answers health checks. */
+/** Each module loads what the roles of the process need; a process without `api` still responds to health checks. */
 const modules = [
   HostingModule,
   McpServerModule,
@@ -68,7 +68,7 @@ const modules = [
   ExtensionApiModule,
 ];
 
-/** Modules on the public entry point. The service works without them. */
+/** Modules on the public entry point. The core works without them. */
 const extensions = [
   AuthorPagesModule,
   CallsPagesModule,

@@ -88,7 +88,6 @@ export async function createApp(
   return app;
 }
 
-/** Login, fast path, handshakes and documentation of a process with the role `api`. */
 async function apiParts(app: NestExpressApplication, env: Env, routes: Route[]): Promise<ServerParts> {
   const get = <T>(type: Type<T>) => app.get(type, { strict: false });
   const limits = get(RequestLimits);

@@ -14,17 +14,19 @@ import { keysFromFile, Vault } from './platform/vault/vault.js';
 import { storeSkeletons } from './modules/auth/names/account-names.repository.js';
 import { ApiKeysRepository, OPERATOR } from './modules/auth/api-keys.repository.js';
 
-/** Receives what an operator may want to know of the embedded Postgres. */
+/** Receives what an operator might want to know about the embedded Postgres. */
 export interface DatabaseReport extends Pick<EmbeddedPostgresOptions, 'log' | 'warn'> {
-  /** Called at the begin of a start, which may take long, with what stops the database as soon as it runs. */
+  /**
+   * Called at the beginning of a start, which can take long, with a function that stops the database as soon as it
+   * runs.
+   */
   onStarting?: (stop: () => Promise<void>) => void;
 }
 
-/** The running parts that the application needs. */
 export interface Infrastructure {
   /** The settings, with the database and the keys filled in. */
   env: Env;
-  /** The operator's first key, made just now; null when there was one. */
+  /** The operator's first key, just created; null when one existed. */
   firstKey: string | null;
   /** Stops what was started here. Call it after the app has closed. */
   stop: () => Promise<void>;
@@ -41,7 +43,7 @@ export async function startDatabase(
 ): Promise<Omit<Infrastructure, 'firstKey'>> {
   const { dataDir } = env;
   if (env.databaseUrl === null) await requireUnmoved(dataDir);
-  // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
+  // Before the database is created: a crash between the two leaves an unused key, not a database without its key.
   const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
   let embedded: EmbeddedPostgres | null = null;
   if (env.databaseUrl === null) {
@@ -63,15 +65,14 @@ export async function startDatabase(
   };
 }
 
-/** A shared server that ended with its process is started again within 10 s, longer after a crash. */
+/** A shared server that stopped with its process is started again within 10 s, longer after a crash. */
 const SERVER_AWAY_MS = 60_000;
 
 /**
- * Starts the database and brings it to this version unless `MIGRATE=off`. An embedded Postgres that ends meanwhile, with the
- * other process that started it, is awaited: `keepRunning` starts it again.
+ * Starts the database and brings it to this version unless `MIGRATE=off`. If an embedded Postgres stops meanwhile with
+ * the other process that started it, waits for it: `keepRunning` starts it again.
  *
- * @throws StartError when the keys do not open what is stored, SchemaVersionError, or what Postgres
- * says
+ * @throws StartError when the keys do not open what is stored, SchemaVersionError, or the error of Postgres
  */
 export async function startInfrastructure(env: Env, report?: DatabaseReport): Promise<Infrastructure> {
   const database = startDatabase(env, report);
@@ -118,7 +119,7 @@ export async function operatorLink(env: Env): Promise<string> {
   }
 }
 
-/** Makes the tables of ours and of the queue, and the operator. @param onFirstKey receives the key that was made just now */
+/** Creates the tables of Slipway and of the queue, and the operator. @param onFirstKey receives the key just created */
 async function prepareDatabase(env: Env, onFirstKey: (key: string) => void): Promise<void> {
   const { databaseUrl, migrate: mode, bootstrapApiKey } = env;
   const url = databaseUrl ?? '';

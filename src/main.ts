@@ -21,7 +21,6 @@ import { acceptMore } from './platform/http/accept.js';
 import { Draining } from './platform/telemetry/draining.js';
 import type { StopOrder } from './supervisor.js';
 
-/** A port to listen on. */
 interface FreePort {
   port: number;
   /** Closes the socket that reserves a port picked here. Listen on the port right after. */
@@ -29,8 +28,8 @@ interface FreePort {
 }
 
 /**
- * Fails before anything is started if another program already listens. Port 0 picks one now, since addresses that we hand
- * out contain it, and reserves it until `release`, so that no other program takes it during the start.
+ * Fails before anything is started if another program already listens. Port 0 picks one now, since published addresses
+ * contain it, and reserves it until `release`, so that no other program takes it during the start.
  */
 async function requireFreePort({ host, port }: Env): Promise<FreePort> {
   return new Promise((resolve, reject) => {
@@ -50,8 +49,9 @@ async function requireFreePort({ host, port }: Env): Promise<FreePort> {
 }
 
 /**
- * Says where the service is and, at the first start, how its operator signs in: by a link, and in a terminal by a key too. It passes
- * the log by, which would blank both. A log that is stored never has the key: `slipway keys` makes another one.
+ * Prints where the service is and, at the first start, how its operator signs in: by a link, and in a terminal also by
+ * a key. It bypasses the log, which would blank both. A stored log never contains the key: `slipway keys` creates
+ * another one.
  */
 async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
   const signInUrl = firstKey !== null && env.roles.includes('api') ? await operatorLink(env) : undefined;
@@ -71,7 +71,7 @@ async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
   process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
 }
 
-/** Longer than every part may take to stop after `DRAIN_MS`. What still runs then is ended. */
+/** Longer than any part needs to stop after `DRAIN_MS`. Work that still runs then is killed. */
 const STOP_MS_MAX = 55_000;
 
 /** Stops all running parts, in order. Replaced as the start proceeds. */
@@ -79,7 +79,7 @@ let stopParts: (signal: string) => Promise<void> = () => Promise.resolve();
 let stopMsMax = STOP_MS_MAX;
 let isStopping = false;
 
-/** Stops the service in order at the first signal, and at once at a second one of any kind. */
+/** Stops the service in order at the first signal, and immediately at a second one of any kind. */
 function stopProcess(signal: string): void {
   if (isStopping) process.exit(1);
   isStopping = true;
@@ -101,13 +101,13 @@ async function start(): Promise<void> {
   const ownEnv = worker && worker.number > 1 ? base.copyWith({ worker, roles: ['api'] }) : base.copyWith({ worker });
   if (worker) useWorkers(ownEnv.workers);
   const orders = worker && new Orders();
-  // A supervisor of processes reloads by SIGHUP, and starts the service again.
+  // Process managers reload by SIGHUP, and start the service again.
   if (!worker) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, stopProcess);
   const tuning = tuningOf(process.argv);
   const pino = createPino(ownEnv);
   if (process.argv.includes('--tuning')) pino.warn('started with --tuning, which is for tests: remove it');
   const logger = new PinoLoggerService(pino);
-  // A bug that nothing caught must be seen, in the log's form and without credentials, before the process ends.
+  // A bug that nothing caught must be seen, in the log's form and without credentials, before the process exits.
   process.on('uncaughtException', (error, origin) => {
     pino.fatal({ err: error }, `ended by an ${origin}`);
     process.exit(1);
@@ -116,13 +116,13 @@ async function start(): Promise<void> {
   // start many survive, and from then on it would allocate there in the old generation: each call left 8 KB until the next
   // full collection, and a young collection took 5 ms instead of 1.
   setFlagsFromString('--no-allocation-site-pretenuring');
-  // The supervisor of a worker looked at these.
+  // The supervisor of a worker has already checked these.
   const { port, release } = worker
     ? { port: worker.port, release: () => Promise.resolve() }
     : await requireFreePort(ownEnv);
   const settings = ownEnv.copyWith({ port });
   if (!worker) for (const warning of await requireSurroundings(settings)) pino.warn(warning);
-  // Before the hooks that external modules are resolved by, which every later import passes through.
+  // Before the hooks that resolve external modules, which every later import passes through.
   if (settings.modules || settings.source.OIDC_ISSUER) {
     await import('./app.setup.js');
     const { readModuleSettings } = await import('./extensions/settings/module-settings.js');
@@ -164,7 +164,7 @@ async function start(): Promise<void> {
         await printWelcome(env, firstKey);
         collectWhenIdle();
       } else if (!supervisor.isStopping) {
-        // The worker that did not start has said why.
+        // The worker that did not start has already reported why.
         await supervisor.stop('a failed start');
         await stopDatabase();
         process.exit(1);
@@ -172,7 +172,7 @@ async function start(): Promise<void> {
       return;
     }
     chooseQueueBackend(env);
-    // Imported here because it takes most of the start: a refused start answers without it.
+    // Imported here because it takes most of the start: a refused start does not wait for it.
     const { createApp } = await import('./app.setup.js');
     const internal = worker ? createServer({ allowHalfOpen: true, noDelay: true }) : undefined;
     const app = await createApp(env, { logger, internal }, tuning);
@@ -198,7 +198,7 @@ async function start(): Promise<void> {
     await app.listen(env.port, env.host);
     stopParts = stopService;
     void acceptMore(app.getHttpServer());
-    // On a machine of one's own nobody opens that many connections.
+    // On a personal machine nobody opens that many connections.
     const fault = env.isLocalOnly ? null : openFilesFault(tuning);
     if (fault !== null) pino.warn(fault);
     pino.info(`new servers are ${env.defaultVisibility} unless their creator says otherwise (DEFAULT_VISIBILITY)`);
@@ -222,7 +222,8 @@ class Orders {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
     process.on('message', ({ stop: order, isReplaced }: Partial<StopOrder>) => {
       if (order === undefined) return;
-      // The supervisor hands new connections to the others from now on, also those on their way. Connections go on.
+      // From now on the supervisor hands new connections to the others, including those in transit. Open connections
+      // remain.
       if (isReplaced) this.server._handle?.close();
       stopProcess(order);
     });
@@ -236,9 +237,9 @@ class Orders {
 }
 
 start().catch((error: unknown) => {
-  // It failed since its database was stopped; `stopProcess` exits.
+  // It failed because its database was stopped; `stopProcess` exits.
   if (isStopping) return;
-  // One sentence for errors that the operator can fix; the stack for all others.
+  // One line for errors that the operator can fix; the stack for all others.
   const expected = [StartError, SchemaVersionError];
   const { message, stack } = error as Error;
   const isExpected = expected.some((kind) => error instanceof kind);

@@ -40,13 +40,12 @@ export interface CheckLine {
 
 type Row<Facts extends unknown[]> = readonly [name: string, ask: (...facts: Facts) => string | Promise<string>];
 
-/** The lines of what a check throws. */
+/** Returns one line for each problem that a check throws. */
 export function linesOf(name: string, error: unknown): CheckLine[] {
   const level = error instanceof Warning ? 'warning' : 'failed';
   return (databaseFault(error) ?? (error as Error).message).split('\n').map((text) => ({ level, name, text }));
 }
 
-/** Checks that read the tables. */
 export const tableChecks: readonly Row<[database: Pick<DataSource, 'query'>]>[] = [
   [
     'API keys',

@@ -1,16 +1,16 @@
 /**
- * The processes of one start (`WORKERS`), by `node:cluster`. The supervisor listens on the port of the service and hands each
- * new connection to the next worker. It has started the database before and ends after all workers.
+ * The processes of one start (`WORKERS`), by `node:cluster`. The supervisor starts the database, listens on the port of
+ * the service, hands each new connection to the next worker, and exits after all workers.
  *
- * A worker that ends is replaced after 0 to 30 s, by one with the same number and address. `reload` replaces them in turn,
- * without an interruption: the new one serves before the old one stops accepting, on another internal port. When the new
- * one does not start, the old ones go on.
+ * A worker that exits is replaced after 0 to 30 s, by one with the same number and address. `reload` replaces them in
+ * turn, without an interruption: the new one serves, on another internal port, before the old one stops accepting. If
+ * the new one does not start, the old ones continue.
  *
  * The supervisor adds up what workers count together: requests and failures (`RateCounter`), and `/metrics`.
  *
- * Messages: `obeys` from a worker that takes orders, `ready` from one that serves; a {@link StopOrder} to a worker. Signals of
- * a terminal or a service manager reach all processes, so a worker ignores them. A worker ends immediately when its supervisor is
- * gone.
+ * Messages: `obeys` from a worker that takes orders, `ready` from one that serves; a {@link StopOrder} to a worker.
+ * Signals of a terminal or a service manager reach all processes, so a worker ignores them. A worker exits immediately
+ * if its supervisor dies.
  */
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
@@ -24,13 +24,13 @@ import { memoryBytes, type Env } from './config/env.js';
 import type { WorkerPlace } from './config/workers.js';
 import { addUpMetrics } from './platform/telemetry/worker-metrics.js';
 
-/** Tells a worker to end: `signal` for its log. `isReplaced`: another one serves in its place, so it accepts nothing more. */
+/** Tells a worker to stop: `signal` for its log. `isReplaced`: another one takes over, so it accepts nothing more. */
 export interface StopOrder {
   stop: string;
   isReplaced: boolean;
 }
 
-/** Pauses before each new start of a worker that ended by itself; the last one is repeated. */
+/** Pauses before each new start of a worker that exited by itself; the last one is repeated. */
 const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
 
 /** A worker that ran for this long is started again after the first pause. */
@@ -41,7 +41,7 @@ const MB = 1024 * 1024;
 /** Heap of a worker, whatever its share of the memory is: the start alone takes a quarter. */
 const HEAP_MB_MIN = 256;
 
-/** The place of one worker after another. */
+/** The workers of one number, one after another. */
 interface Slot {
   number: number;
   /** Internal ports, of which a worker has one and its successor of a reload the other. */
@@ -50,7 +50,7 @@ interface Slot {
   worker: Worker | null;
 }
 
-/** Starts, replaces and ends the workers of this process. */
+/** Starts, replaces and stops the workers of this process. */
 export class Supervisor {
   isStopping = false;
   private readonly stopping = new AbortController();
@@ -80,7 +80,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts all workers, the first one alone: its words say why a start fails. Another one that does not start is started again.
+   * Starts all workers, the first one alone: its messages explain why a start fails. Another one that does not start is
+   * started again.
    * @returns false when the first one did not start, or the service is to stop
    */
   async start(): Promise<boolean> {
@@ -110,7 +111,7 @@ export class Supervisor {
     });
   }
 
-  /** Ends all workers in order. Resolves when the last one has ended. */
+  /** Stops all workers in order. Resolves when the last one has exited. */
   async stop(signal: string): Promise<void> {
     this.isStopping = true;
     this.stopping.abort();
@@ -120,14 +121,15 @@ export class Supervisor {
         const exit = once(worker, 'exit');
         const order: StopOrder = { stop: signal, isReplaced: false };
         worker.send(order);
-        // An order that a worker gets before it says `obeys` is lost: Node gives it to `cluster.worker`, where nobody listens.
+        // An order that a worker gets before it says `obeys` is lost: Node gives it to `cluster.worker`, which has no
+        // listener.
         worker.on('message', (message) => void (message === 'obeys' && worker.send(order)));
         await exit;
       }),
     );
   }
 
-  /** Starts a worker. Resolves when it serves, or with false when it ended before. */
+  /** Starts a worker. Resolves when it serves, or with false when it exited before. */
   private begin(slot: Slot, tries = 0): Promise<boolean> {
     const internalPorts = this.slots.flatMap(({ ports }) => ports);
     const place: WorkerPlace = { number: slot.number, port: this.env.port, internalPort: slot.ports[0], internalPorts };
@@ -141,9 +143,9 @@ export class Supervisor {
     });
     const startedAt = performance.now();
     const worker = cluster.fork();
-    // A message to a worker that has just ended.
+    // A message to a worker that has just exited.
     worker.on('error', () => undefined);
-    // A connection is handed over when the worker confirms it. Of one that was killed before, Node would keep it open.
+    // A connection is handed over when the worker confirms it. Node would keep that of a killed worker open.
     let handed: { close?(): void } | undefined;
     const send = worker.process.send.bind(worker.process) as (...args: unknown[]) => boolean;
     worker.process.send = (message: unknown, handle?: unknown, ...rest: unknown[]) => {
@@ -172,7 +174,7 @@ export class Supervisor {
     for (; !this.isStopping; tries += 1) {
       const pauseMs = RESTART_PAUSES_MS[tries] ?? RESTART_PAUSES_MS.at(-1);
       await wait(pauseMs, undefined, this.stopping).catch(() => undefined);
-      // A reload may have put another one in its place.
+      // A reload might have replaced it.
       if (this.isStopping || slot.worker !== null || (await this.begin(slot, tries + 1))) return;
     }
   }
