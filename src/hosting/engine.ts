@@ -2,7 +2,6 @@ import type { Dispatcher } from 'undici';
 import { HostingUnavailableError } from './hosting.errors.js';
 import type { EngineName, Program, ProgramLimits, Trace } from './hosting.types.js';
 
-/** Reason of an instance's exit. */
 export interface InstanceExit {
   /** `stopped`: on request; `memory`: over the memory limit; `crashed`: otherwise. */
   reason: 'stopped' | 'memory' | 'crashed';
@@ -10,7 +9,6 @@ export interface InstanceExit {
   detail: string;
 }
 
-/** One running program. */
 export interface Instance {
   /** Process id for `schedstat` and signals; null without a single process. */
   readonly pid: number | null;
@@ -22,7 +20,7 @@ export interface Instance {
   ping(timeoutMs: number): Promise<void>;
   /** Stops it, by force after `graceMs`. Resolves on exit. Never rejects. */
   stop(graceMs: number): Promise<void>;
-  /** Kills it at once. */
+  /** Kills it immediately. */
   kill(): void;
 }
 
@@ -40,7 +38,7 @@ export interface EngineContext {
   log: ProgramLog;
   /** Blanks the secrets of the program in its output: call it before a string is cut. */
   redact: (text: string) => string;
-  /** Receives lines and exceptions of the code, whose secrets it blanks. Must not throw. */
+  /** Receives lines and exceptions of the code, already redacted. Must not throw. */
   onTrace(trace: Trace): void;
 }
 

@@ -6,7 +6,7 @@
  * the publisher. A module of 10 MB takes seconds of CPU and up to a gigabyte of memory, so the publish pipeline calls
  * it in a process of its own (`module-check.process.ts`).
  *
- * Refused (InvalidModuleError): syntax errors with their line, nesting too deep to parse, CommonJS, no default export
+ * Rejected (InvalidModuleError): syntax errors with their line, nesting too deep to parse, CommonJS, no default export
  * or one that is neither function nor object with `fetch`, and imports other than Node's built-ins and workerd's.
  */
 import { getLineInfo } from 'acorn';
@@ -15,7 +15,6 @@ import { quote, visible } from '../platform/text/quoted.js';
 import { InvalidModuleError } from './hosting.errors.js';
 import { readModule, type ModuleOutline, type Shape } from './module-outline.js';
 
-/** Facts about a module from static analysis. */
 export interface ModuleFacts {
   /**
    * `factory`: the default export is a function; `fetch`: an object with `fetch`; `unknown`: known only at run time.
@@ -78,7 +77,6 @@ function parse(text: string): ModuleOutline {
   }
 }
 
-/** Line and column, both from 1. */
 function placeOf(text: string, at: number): string {
   const { line, column } = getLineInfo(text, at);
   return `${line}:${column + 1}`;

@@ -2,25 +2,26 @@ import { DomainError, errorOf, type ErrorKind } from '../platform/errors/domain-
 import { Serializable } from '../platform/internal-http/error-codec.js';
 import type { RuntimeOutcome } from './hosting.types.js';
 
-/** Reason of a refused request: concurrency limit, back-off after crashes, failed start, or no place for a program. */
+/** Reason of a rejected request: concurrency limit, back-off after crashes, failed start, or no slot for a program. */
 export type RefusalReason = 'busy' | 'resting' | 'start' | 'unavailable';
 
 /**
- * A program did not answer. The message states the problem and a remedy, and names no machine. Callers read it, so it
+ * A program did not respond. The message states the problem and a remedy, and names no machine. Callers read it, so it
  * repeats nothing that the program printed or threw.
  */
 export abstract class HostedFailure extends DomainError {
   abstract readonly outcome: RuntimeOutcome;
-  /** Null when the program had begun with the request. Another host may take the request if this one is `unavailable`. */
+  /**
+   * Null when the program had begun with the request. If this host is `unavailable`, another one can take the request.
+   */
   readonly refusal: RefusalReason | null = null;
 
-  /** True when the code may have run: the request must not be resent automatically. */
+  /** True when the code might have run: the request must not be resent automatically. */
   get mayHaveRun(): boolean {
     return this.refusal === null;
   }
 }
 
-/** Base class of the failures of one reason. */
 function refusedBy<Kind extends ErrorKind>(refusal: RefusalReason, kind: Kind, code: string) {
   abstract class Refused extends HostedFailure {
     readonly kind = kind;
@@ -50,7 +51,7 @@ export class HostAwayError extends refusedBy('unavailable', 'unavailable', 'host
   }
 }
 
-/** The program does not start. Its output is for its owner alone. */
+/** The program does not start. Only its owner sees the output. */
 @Serializable('output')
 export class ProgramStartError extends refusedBy('start', 'upstream', 'upstream_error') {
   /** @param output the last output of the program, without its secrets; empty without any */
@@ -80,7 +81,7 @@ export class ProgramBusyError extends refusedBy('busy', 'rate_limited', 'rate_li
   override readonly retryAfterSeconds = 1;
 }
 
-/** A request exceeded a limit, named by `outcome`, and was ended. */
+/** A request exceeded a limit, named by `outcome`, and was aborted. */
 @Serializable('outcome')
 export class LimitExceededError extends HostedFailure {
   readonly kind = 'upstream';
@@ -94,7 +95,7 @@ export class LimitExceededError extends HostedFailure {
   }
 }
 
-/** The program's process ended while it worked on the request. */
+/** The program's process exited while it worked on the request. */
 @Serializable()
 export class ProgramCrashedError extends HostedFailure {
   readonly kind = 'upstream';
@@ -111,7 +112,7 @@ export function hostedFailureIn(error: unknown): HostedFailure | null {
   return null;
 }
 
-/** The message of a failure for the owner of the program: of one that does not start its output, if there is any. */
+/** The message of a failure for the owner of the program: if it does not start, its output. */
 export function messageForOwner(failure: Error): string {
   const hosted = hostedFailureIn(failure);
   return (hosted instanceof ProgramStartError && hosted.output) || failure.message;

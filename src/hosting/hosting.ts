@@ -1,14 +1,14 @@
 /**
- * Runs programs: uploaded modules and bundles of releases, and the TypeScript sources of connections. This file has the
- * contract; `runtime/` runs programs in this process, `cluster/` finds the process, `worker/` and `bundle/` are the two
- * engines, `egress/` is the programs' way out, `sandbox/` their isolation.
+ * Runs programs: uploaded modules and bundles of releases, and the TypeScript sources of connections. This file is the
+ * interface; `runtime/` runs programs in this process, `cluster/` finds the process, `worker/` and `bundle/` are the
+ * two engines, `egress/` is the programs' way out, `sandbox/` their isolation.
  *
- * A module that owns programs provides a `ProgramOwner` for its kind. It hands over files and values, says how many
- * programs an account may run, and receives what the runtime observes. Callers know `Hosting` only: `dispatch` sends
- * one HTTP request to a program somewhere in the service and starts it when needed.
+ * A module that owns programs provides a `ProgramOwner` for its kind. It provides files and values, limits how many
+ * programs an account may run, and receives the observations of the runtime. Callers know `Hosting` only: `dispatch`
+ * sends one HTTP request to a program somewhere in the service and starts it when needed.
  *
- * Failures arrive at the handler as HostedFailures, which tell whether the request may have run; nothing is thrown. A
- * deleted owner is forgotten with its state, and a new version replaces the old one when it is ready.
+ * Failures arrive at the handler as HostedFailures, which state whether the request might have run; nothing is thrown.
+ * A deleted owner is forgotten with its state, and a new version replaces the old one when it is ready.
  */
 import type { Dispatcher } from 'undici';
 import type { LogNames } from '../platform/telemetry/log-names.repository.js';
@@ -36,18 +36,20 @@ export interface ProgramOwner {
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
   /** Current values of a program. @throws ProgramStartError when it no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
-  /** The account of a program, and how many of its programs may run in one process; null when the program no longer exists. */
+  /**
+   * The account of a program, and how many of the account's programs may run in one process; null when the program no
+   * longer exists.
+   */
   quotaOf(ref: ProgramRef): Promise<ProgramQuota | null>;
   /** Names for a log line. Never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
-  /** Receives observations of the runtime. On the path of calls: must be fast and must not throw. */
+  /** Receives observations of the runtime. Called during calls: must be fast and must not throw. */
   recordTrace(trace: Trace): void;
 }
 
 /** Tokens of the program owners, which modules of processes with the role `host` provide. */
 export const programOwners = { release: Symbol('ProgramOwner of releases'), source: Symbol('ProgramOwner of sources') };
 
-/** The owners of programs, by kind. */
 @Injectable()
 export class ProgramOwners implements OnModuleInit {
   private readonly logger = new Logger('hosting');
@@ -94,7 +96,7 @@ export abstract class Hosting {
 
   /**
    * Restarts an owner's program if its secrets or egress rules changed since the start; the old instance stops after
-   * its requests. Unchanged programs continue. Ends the back-off after crashes. Never rejects.
+   * its requests. Unchanged programs continue. Resets the back-off after crashes. Never rejects.
    */
   abstract renew(ownerId: string): Promise<void>;
 }
@@ -115,7 +117,7 @@ export abstract class LocalHosting extends Hosting {
   abstract livePrograms(): Record<string, number>;
 }
 
-/** A handler that passes everything on to this one. */
+/** Returns a handler that passes everything on to this one. */
 export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
   return {
     onRequestStart: (...args) => handler.onRequestStart?.(...args),
@@ -127,8 +129,8 @@ export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.Dispa
 }
 
 /**
- * A forwarded request. Controls it for its caller by the controller of the current attempt. The raw headers are hidden,
- * since they include hop-by-hop ones.
+ * A forwarded request. The caller controls it through the controller of the current attempt. The raw headers are
+ * hidden, since they include hop-by-hop ones.
  */
 export abstract class ForwardedRequest implements Dispatcher.DispatchController {
   aborted = false;
@@ -138,7 +140,7 @@ export abstract class ForwardedRequest implements Dispatcher.DispatchController 
   readonly rawTrailers = null;
   protected inner: Dispatcher.DispatchController | null = null;
 
-  /** Ends the request because its caller left. Idempotent. */
+  /** Aborts the request because its caller disconnected. Idempotent. */
   abort(reason: Error): void {
     if (this.aborted) return;
     this.aborted = true;

@@ -11,7 +11,6 @@ export interface ProgramRef {
   id: string;
   /** Owner across versions: the server's or the connection's id. Key of its state on disk and of its host. */
   ownerId: string;
-  /** Engine that runs it. */
   engine: EngineName;
   /** True if it stores sessions on the disk of its host, so that exactly one host must run it. */
   isStateful: boolean;
@@ -44,13 +43,11 @@ export interface Program {
 
 /** Limits of one program, set by `RUNTIME_…`. */
 export interface ProgramLimits {
-  /** CPU time of one request. */
   cpuMs: number;
   /** Time from the request to the end of its response, except for event streams. */
   wallMs: number;
   /** Memory that its code may allocate. */
   memoryMb: number;
-  /** Size of one response. */
   responseBytes: number;
   /** Size of console lines and exceptions of one request. */
   logBytes: number;
@@ -87,9 +84,8 @@ export type RuntimeOutcome =
   | 'exceededResponse'
   | 'responseStreamDisconnected';
 
-/** A console line. */
 export interface TraceLine {
-  /** Milliseconds since 1970. */
+  /** ms since 1970. */
   at: number;
   level: 'debug' | 'info' | 'log' | 'warn' | 'error';
   message: string;
@@ -101,14 +97,14 @@ export const LINE_BYTES = 16;
 /** Limit of finished requests of one program that are remembered for late output; the oldest is forgotten. */
 export const ENDED_MAX = 10_000;
 
-/** Text of the line that stands for those above the limit of one request. */
+/** Text of the line that replaces those above the limit of one request. */
 export function cutLine(logBytes: number): string {
   return `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;
 }
 
 /** Exception of the code, or the reason for its termination. */
 export interface TraceException {
-  /** Milliseconds since 1970. */
+  /** ms since 1970. */
   at: number;
   name: string;
   message: string;
@@ -134,19 +130,20 @@ export interface Trace {
 
 /**
  * Header with the invocation's id. Set by the recorder of the invocation; removed from external requests and before the
- * code.
+ * code sees the request.
  */
 export const INVOCATION_HEADER = 'x-slipway-invocation';
 
 /**
- * Header that names a session of a stateful program when it is opened or ended; opening it again continues it. A
- * program that stores sessions repeats the header in its response. Set by this service only, and removed before the code.
+ * Header that names a session of a stateful program when it is opened or closed; opening it again continues it. A
+ * program that stores sessions repeats the header in its response. Set by this service only, and removed before the
+ * code sees the request.
  */
 export const SESSION_HEADER = 'x-slipway-session';
 
 /**
- * Header of the requests of a scan: an error of the code is answered in its own words, since only its author reads them. Set by
- * this service only, and removed before the code.
+ * Header of the requests of a scan: responses contain the messages of the code's errors, since only its author reads
+ * them. Set by this service only, and removed before the code sees the request.
  */
 export const SCAN_HEADER = 'x-slipway-scan';
 

@@ -2,8 +2,8 @@
  * Parser for the top level of an ES module: exports, imports and the declared values of variables. It is acorn with two
  * changes against hostile modules of 10 MB.
  *
- * Syntax trees of statements are dropped as soon as they are read, which otherwise take some hundred bytes a token, and
- * the names of a scope are stored in a set; with acorn's list a million `let` take half an hour. Redeclarations are
+ * Syntax trees of statements are dropped as soon as they are read, since they would take some hundred bytes a token,
+ * and the names of a scope are stored in a set; with acorn's list a million `let` take half an hour. Redeclarations are
  * checked down to 100 nested blocks, regular expressions and private names not at all: the engine checks them when the
  * module runs.
  *
@@ -33,7 +33,7 @@ export interface ModuleOutline {
 }
 
 /**
- * Parses the top level of an ES module. Statements inside functions are syntax-checked and discarded at once.
+ * Parses the top level of an ES module. Statements inside functions are syntax-checked and discarded immediately.
  *
  * @throws SyntaxError of acorn, with `pos`
  * @throws RangeError when the code is nested deeper than the stack
@@ -65,14 +65,14 @@ const DROPPED = { type: 'EmptyStatement', start: 0, end: 0 } as Statement;
  */
 const SCOPES_MAX = 100;
 
-/** Acorn that drops syntax trees and stores names in sets. */
 class OutlineParser extends AcornParser {
   private outline: ModuleOutline | undefined;
   private isExported: boolean | undefined;
 
   static read(source: string, outline: ModuleOutline): void {
     const parser = new OutlineParser(
-      // Private names are checked by the engine: here it would take their number times the depth of classes.
+      // Private names are checked by the engine: here the check would take time proportional to their number times the
+      // depth of classes.
       { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false },
       source,
     );
@@ -85,7 +85,7 @@ class OutlineParser extends AcornParser {
     this.isExported = false;
     const statement = super.parseStatement(context, topLevel, exports);
     if (topLevel && this.outline) note(statement, this.outline);
-    // The parser itself reads exported declarations, and expressions that may be a directive.
+    // The base parser reads exported declarations, and expressions that might be a directive.
     const isDirective = statement.type === 'ExpressionStatement' && statement.expression.type === 'Literal';
     return isExported || isDirective ? statement : DROPPED;
   }
@@ -168,7 +168,6 @@ function noteImport(value: unknown, at: number, { imports }: ModuleOutline): voi
   if (!imports.has(name)) imports.set(name, at);
 }
 
-/** Names of a declaration. */
 function noteDeclared(declaration: AnyNode, { names }: ModuleOutline): string[] {
   if (declaration.type === 'FunctionDeclaration' || declaration.type === 'ClassDeclaration') {
     if (!declaration.id) return [];

@@ -22,7 +22,6 @@ const SHARE = 4;
  */
 export class BundleEngine extends Engine {
   readonly name = 'bundle';
-  /** Open sessions of all bundles. */
   sessions = 0;
   private readonly openProxy: OpenEgressProxy;
 
@@ -90,7 +89,6 @@ export class BundleEngine extends Engine {
   }
 }
 
-/** The processes of one bundle. */
 class BundleInstance implements Instance {
   readonly pid = null;
   readonly dispatcher: Pool;

@@ -1,15 +1,15 @@
 /**
  * One MCP session of a bundle in one child process, which speaks MCP over stdio: newline-delimited JSON on standard
- * input and output. Session and process end together.
+ * input and output. A session lives as long as its process.
  *
- * Towards the service it is streamable HTTP (the SDK's transport). Messages that name no call go to the call of their
- * progress token, else to the newest. Lines on standard error, and lines of standard output that are not JSON-RPC, are
- * log lines; they belong to a call only while one runs. A caller that disconnects cancels its call
+ * Towards the service it is streamable HTTP (the SDK's transport). Messages without a request id go to the call of
+ * their progress token, else to the newest. Lines on standard error, and lines of standard output that are not
+ * JSON-RPC, are log lines; they belong to a call only while one runs. A caller that disconnects cancels its call
  * (`notifications/cancelled`).
  *
- * The session is ended when a call exceeds its CPU time, its processes together their memory or number, or a message 16
- * MB; then all its calls fail with the limit or the exit code (-32603). The last words of the process are for its owner:
- * in the log, and in the error of a scan. An ended session closes the input; the process group is killed a second later.
+ * The session is closed when a call exceeds its CPU time, its processes together their memory or number, or a message
+ * 16 MB; then all its calls fail with the limit or the exit code (-32603). The last output of the process is for its
+ * owner: in the log, and in the error of a scan. Closing it closes the input; the process group is killed a second later.
  */
 import { randomUUID } from 'node:crypto';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -35,10 +35,9 @@ import { isObject } from '../../platform/text/json.js';
 import { exactBytes, exactJsonIn, exactText } from '../../platform/text/exact-json.js';
 import { isMessage } from '../../platform/text/json-rpc.js';
 
-/** Size limit of a message in either direction, the same as for tool calls and upstream answers. */
+/** Size limit of a message in either direction, the same as for tool calls and upstream responses. */
 export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Length limit of a console line. */
 const LINE_CHARS_MAX = 8 * 1024;
 
 /** Length limit of a line that is read, so that a secret across the limit of a console line is recognized. */
@@ -50,20 +49,19 @@ const WORDS_CHARS_MAX = 1_000;
 /** Time to exit after the end of input; some servers save state. */
 const GRACE_MS = 1_000;
 
-/** Interval of looks at what a working server uses. */
+/** Interval of checking the usage of a working server. */
 const LOOK_MS = 250;
 
-/** Interval for an idle one, whose own timers may go on. */
+/** Interval for an idle one, whose own timers may still run. */
 const IDLE_LOOK_MS = 5_000;
 
 /** Limits of a session: CPU time and log of one call, memory of all its processes together. */
 export type SessionLimits = Pick<ProgramLimits, 'cpuMs' | 'memoryMb' | 'logBytes'>;
 
-/** Callbacks of a session. */
 export interface SessionHandlers {
   /** Receives a line of standard error with the invocation that it belongs to; an empty id if unknown. */
   onLine(invocationId: string, line: TraceLine): void;
-  /** Called when a call ended without a response. */
+  /** Called when a call finished without a response. */
   onFailure(invocationId: string, outcome: RuntimeOutcome, message: string): void;
   onEnd(): void;
   /** Blanks the secrets of the bundle in its output. */
@@ -80,7 +78,6 @@ interface PendingCall {
   loggedBytes: number;
 }
 
-/** One MCP session of a bundle, and its process. */
 export class BundleSession {
   readonly id = randomUUID();
   lastUsed = Date.now();
@@ -100,7 +97,7 @@ export class BundleSession {
     private readonly limits: SessionLimits,
     private readonly handlers: SessionHandlers,
   ) {
-    // A process group of its own, so that child processes end with it.
+    // Its own process group, so that child processes are killed with it.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
     this.usage = new SessionUsage(this.child.pid);
     this.ended = this.listen();
@@ -116,7 +113,7 @@ export class BundleSession {
     return this.pending.size > 0;
   }
 
-  /** Answers one request of the session. @param body parsed body of a POST */
+  /** Handles one request of the session. @param body parsed body of a POST */
   async serve(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void> {
     this.lastUsed = Date.now();
     const id = (body as { id?: RequestId } | undefined)?.id;
@@ -128,13 +125,13 @@ export class BundleSession {
         this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
       });
     }
-    // The transport writes what it parsed.
+    // The transport writes what it has parsed.
     const write = response.write.bind(response) as (...args: unknown[]) => boolean;
     response.write = (chunk: unknown, ...more: unknown[]) => write(exactBytes(chunk), ...more);
     await this.transport.handleRequest(request, response, body);
   }
 
-  /** Ends the process by closing its input, by force a second later. Idempotent. */
+  /** Stops the process by closing its input, by force a second later. Idempotent. */
   stop(): void {
     if (this.isEnding) return;
     this.isEnding = true;
@@ -142,7 +139,7 @@ export class BundleSession {
     setTimeout(() => this.kill(), GRACE_MS).unref();
   }
 
-  /** Kills the process group at once. */
+  /** Kills the process group immediately. */
   kill(): void {
     const { pid, exitCode, signalCode } = this.child;
     if (pid === undefined) return;
@@ -207,7 +204,7 @@ export class BundleSession {
         loggedBytes: 0,
       });
     }
-    // Servers need not answer cancelled requests, and many do not.
+    // Servers need not respond to cancelled requests, and many do not.
     if ('method' in message && message.method === 'notifications/cancelled') {
       this.pending.delete((message.params as { requestId: RequestId }).requestId);
     }
@@ -264,7 +261,7 @@ export class BundleSession {
     this.handlers.onLine(only.invocationId, isOver ? { ...line, level: 'warn', message: cutLine(logBytes) } : line);
   }
 
-  /** Ends the session when one call used too much CPU time, or its processes together too much memory. */
+  /** Closes the session when one call used too much CPU time, or its processes together too much memory. */
   private checkUsage(): void {
     const now = performance.now();
     if (!this.isBusy && now - this.lookedAt < IDLE_LOOK_MS) return;
@@ -283,7 +280,6 @@ export class BundleSession {
     }
   }
 
-  /** Fails all calls with the reason of the exit. */
   private onExit(how: string): void {
     this.watch.stop();
     this.isEnding = true;

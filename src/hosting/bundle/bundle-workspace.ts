@@ -14,7 +14,7 @@ import { spawn } from 'node:child_process';
 import { Server } from 'node:net';
 import { LOOPBACK_UP, TOOL_MS_MAX, TOOLS_PATH } from '../sandbox/isolation-checks.js';
 
-/** Data segment beside the heap: with this much Node 20 ran code that used 110 MB of its 128 (measured). */
+/** Data segment in addition to the heap: with this much Node 20 ran code that used 110 MB of its 128 (measured). */
 const RESERVED_MB = 64;
 
 /** Address space that V8 reserves at start since Node 24 and never fills, in MB: `VmData` is 575 MB instead of 48. */
@@ -37,16 +37,13 @@ interface BundleNetwork {
   fd: number;
   /** Port of the socket inside the namespace. */
   port: number;
-  /** Socket for a server of this process, which must close it. */
   socket: Server;
   /** Closes the descriptor; the namespace ends with its last process. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Opens the egress proxy of a program; see `openEgress`. */
 export type OpenEgressProxy = (place: ProxyPlace, options: ProgramProxyOptions) => Promise<ProgramProxy>;
 
-/** Options shared by the workspaces of all bundles. */
 interface BundleWorkspaceOptions {
   env: Env;
   tuning: Tuning;
@@ -54,13 +51,11 @@ interface BundleWorkspaceOptions {
   openProxy: OpenEgressProxy;
 }
 
-/** A network to join with its environment. */
 interface JoinedNetwork {
   network: BundleNetwork;
   egress: ProgramProxy;
 }
 
-/** Parts of a workspace. */
 interface BundleWorkspaceParts {
   options: BundleWorkspaceOptions;
   program: Program;

@@ -4,7 +4,10 @@ import { OWNER_PROCESSES_MAX } from '../sandbox/isolation-checks.js';
 /** Linux reports CPU time in hundredths of a second. */
 const TICK_MS = 10;
 
-/** Processes that a session may have: a usual one has three, a sample of one takes 150 µs. A session with more is ended. */
+/**
+ * Processes that a session may have: a usual one has three, a sample of one takes 150 µs. A session with more is
+ * closed.
+ */
 export const PROCESSES_MAX = 64;
 
 /** The next sample waits for this multiple of the last one's duration, so that sampling uses at most 1/20 of a core. */
@@ -14,7 +17,7 @@ const PAUSE_FACTOR = 20;
 export interface Usage {
   /** CPU time in ms, with all threads and reaped children. */
   cpuMs: number;
-  /** Anonymous memory in MB. Pages that a child shares with its parent after `fork` count for both. */
+  /** Anonymous memory in MB. Pages that a child shares with its parent after `fork` are counted for both. */
   memoryMb: number;
   /** {@link PROCESSES_MAX} + 1 when there are more. */
   processes: number;
@@ -40,14 +43,14 @@ export class SessionUsage {
 }
 
 /**
- * Threads above 1,024, which an owner with an account of its own cannot have, are not searched for children, at 10 µs
- * each. Synchronous: nothing may run between the sample and its evaluation.
+ * Threads above 1,024, which an owner with its own account cannot have, are not searched for children, at 10 µs each.
+ * Synchronous: nothing may run between the sample and its evaluation.
  */
 function usageOf(pid: number | undefined): Usage | null {
   if (pid === undefined || ticksOf(pid) === null) return null;
   let [ticks, memoryKb, threadsLeft] = [0, 0, OWNER_PROCESSES_MAX];
   const pids = [pid];
-  // Grows during the iteration.
+  // The loop appends to it.
   for (const each of pids) {
     ticks += ticksOf(each) ?? 0;
     memoryKb += Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${each}/status`) ?? '')?.[1] ?? 0);

@@ -17,7 +17,7 @@ const FILE_BYTES_MAX = 200 * MB;
 /** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
 export const MANIFEST_BYTES_MAX = MB;
 
-/** Path of the file to start, relative to the bundle, from a manifest that was written on any system. */
+/** Path of the file to start, relative to the bundle, from a manifest written on any system. */
 export function entryPointPath(entryPoint: string): string {
   return entryPoint
     .replaceAll('\\', '/')
@@ -25,7 +25,6 @@ export function entryPointPath(entryPoint: string): string {
     .replace(/^(?:\.\/)+/, '');
 }
 
-/** Command of one session. */
 interface BundleCommand {
   command: string;
   args: string[];
@@ -35,15 +34,14 @@ interface BundleCommand {
 /** An argument that consists of one placeholder; a list value becomes several arguments. */
 const WHOLE = /^\$\{user_config\.([^}]+)\}$/;
 
-/** Start command of a bundle, from its manifest. */
 export interface BundleManifest extends BundleCommand {
   /** Values that the bundle requires from its user. */
   userConfig: Record<string, unknown>;
 }
 
 /**
- * Unpacks a bundle, validated at publishing, into an empty folder that everybody can read and only the service can
- * write. Returns the start command.
+ * Unpacks a bundle, validated at publishing, into an empty folder, readable by everybody and writable only by the
+ * service. Returns the start command.
  *
  * @throws InvalidArchiveError, ProgramStartError when its manifest is unusable
  */
@@ -134,7 +132,7 @@ export function commandFor(
   };
 }
 
-/** Values as text: of an option with `multiple` any number, of another one at most one. */
+/** Values as strings: for an option with `multiple` any number, otherwise at most one. */
 function valuesOf(
   userConfig: Record<string, unknown>,
   query: URLSearchParams,
@@ -150,7 +148,7 @@ function valuesOf(
     const sent = query.getAll(name).filter((text) => text !== '');
     const ownValues = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : null;
     const strings = !ownValues ? defaults : isList ? ownValues.flatMap(listIn) : ownValues.slice(0, 1);
-    // The default may also arrive as the value of a caller who sent none.
+    // The default might also arrive as the value of a caller that sent none.
     const resolved = strings.map((text) => (defaults.includes(text) ? inPlace(text) : text));
     if (resolved.length > 0 || isList) values.set(name, resolved);
     if (resolved.length === 0 && option.required === true) missing.push(name);
@@ -161,7 +159,7 @@ function valuesOf(
   );
 }
 
-/** A list is sent as one JSON text, as every structured value, or as several values. */
+/** A list is sent as one JSON string, like every structured value, or as several values. */
 function listIn(text: string): string[] {
   const list = text.startsWith('[') ? jsonIn(text) : undefined;
   return Array.isArray(list) ? list.map((item) => textsOf(item)[0] ?? '') : [text];

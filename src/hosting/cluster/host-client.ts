@@ -18,7 +18,6 @@ export interface HostRequestHead {
 /** Time beyond the program's own limit: for its start, and for the process that enforces the limit. */
 const GRACE_MS = 15_000;
 
-/** Sends requests to programs in other processes. */
 @Injectable()
 export class HostClient {
   constructor(

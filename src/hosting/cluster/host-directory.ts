@@ -12,7 +12,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Data of a host for other processes. */
 export interface HostDetails {
   /** Id of its data folder (`DataFolder`): hosts with the same one find each other's state. */
   dataId: string;
@@ -29,14 +28,16 @@ export interface LiveHost extends HostDetails {
   url: string | null;
 }
 
-/** A host that was not reached is tried last for this long: its lease may end later, and each attempt may take 2 s. */
+/**
+ * A host that was not reached is tried last for this long: its lease might expire later, and each attempt may take 2 s.
+ */
 const SUSPECT_MS = 5_000;
 
 /** The hosts of this service. */
 @Injectable()
 export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load());
-  /** The list as it was read last. */
+  /** The list as last read. */
   private last: LiveHost[] = [];
   /** Until when a host is suspect, by `performance.now()`. */
   private readonly suspects = new Map<string, number>();
@@ -51,17 +52,20 @@ export class HostDirectory implements OnModuleInit {
     await this.pubSub.subscribe('hosting.hosts', () => this.forget());
   }
 
-  /** Every host whose lease holds, or is about to be renewed after the database returned. @throws the database's error */
+  /**
+   * Every host whose lease is valid, or is about to be renewed after the database returned. @throws the database's
+   * error
+   */
   async live(): Promise<LiveHost[]> {
     return (await this.lists.get('all')) ?? [];
   }
 
-  /** True for a host that was not reached a moment ago. */
+  /** True for a host that was recently unreachable. */
   isSuspect(id: string): boolean {
     return (this.suspects.get(id) ?? 0) > performance.now();
   }
 
-  /** Marks a host that was not reached. */
+  /** Marks an unreachable host. */
   markSuspect(id: string): void {
     this.suspects.set(id, performance.now() + SUSPECT_MS);
   }
@@ -85,8 +89,8 @@ export class HostDirectory implements OnModuleInit {
       url: address,
       ...(details as unknown as HostDetails),
     }));
-    // A lease that ended while the database was unavailable is renewed with the next heartbeat, after a third of its length. Until
-    // then the host is known; one that no longer exists is not reached, and the next one is asked.
+    // A lease that expired while the database was unavailable is renewed with the next heartbeat, after a third of its
+    // length. Until then the host is treated as live; if it no longer exists, the next one is tried.
     const renewing = databaseAvailability.isRenewing(this.tuning.runtimeLeaseMs)
       ? this.last.filter((host) => !live.some(({ id }) => id === host.id))
       : [];

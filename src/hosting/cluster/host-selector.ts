@@ -20,12 +20,12 @@ export interface Choosing {
 /**
  * Chooses the host of a program.
  *
- * A stateless program runs on the first host of its order ({@link ranked}), even when this process is a host. A preference
- * for this process would save the hop (0.3 to 0.5 ms, `node bench/hosting-hop.mjs`), and cost the memory and the start of a
- * second copy of every program (23 MB and 80 ms each).
+ * A stateless program runs on the first host of its order ({@link ranked}), even when this process is a host.
+ * Preferring this process would save the hop (0.3 to 0.5 ms, `node bench/hosting-hop.mjs`), and cost the memory and the
+ * start of a second copy of every program (23 MB and 80 ms each).
  *
- * A stateful program runs on the host of its placement. Without one, the first host with the data folder of its state gets
- * it, and only without such a host any other, where it starts empty.
+ * A stateful program runs on the host of its placement. Without one, the first host with the data folder of its state
+ * gets it, or, if there is none, any other host, where it starts empty.
  */
 @Injectable()
 export class HostSelector {
@@ -37,8 +37,8 @@ export class HostSelector {
   ) {}
 
   /**
-   * @returns null for this very process
-   * @throws HostedFailure when there is none, and the database's error
+   * @returns null for this process
+   * @throws HostedFailure when no host is available, and the database's error
    */
   async choose(ref: ProgramRef, choosing: Choosing): Promise<LiveHost | null> {
     if (ref.isStateful) return this.chooseWithState(ref, choosing);
@@ -53,7 +53,10 @@ export class HostSelector {
     throw await this.noHost(ref, hosts, choosing);
   }
 
-  /** Null when some host offers the engine; otherwise a message why none does. @throws the database's error */
+  /**
+   * Null when some host offers the engine; otherwise a message that explains why none does. @throws the database's
+   * error
+   */
   async whyNot(engine: ProgramRef['engine']): Promise<string | null> {
     const hosts = await this.hostDirectory.live();
     const reachable = hosts.filter(({ id, url }) => url !== null || id === this.processRegistry.id);

@@ -7,7 +7,7 @@ export class HostingPlacement {
   @PrimaryColumn('uuid', { name: 'owner_id' })
   ownerId: string;
 
-  /** Process that runs the program, while its lease of {@link epoch} holds; null when it was released. */
+  /** Process that runs the program, while its lease of {@link epoch} is valid; null when it was released. */
   @Index('hosting_placements_host')
   @Column('uuid', { name: 'host_id', nullable: true })
   hostId: string | null;

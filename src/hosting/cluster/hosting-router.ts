@@ -1,15 +1,15 @@
 /**
  * Hosting for the whole service: sends each request to the process ("host") that runs its program, in this process or
  * by internal HTTP (`/internal/hosting/<host>/<epoch>`) in another one. A request takes at most one such hop: the other
- * host runs the program or refuses.
+ * host runs the program or rejects the request.
  *
  * `HostSelector` chooses the host. A stateless program may run on any host; a stateful one runs on the host of its
- * placement, a row that one host at a time holds by its lease. A host that stops ends its stateful programs first and
+ * placement, a row that one host at a time holds by its lease. A stopping host first stops its stateful programs and
  * hands them over; requests wait for that and go to the next host.
  *
  * Topics: `hosting.current`, `hosting.forgotten`, `hosting.renewed`. A lost message does no harm: the next call names
- * its version, unused programs are stopped after 5 min, stateful programs whose placement was deleted are ended
- * within a third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
+ * its version, unused programs stop after 5 min, stateful programs whose placement was deleted stop within a third of a
+ * lease, and values are compared every four leases (60 s by default).
  */
 import {
   Inject,
@@ -44,13 +44,12 @@ declare module '../../platform/queue/pub-sub.js' {
 /** Time for requests to stateful programs when this process stops; other requests wait for the next host meanwhile. */
 const DRAIN_MS = 5_000;
 
-/** Hosting for the whole service. */
 @Injectable()
 export class HostingRouter extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('hosting');
   private local: LocalHosting | null;
   private isStopping = false;
-  /** Resolves when another host may run the stateful programs of this one, which stops. */
+  /** Resolves when another host can run the stateful programs of this one, which is stopping. */
   private handedOver: Promise<void> = Promise.resolve();
 
   constructor(
@@ -94,7 +93,9 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     this.hostDirectory.changed();
   }
 
-  /** Ends stateful programs first: until then no other host may start them. Stateless ones run while requests drain. */
+  /**
+   * Stops stateful programs first: until then no other host can start them. Stateless ones run while requests drain.
+   */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     if (this.local) await (this.handedOver = this.handOver(this.local));
@@ -116,8 +117,8 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   /**
    * Runs a request that another process sent.
    *
-   * @param host the addressee; a request for another process is refused, and one to a stateful program for an earlier epoch
-   *   of this one: the others need no lease, which ends while the database is unavailable
+   * @param host the addressee; a request for another process is rejected, as is one to a stateful program with an
+   * earlier epoch of this one. Stateless programs need no lease, which expires while the database is unavailable
    */
   receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
     const isPast = ref.isStateful && host.epoch !== this.processRegistry.epoch;
@@ -173,7 +174,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   private async choose(ref: ProgramRef, excluded: ReadonlySet<string>): Promise<Candidate> {
-    // A host refused the request, so the cached placement and list are outdated.
+    // A host rejected the request, so the cached placement and list are outdated.
     if (excluded.size > 0) {
       this.hostDirectory.forget();
       this.placements.forgetCached(ref.ownerId);
@@ -212,7 +213,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
       .catch(this.onThrown);
   }
 
-  /** Refuses a request when its sender can find the next host. */
+  /** Rejects a request when its sender can find the next host. */
   private async refuse(handler: AttemptHandler): Promise<void> {
     await this.handedOver.catch(this.onThrown);
     handler.onResponseError(null, notHere());
@@ -227,7 +228,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     await this.local?.forget(ownerId);
   }
 
-  /** Removes state of owners that were deleted, or that ran with another data folder since. */
+  /** Removes state of owners that were deleted, or that have since run with another data folder. */
   private async sweepState(): Promise<void> {
     try {
       const owners = (await this.local?.ownersWithState()) ?? [];

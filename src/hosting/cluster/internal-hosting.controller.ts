@@ -9,7 +9,7 @@ import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { HostAwayError, HostedFailure } from '../hosting.errors.js';
 import type { AttemptHandler } from './retrying-dispatch.js';
 
-/** The response of a program broke off. `code` is the one of undici or of the socket. */
+/** The response of a program was cut off. `code` is the one of undici or of the socket. */
 @Serializable('code')
 export class BrokenResponseError extends Error {
   constructor(
@@ -22,7 +22,7 @@ export class BrokenResponseError extends Error {
 
 /**
  * Streams the response of a local program to the process that sent the request. While that process does not read, the
- * program's response is paused; when it leaves, the program's request is aborted.
+ * program's response is paused; when it disconnects, the program's request is aborted.
  */
 class HostResponse implements AttemptHandler {
   private controller: Dispatcher.DispatchController | null = null;
@@ -63,7 +63,7 @@ class HostResponse implements AttemptHandler {
     this.answer.fail(error instanceof HostedFailure ? error : new BrokenResponseError(message, code));
   }
 
-  /** Ends an event stream because this process stops; a stream that was not open yet fails with HostAwayError. */
+  /** Closes an event stream because this process stops; a stream that was not open yet fails with HostAwayError. */
   stop(): void {
     if (this.answer.isBegun) this.answer.complete();
     else
@@ -75,10 +75,9 @@ class HostResponse implements AttemptHandler {
   }
 }
 
-/** Requests of other processes to programs of this one. */
 @InternalController('internal/hosting/:host/:epoch')
 export class InternalHostingController implements BeforeApplicationShutdown {
-  /** Event streams, which have no end of their own. */
+  /** Event streams, which do not end by themselves. */
   private readonly streams = new Set<HostResponse>();
 
   constructor(

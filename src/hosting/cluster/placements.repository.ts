@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { ownerLives } from '../../platform/processes/processes.repository.js';
 
-/** Placement of a stateful program. */
 export interface Placement {
   /** Null when no host has the program. */
   hostId: string | null;
@@ -10,14 +9,12 @@ export interface Placement {
   dataId: string;
 }
 
-/** A host, and the data folder it uses. */
 export interface Claimant {
   hostId: string;
   epoch: string;
   dataId: string;
 }
 
-/** Rows of placements. */
 @Injectable()
 export class PlacementsRepository {
   constructor(private readonly database: DataSource) {}
@@ -35,8 +32,8 @@ export class PlacementsRepository {
   /**
    * Places the program at this host, unless another host has it.
    *
-   * @returns the data folder of its state before, null for a new program; undefined when another host has it, or when the
-   * lease of this one is over
+   * @returns the data folder of its previous state, null for a new program; undefined when another host has it, or the
+   * lease of this one has expired
    */
   async claim(ownerId: string, { hostId, epoch, dataId }: Claimant): Promise<string | null | undefined> {
     const [row] = await this.database.query<{ dataBefore: string | null }[]>(
@@ -72,7 +69,7 @@ export class PlacementsRepository {
     return rows.map(({ ownerId }) => ownerId);
   }
 
-  /** Of these owners, those without state in this data folder: they have no row, or one of another folder. */
+  /** Returns those owners without state in this data folder: they have no row, or one of another folder. */
   async withoutStateIn(dataId: string, ownerIds: string[]): Promise<string[]> {
     const rows = await this.database.query<{ ownerId: string }[]>(
       `SELECT owner.id AS "ownerId" FROM unnest($1::uuid[]) AS owner(id)

@@ -2,9 +2,9 @@
  * Placements of stateful programs: which host runs a program, and in which data folder its state is. At most one host
  * has a program, however many claim it at the same time.
  *
- * A claim is one statement; a host that dies loses its programs when its lease ends, and `epoch` tells one lease of a
- * process from the next. When a program was on another folder before, the old state on this host is removed first: it
- * is outdated. Claims are published (`hosting.placed`), and rows are cached for 5 s.
+ * A claim is one statement; a host that dies loses its programs when its lease expires, and `epoch` distinguishes one
+ * lease of a process from the next. When a program ran with another folder before, the old state on this host is
+ * removed first: it is outdated. Claims are published (`hosting.placed`), and rows are cached for 5 s.
  *
  * Hosts share a folder if they read the same `hosting/folder-id` in it, whatever its path. An operator who copies a
  * folder for a second service removes that file from the copy.
@@ -49,7 +49,7 @@ export class DataFolder {
 /** Placements, and the programs that this host has claimed. */
 @Injectable()
 export class Placements implements OnModuleInit {
-  /** A claim is also published, and a host that has not got the program reports it. */
+  /** A claim is also published, and a host that does not have the program reports it. */
   private readonly cache = new RowCache<Placement>((ownerId) => this.placementsRepository.find(ownerId));
   /** Programs of this host, with the epoch of the claim. */
   private readonly ownEpochs = new Map<string, string>();
@@ -84,8 +84,8 @@ export class Placements implements OnModuleInit {
   /**
    * Places the program at this host, unless another one has it. Concurrent calls share one statement.
    *
-   * @param clear removes state of the program from this host's data folder, when the program ran with another folder since
-   * or never
+   * @param clear removes state of the program from this host's data folder, when the program has since run with another
+   * folder, or never ran
    * @returns false when another host has it, or the lease of this one is lost @throws the database's error
    */
   claim(ownerId: string, clear: () => Promise<void>): Promise<boolean> {
@@ -103,18 +103,18 @@ export class Placements implements OnModuleInit {
     this.pubSub.publish('hosting.placed', { ownerId });
   }
 
-  /** The program does not run here any more. */
+  /** Records that the program no longer runs here. */
   released(ownerId: string): void {
     this.ownEpochs.delete(ownerId);
     this.forgetCached(ownerId);
   }
 
-  /** The lease of this host is lost, and all its programs with it. */
+  /** Records that the lease of this host is lost, and all its programs with it. */
   releasedAll(): void {
     this.ownEpochs.clear();
   }
 
-  /** Releases all programs of this host, which have ended, for other hosts. @throws the database's error */
+  /** Releases all programs of this host, which have exited, for other hosts. @throws the database's error */
   async releaseAll(): Promise<void> {
     this.releasedAll();
     await this.placementsRepository.releaseAll(this.processRegistry.id);
@@ -129,7 +129,7 @@ export class Placements implements OnModuleInit {
     return before.filter((ownerId) => !placed.has(ownerId));
   }
 
-  /** Of these owners, those whose state in the data folder of this host is obsolete. @throws the database's error */
+  /** Returns those owners whose state in the data folder of this host is obsolete. @throws the database's error */
   async listObsolete(ownerIds: string[]): Promise<string[]> {
     if (this.processRegistry.epoch === null) return [];
     return this.placementsRepository.withoutStateIn(await this.dataFolder.id(), ownerIds);
@@ -141,7 +141,7 @@ export class Placements implements OnModuleInit {
     const dataId = await this.dataFolder.id();
     const dataBefore = await this.placementsRepository.claim(ownerId, { hostId, epoch, dataId });
     if (dataBefore !== undefined && dataBefore !== dataId) await clear();
-    // A response that arrives after the fence does not count.
+    // A response that arrives after the fence is ignored.
     if (dataBefore === undefined || this.processRegistry.epoch !== epoch) return false;
     this.ownEpochs.set(ownerId, epoch);
     this.forgetCached(ownerId);

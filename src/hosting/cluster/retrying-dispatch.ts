@@ -1,13 +1,13 @@
 /**
  * One request to a program, tried at up to three hosts. The caller sees one request and one controller.
  *
- * Another host gets the request only when the first certainly did not begin with it (it was not reached, or refused),
- * no response has begun, and the body can still be sent: a stream that was read cannot. A host that was not reached is
- * tried last for a while by everybody.
+ * Another host gets the request only when the first certainly did not run it (it was not reached, or rejected it), no
+ * response has begun, and the body can still be sent, unlike a stream that was read. All callers try an unreachable
+ * host last for a while.
  *
- * When no host is left, the caller gets the failure that says most: that of a host which refused, rather than that
- * there is none. Errors of the database, which has the placements, become HostAwayErrors with the advice to try
- * again.
+ * When no host is left, the caller gets the most specific failure: that of a host that rejected the request, rather
+ * than that there is no host. Errors of the database, which has the placements, become HostAwayErrors with the advice
+ * to try again.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
@@ -34,17 +34,16 @@ export interface AttemptHandler extends Dispatcher.DispatchHandler {
 
 /** The host that receives one attempt. */
 export interface Candidate {
-  /** The host's id; null for this process when it is none at the moment. */
+  /** The host's id; null for this process while it is not a host. */
   id: string | null;
   send(request: HostedRequest, handler: AttemptHandler): void;
-  /** Reports that the host was not reached. */
+  /** Reports that the host was unreachable. */
   suspect(): void;
 }
 
 /** Chooses a host that is not in `excluded`. @throws HostedFailure when there is none */
 export type ChooseCandidate = (excluded: ReadonlySet<string>) => Promise<Candidate>;
 
-/** One request, with its attempts. */
 export class RetryingDispatch extends ForwardedRequest implements AttemptHandler {
   private readonly excluded = new Set<string>();
   private candidate: Candidate | null = null;
@@ -57,7 +56,7 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
     private readonly choose: ChooseCandidate,
     private readonly request: HostedRequest,
     private readonly handler: Dispatcher.DispatchHandler,
-    /** Receives errors thrown by the handler, which must not end the process. */
+    /** Receives errors thrown by the handler, which must not crash the process. */
     private readonly onThrown: (error: unknown) => void,
   ) {
     super();
@@ -122,7 +121,7 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
       if (this.aborted) this.finish(this.reason ?? new Error('aborted'));
       else this.candidate.send(this.request, this);
     } catch (error) {
-      // Without another host, the response of the one that refused says more than that there is none.
+      // Without another host, the error of the one that rejected the request is more specific than that there is none.
       const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
       this.finish(isLessSpecific ? failedBefore : placementFailure(error));
     }

@@ -1,11 +1,11 @@
 /**
  * The company's own network, as `HOSTING_EGRESS_ALLOW` opens it to hosted code.
  *
- * A private address is dialled if the operator's list has it and the server's `egressAllow` names the host with its
- * port (`OutboundRules.namesWithPort`).
+ * Slipway connects to a private address if the operator's list has it and the server's `egressAllow` names the host
+ * with its port (`OutboundRules.namesWithPort`).
  *
- * Whatever the list has, these stay closed: link-local addresses, the metadata services of clouds, and addresses of
- * translators and tunnels; the port of this service and of requests between processes at every address that is not
+ * These stay closed, whatever the list contains: link-local addresses, the metadata services of clouds, and addresses
+ * of translators and tunnels; the port of this service and of requests between processes at every address that is not
  * public, since other processes listen there too; and Postgres, Redis, S3 and the collector of traces at their
  * addresses. A service whose name was not resolved yet has its port closed at every address that is not public.
  */
@@ -22,13 +22,12 @@ import {
 import { isLocalAddress, type ClosedPorts } from '../../platform/egress/egress.js';
 import { servicePort } from '../../platform/egress/egress.module.js';
 
-/** Addresses that are open, and ports that are closed whatever the list has. */
+/** Open addresses, and ports that are always closed. */
 export interface InternalRoutes {
   policy: AddressPolicy;
   closedPorts: ClosedPorts;
 }
 
-/** Lifetime of the addresses of Slipway's own services. */
 const ADDRESSES_KEPT_MS = 60_000;
 
 /** Addresses of translators and tunnels carry another address, which may be one of Slipway's own services. */
@@ -75,7 +74,7 @@ function isInternal(address: string): boolean {
   return addressKind(address) !== 'public';
 }
 
-/** The test of an address of this host, whose name is resolved again every minute while it is asked for. */
+/** Returns a test for addresses of this host, whose name is resolved again every minute while the test is used. */
 function addressesOf(host: string): (address: string) => boolean {
   if (isIP(host) !== 0) {
     const canonical = canonicalAddress(host);
@@ -87,7 +86,7 @@ function addressesOf(host: string): (address: string) => boolean {
     resolvedAt = performance.now();
     lookup(host, { all: true }).then(
       (resolved) => (addresses = new Set(resolved.map(({ address }) => canonicalAddress(address)))),
-      // The addresses known before stay closed; without any, all internal ones do.
+      // Previously known addresses stay closed; if none is known, all internal ones do.
       () => undefined,
     );
   };

@@ -8,7 +8,6 @@ import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 import { OutboundError } from './outbound.errors.js';
 import type { ProxyLimits } from './proxy-limits.js';
 
-/** Headers by lower-case name. */
 type Headers = Record<string, string | string[]>;
 
 /** A protocol upgrade request and its target. */
@@ -23,9 +22,9 @@ export interface Upgrade {
 }
 
 /**
- * Forwards one request and its response as streams with back-pressure in both directions. Closes the far socket when the
- * program disconnects. Drops trailers and interim answers (1xx). Resolves after the response, or when the program has
- * disconnected.
+ * Forwards one request and its response as streams with back-pressure in both directions. Closes the far socket when
+ * the program disconnects. Drops trailers and interim responses (1xx). Resolves after the response, or when the program
+ * has disconnected.
  *
  * @throws errors of the egress policy; OutboundError (504) after `idleMs` without a byte
  */
@@ -76,8 +75,8 @@ export function requireWebSocket({ headers }: IncomingMessage): void {
 }
 
 /**
- * Forwards a WebSocket handshake and its response. True when the far side accepted: both sockets then carry frames. False
- * when it answered otherwise, which ends both.
+ * Forwards a WebSocket handshake and its response. True when the far side accepted: both sockets then carry frames.
+ * False for any other response, which closes both.
  *
  * @throws the error of the far socket; OutboundError (504) without a response for `idleMs`. The far socket is closed
  * then
@@ -154,7 +153,7 @@ function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: Pr
 }
 
 /**
- * Headers to forward, without those of this hop. The object has no prototype: `__proto__` is an ordinary header name.
+ * Headers to forward, without hop-by-hop headers. The object has no prototype: `__proto__` is an ordinary header name.
  *
  * @param encode converts values to one character per byte, as headers are written
  */

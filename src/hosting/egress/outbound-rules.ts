@@ -4,7 +4,7 @@ import { OutboundError } from './outbound.errors.js';
 /** `http`: an HTTP request, WebSocket included. `tcp`: bytes as they are. */
 export type OutboundKind = 'http' | 'tcp';
 
-/** Closed: machines that send mail lose their reputation. */
+/** Closed: machines that send mail lose their reputation as senders. */
 const MAIL_PORT = 25;
 
 const WEB_PORTS = new Set([80, 443]);

@@ -1,6 +1,6 @@
 import { EgressProxyError, EgressRefusedError } from '../../platform/egress/egress.errors.js';
 
-/** Error answered to hosted code in place of a response. The message is for the code. */
+/** Error returned to hosted code in place of a response. The message is for the code. */
 export class OutboundError extends Error {
   /** @param isLogged true for a request that a rule forbids: also logged for the author */
   constructor(

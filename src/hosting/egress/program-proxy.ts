@@ -2,12 +2,12 @@
  * Egress proxy of one program, on a unix socket or on a socket in the program's network namespace: HTTP requests in
  * absolute form, WebSocket upgrades, and `CONNECT` for raw TCP. TLS to the target is opened here for requests.
  *
- * All input comes from a tenant: no request, and no response arranged by it, may end the process, exceed `ProxyLimits` or
- * reach an address that is not open to this program. Names are checked by `OutboundRules` (the server's `egressAllow`),
- * addresses by the egress policy when the socket is opened.
+ * All input comes from a tenant: no request, and no response it arranges, can crash the process, exceed `ProxyLimits`
+ * or reach an address that is not open to this program. Names are checked by `OutboundRules` (the server's
+ * `egressAllow`), addresses by the egress policy when the socket is opened.
  *
- * Responses of the proxy itself are text: 400 for what is no proxy request, 403 for a refused host, 408 for a slow
- * request, 431 for a large head, 502 and 504 for targets that fail, 503 without a free slot. Refusals also appear in
+ * Responses of the proxy itself are text: 400 for other than proxy requests, 403 for a forbidden host, 408 for a slow
+ * request, 431 for a large head, 502 and 504 for targets that fail, 503 without a free slot. Rejections also appear in
  * the program's log, 20 lines a minute.
  */
 import { once } from 'node:events';
@@ -22,14 +22,13 @@ import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundError, outboundErrorOf } from './outbound.errors.js';
 import type { ProxyLimits } from './proxy-limits.js';
 
-/** A line for the program's log. */
 interface RefusalLine {
   at: number;
   level: 'warn';
   message: string;
 }
 
-/** Logs refusals for a program's author, limited per minute. The next line counts the omitted ones. */
+/** Logs rejections for a program's author, limited per minute. The next line counts the omitted ones. */
 class RefusalLines {
   private inMinute = 0;
   private leftOut = 0;
@@ -57,15 +56,13 @@ class RefusalLines {
   }
 }
 
-/** Options of a program's proxy. */
 export interface ProgramProxyOptions {
   /** Allowed hosts, such as `api.example.com`, `*.example.com` or `db.example.com:5432`; null for every one. */
   allow: string[] | null;
-  /** Receives refusals, at most 20 lines a minute. Must not throw. */
+  /** Receives rejections, at most 20 lines a minute. Must not throw. */
   onRefused: (line: RefusalLine) => void;
 }
 
-/** Maximum interval of checking for sockets with incomplete requests. */
 const CHECK_MS = 5_000;
 
 /** Longer than workerd's 5 s, so that workerd closes idle sockets and loses no request. */
@@ -77,7 +74,6 @@ const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:/?#@[\]\\\s]+):([1-9]\d{0,4})$/i;
 /** Listening address: the path of a unix socket, or a listening socket, which the proxy closes. */
 export type ProxyPlace = string | NetServer;
 
-/** The proxy of one program. */
 export class ProgramProxy {
   private readonly server: Server;
   private readonly rules: OutboundRules;
@@ -85,7 +81,7 @@ export class ProgramProxy {
   private readonly lines: RefusalLines;
   /** Sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
-  /** Last answer per socket. */
+  /** Last response per socket. */
   private readonly answers = new WeakMap<Duplex, ServerResponse>();
   private isClosed = false;
 
@@ -120,7 +116,7 @@ export class ProgramProxy {
     return proxy;
   }
 
-  /** Closes every socket and the proxy at once. Never rejects. */
+  /** Closes every socket and the proxy immediately. Never rejects. */
   async close(): Promise<void> {
     this.isClosed = true;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
@@ -250,7 +246,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Answers with the error that `work` throws, or ends a response that has begun. Never rejects. */
+  /** Responds with the error that `work` throws, or cuts off a response that has begun. Never rejects. */
   private async respond(req: IncomingMessage, res: ServerResponse, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -262,7 +258,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Answers malformed input only if no other response is being written on its socket. */
+  /** Responds to malformed input only if no other response is being written on its socket. */
   private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
     let [status, message] = [400, 'The request is not sound HTTP.'];
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') [status, message] = [408, 'The request did not end in time.'];

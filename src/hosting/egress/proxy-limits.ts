@@ -6,17 +6,15 @@ export const PROXY_LIMITS = {
   waitMs: 10_000,
   /** Sockets from the program to the proxy, each with one request at a time: also the limit of waiting requests. */
   socketsMax: 512,
-  /** Header size of one request or answer, the limit of the parsers on both sides and of `Egress`. */
+  /** Header size of one request or response, the limit of the parsers on both sides and of `Egress`. */
   headerBytes: 16 * 1024,
   /** Time from the first byte of a request to the end of its headers. */
   headersMs: 10_000,
-  /** Idle timeout of an HTTP exchange, and of a WebSocket or raw connection. */
   idleMs: 300_000,
   tunnelIdleMs: 300_000,
   /** Total timeout of an HTTP exchange, and of a WebSocket or raw connection. */
   totalMs: 3_600_000,
   tunnelTotalMs: 3_600_000,
-  /** Lines about refusals in the program's log. */
   linesPerMinute: 20,
 };
 

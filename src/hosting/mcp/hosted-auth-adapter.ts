@@ -7,23 +7,22 @@ import { parseUrl } from '../../config/parse-url.js';
 import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
-/** Timeout of one operation; a refresh locks its credential's row meanwhile. */
+/** Timeout of one operation; a refresh locks its credential's row for this long. */
 const ANSWER_MS_MAX = 10_000;
 
-/** Error codes of a permanent refusal (RFC 6749 section 5.2, OpenID Connect Core, GitHub). */
+/** Error codes of a permanent rejection (RFC 6749 section 5.2, OpenID Connect Core, GitHub). */
 const REFUSALS = ['invalid_grant', 'bad_refresh_token', 'access_denied', 'interaction_required', 'login_required'];
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /**
- * Calls the auth adapter of a hosted module at its own path. Its error messages are never repeated, since they may
- * contain tokens.
+ * Calls the auth adapter of a hosted module at its path. Never repeats its error messages, which may contain tokens.
  */
 export class HostedAuthAdapter implements AuthAdapter {
   /**
    * @param url URL of its path, with the caller's configuration as the query
    *
-   * @param name name of the server, with its quotes
+   * @param name name of the server, quoted
    */
   constructor(
     private readonly dispatcher: HttpDispatcher,

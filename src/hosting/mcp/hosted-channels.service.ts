@@ -34,10 +34,10 @@ export interface HostedCall {
   bearer?: HttpTarget['bearer'];
   /**
    * Scope of the sessions, such as `connection <id>`: every process then continues the same session for a caller.
-   * Without it sessions belong to this channel and end with it.
+   * Without it sessions belong to this channel and are closed with it.
    */
   sessionsOf?: string;
-  /** Errors of the code arrive in its own words, for its author. */
+  /** Responses contain the messages of the code's errors, for its author. */
   isScan?: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface HostedCall {
 @Injectable()
 export class HostedChannelsService {
   private readonly host: string;
-  /** The first encryption key of the service; a new first key begins new sessions. */
+  /** The first encryption key of the service; rotating it begins new sessions. */
   private readonly secret: Buffer | undefined;
 
   constructor(
@@ -57,14 +57,13 @@ export class HostedChannelsService {
     [this.secret] = keysFor(env, 'slipway hosted sessions');
   }
 
-  /** Auth adapter of a program, for a caller with these values. */
   adapterOf(ref: ProgramRef, { name, query = [] }: Pick<HostedCall, 'name' | 'query'>): AuthAdapter {
     const url = hostedAddress(ref, AUTH_ADAPTER_PATH);
     for (const [key, value] of query) url.searchParams.append(key, value);
     return new HostedAuthAdapter(new HostedDispatcher(this.hosting, ref, this.host), url, name);
   }
 
-  /** A new channel to a program, which the first call starts. */
+  /** Returns a new channel to a program, which the first call starts. */
   channelTo(
     ref: ProgramRef,
     { mcpPath, name, headers = {}, query = [], bearer, sessionsOf, isScan }: HostedCall,
@@ -74,7 +73,7 @@ export class HostedChannelsService {
     // Sessions of a bundle are processes and cannot be restored.
     const isKept = ref.isStateful && ref.engine === 'worker' && sessionsOf !== undefined;
     const { secret } = this;
-    // Derived from the caller, so that every process, also after a restart, continues the same session. A name grants
+    // Derived from the caller, so that every process, even after a restart, continues the same session. A name grants
     // access, so it is an HMAC; JSON separates its parts unambiguously.
     const nameOf =
       isKept && secret
@@ -98,7 +97,7 @@ export class HostedChannelsService {
   }
 }
 
-/** Placeholder URL of a program, different for each version, and never dialled. */
+/** Placeholder URL of a program, different for each version. Nothing connects to it. */
 export function hostedAddress({ id }: ProgramRef, path: string): URL {
   return new URL(path, `https://${id}.hosted.invalid`);
 }

@@ -21,7 +21,7 @@ import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hostin
 /** Method of a message in the form of `requestText`. */
 const RPC_METHOD = /^\{"jsonrpc":"2\.0",(?:"id":\d+,)?"method":"([\w/$.-]{1,100})"/;
 
-/** Sends MCP requests to a hosted program. The origin of their URL names the program and is never dialled. */
+/** Sends MCP requests to a hosted program. The origin of their URL names the program; nothing connects to it. */
 export class HostedDispatcher implements HttpDispatcher {
   /** @param host host name that the code sees as its own */
   constructor(

@@ -1,14 +1,14 @@
 /**
- * One request to a program and its streamed answer, limited in time and size. It ends once, by the first of: the
- * answer, the caller, a limit, or the program's exit.
+ * One request to a program and its streamed response, limited in time and size. It finishes once, by the first of: the
+ * response, the caller, a limit, or the program's exit.
  *
  * Headers: `x-slipway-…` are internal and not passed on, except the name of the session; hop-by-hop headers never are.
- * The invocation id comes with the request if a connection or run endpoint recorded it, else it is made here. At its
- * end the call reports outcome, times and CPU share as a trace to the owner, and a span to OpenTelemetry.
+ * The invocation id comes with the request if a connection or run endpoint recorded it, else it is created here. When
+ * finished, the call reports outcome, times and CPU share as a trace to the owner, and a span to OpenTelemetry.
  *
- * When the connection to the program breaks, the call waits up to 500 ms for the exit of the program, which is the
- * better reason. Otherwise the caller gets a cut-off answer, or ProgramCrashedError if nothing had been answered. An
- * event stream has no limit of time or size.
+ * When the connection to the program breaks, the call waits up to 500 ms for the exit of the program, the more precise
+ * reason. Otherwise the caller gets a cut-off response, or ProgramCrashedError if no response had begun. An event
+ * stream has no limit of time or size.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
@@ -43,23 +43,20 @@ type Headers = Record<string, string | string[]>;
 /** Prefix of internal headers of this service. */
 const INTERNAL_PREFIX = 'x-slipway-';
 
-/** Owner of a call. */
 export interface CallHost {
-  /** Called when the call was refused before being sent. */
   countRefusal(error: HostedFailure): void;
-  /** Called at the end, before the caller is notified. @returns its CPU time in ms */
+  /** Called when the call finishes, before the caller is notified. @returns its CPU time in ms */
   finishCall(call: HostedCall, isWhole: boolean): number;
   /** Receives the observations of the call. */
   reportOutcome(trace: Omit<Trace, 'ref'>): void;
 }
 
-/** End of a call. `outcome` undefined: the program's own outcome counts. */
+/** How a call finishes. `outcome` undefined: the outcome that the program reports applies. */
 interface Ending {
   error: Error | null;
   outcome?: RuntimeOutcome;
 }
 
-/** One request to a program, and its response. */
 export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
   readonly invocationId: string;
@@ -85,7 +82,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     this.hasRecord = typeof invocation === 'string' && UUID.test(invocation);
     this.invocationId = this.hasRecord ? (invocation as string) : uuidV7(this.at);
     if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
-    // A body that fails before it is read must not end the process.
+    // A body that fails before it is read must not crash the process.
     if (request.body instanceof Readable) request.body.on('error', (error) => this.abort(error));
   }
 
@@ -106,13 +103,13 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     }
   }
 
-  /** Ends the call with an error for the caller. A response in progress is cut off. */
+  /** Fails the call with an error for the caller. A response in progress is cut off. */
   fail(error: HostedFailure): void {
     if (!this.isEnded && !error.mayHaveRun) this.host.countRefusal(error);
     this.finish({ error, outcome: error.outcome });
   }
 
-  /** Ends an event stream because its program is stopped. */
+  /** Closes an event stream because its program is stopped. */
   close(): void {
     if (this.status !== 0) this.finish({ error: null });
   }
@@ -198,7 +195,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
       'slipway.invocation.id': this.invocationId,
     };
     tracing()?.record('hosted call', headers, { at: this.at, endedAt: Date.now(), attributes, error });
-    // Closes the socket of an incomplete answer; no effect on a complete one.
+    // Closes the socket of an incomplete response; no effect on a complete one.
     this.inner?.abort(error ?? new Error('The stream was closed'));
     // Called from timers and exits too, so exceptions of the caller's handler are caught here.
     try {

@@ -2,13 +2,13 @@
  * One version of a program in this process, from start to exit: `starting`, `ready`, `stopping`, `gone`. A stopped
  * program never returns; its successor is another object.
  *
- * Start: wait for older versions where needed, take a turn among the starts, count it for its account, make a run
- * folder, and let the engine start it. Requests that arrive meanwhile wait. Stop: refuse new requests, wait for running
+ * Start: wait for older versions where needed and for a start slot, count the program for its account, create a run
+ * folder, and let the engine start it. Requests that arrive meanwhile wait. Stop: reject new requests, wait for running
  * ones up to a limit, ask the process to exit, and kill it after 2 s.
  *
  * A program killed for a limit (`cpu`, `stall`, `memory`) fails the request that caused it with that limit, and the
  * others with a retryable error; for memory all fail alike, since all used it. A failed start or an unexpected exit
- * counts as a crash, after which the owner rests for growing times.
+ * counts as a crash, after which the owner's starts back off for growing times.
  */
 import { join } from 'node:path';
 import type { Env } from '../../config/env.js';
@@ -37,13 +37,13 @@ import { ProgramTraces } from './program-traces.js';
 import { digestOf } from './restart-coalescer.js';
 import type { RunDirs } from './run-dirs.js';
 
-/** Time to exit in order. workerd takes 65 ms. */
+/** Time for an orderly exit. workerd takes 65 ms. */
 const STOP_GRACE_MS = 2_000;
 
-/** Time after which a start releases its place: a module that never finishes loading must not block other starts. */
+/** Time after which a start releases its slot: a module that never finishes loading must not block other starts. */
 const START_SLOT_MS = 5_000;
 
-/** Longest wait of a start: for its turn, and for older versions whose requests are in flight. */
+/** Longest wait of a start: for its slot, and for older versions with requests in flight. */
 export const STARTS_WAIT_MS_MAX = 60_000;
 
 /** Counters of all programs of a process. */
@@ -51,7 +51,7 @@ export interface RuntimeCounts {
   starts: number;
   crashes: number;
   kills: Record<KillReason, number>;
-  /** Requests refused before a program received them. */
+  /** Requests rejected before a program received them. */
   refused: Record<RefusalReason, number>;
   /** CPU time of finished requests. */
   cpuMs: number;
@@ -67,7 +67,6 @@ export interface ProgramServices {
   owners: ProgramOwners;
   engines: Engines;
   runDirs: RunDirs;
-  /** Parent of each owner's folder of session data. */
   stateRoot: string;
   /** Limits concurrent starts. */
   starts: KeyedLimiter;
@@ -96,7 +95,6 @@ export class LiveProgram {
   figures: ProcessMetrics | null = null;
   /** Account that it counts for; null before. */
   accountId: string | null = null;
-  /** Digest of the values it was started with; null before. */
   valuesDigest: string | null = null;
 
   /** @param backoff of its version @param after resolves when it may start */
@@ -155,7 +153,6 @@ export class LiveProgram {
     if (this.calls.admit(call) && this.state === 'ready') this.send(call);
   }
 
-  /** Accounts for the end of a request; see `CallHost`. */
   finishCall(call: HostedCall, isWhole: boolean): number {
     if (isWhole) this.backoff.reset();
     return this.calls.removeCall(call, isWhole);
@@ -166,7 +163,7 @@ export class LiveProgram {
   }
 
   /**
-   * Refuses new requests, waits for those in flight up to the limit, and stops. Called again, it may shorten the wait.
+   * Rejects new requests, waits for those in flight up to the limit, and stops. Called again, it may shorten the wait.
    * Never rejects.
    */
   async drain(withinMs: number): Promise<void> {
@@ -193,7 +190,7 @@ export class LiveProgram {
     return this.gone;
   }
 
-  /** Kills it. The request that caused it fails with the exceeded limit, the others with a retryable error. */
+  /** Kills the program. The request that caused it fails with the exceeded limit, the others with a retryable error. */
   kill(reason: KillReason, guilty: HostedCall | null): void {
     if (this.state === 'gone' || this.isKilled) return;
     this.isKilled = true;
@@ -286,7 +283,7 @@ export class LiveProgram {
     this.backoff.crashed(performance.now());
   }
 
-  /** Reports the last output, which callers do not read, to the log of the owner. */
+  /** Reports the last output, which callers cannot read, to the log of the owner. */
   private tellOwner(name: string, message: string): void {
     const exceptions = [{ at: Date.now(), name, message }];
     this.traces.receiveTrace({ ref: this.ref, invocationId: '', lines: [], exceptions });

@@ -4,12 +4,11 @@ import type { LiveProgram } from './live-program.js';
 import { overQuota } from './termination-errors.js';
 
 /**
- * Share of the memory of the container or machine that the service and its programs may use together. The rest is for an
- * embedded Postgres, builds and programs that grow between two looks.
+ * Share of the memory of the container or machine that the service and its programs may use together. The rest is for
+ * an embedded Postgres, builds and programs that grow between two checks.
  */
 const MEMORY_SHARE_MAX = 0.85;
 
-/** Interval of looks at the memory: 30 µs a program. */
 const MEMORY_LOOK_MS = 1_000;
 
 /** Memory of the container or machine, in bytes. */
@@ -19,12 +18,12 @@ export interface Memory {
   own(): number;
 }
 
-/** The programs of this process: counted for their accounts, and ended while memory is short. */
+/** The programs of this process: counted for their accounts, and stopped while memory is short. */
 export class LivePrograms {
   private readonly logger = new Logger('hosting');
   private readonly programs = new Set<LiveProgram>();
   private memoryCheckedAt = -Infinity;
-  /** An idle program that ends because memory is short. */
+  /** An idle program that is being stopped because memory is short. */
   private evicted: LiveProgram | null = null;
 
   constructor(
@@ -47,8 +46,8 @@ export class LivePrograms {
   }
 
   /**
-   * Counts a program for its account. At the limit, the account's longest idle program is stopped. A new version needs no
-   * place beside the one it replaces.
+   * Counts a program for its account. At the limit, the account's longest idle program is stopped. A new version is not
+   * counted while the one it replaces runs.
    *
    * @throws ProgramBusyError when none is idle
    */
@@ -86,7 +85,7 @@ export class LivePrograms {
     return memory.own() + (this.memoryMb() + moreMb) * 1_048_576 > memory.total * MEMORY_SHARE_MAX;
   }
 
-  /** Ends the longest idle program while memory is short, one after the other. */
+  /** Stops the longest idle program while memory is short, one after the other. */
   relieveMemory(): void {
     const now = performance.now();
     if (now - this.memoryCheckedAt < MEMORY_LOOK_MS || this.evicted) return;

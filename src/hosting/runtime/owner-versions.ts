@@ -4,7 +4,7 @@ import type { LiveProgram } from './live-program.js';
 
 /** Programs of one owner: the active version, and during a swap one that is draining. */
 export class OwnerVersions {
-  /** Ids of versions that have been replaced; the releases of an account are limited. */
+  /** Ids of versions that have been replaced; bounded by the limit of an account's releases. */
   private readonly past = new Set<string>();
   /** Back-off of the current version; another version starts without one. */
   backoff = new Backoff();
@@ -28,7 +28,6 @@ export class OwnerVersions {
     return this.accepting.some((program) => program.ref.id === ref.id) ? ref : this.current;
   }
 
-  /** Makes this version current. */
   follow(ref: ProgramRef): ProgramRef {
     if (ref.id === this.current.id) return this.current;
     this.past.delete(ref.id);
@@ -38,7 +37,7 @@ export class OwnerVersions {
     return ref;
   }
 
-  /** Ends the back-off, since the cause of the crashes may be fixed. */
+  /** Resets the back-off, since the cause of the crashes might be fixed. */
   endRest(): void {
     this.backoff = new Backoff();
   }

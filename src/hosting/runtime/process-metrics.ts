@@ -14,7 +14,7 @@ export interface CpuAccount {
 
 /**
  * Divides the CPU time of one process among its requests: the time since the last reading is split equally among those
- * in flight. A request without concurrent ones has its exact time, and the sum is always exact.
+ * in flight. A request without concurrent ones gets its exact time, and the sum is always exact.
  */
 export class CpuMeter {
   private lastRanMs: number;
@@ -24,7 +24,7 @@ export class CpuMeter {
   private inFlight = 0;
   private beside = 0;
 
-  /** @param read returns null when nothing can be read (any more); everything then counts 0 */
+  /** @param read returns null when nothing can be read or the process has exited; all usage is then 0 */
   constructor(
     private readonly read: () => Pick<CpuFigures, 'ranMs'> | null,
     private readonly now: () => number = () => performance.now(),
@@ -123,7 +123,7 @@ export class ProcessMetrics {
     try {
       return this.buffer.toString('latin1', 0, readSync(file, this.buffer, 0, this.buffer.length, 0));
     } catch {
-      return null; // ESRCH: the process is gone, and its `exited` tells
+      return null; // ESRCH: the process has exited, which `exited` reports
     }
   }
 }

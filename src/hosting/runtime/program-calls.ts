@@ -7,7 +7,8 @@ import type { HostedCall } from './hosted-call.js';
 const STREAMS_MAX = 256;
 
 /**
- * Time after its response in which a request may be the cause of its program's exit: workerd allows 30 s of `waitUntil`.
+ * Time after its response in which a request might be the cause of its program's exit: workerd allows 30 s of
+ * `waitUntil`.
  */
 const BLAME_MS = 35_000;
 
@@ -20,7 +21,7 @@ export class ProgramCalls {
   meter: CpuMeter | null = null;
   /** Time of the last start or end of a request, by `performance.now()`. */
   idleSince = performance.now();
-  /** End of the last complete answer by `performance.now()`, which proves that the event loop runs. */
+  /** End of the last complete response by `performance.now()`, which proves that the event loop runs. */
   lastAnswerAt = 0;
   private lastEnded: HostedCall | null = null;
   private onDrained: () => void = () => undefined;
@@ -40,7 +41,7 @@ export class ProgramCalls {
     return this.streams.size;
   }
 
-  /** Registers a request. False for one above the limit, which has then failed. */
+  /** Registers a request. Fails it and returns false above the limit. */
   admit(call: HostedCall): boolean {
     const { isStream } = call.request;
     const isFull = isStream ? this.streams.size >= STREAMS_MAX : this.calls.size >= this.concurrency;
@@ -79,7 +80,7 @@ export class ProgramCalls {
 
   /**
    * Request that most likely causes the program's current work: the only one in flight, or `given`. With none in flight
-   * the one that ended last, in `waitUntil`.
+   * the one that finished last, in `waitUntil`.
    */
   likelyCause(blamed: HostedCall | null = null): HostedCall | null {
     if (blamed) return blamed;
@@ -93,7 +94,6 @@ export class ProgramCalls {
     for (const call of [...this.calls.keys(), ...this.streams]) call.fail(errorFor(call));
   }
 
-  /** Sends all requests that waited for the start. */
   sendAll(send: (call: HostedCall) => void): void {
     for (const call of [...this.calls.keys(), ...this.streams]) send(call);
   }

@@ -27,7 +27,6 @@ const CLOSE_BY_FORCE_MS = 1_000;
 /** Memory that a program uses once it has started, in MB. */
 const STARTED_MB = 30;
 
-/** Services of the pool and its programs; one object per process. */
 export interface PoolServices extends ProgramServices {
   watchdog: Watchdog;
   population: LivePrograms;
@@ -35,7 +34,7 @@ export interface PoolServices extends ProgramServices {
   deletionTime: () => Promise<Date | null>;
 }
 
-/** The owners of programs in this process: starts, replaces and evicts their programs. */
+/** The owners of programs in this process: starts, replaces and stops their programs. */
 export class ProgramPool {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<string, OwnerVersions>();
@@ -52,7 +51,7 @@ export class ProgramPool {
   /**
    * Program for a request, started if it is not running.
    *
-   * @throws HostedFailure during a back-off, without a free place, or while the service stops
+   * @throws HostedFailure during a back-off, without a free slot, or while the service stops
    */
   programFor(requestedRef: ProgramRef): LiveProgram {
     let owner = this.owners.get(requestedRef.ownerId);
@@ -63,7 +62,7 @@ export class ProgramPool {
 
   /**
    * Makes another version of an owner current, and starts it if an older one runs. Resolves when it accepts requests or
-   * has failed. In both cases older ones stop after their requests.
+   * has failed. Older ones then stop after their requests.
    *
    * @throws HostedFailure as {@link programFor}
    */
@@ -148,12 +147,12 @@ export class ProgramPool {
   }
 
   /**
-   * Resolves when the version may start. A stateful one waits until all others have exited: two must never write to its
-   * data. Others wait while the owner has two programs. Without a predecessor, a new program may need a place: the
-   * longest idle program is evicted, those with open streams last. Draining programs need no place. The same applies while
-   * memory is short.
+   * Resolves when the version can start. A stateful one waits until all others have exited, since two must never write
+   * to its data. Others wait while the owner has two programs. Without a predecessor, or while memory is short, the
+   * program may need a slot: the longest idle program is stopped, those with open streams last. Draining programs need
+   * no slot.
    *
-   * @throws HostingUnavailableError, HostAwayError when no program can be evicted
+   * @throws HostingUnavailableError, HostAwayError when no program can be stopped
    */
   private freePlace(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
     const { env, limits, population } = this.services;

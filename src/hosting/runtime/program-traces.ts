@@ -17,7 +17,7 @@ const START_METHOD = 'START';
  * 60 a minute.
  */
 export class ProgramTraces {
-  /** Outcomes of requests that the runtime ended; they override the program's later report. */
+  /** Outcomes of requests that the runtime aborted; they override the program's later report. */
   private readonly verdicts = growingLru<RuntimeOutcome>(ENDED_MAX);
   private attributedTo: string | null = null;
   private starting: Trace[] | null = [];
@@ -32,12 +32,10 @@ export class ProgramTraces {
     private readonly calls: Pick<ProgramCalls, 'all'> | null,
   ) {}
 
-  /** Ids of the requests in flight, oldest first. */
   private inFlight(): string[] {
     return this.calls?.all.map(({ invocationId }) => invocationId) ?? [];
   }
 
-  /** Reports the runtime's outcome of a request. */
   reportOutcome(trace: Omit<Trace, 'ref'>): void {
     if (trace.outcome) this.verdicts.set(trace.invocationId, trace.outcome);
     this.send({ ref: this.ref, ...trace });

@@ -31,7 +31,7 @@ interface Round {
   next: Promise<void> | null;
 }
 
-/** Runs one renewal per owner at a time; calls during a run share one further run. */
+/** Runs one renewal per owner at a time; calls during a run share the next one. */
 export class RestartCoalescer {
   private readonly rounds = new Map<string, Round>();
 

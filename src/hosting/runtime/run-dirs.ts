@@ -46,14 +46,14 @@ export class RunDirs {
     );
   }
 
-  /** Removes the folders of ended processes, which may contain secrets. Never rejects. */
+  /** Removes the folders of exited processes, which may contain secrets. Never rejects. */
   async removeStale(): Promise<void> {
     const names = await readdir(this.base).catch(() => []);
     for (const name of names) {
       const [, pid, startedAt] = /^slipway-run-(\d+)-(\d+)-/.exec(name) ?? [];
       if (pid === undefined || startedAt === undefined || isAlive(Number(pid), startedAt)) continue;
       const folder = join(this.base, name);
-      // Not a link, or a folder of another account with such a name.
+      // Skips a link, or a folder of another account with such a name.
       const stats = await lstat(folder).catch(() => null);
       if (stats?.isDirectory() && stats.uid === process.getuid?.()) await this.remove(folder);
     }

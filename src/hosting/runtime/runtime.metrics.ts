@@ -5,7 +5,6 @@ import { Engines } from '../engine.js';
 import { Sandbox } from '../sandbox/sandbox.js';
 import { Runtime } from './runtime.js';
 
-/** Metrics of running programs, in processes with the role `host`. */
 @Injectable()
 export class RuntimeMetrics {
   constructor(metrics: Metrics, runtime: Runtime, sandbox: Sandbox, engines: Engines) {

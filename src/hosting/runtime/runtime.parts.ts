@@ -30,7 +30,6 @@ const runtime = {
     Runtime.create({ env, tuning, owners, engines: available, deletionTime: () => deletionTime(database) }),
 };
 
-/** The part of the hosting module for the role `host`. */
 export const host: ModuleMetadata = {
   controllers: [InternalHostingController],
   providers: [ProgramOwners, runtime, RuntimeMetrics, engines, { provide: LocalHosting, useExisting: Runtime }],

@@ -21,19 +21,16 @@ import { RunDirs } from './run-dirs.js';
 import { Watchdog } from './watchdog.js';
 
 /**
- * Limit of concurrent starts. One takes a core for about 80 ms, and more starts than cores delay each other; two on one
- * core, since a start also waits for files.
+ * Limit of concurrent starts. One takes a core for about 80 ms, and more starts than cores delay each other; at least
+ * two, since a start also waits for files.
  */
 const STARTS_MAX = Math.max(2, availableParallelism());
 
 /** Interval of checks for outdated programs, in leases; 60 s by default. */
 const RECHECK_LEASES = 4;
 
-/** Current programs of this process and its counters. */
 export interface RuntimeStats extends RuntimeCounts {
-  /** Running programs. */
   live: number;
-  /** Starting programs. */
   starting: number;
   /** Requests in flight, including open event streams. */
   inFlight: number;
@@ -58,7 +55,6 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly rechecks: Repeat;
   private rechecking: Promise<void> | null = null;
 
-  /** Creates the runtime of a process. */
   static create({ env, tuning, owners, engines, deletionTime, memory = memoryOf(env) }: RuntimeOptions): Runtime {
     const limits: ProgramLimits = {
       cpuMs: env.runtimeCpuMs,
@@ -167,8 +163,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   /**
    * Compares the values of running programs with the current ones, in case a message was lost: a program that is never
-   * idle would otherwise use a revoked secret without end. One program after the other, to spread the queries. Programs
-   * continue while the database does not answer, since no change is known.
+   * idle would otherwise use a revoked secret indefinitely. One program after the other, to spread the queries.
+   * Programs continue while the database is unavailable, since no change is known.
    */
   private async recheck(): Promise<void> {
     const { owners, population } = this.pool.services;

@@ -1,11 +1,11 @@
 /**
- * The errors of requests whose program was refused, killed or has exited. Each names the limit, and what its author can do.
- * Callers read them, so none repeats what the program printed: that is in the log of its owner.
+ * The errors of requests whose program was not started, was killed or has exited. Each names the limit, and what its
+ * author can do. Callers read them, so none repeats what the program printed, which is in the log of its owner.
  *
- * `LimitExceededError` goes to the request that exceeded a limit, `ProgramCrashedError` to others in flight: it may
- * have run in part, so only the caller knows if a repetition is safe. Busy, resting, not started and unavailable mean
- * that the request did not run. Outcomes
- * (`exceededCpu`, `exceededMemory`, `exceededWall`, `exceededResponse`) appear in the runtime logs.
+ * `LimitExceededError` goes to the request that exceeded a limit, `ProgramCrashedError` to others in flight: these
+ * might have run in part, so only the caller knows whether a retry is safe. Busy, resting, not started and unavailable
+ * mean that the request did not run. Outcomes (`exceededCpu`, `exceededMemory`, `exceededWall`, `exceededResponse`)
+ * appear in the runtime logs.
  */
 import {
   HostAwayError,
@@ -21,7 +21,6 @@ import type { ProgramLimits } from '../hosting.types.js';
 
 const IN_LOG = 'Its owner finds its output in the log.';
 
-/** Reason of a kill. */
 export type KillReason = 'cpu' | 'stall' | 'memory';
 
 /** Error of the request that caused the kill. */
@@ -67,7 +66,6 @@ export function overResponse(bytes: number): LimitExceededError {
   );
 }
 
-/** Error of requests whose program has exited. */
 export function whenGone({ reason }: InstanceExit, { memoryMb }: ProgramLimits): HostedFailure {
   if (reason === 'memory') return overMemory(memoryMb);
   if (reason === 'stopped') {

@@ -10,7 +10,7 @@ const UNUSED_MS = 7 * 86_400_000 + 2 * 3_600_000;
 
 /**
  * Removes the session data of programs that nobody called for longer than sessions live. A running program removes its
- * ended sessions by itself; that of one that does not run would stay.
+ * expired sessions by itself; those of a stopped one would remain.
  *
  * @param root parent of the folders, one for each owner
  * @param isRunning true for an owner whose program runs in this process
@@ -31,7 +31,7 @@ export async function removeUnusedState(
   }
 }
 
-/** True when something in a folder changed since a time, or vanishes meanwhile. */
+/** True when something in a folder changed since a time, or disappeared during the check. */
 async function isUsed(folder: string, since: number): Promise<boolean> {
   try {
     if ((await stat(folder)).mtimeMs > since) return true;

@@ -1,10 +1,10 @@
 /**
- * Watches the programs that work, every 250 ms: CPU of each request, memory, and whether the event loop answers a ping.
- * Idle programs are not watched and cost nothing; a program is followed for 3 s after its last request, longer while it
- * uses more than a tenth of a core.
+ * Watches the programs that work, every 250 ms: CPU of each request, memory, and whether the event loop responds to a
+ * ping. Idle programs are not watched and cost nothing; a program is followed for 3 s after its last request, longer
+ * while it uses more than a tenth of a core.
  *
  * Kills: `cpu` when one request, or work outside of requests, exceeds the CPU limit; `memory` by anonymous memory;
- * `stall` when no ping was answered for the stall limit. Delays of this process do not count as a stall, nor does
+ * `stall` when no ping got a response for the stall limit. Delays of this process do not count as a stall, nor does
  * waiting for a core, up to three times the limit.
  *
  * The request that is blamed for a stall is the only one, otherwise the first that was sent after the last sign of
@@ -23,7 +23,7 @@ const TICK_MS = 250;
 const AFTER_MS = 3_000;
 const AWAKE_SHARE = 0.1;
 
-/** Blocking code is killed after this multiple of the stall limit, however little CPU it received meanwhile. */
+/** Blocking code is killed after this multiple of the stall limit, however little CPU it got in that time. */
 const PATIENCE_MAX = 3;
 
 /** Checks active programs every 250 ms. */
@@ -70,7 +70,6 @@ interface Silence {
   cpu: CpuFigures | null;
 }
 
-/** Follows one program. */
 class Watch {
   private silence: Silence | null = null;
   private isAsking = false;
@@ -79,7 +78,7 @@ class Watch {
 
   constructor(private readonly program: LiveProgram) {}
 
-  /** Checks the limits. False when the program need not be followed any more. */
+  /** Checks the limits. False when the program no longer needs watching. */
   check(): boolean {
     const { program } = this;
     const { calls, figures, limits, instance } = program;

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { IsolationMeasure } from '../../config/env.js';
 import { ENTER_ROOT, makePivotRoot, SCRATCH_INSIDE, type PivotRoot } from './pivot-root.js';
 
-/** Isolation available on this host, determined once. */
+/** Isolation available on this host, tested once. */
 export interface Isolation {
   /** Reason per inactive measure; null for an active one. */
   missing: Record<IsolationMeasure, string | null>;
@@ -25,7 +25,7 @@ export interface Wrapping {
   dataBytes: number;
   /** `own`: an empty network namespace. A path: an existing namespace. */
   network: string;
-  /** A process namespace of its own, which ends with its first process. */
+  /** Its own process namespace, which ends with its first process. */
   alone: boolean;
   /** Root tree and working directory; null for the files that its account may see on this host. Requires `alone`. */
   root: { tree: PivotRoot; workDir: string } | null;
@@ -40,7 +40,7 @@ export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 /** Timeout of a tool of the system, which takes a tenth of a second. */
 export const TOOL_MS_MAX = 10_000;
 
-/** First of 65,536 accounts for hosted code, in a range that is not allocated otherwise (systemd's "unused"). */
+/** First of 65,536 accounts for hosted code, in a range that is not otherwise allocated (systemd's "unused"). */
 export const FIRST_USER = 1_900_000_000;
 
 /** `nobody`, for all hosted code where accounts are limited. */
@@ -60,7 +60,7 @@ const ALONE = ['--pid', '--fork', '--kill-child'];
 /** First process of a process namespace with the host's files: it reaps the others, and all end with it. */
 const INIT = 'exec 3<&-; "$@"; exit';
 
-/** Tests every isolation measure by applying it to `true`. Never rejects. */
+/** Tests every isolation measure by applying it to the command `true`. Never rejects. */
 export async function probeIsolation(run: Run = runTool, uid = process.getuid?.() ?? -1): Promise<Isolation> {
   const isRoot = uid === 0;
   const space = isRoot ? [] : USER_SPACE;

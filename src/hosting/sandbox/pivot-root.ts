@@ -1,18 +1,17 @@
 /**
- * The file tree that a bundle sees: system programs and libraries, its own folder at `/bundle`, its interpreter, five
- * devices, `/proc`, and a `/tmp` in memory. All but `/tmp` is read-only; the host's files are not there.
+ * The file tree of a bundle: system programs and libraries, its own folder at `/bundle`, its interpreter, five devices,
+ * `/proc`, and a `/tmp` in memory. All but `/tmp` is read-only; the host's files are not visible.
  *
  * `makePivotRoot` writes folders, links and a list of mounts in the format of fstab(5). The first process of the
  * program (`ENTER_ROOT`) mounts them in its own namespace, makes the tree its root and detaches the host's. Each
  * session that enters has its own `/tmp`, limited in size and in files (256 per MB).
  *
- * Needs `unshare` with mount and process namespaces: `isolation-checks.ts` tries it with the same mounts. Files of the
- * host that a library expects and that are missing are left out.
+ * Needs `unshare` with mount and process namespaces: `isolation-checks.ts` tries it with the same mounts. Files that
+ * libraries expect are left out if the host lacks them.
  */
 import { lstat, mkdir, readlink, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Contents of the root tree of a program with `own-files`. */
 export interface PivotRootPlan {
   /** Empty folder for the tree, required while the program runs. */
   dir: string;
@@ -25,7 +24,7 @@ export interface PivotRootPlan {
   runtime: string;
   /** Size of {@link SCRATCH_INSIDE}, the only writable folder, in memory, separate for each session. */
   scratchMb: number;
-  /** Folders of this service to hide where they lie inside system folders. */
+  /** Folders of this service to hide if they are inside system folders. */
   hidden: string[];
 }
 
@@ -60,8 +59,8 @@ const READ_ONLY = 'bind,ro,nosuid,nodev';
 
 /**
  * Script of the first process before the program starts, as root of its own namespaces: mounts the tree, makes it the
- * root, and detaches the host's. Stays as the parent of all others, reaps them, and ends them with it. Descriptor 3 may
- * be the network namespace and is closed before the program.
+ * root, and detaches the host's. Stays as the parent of all others, reaps them, and takes them down when it exits.
+ * Descriptor 3 may be the network namespace and is closed before the program.
  */
 export const ENTER_ROOT = `set -e
 exec 3<&-
@@ -127,7 +126,6 @@ function mount(source: string, target: string, options: string, type = 'none'): 
   return `${escapeField(source)} ${escapeField(target)} ${type} ${options} 0 0`;
 }
 
-/** Octal escapes of white space for fstab(5). */
 function escapeField(name: string): string {
   return name.replace(/[\s\\#]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }

@@ -1,15 +1,15 @@
 /**
  * Isolation of hosted code from this host. Tools of Linux wrap the program's command: `setpriv`, `unshare`, `prlimit`,
- * `nsenter`, `nice`. What the host offers is tested once, by applying each measure to `true` (`isolation-checks.ts`).
+ * `nsenter`, `nice`. `isolation-checks.ts` tests once what the host offers.
  *
- * Measures: an account for each owner, a network of its own, limits of memory and files, the end with this service; for
- * bundles also processes of their own and a root tree with few files (`pivot-root.ts`). Setting `HOSTING_ISOLATION`:
- * `isolated` refuses modules without all of them, `auto` needs the memory limit and the end with the service,
- * `container` takes any host. Bundles always need every measure.
+ * Measures: an account for each owner, a separate network, limits of memory and files, an exit with this service; for
+ * bundles also separate processes and a root tree with few files (`pivot-root.ts`). Setting `HOSTING_ISOLATION`:
+ * `isolated` rejects modules without all of them, `auto` needs the memory limit and the exit with the service,
+ * `container` accepts any host. Bundles always need every measure.
  *
  * Environment variables pass the wrappers under neutral names, because a tenant's `PATH` or `LD_PRELOAD` would make the
- * wrappers run the tenant's code. Values never appear in arguments, which every process of the machine can read. What
- * is missing is logged at start and shown in the refusal of a release.
+ * wrappers run the tenant's code. Values never appear in arguments, which every process of the machine can read.
+ * Missing measures are logged at start and named when a release is rejected.
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -20,7 +20,6 @@ import { Env, ISOLATION_MEASURES, type IsolationMeasure } from '../../config/env
 import { makePivotRoot, type PivotRoot, type PivotRootPlan } from './pivot-root.js';
 import { FIRST_USER, NOBODY, probeIsolation, TOOLS_PATH, wrappers, type Isolation } from './isolation-checks.js';
 
-/** Transport of a program's environment through the wrappers. */
 interface ProgramEnv {
   /** Command between the wrappers and the program. */
   wrapper: string[];
@@ -59,24 +58,22 @@ export interface Launch {
   fds?: number[];
 }
 
-/** Isolation report for the operator. */
 export interface IsolationReport {
-  /** `isolated`: modules have a user and a network of their own. `container`: less. */
+  /** `isolated`: modules have their own user and network. `container`: less. */
   level: 'isolated' | 'container';
   /** By measure: `active`, or why it is not. */
   measures: Record<IsolationMeasure, string>;
 }
 
 /**
- * V8 in workerd reserves 512 MiB of data, and an ordinary module with its buffers up to another 128 beside its heap
- * (measured: below 608 in all an MCP bundle does not start).
+ * V8 in workerd reserves 512 MiB of data, and an ordinary module with its buffers up to another 128 in addition to its
+ * heap (measured: an MCP bundle does not start below 608 in total).
  */
 const WORKERD_RESERVED_MB = 640;
 
 /** Isolation of this host, which is the same for every sandbox of the process. */
 let ofHost: Promise<Isolation> | undefined;
 
-/** Isolation of hosted code on this host, determined once. */
 @Injectable()
 export class Sandbox {
   private readonly logger = new Logger('hosting');
@@ -87,7 +84,6 @@ export class Sandbox {
     private readonly probe: () => Promise<Isolation> = () => (ofHost ??= probeIsolation()),
   ) {}
 
-  /** Logs the isolation once. */
   async onModuleInit(): Promise<void> {
     if (!this.env.roles.includes('host')) return;
     const { level, measures } = await this.describeIsolation();
@@ -140,7 +136,7 @@ export class Sandbox {
 
   /**
    * Parameters to spawn `program` with all available isolation. Transfers the folders to the program's account, so
-   * write all files before; a program with a root tree needs no transfer. The process id is the same through all
+   * write all files first; a program with a root tree needs no transfer. The process id is the same through all
    * wrappers, except with a process namespace: the spawned process then waits for the program, and exits with its
    * status.
    *
@@ -182,8 +178,8 @@ export class Sandbox {
 }
 
 /**
- * When memory runs out, Linux ends a program and not the service: the score is inherited, and every process may raise its own.
- * Other systems have no such file.
+ * When memory runs out, Linux kills a program and not the service: the score is inherited, and every process may raise
+ * its own. Other systems have no such file.
  */
 const ENDS_FIRST = [
   'sh',
@@ -208,7 +204,7 @@ const REQUIRED: Record<Env['hostingIsolation'], readonly IsolationMeasure[]> = {
   container: [],
 };
 
-/** Transfers a folder with its contents, unless it was before. Follows no links, which a tenant may have created. */
+/** Transfers a folder with its contents, unless already done. Follows no links, which a tenant may have created. */
 async function changeOwner(user: number, folder: string): Promise<void> {
   const before = await lstat(folder);
   if (before.uid === user) return;
@@ -231,7 +227,7 @@ export class HeldFiles {
     return this.open.map(({ fd }) => fd);
   }
 
-  /** Path by which the program opens it through a descriptor. On other systems than Linux: the path itself. */
+  /** Path by which the program opens it through a descriptor. On systems other than Linux: the path itself. */
   async holdOpen(file: string): Promise<string> {
     if (process.platform !== 'linux') return file;
     this.open.push(await open(file, constants.O_RDONLY));
@@ -254,7 +250,7 @@ function programEnv(env: Record<string, string>): ProgramEnv {
   const pairs = Object.entries(env);
   if (pairs.length === 0) return { wrapper: [], env: {} };
   const carriers = pairs.map((_, index) => `SLIPWAY_${index}`);
-  // `command` prevents that the shell exits on a read-only variable.
+  // `command` prevents the shell from exiting on a read-only variable.
   const exports = carriers.map((name) => `command export -- "$${name}"; unset ${name}`);
   return {
     wrapper: ['sh', '-c', ['unset OLDPWD', ...exports, 'exec "$@"'].join('\n'), 'sh'],

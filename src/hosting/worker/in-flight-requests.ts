@@ -3,13 +3,13 @@ import type { Dispatcher } from 'undici';
 import { ENDED_MAX, INVOCATION_HEADER } from '../hosting.types.js';
 import { passingTo } from '../hosting.js';
 
-/** Time before a process exit in which a response may have broken because of it, since the response ends first. */
+/** Time before a process exit in which a response might have been cut off by it, since the response closes first. */
 const BROKEN_MS = 2_000;
 
-/** Limit of remembered broken answers. */
+/** Limit of remembered broken responses. */
 const BROKEN_MAX = 100;
 
-/** Invocations of one program, in flight and recently answered. */
+/** Invocations of one program, in flight and recently finished. */
 export class InFlight {
   private readonly open = new Map<string, number>();
   private readonly ended = growingLru<true>(ENDED_MAX);
@@ -20,7 +20,7 @@ export class InFlight {
     return this.open.size === 1 ? [...this.open.keys()][0] : null;
   }
 
-  /** The only invocation in flight at the exit, whose answer broke just before. Null for none or several. */
+  /** The only invocation in flight at the exit, whose response was cut off just before. Null for none or several. */
   get onlyLost(): string | null {
     const since = performance.now() - BROKEN_MS;
     const lost = new Set([...this.open.keys(), ...this.broken.filter(({ at }) => at >= since).map(({ id }) => id)]);
@@ -36,7 +36,6 @@ export class InFlight {
     this.open.set(id, (this.open.get(id) ?? 0) + 1);
   }
 
-  /** Records a broken answer. */
   break(id: string): void {
     this.broken = [...this.broken.slice(1 - BROKEN_MAX), { id, at: performance.now() }];
   }

@@ -1,15 +1,14 @@
 /**
  * The console of a module, merged from two sources. workerd's tail names the request of each line, but reports only
- * when the request has ended; the pipe of standard output delivers at once, and still has the lines when the process
- * dies.
+ * when the request has finished; the pipe of standard output delivers immediately, even if the process dies.
  *
- * A line of the pipe waits until the tail reports the same text, or one of the same level within 5 to 10 ms, since output
- * such as `console.table` is formatted differently. Lines that still wait at the exit belong to requests that ended
- * with the process: to the only one lost, otherwise to none.
+ * A line of the pipe waits until the tail reports the same text, or one of the same level within 5 to 10 ms, since
+ * output such as `console.table` is formatted differently. Lines that still wait at the exit belong to the only request
+ * lost with the process, otherwise to none.
  *
- * Limits: 2,000 waiting lines or 1 MB of characters, the oldest are dropped; per request the log limit of the program,
- * with one line that reports it. An id that the tail reports and no request had is made up by the code; its lines belong
- * to no request.
+ * Limits: 2,000 waiting lines or 1 MB of characters, the oldest are dropped; per request the program's log limit, whose
+ * excess one line reports. An id that the tail reports and no request had is made up by the code; its lines belong to
+ * no request.
  */
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import {
@@ -92,7 +91,6 @@ class WaitingLines {
   }
 }
 
-/** Merges the two sources of a program's console. */
 export class ProgramLog {
   private readonly printed = new WaitingLines();
   /** Counts lines that the tail reported before the pipe. */
@@ -106,7 +104,6 @@ export class ProgramLog {
     private readonly onTrace: (trace: Trace) => void,
   ) {}
 
-  /** Receives a printed line. */
   print(line: TraceLine): void {
     const key = keyOf(line);
     const reported = this.reported.get(key);
@@ -123,7 +120,6 @@ export class ProgramLog {
     this.emit(this.inFlight.onlyInFlight ?? '', [line], []);
   }
 
-  /** Receives a report of the tail. */
   report(items: TailItem[]): void {
     for (const item of items) {
       const lines = item.lines.map(([at, level, message]): TraceLine => ({ at, level: levelOf(level), message }));
@@ -145,7 +141,7 @@ export class ProgramLog {
     if (lines.length > 0) this.emit('', lines, []);
   }
 
-  /** Reports all waiting lines after the process, and thus the tail, has ended. */
+  /** Reports all waiting lines after the process, and thus the tail, has exited. */
   close(): void {
     const lines = this.printed.takeAll();
     if (lines.length > 0) this.emit(this.inFlight.onlyLost ?? '', lines, []);

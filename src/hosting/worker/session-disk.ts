@@ -1,7 +1,6 @@
 import { lstat, opendir, rm } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Disk limits of one owner's sessions. */
 export interface DiskLimits {
   bytes: number;
   /** Limit of files; a session has three. */
@@ -65,7 +64,7 @@ export async function trimSessions(folder: string, limits = DISK_LIMITS): Promis
   }
 }
 
-/** Checks the disk usage while a program runs; calls `onTooMuch` once. Returns a function that ends the checks. */
+/** Checks the disk usage while a program runs; calls `onTooMuch` once. Returns a function that stops the checks. */
 export function watchSessions(
   folder: string,
   onTooMuch: () => void,

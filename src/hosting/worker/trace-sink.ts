@@ -7,10 +7,8 @@ import type { TraceException } from '../hosting.types.js';
 /** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
 const REPORT_BYTES_MAX = 2_097_152;
 
-/** Limit of concurrent reports. */
 const CONNECTIONS_MAX = 64;
 
-/** Report of a program's tail about one event. */
 export interface TailItem {
   /** Invocation id of the request; empty without one. */
   id: string;
@@ -63,7 +61,6 @@ function isItem(item: unknown): item is TailItem {
   );
 }
 
-/** True for a valid time of a Date. */
 function isTime(value: unknown): value is number {
   return typeof value === 'number' && Math.abs(value) <= 8.64e15;
 }

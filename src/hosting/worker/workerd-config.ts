@@ -1,4 +1,3 @@
-/** Inputs of one program's workerd configuration. */
 export interface WorkerdPlan {
   /** Names of secrets; the n-th value is in the file `secret-n`. */
   secretNames: string[];
@@ -27,8 +26,8 @@ const COMPATIBILITY = 'compatibilityDate = "2026-01-07", compatibilityFlags = ["
 const ALONE = 'compatibilityDate = "2026-01-07", globalOutbound = "nowhere"';
 
 /**
- * Young generation of V8, in MB: a small one reduces the memory of an idle program (measured: 138 MB under load, 179
- * without).
+ * Young generation of V8, in MB: a small one reduces the memory of an idle program (measured: 138 MB under load, 179 MB
+ * without it).
  */
 const SEMI_SPACE_MB = 4;
 
@@ -40,7 +39,7 @@ const SEMI_SPACE_MB = 4;
 const FIRST_COLLECTION_MB = 8;
 
 /**
- * Collects garbage on the thread that produced it, so that its time counts for the request and is limited with it. With
+ * Collects garbage on the thread that produced it, so that its time is charged to the request and limited with it. With
  * separate threads a program that filled its memory used the second core too: a neighbour's p95 grew to 2.3 times, and
  * to 1.3 without them; the calls/s of other programs are equal (measured, 2 cores).
  */
@@ -91,7 +90,6 @@ const config :Workerd.Config = (
 `;
 }
 
-/** Main module: imports the prelude, then the user's module, and wraps it as a worker. */
 export const MAIN = `import './${FILES.prelude}';
 import * as module from './${FILES.module}';
 import { open } from './${FILES.wrapper}';

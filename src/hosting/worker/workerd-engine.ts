@@ -7,9 +7,9 @@
  * folders as open descriptors, because its account cannot pass the folders above them. A stateful program has its
  * sessions as SQLite files in the owner's state folder, at most 1 GB.
  *
- * Fails: a module that does not load in 30 s, or exits before, is a ProgramStartError with its output; one that has
- * used up its memory reports it. One that the machine killed (SIGKILL) is started once more. `whyNot` is the reason of
- * the sandbox not to run modules here.
+ * Fails: a module that does not load in 30 s, or exits before, is a ProgramStartError with its output, or with the
+ * memory limit. One that the machine killed (SIGKILL) is started a second time. `whyNot` is the sandbox's reason not to
+ * run modules here.
  */
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -31,8 +31,8 @@ import { Pool, type Dispatcher } from 'undici';
 import { connectorOf } from '../../platform/egress/early-close.js';
 
 /**
- * Timeout of loading a module. An ordinary one takes a tenth of a second, and some ten seconds when a hundred start at
- * once on two busy cores.
+ * Timeout of loading a module. An ordinary one takes a tenth of a second, and about ten seconds when a hundred start
+ * concurrently on two busy cores.
  */
 const START_MS_MAX = 30_000;
 
@@ -45,7 +45,6 @@ const FIRST_HELD = 4;
 /** Placeholder origin: the socket is the address. */
 const ORIGIN = 'http://program';
 
-/** A running workerd. */
 class WorkerdInstance implements Instance {
   readonly pid: number | null;
   readonly dispatcher: Dispatcher;
@@ -162,7 +161,7 @@ export class WorkerdEngine extends Engine {
     const { runDir, limits } = context;
     const openFiles = new HeldFiles(FIRST_HELD);
     try {
-      // The package's binary; throws when it is not installed for this platform.
+      // The package's binary; throws if not installed for this platform.
       const binary = createRequire(import.meta.url)('workerd') as { default: string };
       const workerd = await openFiles.holdOpen(binary.default);
       const config = path.join(await openFiles.holdOpen(runDir), FILES.config);
@@ -196,7 +195,7 @@ const KILLED =
 
 /**
  * Spawns the program and waits until it listens. A process that was killed from outside, as Linux does when the
- * machine's memory runs out, is spawned once more.
+ * machine's memory runs out, is spawned a second time.
  *
  * @throws ProgramStartError with its output, when it exits before or on timeout
  */

@@ -25,7 +25,6 @@ const OUR_PLACES = new RegExp(
 
 const LEVELS: readonly string[] = ['debug', 'info', 'log', 'warn', 'error'];
 
-/** Exit of a process. */
 interface ProcessEnd {
   /** Exit code or signal. */
   by: number | NodeJS.Signals;
@@ -69,7 +68,7 @@ export class WorkerdProcess {
     if (err) read(err, (line) => this.onOutput(line));
     if (control) read(control, (line) => this.control(line));
     this.ended = new Promise((resolve) => {
-      // Also emitted for refused signals, possibly several times.
+      // Also emitted for failed signals, possibly several times.
       this.child.on('error', (error) => {
         append(this.detail, error.message);
         if (this.child.pid === undefined) resolve(this.endBy(1));
@@ -124,7 +123,7 @@ function read(stream: Readable, onLine: (line: string) => void): void {
   const lines = new LineReader(LINE_CHARS_MAX, 'cut', onLine);
   stream.on('data', (chunk: Buffer) => lines.push(chunk));
   stream.on('end', () => lines.finish());
-  // A broken pipe has ended; the exit is reported by the process.
+  // A broken pipe is closed; the process reports its exit.
   stream.on('error', () => stream.destroy());
 }
 
@@ -144,7 +143,6 @@ function readOutputLine(text: string, now: Date): OutputLine {
   return { by: 'code', line: { at, level: levelOf(level), message } };
 }
 
-/** Level of a console line; `log` for unknown ones. */
 export function levelOf(level: unknown): TraceLine['level'] {
   return LEVELS.includes(level as string) ? (level as TraceLine['level']) : 'log';
 }
@@ -166,7 +164,6 @@ function forAuthor(message: string): string | null {
   return error === undefined ? null : withoutOurs(error.replace(/\n {2}(at|imported from) /g, '\n    $1 ')).trim();
 }
 
-/** A stack without the frames of the wrapper. */
 export function withoutOurs(stack: string): string {
   return stack.replace(OUR_PLACES, '');
 }

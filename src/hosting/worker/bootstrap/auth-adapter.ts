@@ -2,11 +2,7 @@ import type { AuthAdapter, UserModule } from './user-module.js';
 
 const ACTIONS = ['getAuthorizationUrl', 'exchangeCode', 'refreshToken'] as const;
 
-/**
- * Answers `{action, payload}` with `{ok: true, value}`, or `{ok: false, error, message}`.
- *
- * @param config the caller's configuration, passed to every action with its payload
- */
+/** Responds to `{action, payload}` with `{ok: true, value}`, or `{ok: false, error, message}`. */
 export async function answerAuth(
   request: Request,
   create: NonNullable<UserModule['createAuthAdapter']>,

@@ -28,17 +28,16 @@ interface ConfigError {
   message: string;
 }
 
-/** Values of the query as text, by name. */
+/** Values of the query as strings, by name. */
 type Raw = { values: string[] } | Map<string, Raw>;
 
-/** The configuration, or its errors. */
 export type ConfigResult = { config: unknown } | { errors: ConfigError[] };
 
 /**
  * Parses a caller's configuration from the query: `db.host=x` becomes `{db: {host: 'x'}}`. Values are converted to the
- * type in the schema, so `5000` stays text for a string; without a type, JSON if it parses as such. Defaults are filled
- * in. The module's exported zod object, if any, validates the result; values were checked against the schema before the
- * call.
+ * type in the schema, so `5000` remains a string if the schema says so; without a type, JSON if it parses as such. Defaults are
+ * filled in. The module's exported zod object, if any, validates the result; values were checked against the schema
+ * before the call.
  */
 export async function readConfig(
   query: URLSearchParams,
@@ -92,7 +91,7 @@ function rawOf(query: URLSearchParams): Raw {
   return root;
 }
 
-/** Where `a` and `a.b` both occur, the first one counts. */
+/** Where `a` and `a.b` both occur, the first one is used. */
 function setValues(root: Map<string, Raw>, steps: string[], values: string[]): void {
   let at = root;
   for (const step of steps.slice(0, -1)) {
@@ -156,7 +155,7 @@ function resolveSchema(schema: unknown, root: Schema): Schema {
   return withTarget(schema, root);
 }
 
-/** The types a schema allows; empty for any. @param around schemas being read, to end cycles of references */
+/** The types a schema allows; empty for any. @param around schemas being read, to stop at circular references */
 function typesOf(schema: Schema, root: Schema, around: unknown[] = []): Set<string> {
   if (around.includes(schema)) return new Set();
   const here = resolveSchema(schema, root);

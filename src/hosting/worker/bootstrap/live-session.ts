@@ -3,14 +3,14 @@ import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.
 import type { MessageHandler, SdkServer, ServerContext, ServerFactory } from './user-module.js';
 
 /**
- * In-memory server of a session, with its transport. Several processes may use it: it receives
+ * In-memory server of a session, with its transport. Several processes can use it: it receives
  * `notifications/initialized` once, and its requests outside of any call go to the last caller that accepts requests.
  */
 export class LiveSession {
   private readonly transport: WebStandardStreamableHTTPServerTransport;
   /** Handler of the messages that the code receives. */
   onMessage: MessageHandler | undefined;
-  /** Result of `initialize`; null before, or when it was refused. */
+  /** Result of `initialize`; null before, or when it was rejected. */
   initializeResult: unknown = null;
   private server: SdkServer | undefined;
   private readonly running = new Set<RequestId>();
@@ -59,7 +59,6 @@ export class LiveSession {
     }
   }
 
-  /** Closes it at once. */
   async close(): Promise<void> {
     await this.server?.close?.();
   }

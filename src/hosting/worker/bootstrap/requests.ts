@@ -35,13 +35,11 @@ export function withHeaders(request: Request, headers: Headers): Request {
   });
 }
 
-/** Invocation id as a header for internal requests. */
 export function invocationOf(request: Request): Record<string, string> {
   const id = request.headers.get(INVOCATION_HEADER);
   return id === null ? {} : { [INVOCATION_HEADER]: id };
 }
 
-/** Secrets of the program: bindings that are strings. */
 export function secretsIn(env: Bindings): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
@@ -53,13 +51,12 @@ export function bearerOf(request: Request): string | undefined {
   return /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
 }
 
-/** Error of the wrapper as a JSON-RPC response. */
 export function rpcError(status: number, code: number, message: string, extra: RpcErrorExtra = {}): Response {
   const error = { code, message, ...(extra.data === undefined ? {} : { data: extra.data }) };
   return Response.json({ jsonrpc: '2.0', error, id: null }, { status, headers: extra.headers });
 }
 
-/** The session has ended, never existed, or belongs to another client, which then opens a new one. */
+/** The session expired, never existed, or belongs to another client, which then opens a new one. */
 export function unknownSession(): Response {
   return rpcError(404, -32001, 'Session not found');
 }

@@ -2,20 +2,19 @@
  * One session of a stateful module, as a Durable Object of workerd: the MCP server in memory, the values that its code
  * stores on disk.
  *
- * After a restart of the process the server is made again and receives the stored `initialize`, so the client does not
- * notice. Opening an existing session continues it, if configuration, client and token are the same; otherwise a new
- * server takes its place and the values stay. Storage keys: `opening` (body and configuration), `value:<key>` (the
+ * After a restart of the process the server is created again and receives the stored `initialize`, so the client does
+ * not notice. Opening an existing session continues it, if configuration, client and token are the same; otherwise a
+ * new server takes its place and the values stay. Storage keys: `opening` (body and configuration), `value:<key>` (the
  * code's).
  *
  * A session is deleted 7 days after its last use, one without values after a day. A server that does not restore within
- * 10 s counts as failed, and the client gets 404 for an unknown session, upon which it opens another one.
+ * 10 s counts as failed, and the client gets 404 for an unknown session, and opens another one.
  */
 import { withTimeout } from '../../../platform/limits/with-timeout.js';
 import { rpcError, unknownSession, bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
 import { LiveSession } from './live-session.js';
 import type { Bindings, ObjectState, ServerFactory, Session } from './user-module.js';
 
-/** Idle lifetime of a session with stored values: 7 days. */
 const IDLE_MS_MAX = 7 * 86_400_000;
 
 /** Idle lifetime of a session without stored values: 1 day, the lifetime of a client's session id. */
@@ -30,10 +29,9 @@ const IDLE_SLACK_MS = 3_600_000;
  */
 const TURN_MS_MAX = 10_000;
 
-/** Storage key of the opening. */
 const OPENING = 'opening';
 
-/** Prefix of the code's storage keys, which separates them from ours. */
+/** Prefix of the code's storage keys, which separates them from Slipway's. */
 const VALUE = 'value:';
 
 /** Data that opens a session again in a new process. */
@@ -43,7 +41,6 @@ interface Opening {
   config: unknown;
 }
 
-/** One session of a stateful server. */
 export class McpSessionObject {
   private live: Promise<LiveSession> | undefined;
   private readonly env: Record<string, string>;
@@ -88,7 +85,7 @@ export class McpSessionObject {
     await this.endSession();
   }
 
-  /** Serialized, so that two processes that open a session at once share its server. */
+  /** Serialized, so that two processes that open a session concurrently share its server. */
   private async open(request: Request, config: unknown): Promise<Response> {
     const opening: Opening = { body: await request.text(), config };
     const before = this.turn.catch(() => undefined);
@@ -218,7 +215,7 @@ function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
   });
 }
 
-/** Answers a session request to a stateless program, a mistake of the caller. */
+/** Responds to a session request for a stateless program, a mistake of the caller. */
 export function noSessions(): Response {
   return rpcError(500, -32603, 'This server keeps sessions, but was not published as stateful. Publish it again.');
 }

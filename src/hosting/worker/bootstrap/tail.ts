@@ -1,7 +1,6 @@
 import { INVOCATION_HEADER } from '../../hosting.types.js';
 import type { TailItem } from '../trace-sink.js';
 
-/** Fields of a trace item that are used here. */
 interface TraceItem {
   truncated?: boolean;
   outcome: string;
@@ -10,7 +9,7 @@ interface TraceItem {
   event?: { request?: { headers: Record<string, string> } } | null;
 }
 
-/** Reports console lines and exceptions to the supervisor. Runs beside the program, which cannot access it. */
+/** Reports console lines and exceptions to the supervisor. Runs outside the program, which cannot access it. */
 export default {
   async tail(items: TraceItem[], env: { SINK: { fetch(url: string, init: RequestInit): Promise<Response> } }) {
     const reports = items
@@ -37,7 +36,7 @@ function toItem(item: TraceItem): TailItem {
   };
 }
 
-/** Joins a line's arguments: the prelude's console creates one string per line, a replaced console may not. */
+/** Joins a line's arguments: the prelude's console creates one string per line, a replaced console might not. */
 function textOf(message: unknown): string {
   const parts = Array.isArray(message) ? message : [message];
   return parts.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' ');

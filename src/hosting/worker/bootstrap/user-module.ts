@@ -38,7 +38,6 @@ interface ObjectId {
   toString(): string;
 }
 
-/** Bindings of a program: its secrets, and the namespace of its sessions. */
 export type Bindings = Record<string, unknown> & { MCP_SESSION?: ObjectNamespace };
 
 /** Common interface of `Server` and `McpServer` in all SDK versions. */
@@ -57,7 +56,6 @@ export interface Session {
 
 export type MessageHandler = (message: unknown) => unknown;
 
-/** Argument of the factory. */
 export interface ServerContext {
   config: unknown;
   env: Record<string, string>;

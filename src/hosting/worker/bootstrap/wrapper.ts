@@ -74,14 +74,14 @@ export function open(module: UserModule, schema: Schema | null): Opened {
 
 const DISK_FULL = 'This service has no space left for the values of this session: its operator must free some.';
 
-/** The process of the program cannot open the file of a session, a new one for example when the disk is full. */
+/** The program cannot open the file of a session, for example a new one when the disk is full. */
 class SessionFileError extends Error {
   constructor(cause: unknown) {
     super('The file of this session cannot be opened: the disk of this service may be full.', { cause });
   }
 }
 
-/** Catches exceptions of the code: reported in the author's log, and to a scan, not to callers. */
+/** Catches exceptions of the code: reports them in the author's log and to a scan, not to callers. */
 async function guarded(
   context: { waitUntil(promise: Promise<unknown>): void },
   request: Request,
@@ -92,7 +92,7 @@ async function guarded(
   } catch (error) {
     // Reports the error as an exception of the request.
     context.waitUntil(Promise.reject(error));
-    // Values of a session are in SQLite, which names a full disk so.
+    // Values of a session are in SQLite, which reports a full disk like this.
     if (String(error).includes('SQLITE_FULL')) return rpcError(507, -32603, DISK_FULL);
     if (error instanceof SessionFileError) return rpcError(507, -32603, error.message);
     return rpcError(500, -32603, request.headers.has(SCAN_HEADER) ? String(error) : 'Internal error');
@@ -169,7 +169,7 @@ class FactoryWorker {
       .get(id)
       .fetch(withHeaders(request, headers))
       .catch((error: unknown) => {
-        // Exceptions of the code are answers here, and workerd says no more than this of its own.
+        // workerd reports its own errors only by this message; exceptions of the code are responses here.
         throw String(error).includes('internal error; reference') ? new SessionFileError(error) : error;
       });
     return name === null ? answer : markKept(answer);
